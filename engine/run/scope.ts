@@ -4,15 +4,15 @@ import { Admission, type StageNeed } from './admission.ts';
 import type { ExecutionContext } from './context.ts';
 import { Holdings } from './holdings.ts';
 
-/** Work of a scope, for stages that need its result. */
+/** A stage of a scope, as an input of the stages that need its result. */
 export interface ScopeStage<Result> {
   readonly name: string;
-  /** Its position in the scope's list; absent of a constant. */
+  /** Its position in the scope's list; a constant has none. */
   readonly number?: number;
   readonly result: Promise<Result>;
 }
 
-/** The place of a stage in a graph that does not have it. */
+/** An input whose value is known already, where other graphs have a stage. */
 export function constant<Result>(name: string, result: Result): ScopeStage<Result> {
   return { name, result: Promise.resolve(result) };
 }
@@ -25,24 +25,24 @@ export type ResultsOf<Inputs extends StageInputs> = {
 };
 
 export interface StageOptions<Results> {
-  /** Stages that end before it begins, beside its inputs. */
+  /** Stages that end before it begins, in addition to its inputs. Their results are not used. */
   readonly after?: readonly ScopeStage<unknown>[];
   /**
-   * Host memory that it needs, used if memory is bounded. Default: unknown, and the stage runs by itself. 'none':
-   * it is admitted at once.
+   * Host memory that it needs, used if memory is bounded. Default: unknown, and it runs while no other admitted
+   * stage does. 'none': it needs no admission.
    */
   readonly need?: 'none' | ((results: Results) => StageNeed | undefined);
 }
 
 export interface SpeculationOptions<Results, Result> extends StageOptions<Results> {
-  /** Takes back what a wrong guess has made: see Scope.discard. */
+  /** Frees what a wrong guess has made: see Scope.discard. */
   readonly undo?: (made: Result, ctx: ExecutionContext) => Promise<void>;
 }
 
 export interface ScopeOptions {
-  /** Bytes that the stages may take together; default: as many as they take. */
+  /** Bytes of host memory that the stages may use together. Default: no limit. */
   readonly capacityBytes?: number | undefined;
-  /** True for the peaks of memory while it lasts, by place, in the metrics. */
+  /** True to record the peak memory of each place in the metrics. */
   readonly measured?: boolean;
 }
 
@@ -67,11 +67,11 @@ export class Scope {
   readonly ctx: ExecutionContext;
   readonly #admission: Admission | undefined;
   readonly #ending = new AbortController();
-  /** Rejects when the scope ends: a stage may wait for what never comes. */
+  /** Rejects when the scope ends, so that stages that still wait for their inputs end, too. */
   readonly #ended: Promise<never>;
   readonly #working = new Set<Promise<unknown>>();
-  /** Stages that have their inputs and no room yet. */
-  #lined: { readonly place: number; readonly begin: () => void }[] = [];
+  /** Stages that have their inputs and wait for memory, by their turn. */
+  #waiting: { readonly turn: number; readonly begin: () => void }[] = [];
   readonly #undo = new Map<ScopeStage<unknown>, (made: unknown, ctx: ExecutionContext) => Promise<void>>();
   #failed: { readonly number: number; readonly error: unknown } | undefined;
   #stages = 0;
@@ -162,7 +162,7 @@ export class Scope {
     const { name, inputs, options } = added;
     const { after = [], need } = options;
     const number = this.#stages++;
-    const place = need === 'none' ? undefined : this.#admission?.add();
+    const turn = need === 'none' ? undefined : this.#admission?.add();
     const run = async (): Promise<Result> => {
       const names = Object.keys(inputs);
       try {
@@ -170,19 +170,19 @@ export class Scope {
         const inputsOf = Promise.all(names.map((input) => inputs[input].result));
         const [found] = await Promise.race([Promise.all([inputsOf, needed]), this.#ended]);
         const results = Object.fromEntries(names.map((input, at) => [input, found[at]])) as ResultsOf<Inputs>;
-        if (place !== undefined) await this.#admit(place, need === 'none' ? undefined : need?.(results));
+        if (turn !== undefined) await this.#admit(turn, need === 'none' ? undefined : need?.(results));
         throwIfAborted(this.ctx.signal, name);
         return await this.#traced(number, added, (ctx) => work(results, ctx));
       } finally {
-        if (place !== undefined) this.#leave(place);
+        if (turn !== undefined) this.#leave(turn);
       }
     };
     return { name, number, result: this.follow(run()) };
   }
 
   /**
-   * Notes work as under way: the scope waits for it when it ends. Its failure is thrown where it is waited for,
-   * or not at all where the scope has failed before.
+   * Has the scope wait for work when it ends. A failure of the work reaches only the code that awaits it; it is
+   * never an unhandled rejection.
    */
   follow<Result>(work: Promise<Result>): Promise<Result> {
     const ended = work.then(
@@ -194,28 +194,28 @@ export class Scope {
     return work;
   }
 
-  /** Waits for room. */
-  async #admit(place: number, need: StageNeed | undefined): Promise<void> {
-    if (need !== undefined) this.#admission?.know(place, need);
+  /** Waits for the memory of a stage, whose turn is its number in the admission. */
+  async #admit(turn: number, need: StageNeed | undefined): Promise<void> {
+    if (need !== undefined) this.#admission?.know(turn, need);
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#lined.push({ place, begin: resolve });
-    this.#lined.sort((left, right) => left.place - right.place);
+    this.#waiting.push({ turn, begin: resolve });
+    this.#waiting.sort((left, right) => left.turn - right.turn);
     this.#beginAdmitted();
     await promise;
   }
 
   #beginAdmitted(): void {
     const ending = this.#ending.signal.aborted;
-    this.#lined = this.#lined.filter(({ place, begin }) => {
-      if (!ending && this.#admission?.mayBegin(place) !== true) return true;
-      this.#admission?.begin(place);
+    this.#waiting = this.#waiting.filter(({ turn, begin }) => {
+      if (!ending && this.#admission?.mayBegin(turn) !== true) return true;
+      this.#admission?.begin(turn);
       begin();
       return false;
     });
   }
 
-  #leave(place: number): void {
-    this.#admission?.end(place);
+  #leave(turn: number): void {
+    this.#admission?.end(turn);
     this.#beginAdmitted();
   }
 

@@ -131,11 +131,14 @@ export interface FitAlgorithm<Types extends FitTypes> {
   ready(data: InspectedData<Types>, ctx: ExecutionContext): Promise<Types['ready']>;
   /** Throws UsageError for a plan of another problem: by the parameters, before there are data. */
   requireProblem(given: GivenPlan, data?: InspectedData<Types>): void;
-  /** The choice that a plan names. Throws UsageError where it does not suit these ratings. */
+  /**
+   * The choice that a plan names. Throws UsageError where it does not suit these ratings, whose sizes are given
+   * as trained on and as read.
+   */
   plannedChoice(
     plan: GivenPlan,
     data: InspectedData<Types>,
-    ready: Types['ready'],
+    profiles: readonly [known: RatingsProfile, asRead: RatingsProfile],
     ctx: ExecutionContext,
   ): Promise<Types['choice']>;
   choose(data: InspectedData<Types>, ready: Types['ready'], ctx: ExecutionContext): Promise<Types['choice']>;
@@ -150,7 +153,7 @@ export interface FitAlgorithm<Types extends FitTypes> {
   planned(data: InspectedData<Types>, chosen: ChosenPlan<Types>, ctx: ExecutionContext): Promise<void>;
 
   /** True where means may be found while devices train. */
-  judgesBeside(home: Types['home']): boolean;
+  judgesWhileTraining(home: Types['home']): boolean;
   train(
     data: InspectedData<Types>,
     chosen: ChosenPlan<Types>,

@@ -180,7 +180,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
   plannedChoice(
     plan: GivenPlan,
     { home }: InspectedData<AlsTypes>,
-    { known }: AlsReady,
+    [known]: readonly [RatingsProfile, RatingsProfile],
     ctx: ExecutionContext,
   ): Promise<AlsChoices | undefined> {
     return choosesKernels(home) ? plannedKernels(plan, known, home.params, ctx) : Promise.resolve(undefined);
@@ -234,7 +234,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
   }
 
   /** A GPU leaves the threads free while it trains. */
-  judgesBeside({ kind, placesBlocks: places }: AlsHome): boolean {
+  judgesWhileTraining({ kind, placesBlocks: places }: AlsHome): boolean {
     return kind === 'memory' && places;
   }
 

@@ -201,8 +201,7 @@ async function sorted(
       phase: 'load',
       advice: 'Give ratings above 0, or leave implicitPrefs out',
     });
-  const { byUser: byRow, duplicates } = implicit?.blocks ?? read;
-  return { byRow, duplicates, implicit, read, sides, drawn, placed };
+  return { byRow: sides.byUser, duplicates: sides.duplicates, implicit, read, sides, drawn, placed };
 }
 
 /** The parts of ratings that one block, or memory, does not hold. */

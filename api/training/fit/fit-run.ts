@@ -29,7 +29,7 @@ export function devicesOf(given: GivenPlan | undefined, { executor }: ExecutionC
   return given ? plannedDevices(given, devices) : devices;
 }
 
-/** Makes another data set of one whose columns have been found. */
+/** Changes a data set whose columns have been found: implicit data without ratings get ratings of 1. */
 export type Rated = (dataset: Dataset, ctx: ExecutionContext) => Promise<Dataset>;
 
 /** The data sets of a fit, or of its plan, with their columns found. Throws as RatingInput.found does. */

@@ -18,7 +18,7 @@ import { planPhase } from './plan.ts';
 import { readPhase } from './read.ts';
 import { trainPhase } from './train.ts';
 
-/** A fit before its data sets have been looked at. */
+/** The parameters of a fit and its algorithm, before its data sets are opened. */
 export interface Fit<Types extends FitTypes> {
   readonly about: CheckpointedRun & { readonly params: DeviceParams };
   readonly input: RatingInput;
@@ -30,7 +30,7 @@ export interface Fit<Types extends FitTypes> {
 
 /**
  * Trains a model. Everything from the first byte read to the last factor is one graph of stages in one scope: the
- * five phases add their stages, and each begins as soon as what it needs is there.
+ * five phases add their stages, and each stage begins when the stages that it needs have ended.
  */
 export async function fitModel<Types extends FitTypes>(
   { about, input, check, rated, begin }: Fit<Types>,

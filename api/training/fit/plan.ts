@@ -17,24 +17,18 @@ export function planPhase<Types extends FitTypes>(
   { data, heldOut, warnings, judged }: InspectPhase<Types>,
 ): ScopeStage<ChosenPlan<Types>> {
   const { scope, checkpoints } = run;
-  const resumed = scope.stage(
-    'resume',
-    { data },
-    async ({ data: { read, sorted, test, ...others } }, ctx) => {
-      if (checkpoints === undefined) return undefined;
-      const { users, items } = read.indexed;
-      const fingerprint = await fingerprintOf(
-        { users, items, ratings: sorted.byRow, test: test?.block },
-        ctx,
-      );
-      return checkpoints.begin(fingerprint, algorithm.matrices({ read, sorted, test, ...others }));
-    },
-  );
-  // Ratings that are inspected beside the training stay as they are; others may be replaced.
+  const resumed = scope.stage('resume', { data }, async ({ data: found }, ctx) => {
+    if (checkpoints === undefined) return undefined;
+    const { read, sorted, test } = found;
+    const { users, items } = read.indexed;
+    const fingerprint = await fingerprintOf({ users, items, ratings: sorted.byRow, test: test?.block }, ctx);
+    return checkpoints.begin(fingerprint, algorithm.matrices(found));
+  });
+  // Training may replace the ratings, so their means come first unless the algorithm keeps the ratings.
   const inspected = scope.stage(
     'inspected before training',
     { data },
-    ({ data: { home } }) => (algorithm.judgesBeside(home) ? undefined : judged.result),
+    ({ data: { home } }) => (algorithm.judgesWhileTraining(home) ? undefined : judged.result),
     { need: 'none' },
   );
   const ready = scope.stage(
@@ -69,9 +63,10 @@ async function chosenPlan<Types extends FitTypes>(
     ratings: read.indexed.rows,
     testRatings: test && test.block.ratings + test.coldPairs,
   };
-  if (given) requireSizes(given, [known, asRead]);
+  const profiles = [known, asRead] as const;
+  if (given) requireSizes(given, profiles);
   if (given) algorithm.requireProblem(given, data);
-  const planned = (plan: GivenPlan) => algorithm.plannedChoice(plan, data, ready, ctx);
+  const planned = (plan: GivenPlan) => algorithm.plannedChoice(plan, data, profiles, ctx);
   const choice = given
     ? await planned(given)
     : ((resumed && (await ifFits(() => planned(resumed)))) ?? (await algorithm.choose(data, ready, ctx)));

@@ -196,15 +196,10 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
 
   async plannedChoice(
     plan: GivenPlan,
-    { read, home, test }: InspectedData<SgdTypes>,
-    { known }: ReadyData,
+    { home }: InspectedData<SgdTypes>,
+    profiles: readonly [RatingsProfile, RatingsProfile],
   ): Promise<SgdSchedule> {
-    const all = {
-      ...known,
-      ratings: read.indexed.rows,
-      testRatings: test && test.block.ratings + test.coldPairs,
-    };
-    return plannedSchedule(plan, [known, all], this.params, home.devices);
+    return plannedSchedule(plan, profiles, this.params, home.devices);
   }
 
   /** Ratings in bands have been sorted for their schedule. */
@@ -237,7 +232,7 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
     if (convergence.warning !== undefined) events({ type: 'warning', text: convergence.warning });
   }
 
-  judgesBeside(): boolean {
+  judgesWhileTraining(): boolean {
     return false;
   }
 
