@@ -42,9 +42,16 @@ export class Patience implements Disposable {
     this.#waiting.add(reject);
     try {
       return await Promise.race([wait, promise]);
+    } catch (error) {
+      // Work of others that was cancelled, such as fetch, may end with the reason of the signal.
+      throw this.#signal.aborted && error === this.#signal.reason ? this.#cancelled() : error;
     } finally {
       this.#waiting.delete(reject);
     }
+  }
+
+  #cancelled(): CancelledError {
+    return new CancelledError({ phase: this.#phase, cause: this.#signal.reason });
   }
 
   [Symbol.dispose](): void {
@@ -54,7 +61,7 @@ export class Patience implements Disposable {
 
   readonly #onAbort = (): void => {
     this.#timer = setTimeout(() => {
-      const reason = new CancelledError({ phase: this.#phase, cause: this.#signal.reason });
+      const reason = this.#cancelled();
       this.#gaveUp = reason;
       for (const giveUp of this.#waiting) giveUp(reason);
     }, GRACE_MILLISECONDS);
