@@ -248,6 +248,7 @@ describe('secrets of a URL', () => {
         void response.writeHead(302, { Location: 'http://u:pa%2Fss@[bad/?token=SECRET' }).end(),
       serve(join(import.meta.dirname, '../../../package.json')),
     );
+    let refusals = 0;
     for (const answer of answers) {
       handler = answer;
       requests = [];
@@ -263,8 +264,12 @@ describe('secrets of a URL', () => {
       ].join();
       expect(said).toContain(`${base}/ratings.parquet`);
       expect(said).not.toMatch(/SECRET|pa%2Fss|pa\/ss|us%65r/);
-      if (/40[134]/.test(said)) expect(requests).toHaveLength(1);
+      // In parentheses: the port of the server may have such digits too.
+      if (!/\(40[134]\)/.test(said)) continue;
+      refusals++;
+      expect(requests).toHaveLength(1);
     }
+    expect(refusals).toBe(3);
     expect(
       JSON.stringify([new ParquetSource(secret()).describe(), new TextSource(secret()).describe()]),
     ).not.toMatch(/SECRET|pa%2Fss/);
