@@ -1,0 +1,73 @@
+import { type Data, DataType, type Vector } from 'apache-arrow';
+
+/** Texts of a column by row, each `bytes` from `offsets[i]` to `offsets[i + 1]`; i is `index[row]`, if given. */
+export interface SortTexts {
+  readonly bytes: Uint8Array;
+  readonly offsets: Int32Array | Float64Array;
+  readonly index?: Int32Array;
+}
+
+/** Words of a text: 8 bytes, then its length, which is `LONG_TEXT` if more bytes follow. */
+export const TEXT_WORDS = 3;
+export const LONG_TEXT = 9;
+
+export function isText(type: DataType): boolean {
+  return DataType.isUtf8(type) || DataType.isLargeUtf8(type);
+}
+
+export function textsOf(data: Data): SortTexts {
+  const given: Int32Array | BigInt64Array = data.valueOffsets;
+  const offsets = given instanceof BigInt64Array ? Float64Array.from(given, Number) : given;
+  return { bytes: data.values, offsets };
+}
+
+/** Texts of rows that refer to a dictionary, whose chunks are joined. */
+export function textsOfDictionary(data: Data, dictionary: Vector): SortTexts {
+  const chunks = dictionary.data.map((chunk) => ({ length: chunk.length, ...textsOf(chunk) }));
+  const sizes = chunks.map(({ length, offsets }) => offsets[length] - offsets[0]);
+  const bytes = new Uint8Array(sizes.reduce((sum, size) => sum + size, 0));
+  const offsets = new Float64Array(dictionary.length + 1);
+  let row = 0;
+  for (const [i, chunk] of chunks.entries()) {
+    const start = offsets[row];
+    const first = chunk.offsets[0];
+    bytes.set(chunk.bytes.subarray(first, first + sizes[i]), start);
+    for (let text = 1; text <= chunk.length; text++) offsets[++row] = start + chunk.offsets[text] - first;
+  }
+  return { bytes, offsets, index: Int32Array.from(data.values.subarray(0, data.length), Number) };
+}
+
+export function writeTexts(
+  { bytes, offsets, index }: SortTexts,
+  length: number,
+  [high, low, size]: readonly Uint32Array[],
+): void {
+  for (let row = 0; row < length; row++) {
+    const text = index === undefined ? row : index[row];
+    const start = offsets[text];
+    const count = Math.min(offsets[text + 1] - start, LONG_TEXT);
+    let first = 0;
+    let second = 0;
+    for (let i = 0; i < 4 && i < count; i++) first |= bytes[start + i] << (24 - 8 * i);
+    for (let i = 4; i < 8 && i < count; i++) second |= bytes[start + i] << (56 - 8 * i);
+    high[row] = first;
+    low[row] = second;
+    size[row] = count;
+  }
+}
+
+/** Compares two whole texts by their bytes. */
+export function compareTexts(a: SortTexts, rowA: number, b: SortTexts, rowB: number): number {
+  const textA = a.index === undefined ? rowA : a.index[rowA];
+  const textB = b.index === undefined ? rowB : b.index[rowB];
+  const startA = a.offsets[textA];
+  const startB = b.offsets[textB];
+  const lengthA = a.offsets[textA + 1] - startA;
+  const lengthB = b.offsets[textB + 1] - startB;
+  const common = Math.min(lengthA, lengthB);
+  for (let i = 0; i < common; i++) {
+    const difference = a.bytes[startA + i] - b.bytes[startB + i];
+    if (difference !== 0) return difference;
+  }
+  return lengthA - lengthB;
+}

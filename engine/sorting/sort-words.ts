@@ -1,0 +1,97 @@
+/** Order-preserving words of the values of one column: unsigned comparison of words is the column's order. */
+import { type Data, DataType, DateUnit, type Decimal, Precision } from 'apache-arrow';
+
+/** Writes the words of all rows of a column, without nulls and direction. */
+export interface WordWriter {
+  readonly count: number;
+  write(data: Data, words: readonly Uint32Array[]): void;
+}
+
+const SIGN = 0x80000000;
+const LARGEST = 0xffffffff;
+
+/** The writer for a column of fixed width; undefined for other types. */
+export function wordWriter(type: DataType): WordWriter | undefined {
+  if (DataType.isBool(type)) return { count: 1, write: writeBools };
+  if (DataType.isFloat(type)) return floatWriter(type.precision);
+  if (DataType.isInt(type)) {
+    const sign = type.isSigned ? SIGN : 0;
+    return type.bitWidth === 64 ? longWriter(2, sign) : shortWriter(sign);
+  }
+  if (DataType.isDate(type)) return type.unit === DateUnit.DAY ? shortWriter(SIGN) : longWriter(2, SIGN);
+  if (DataType.isTimestamp(type)) return longWriter(2, SIGN);
+  if (DataType.isDecimal(type)) return decimalWriter(type);
+  return undefined;
+}
+
+/** A decimal of at most 18 digits is an int64 in its lowest words. */
+function decimalWriter({ precision, bitWidth }: Decimal): WordWriter | undefined {
+  if (precision > 18) return undefined;
+  return bitWidth === 32 ? shortWriter(SIGN) : longWriter(bitWidth / 32, SIGN);
+}
+
+function shortWriter(sign: number): WordWriter {
+  const write = ({ values, length }: Data, [out]: readonly Uint32Array[]) => {
+    for (let row = 0; row < length; row++) out[row] = values[row] ^ sign;
+  };
+  return { count: 1, write };
+}
+
+/** Integers of `stride` words, of which the lowest two hold the value. */
+function longWriter(stride: number, sign: number): WordWriter {
+  const write = ({ values, length }: Data, [high, low]: readonly Uint32Array[]) => {
+    const source = halvesOf(values);
+    for (let row = 0, at = 0; row < length; row++, at += stride) {
+      high[row] = source[at + 1] ^ sign;
+      low[row] = source[at];
+    }
+  };
+  return { count: 2, write };
+}
+
+function halvesOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, byteLength >> 2);
+}
+
+function writeBools({ values, offset, length }: Data, [out]: readonly Uint32Array[]): void {
+  for (let row = 0, bit = offset; row < length; row++, bit++) out[row] = (values[bit >> 3] >> (bit & 7)) & 1;
+}
+
+function floatWriter(precision: Precision): WordWriter {
+  if (precision === Precision.DOUBLE) return { count: 2, write: writeDoubles };
+  return precision === Precision.SINGLE
+    ? { count: 1, write: writeSingles }
+    : { count: 1, write: writeHalves };
+}
+
+/** Negative floats grow as their bits fall; NaN is the largest number, and -0 equals 0. */
+function writeSingles({ values, length }: Data, [out]: readonly Uint32Array[]): void {
+  const bits = halvesOf(values);
+  for (let row = 0; row < length; row++) {
+    const value = values[row];
+    if (value !== value) out[row] = LARGEST;
+    else out[row] = value === 0 ? SIGN : value < 0 ? ~bits[row] : bits[row] ^ SIGN;
+  }
+}
+
+function writeDoubles({ values, length }: Data, [high, low]: readonly Uint32Array[]): void {
+  const bits = halvesOf(values);
+  for (let row = 0; row < length; row++) {
+    const value = values[row];
+    const nan = value !== value;
+    const negative = value < 0;
+    const top = value === 0 ? 0 : bits[2 * row + 1];
+    high[row] = nan ? LARGEST : negative ? ~top : top ^ SIGN;
+    low[row] = nan ? LARGEST : negative ? ~bits[2 * row] : bits[2 * row];
+  }
+}
+
+/** Float16 values are given as their 16 bits. */
+function writeHalves({ values, length }: Data, [out]: readonly Uint32Array[]): void {
+  for (let row = 0; row < length; row++) {
+    const bits = values[row];
+    const size = bits & 0x7fff;
+    if (size > 0x7c00) out[row] = 0xffff;
+    else out[row] = bits > 0x8000 ? ~bits & 0xffff : size | 0x8000;
+  }
+}

@@ -1,0 +1,141 @@
+/** Random tables in the order of random keys, as DuckDB orders them. FACTORFLOW_SEED draws others. */
+import { Dictionary, Field, Int32, LargeUtf8, type RecordBatch, RecordBatch as Batch } from 'apache-arrow';
+import {
+  Binary,
+  Decimal,
+  Float16,
+  makeData,
+  Schema,
+  Struct,
+  Uint64,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
+import { expect, it } from 'vitest';
+import { UsageError } from '../../../engine/errors.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { type SortKey, SortKeys } from '../../../engine/sorting/sort-keys.ts';
+import { sortRows } from '../../../engine/sorting/sort-rows.ts';
+import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { column } from '../expressions/evaluated.ts';
+import { batchOfCells, drawCells, duckTable, randomColumns } from '../expressions/random-rows.ts';
+
+const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
+let draws = 0;
+const random = () => seed.uniform(draws++);
+const texts = [
+  '',
+  'a',
+  'a\0',
+  'abcdefgh',
+  'abcdefgh\0',
+  'abcdefghi',
+  'abcdefghij',
+  'abcdefghzz',
+  'é',
+  '😀',
+  '\uffff',
+];
+const drawn = randomColumns(random);
+const columns = {
+  ...drawn,
+  zero: { ...drawn[nameOf('float64')], draw: () => [0, -0, 1, -1, Number.NaN][Math.floor(random() * 5)] },
+  prefixed: {
+    ...drawn[nameOf('text')],
+    draw: () => texts[Math.floor(random() * texts.length)].replaceAll('\0', '\u0001'),
+  },
+};
+
+function nameOf(kind: string): string {
+  return Object.keys(drawn).find((name) => drawn[name].kind === kind) ?? expect.fail(`no column of ${kind}`);
+}
+
+const order = (batch: RecordBatch, keys: readonly SortKey[]) => [
+  ...sortRows(new SortKeys(batch.schema, keys).of(batch)),
+];
+
+const sqlOf = ({ column: name, descending = false, nulls }: SortKey) =>
+  `"${name}" ${descending ? 'DESC' : 'ASC'} NULLS ${nulls ?? (descending ? 'LAST' : 'FIRST')}`;
+
+function nullable(batch: RecordBatch): RecordBatch {
+  const fields = batch.schema.fields.map(({ name, type }) => new Field(name, type, true));
+  const struct = new Struct(fields);
+  return new Batch(
+    new Schema(fields),
+    makeData({ type: struct, length: batch.numRows, children: batch.data.children }),
+  );
+}
+
+async function compare(rows: number, keys: readonly SortKey[]): Promise<void> {
+  const cells = drawCells(columns, rows, () => random() < 0.2);
+  const connection = await duckdb();
+  for (const statement of duckTable('sorted', columns, cells, 'row number')) await connection.run(statement);
+  const skipped = Math.floor(rows / 7);
+  const found = await duckRows(
+    `SELECT "row number" FROM sorted WHERE "row number" >= ${skipped} ORDER BY ${keys.map(sqlOf).join(', ')}, "row number"`,
+  );
+  const slice = nullable(batchOfCells(columns, cells)).slice(skipped);
+  expect(order(slice, keys), JSON.stringify(keys)).toEqual(found.map(([row]) => Number(row) - skipped));
+}
+
+it.each(Object.keys(columns))(
+  'orders %s as DuckDB does, in each direction, nulls first and last',
+  async (name) => {
+    for (const descending of [false, true])
+      for (const nulls of [undefined, 'first', 'last'] as const)
+        await compare(150, [{ column: name, descending, ...(nulls && { nulls }) }]);
+  },
+);
+
+it('orders by several random keys as DuckDB does', async () => {
+  const names = Object.keys(columns);
+  for (let table = 0; table < 40; table++) {
+    const keys = Array.from({ length: 2 + Math.floor(random() * 3) }, (): SortKey => ({
+      column: names[Math.floor(random() * names.length)],
+      descending: random() < 0.5,
+      nulls: random() < 0.5 ? 'first' : 'last',
+    }));
+    await compare(Math.floor(random() * 300), [{ column: 'prefixed', descending: random() < 0.5 }, ...keys]);
+  }
+}, 60_000);
+
+function single(data: RecordBatch['data']['children'][number]): RecordBatch {
+  const fields = [new Field('x', data.type, true)];
+  return new Batch(
+    new Schema(fields),
+    makeData({ type: new Struct(fields), length: data.length, children: [data] }),
+  );
+}
+
+it('orders an empty batch, and equal rows by position', () => {
+  const empty = single(vectorFromArray([], new Int32()).data[0] ?? column('float64', []));
+  expect(order(empty, [{ column: 'x' }])).toEqual([]);
+  const zeros = single(vectorFromArray([0, -0, 0, -0]).data[0]);
+  expect(order(zeros, [{ column: 'x', descending: true }])).toEqual([0, 1, 2, 3]);
+});
+
+it('orders wide texts, dictionaries, uint64, float16 and decimals', () => {
+  const words = ['pear tree 2', null, 'apple', 'pear tree 1', 'apple', '', 'a\0', 'a'];
+  const sorted = [1, 5, 7, 6, 2, 4, 3, 0];
+  expect(order(single(vectorFromArray(words, new LargeUtf8()).data[0]), [{ column: 'x' }])).toEqual(sorted);
+  const dictionary = vectorFromArray(words, new Dictionary(new Utf8(), new Int32())).data[0];
+  expect(order(single(dictionary), [{ column: 'x' }])).toEqual(sorted);
+  expect(order(single(dictionary).slice(2, 6), [{ column: 'x' }])).toEqual([3, 0, 2, 1]);
+  const longs = vectorFromArray([2n ** 63n, 1n, 2n ** 64n - 1n, 2n ** 32n, null], new Uint64()).data[0];
+  expect(order(single(longs), [{ column: 'x', descending: true }])).toEqual([2, 0, 3, 1, 4]);
+  const halves = vectorFromArray([1, -2, Number.NaN, 0, -1, 0.5, Infinity, -Infinity], new Float16()).data[0];
+  expect(order(single(halves), [{ column: 'x' }])).toEqual([7, 1, 4, 3, 5, 0, 6, 2]);
+  const values = Uint32Array.from([5, 0, 0, 0, ~0, ~0, ~0, ~0, 0, 1, 0, 0, 0, 0, 0, 0]);
+  const decimals = makeData({ type: new Decimal(2, 18, 128), length: 4, data: values });
+  expect(order(single(decimals), [{ column: 'x' }])).toEqual([1, 3, 0, 2]);
+});
+
+it('names the column and type that it cannot sort by', () => {
+  const sort = (data: RecordBatch['data']['children'][number]) => () =>
+    order(single(data), [{ column: 'x' }]);
+  expect(sort(vectorFromArray([new Uint8Array(2)], new Binary()).data[0])).toThrow(
+    new UsageError('Cannot sort by column x of type Binary'),
+  );
+  const decimal = makeData({ type: new Decimal(0, 19, 128), length: 0, data: new Uint32Array(0) });
+  expect(sort(decimal)).toThrow(/Cannot sort by column x of type Decimal/);
+});
