@@ -1,0 +1,145 @@
+import { type Data, DataType, type Vector } from 'apache-arrow';
+import { UsageError } from '../errors.ts';
+import { keysFromData, keysFromVector } from './arrow-keys.ts';
+import { keyCount } from './key-column.ts';
+import { Utf8KeyTable } from './tables/utf8-key-table.ts';
+
+/** One 32-bit word of each row's value: that of row i is `words[start + step * i]`. */
+export interface Word {
+  readonly words: Int32Array;
+  readonly start: number;
+  readonly step: number;
+}
+
+/**
+ * Reads the values of a column as words of 32 bits, which are equal where the values are: all NaNs have one form,
+ * and both zeros. The word of a text is its number among the texts that were added. The words of nulls are any.
+ */
+export class WordReader {
+  /** Words of a value. */
+  readonly count: number;
+  readonly #texts: Utf8KeyTable | undefined;
+  /** Words of the entries of dictionaries; of texts at a number of known texts. */
+  readonly #entries = new WeakMap<Vector, { readonly words: Int32Array; readonly known: number }>();
+
+  constructor({ name, type }: { readonly name: string; readonly type: DataType }) {
+    const own = DataType.isDictionary(type) ? type.dictionary : type;
+    const isText = DataType.isUtf8(own) || DataType.isLargeUtf8(own);
+    this.#texts = isText ? new Utf8KeyTable() : undefined;
+    this.count = isText ? 1 : wordsOfType(own);
+    if (this.count === 0)
+      throw new UsageError(`rows cannot be grouped by the column "${name}" of type ${type}`, {
+        advice: 'Group by numbers, texts, dates, times or true and false',
+      });
+  }
+
+  /** The words of the rows' values; `adds`: new texts get numbers, else they have the word of no text. */
+  read(data: Data, adds: boolean): Word[] {
+    const { count } = this;
+    const words = DataType.isDictionary(data.type)
+      ? this.#ofDictionary(data, adds)
+      : this.#texts === undefined
+        ? wordArray(data)
+        : textWords(data, this.#texts, adds);
+    return Array.from({ length: count }, (_, start) => ({ words, start, step: count }));
+  }
+
+  #ofDictionary(data: Data, adds: boolean): Int32Array {
+    const [entries, codes, { count }] = [this.#entriesOf(data, adds), data.values as Int32Array, this];
+    const words = new Int32Array(data.length * count);
+    if (entries.length === 0) return words;
+    for (let i = 0; i < data.length; i++) {
+      // The code of a null is undefined.
+      const code = Number(codes[i]) * count;
+      for (let w = 0; w < count; w++) words[i * count + w] = entries[code + w];
+    }
+    return words;
+  }
+
+  #entriesOf({ dictionary }: Data, adds: boolean): Int32Array {
+    if (dictionary === undefined) return new Int32Array(0);
+    const known = this.#entries.get(dictionary);
+    const texts = this.#texts;
+    // Later texts may be among those that were unknown.
+    if (known !== undefined && (known.known === Infinity || (!adds && known.known === texts?.size)))
+      return known.words;
+    const words =
+      texts === undefined
+        ? joined(dictionary.data.map(wordArray))
+        : numbered(keysFromVector(dictionary, 'dictionary'), texts, adds);
+    this.#entries.set(dictionary, { words, known: adds || texts === undefined ? Infinity : texts.size });
+    return words;
+  }
+}
+
+/** Words of a value; 0 for types whose values are no words. */
+function wordsOfType(type: DataType): number {
+  if (DataType.isNull(type) || DataType.isBool(type)) return 1;
+  if (DataType.isInt(type)) return type.bitWidth === 64 ? 2 : 1;
+  if (DataType.isFloat(type)) return type.precision === 2 ? 2 : 1;
+  if (DataType.isDate(type)) return type.unit === 1 ? 2 : 1;
+  if (DataType.isTimestamp(type) || DataType.isDuration(type)) return 2;
+  if (DataType.isTime(type) || DataType.isDecimal(type)) return type.bitWidth / 32;
+  return DataType.isFixedSizeBinary(type) && type.byteWidth % 4 === 0 ? type.byteWidth / 4 : 0;
+}
+
+function textWords(data: Data, texts: Utf8KeyTable, adds: boolean): Int32Array {
+  return numbered(keysFromData(data, 'utf8'), texts, adds);
+}
+
+function numbered(keys: ReturnType<typeof keysFromData>, texts: Utf8KeyTable, adds: boolean): Int32Array {
+  const codes = new Uint32Array(keyCount(keys));
+  if (adds) texts.add(keys, codes);
+  else texts.find(keys, codes);
+  return new Int32Array(codes.buffer);
+}
+
+function joined(parts: readonly Int32Array[]): Int32Array {
+  if (parts.length === 1) return parts[0];
+  const all = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** All words of a column, one value after the other. */
+function wordArray(data: Data): Int32Array {
+  const { type, length } = data;
+  const raw: unknown = data.values;
+  if (DataType.isNull(type)) return new Int32Array(length);
+  if (DataType.isBool(type)) {
+    const [bits, values] = [raw as Uint8Array, new Int32Array(length)];
+    for (let i = 0; i < length; i++)
+      values[i] = (bits[(data.offset + i) >> 3] >> ((data.offset + i) & 7)) & 1;
+    return values;
+  }
+  if (DataType.isFloat(type)) return floatWords(raw as Float64Array | Float32Array | Uint16Array, length);
+  const { buffer, byteOffset, BYTES_PER_ELEMENT: bytes } = raw as Int32Array;
+  if (bytes < 4 && !DataType.isFixedSizeBinary(type))
+    return Int32Array.from((raw as Int16Array).subarray(0, length));
+  const count = wordsOfType(type) * length;
+  if (byteOffset % 4 === 0) return new Int32Array(buffer, byteOffset, count);
+  return new Int32Array(buffer.slice(byteOffset, byteOffset + 4 * count));
+}
+
+/** The bits of floats, of which all NaNs have one form, and both zeros. */
+function floatWords(values: Float64Array | Float32Array | Uint16Array, length: number): Int32Array {
+  if (values instanceof Uint16Array) {
+    const words = new Int32Array(length);
+    for (let i = 0; i < length; i++) {
+      const bits = values[i];
+      words[i] = (bits & 0x7fff) > 0x7c00 ? 0x7e00 : bits === 0x8000 ? 0 : bits;
+    }
+    return words;
+  }
+  const own = values.slice(0, length);
+  for (let i = 0; i < length; i++) {
+    const value = own[i];
+    if (value === 0) own[i] = 0;
+    else if (value !== value) own[i] = Number.NaN;
+  }
+  return new Int32Array(own.buffer);
+}

@@ -1,0 +1,99 @@
+import { Int32KeyTable } from './int32-key-table.ts';
+import { UNKNOWN_KEY } from './key-table.ts';
+
+/** Values of the range of a table, at least and at most. */
+const LEAST_RANGE = 1 << 12;
+const LARGEST_RANGE = 1 << 24;
+
+/**
+ * Numbers int32 keys in the order in which they are first added: by a plain table of their range as long as that
+ * is small for the number of rows, else by hashing.
+ */
+export class NearInt32Table {
+  /** The number + 1 of the key `least + i` at i; 0 for none. */
+  #entries = new Int32Array(0);
+  #least = 0;
+  #size = 0;
+  #rows = 0;
+  /** In place of the plain table once keys are far apart. */
+  #hashed: Int32KeyTable | undefined;
+
+  get size(): number {
+    return this.#hashed?.size ?? this.#size;
+  }
+
+  /** Writes the number of each key, adding those that are new. */
+  add(values: Int32Array, codes: Uint32Array): void {
+    if (values.length === 0) return;
+    this.#rows += values.length;
+    if (this.#hashed === undefined) this.#include(values);
+    if (this.#hashed !== undefined) {
+      this.#hashed.add({ type: 'int32', values }, codes);
+      return;
+    }
+    const [entries, least] = [this.#entries, this.#least];
+    let size = this.#size;
+    for (let i = 0; i < values.length; i++) {
+      const at = values[i] - least;
+      let entry = entries[at];
+      if (entry === 0) {
+        entry = ++size;
+        entries[at] = entry;
+      }
+      codes[i] = entry - 1;
+    }
+    this.#size = size;
+  }
+
+  /** Writes the number of each key, or UNKNOWN_KEY. */
+  find(values: Int32Array, codes: Uint32Array): void {
+    if (this.#hashed !== undefined) {
+      this.#hashed.find({ type: 'int32', values }, codes);
+      return;
+    }
+    const [entries, least] = [this.#entries, this.#least];
+    const range = entries.length;
+    for (let i = 0; i < values.length; i++) {
+      const at = values[i] - least;
+      const entry = at >= 0 && at < range ? entries[at] : 0;
+      codes[i] = entry === 0 ? UNKNOWN_KEY : entry - 1;
+    }
+  }
+
+  /** Makes room for the values' range, or hashes the keys from now on. */
+  #include(values: Int32Array): void {
+    let [least, most] = [values[0], values[0]];
+    for (let i = 1; i < values.length; i++) {
+      const value = values[i];
+      if (value < least) least = value;
+      else if (value > most) most = value;
+    }
+    const [from, range] = [this.#least, this.#entries.length];
+    if (range > 0) {
+      if (least >= from && most < from + range) return;
+      [least, most] = [Math.min(least, from), Math.max(most, from + range - 1)];
+    }
+    const limit = Math.min(LARGEST_RANGE, LEAST_RANGE + 8 * this.#rows);
+    if (most - least >= limit) {
+      this.#hash();
+      return;
+    }
+    // Room for as many again in the direction in which the range grows: ascending keys seldom grow it.
+    const needed = Math.max(most - least + 1, LEAST_RANGE);
+    const spare = Math.min(range, limit - needed);
+    if (least < from && range > 0) least -= spare;
+    const entries = new Int32Array(needed + spare);
+    if (range > 0) entries.set(this.#entries, from - least);
+    [this.#entries, this.#least] = [entries, least];
+  }
+
+  #hash(): void {
+    const values = new Int32Array(this.#size);
+    this.#entries.forEach((entry, at) => {
+      if (entry > 0) values[entry - 1] = this.#least + at;
+    });
+    this.#hashed = new Int32KeyTable();
+    this.#hashed.add({ type: 'int32', values }, new Uint32Array(values.length));
+    this.#entries = new Int32Array(0);
+  }
+}
