@@ -8,7 +8,7 @@ import {
   rootSource,
   sourceRequest,
 } from '../../engine/stream/logical-plan.ts';
-import type { Description } from '../../engine/stream/operator.ts';
+import type { Description, Operator } from '../../engine/stream/operator.ts';
 import { Filter } from '../../operators/dataflow/filter.ts';
 import { optimize } from '../../operators/dataflow/optimize.ts';
 import { Union } from '../../operators/dataflow/union.ts';
@@ -129,10 +129,11 @@ async function skippedLines(plan: LogicalPlan): Promise<string[]> {
 }
 
 function reasonOf(
-  { name, portable }: { readonly name: string; readonly portable?: unknown },
+  { name, portable, takesAllRows }: Pick<Operator, 'name' | 'portable' | 'takesAllRows'>,
   before: Description,
 ): string {
   if (name === 'limit') return 'it counts rows in their order; once it has enough, no more are read';
+  if (takesAllRows) return 'it takes the rows of all splits';
   if (portable !== undefined) return `it follows ${before.name}`;
   return name === 'map-batches'
     ? 'a closure cannot go to another thread: name its module'

@@ -113,6 +113,8 @@ export interface Operator extends Description {
    * thread alone: it is the caller's own, or a row's fate depends on the rows before it.
    */
   portable?(): PortableOperator;
+  /** True where its result is of all rows together: it does not run over the splits of a source one by one. */
+  readonly takesAllRows?: boolean;
   /**
    * True, or gives true, where what its consumer needs reaches the source: it keeps the values and the rows'
    * origins, and looks at none of the values itself.
@@ -125,6 +127,11 @@ export interface Operator extends Description {
    */
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined;
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream;
+}
+
+/** True where threads can run it over the splits of a source, each by itself. */
+export function runsBySplit({ portable, takesAllRows = false }: Operator): boolean {
+  return portable !== undefined && !takesAllRows;
 }
 
 /** Consumes its whole input before it has a result, such as a file or a table of keys. */

@@ -18,7 +18,7 @@ import {
   schemaOf,
   sourceRequest,
 } from '../../engine/stream/logical-plan.ts';
-import type { Operator, Source, ValueNeeds } from '../../engine/stream/operator.ts';
+import { type Operator, runsBySplit, type Source, type ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { type BatchStream, batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
@@ -89,7 +89,7 @@ const noReader: ReadSplit = () => {
 
 function splitSource(plan: LogicalPlan, readHere: ReadSplit, splitBytes: number) {
   const operators = operatorsOf(plan);
-  const first = operators.findIndex((operator) => operator.portable === undefined);
+  const first = operators.findIndex((operator) => !runsBySplit(operator));
   const pipeline = first < 0 ? operators : operators.slice(0, first);
   const rest = operators.slice(pipeline.length);
   // Errors of operators name lines of a file, which ranges of it do not know in the calling thread.

@@ -10,7 +10,7 @@ import {
   rootSource,
   sourceRequest,
 } from '../../../engine/stream/logical-plan.ts';
-import type { PortableOperator } from '../../../engine/stream/operator.ts';
+import { type PortableOperator, runsBySplit } from '../../../engine/stream/operator.ts';
 import { portableOf } from '../../pipeline/portable.ts';
 import { groupSplits, type SplitGroup } from '../../pipeline/split-order.ts';
 import { readSplits, schemaPartition } from '../../pipeline/split-tasks.ts';
@@ -43,7 +43,7 @@ export async function splitChunks(
 ): Promise<ChunkReading | undefined> {
   const { splitBytes = SPLIT_BYTES } = options;
   const [source, all] = [rootSource(plan), operatorsOf(plan)];
-  if (source.splits === undefined || all.some(({ portable }) => portable === undefined)) return undefined;
+  if (source.splits === undefined || !all.every(runsBySplit)) return undefined;
   const { columns, needs } = sourceRequest(plan);
   const found = await source.splits(ctx, columns, needs, splitBytes);
   if (found === undefined || found.splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
