@@ -1,4 +1,4 @@
-import { RowStream } from '../../connectors/arrow/ipc-bytes.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encoded-groups.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';

@@ -11,7 +11,7 @@ import { writeEncoded } from '../output/write-batches.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
 import { arrowCodecs, writerOptions } from './buffer-codecs.ts';
 import type { ArrowCodec } from './buffer-codecs.ts';
-import { KeptBytes } from './ipc-bytes.ts';
+import { KeptBytes } from '../../engine/stream/ipc-bytes.ts';
 
 export interface ArrowSinkOptions {
   /** IPC file or IPC stream. Default: a stream for stdout and .arrows, else a file. */

@@ -5,7 +5,7 @@ import { DataError } from '../../engine/errors.ts';
 import { fileProblem, messageOf } from '../files/file-problem.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { HttpFile } from '../http/http-file.ts';
-import { KeptBytes } from './ipc-bytes.ts';
+import { KeptBytes } from '../../engine/stream/ipc-bytes.ts';
 import { decodeHead, FILE_MAGIC } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 import { footerBlocks, verifyFooter, withoutDictionaries } from './verify-metadata.ts';

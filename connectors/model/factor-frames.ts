@@ -13,7 +13,7 @@ import {
   Utf8,
 } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
-import { RowStream } from '../arrow/ipc-bytes.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
 

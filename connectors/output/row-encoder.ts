@@ -6,7 +6,7 @@ import { HOST, type Place } from '../../engine/plan/place.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { RowStream } from '../arrow/ipc-bytes.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { encodeContracts, encodeRows } from './encode-rows.ts';
 import type { Encoding, EncodeTask } from './encode-rows.ts';
 import type { WritingContext } from './checked-sink.ts';

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { RowStream } from '../arrow/ipc-bytes.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { WritingContext } from '../output/checked-sink.ts';
 import { RowEncoder } from '../output/row-encoder.ts';
 import type { Codec } from './backend.ts';

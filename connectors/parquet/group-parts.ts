@@ -1,5 +1,5 @@
 import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
-import { RowStream } from '../arrow/ipc-bytes.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { emptyBatch } from '../files/common-schema.ts';
 import type { WritingContext } from '../output/checked-sink.ts';
 import { RowEncoder } from '../output/row-encoder.ts';

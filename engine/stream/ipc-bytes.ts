@@ -1,5 +1,5 @@
 import { AsyncByteQueue, RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
-import { sharedArray } from '../../engine/partition.ts';
+import { sharedArray } from '../partition.ts';
 
 /**
  * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue joins
@@ -23,14 +23,15 @@ export class KeptBytes extends AsyncByteQueue {
 
   /** The bytes since the last call. */
   take(): Uint8Array {
-    const all = Buffer.concat(this.#kept);
-    [this.#kept, this.#length] = [[], 0];
-    return all;
+    return this.#joined(new Uint8Array(this.#length));
   }
 
   /** The same in shared memory. */
   takeShared(): Uint8Array {
-    const all = sharedArray(Uint8Array, this.#length);
+    return this.#joined(sharedArray(Uint8Array, this.#length));
+  }
+
+  #joined(all: Uint8Array): Uint8Array {
     let at = 0;
     for (const bytes of this.#kept) {
       all.set(bytes, at);
