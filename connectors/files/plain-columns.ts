@@ -1,18 +1,7 @@
-import {
-  Data,
-  DataType,
-  Field,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  Utf8,
-  Vector,
-  vectorFromArray,
-} from 'apache-arrow';
+import { Data, DataType, Field, makeData, RecordBatch, Schema, Struct, Utf8, Vector } from 'apache-arrow';
 import type { LargeUtf8, Utf8View } from 'apache-arrow';
+import { joinData } from '../../engine/stream/join-data.ts';
 import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.ts';
-import { joinData } from './join-data.ts';
 
 /**
  * Most bytes that dictionaries and views of one batch become: a text of 64 KiB in 100,000 rows must not be
@@ -170,7 +159,7 @@ function expanded(data: Data): Data {
     nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]),
   );
   if (!positions.includes(nulls)) return takeData(dictionary, positions);
-  return takeData(joinData([dictionary, vectorFromArray([null], dictionary.type).data[0]]), positions);
+  return takeData(joinData(dictionary.type, [dictionary], 1), positions);
 }
 
 const plainDictionaries = new WeakMap<Vector, Data>();
@@ -180,7 +169,10 @@ function plainDictionary(data: Data): Data {
   const dictionary = data.dictionary as Vector;
   let plain = plainDictionaries.get(dictionary);
   if (plain === undefined) {
-    plain = joinData(dictionary.data.map((part) => plainData(part, plainType(part.type))));
+    plain = joinData(
+      plainType(dictionary.type),
+      dictionary.data.map((part) => plainData(part, plainType(part.type))),
+    );
     plainDictionaries.set(dictionary, plain);
   }
   return plain;

@@ -1,6 +1,8 @@
 import { type Builder, Data, DataType, makeBuilder, type Utf8View, Vector } from 'apache-arrow';
+import { bitAt, takeBits } from './bits.ts';
 
 type Numbers = Int32Array;
+type Offsets = Int32Array | Float64Array | BigInt64Array;
 
 /**
  * Bytes of a text in a column of views: its length, then the bytes themselves or (first four, buffer,
@@ -15,76 +17,53 @@ export const VIEW_BYTES = 16;
 export function takeData(data: Data, positions: Uint32Array): Data {
   const { type } = data;
   if (DataType.isUnion(type)) return takeByBuilder(data, positions);
-  const validity = takeValidity(data, positions);
-  const made = (buffers: { offsets?: Numbers; values?: Numbers | Uint8Array }, children: Data[] = []) =>
-    new Data(
-      type,
-      0,
-      positions.length,
-      validity?.nullCount ?? 0,
-      { 0: buffers.offsets, 1: buffers.values, 2: validity?.bitmap } as never,
-      children,
-      data.dictionary,
-    );
   if (DataType.isNull(type)) return new Data(type, 0, positions.length, positions.length);
-  if (DataType.isBool(type))
-    return made({
-      values: takeBits(positions, (row) => bitAt(data.values as Uint8Array, data.offset + row)),
-    });
-  if (DataType.isStruct(type))
-    return made(
-      {},
-      data.children.map((child) => takeData(child, positions)),
-    );
-  if (DataType.isFixedSizeList(type))
-    return made({}, [
-      takeData(
-        data.children[0],
-        elementsOf(
-          positions,
-          (row) => row * type.listSize,
-          () => type.listSize,
-        ),
-      ),
-    ]);
-  if (DataType.isUtf8View(type) || DataType.isBinaryView(type)) {
-    const views = takeValues(data.values as Numbers, positions, VIEW_BYTES);
-    return new Data(
-      type,
-      0,
-      positions.length,
-      validity?.nullCount ?? 0,
-      { 1: views, 2: validity?.bitmap } as never,
-      [],
-      undefined,
-      (data as Data<Utf8View>).variadicBuffers,
-    );
-  }
-  const given = data.valueOffsets as Numbers | BigInt64Array | undefined;
-  if (given === undefined)
-    return made({ values: takeValues(data.values as Numbers, positions, data.stride) });
-
-  const start = (row: number) => Number(given[row]);
-  // The value behind a null is never read.
-  const size = (row: number) =>
-    validity === undefined || data.getValid(row) ? Number(given[row + 1]) - Number(given[row]) : 0;
-  const offsets = offsetsOf(given, positions, size);
-  if (data.children.length > 0)
-    return made({ offsets }, [takeData(data.children[0], elementsOf(positions, start, size))]);
-  const bytes = new Uint8Array(Number(offsets[positions.length]));
-  for (let i = 0, at = 0; i < positions.length; at += size(positions[i++]))
-    copyBytes(data.values as Uint8Array, start(positions[i]), size(positions[i]), bytes, at);
-  return made({ offsets, values: bytes });
+  const valid = data.nullCount === 0 ? undefined : takeBits(data.nullBitmap, data.offset, positions);
+  const { offsets, values, children, views } = takeBuffers(data, positions, valid?.bits);
+  return new Data(
+    type,
+    0,
+    positions.length,
+    valid === undefined ? 0 : positions.length - valid.ones,
+    { 0: offsets, 1: values, 2: valid?.bits } as never,
+    children,
+    data.dictionary,
+    views,
+  );
 }
 
-function takeValidity(
-  data: Data,
-  positions: Uint32Array,
-): { bitmap: Uint8Array; nullCount: number } | undefined {
-  if (data.nullCount === 0) return undefined;
-  let nullCount = 0;
-  for (let i = 0; i < positions.length; i++) if (!data.getValid(positions[i])) nullCount++;
-  return { bitmap: takeBits(positions, (row) => data.getValid(row)), nullCount };
+interface Buffers {
+  readonly offsets?: Int32Array | BigInt64Array;
+  readonly values?: Numbers | Uint8Array;
+  readonly children?: Data[];
+  readonly views?: readonly Uint8Array[];
+}
+
+/** `valid`: the bits of the taken rows that are not null; undefined where none is null. */
+function takeBuffers(data: Data, positions: Uint32Array, valid: Uint8Array | undefined): Buffers {
+  const { type } = data;
+  if (DataType.isBool(type))
+    return { values: takeBits(data.values as Uint8Array, data.offset, positions).bits };
+  if (DataType.isStruct(type)) return { children: data.children.map((child) => takeData(child, positions)) };
+  if (DataType.isFixedSizeList(type)) {
+    const elements = new Uint32Array(positions.length * type.listSize);
+    for (let i = 0, at = 0; i < positions.length; i++)
+      for (let e = 0; e < type.listSize; e++) elements[at++] = positions[i] * type.listSize + e;
+    return { children: [takeData(data.children[0], elements)] };
+  }
+  if (DataType.isUtf8View(type) || DataType.isBinaryView(type))
+    return {
+      values: takeValues(data.values as Numbers, positions, VIEW_BYTES),
+      views: (data as Data<Utf8View>).variadicBuffers,
+    };
+  const given = data.valueOffsets as Offsets | undefined;
+  if (given === undefined) return { values: takeValues(data.values as Numbers, positions, data.stride) };
+  const offsets = takeOffsets(given, positions, valid);
+  const wide =
+    given instanceof BigInt64Array ? BigInt64Array.from(offsets, BigInt) : Int32Array.from(offsets);
+  if (data.children.length > 0)
+    return { offsets: wide, children: [takeData(data.children[0], elementsOf(given, positions, offsets))] };
+  return { offsets: wide, values: takeBytes(data.values as Uint8Array, given, positions, offsets) };
 }
 
 /** Copies a few bytes one by one, which is faster than a view for each text. */
@@ -96,48 +75,70 @@ export function copyBytes(from: Uint8Array, start: number, length: number, to: U
 /** Values of `stride` array elements each. */
 function takeValues(source: Numbers, positions: Uint32Array, stride: number): Numbers {
   const values = new (source.constructor as Int32ArrayConstructor)(positions.length * stride);
-  if (stride === 1) for (let i = 0; i < positions.length; i++) values[i] = source[positions[i]];
+  const words = (values.BYTES_PER_ELEMENT * stride) / 4;
+  if (stride === 1 && words <= 1) takeEach(source, positions, values);
+  else if (Number.isInteger(words) && source.byteOffset % 4 === 0)
+    takeWords(wordsOf(source), positions, wordsOf(values), words);
   else
     for (let i = 0; i < positions.length; i++)
-      values.set(source.subarray(positions[i] * stride, (positions[i] + 1) * stride), i * stride);
+      copyBytes(source as never, positions[i] * stride, stride, values as never, i * stride);
   return values;
 }
 
-function takeBits(positions: Uint32Array, bit: (row: number) => boolean): Uint8Array {
-  const bits = new Uint8Array(Math.ceil(positions.length / 64) * 8);
-  for (let i = 0; i < positions.length; i++) if (bit(positions[i])) bits[i >> 3] |= 1 << (i & 7);
-  return bits;
+function takeEach(source: Numbers, positions: Uint32Array, values: Numbers): void {
+  for (let i = 0; i < positions.length; i++) values[i] = source[positions[i]];
 }
 
-function bitAt(bits: Uint8Array, position: number): boolean {
-  return (bits[position >> 3] & (1 << (position & 7))) !== 0;
+/** Values of some words of 32 bits each: 64 bits would be read as a BigInt. */
+function takeWords(source: Int32Array, positions: Uint32Array, values: Int32Array, words: number): void {
+  if (words === 2)
+    for (let i = 0, at = 0; i < positions.length; i++, at += 2) {
+      const from = 2 * positions[i];
+      values[at] = source[from];
+      values[at + 1] = source[from + 1];
+    }
+  else
+    for (let i = 0, at = 0; i < positions.length; i++)
+      for (let from = words * positions[i], end = from + words; from < end; from++)
+        values[at++] = source[from];
 }
 
-/** Offsets of the taken rows, as wide as the given ones. */
-function offsetsOf(
-  given: Numbers | BigInt64Array,
-  positions: Uint32Array,
-  size: (row: number) => number,
-): Numbers {
+function wordsOf({ buffer, byteOffset, byteLength }: Numbers): Int32Array {
+  return new Int32Array(buffer, byteOffset, byteLength >> 2);
+}
+
+/** Offsets of the taken rows; a null has no bytes and no elements. */
+function takeOffsets(given: Offsets, positions: Uint32Array, valid: Uint8Array | undefined): Float64Array {
   const offsets = new Float64Array(positions.length + 1);
-  for (let i = 0; i < positions.length; i++) offsets[i + 1] = offsets[i] + size(positions[i]);
-  return (
-    given instanceof BigInt64Array ? BigInt64Array.from(offsets, BigInt) : Int32Array.from(offsets)
-  ) as Numbers;
+  for (let i = 0, at = 0; i < positions.length; i++) {
+    const row = positions[i];
+    // The value behind a null is never read.
+    if (valid === undefined || bitAt(valid, i)) at += Number(given[row + 1]) - Number(given[row]);
+    offsets[i + 1] = at;
+  }
+  return offsets;
+}
+
+function takeBytes(
+  source: Uint8Array,
+  given: Offsets,
+  positions: Uint32Array,
+  offsets: Float64Array,
+): Uint8Array {
+  const bytes = new Uint8Array(offsets[positions.length]);
+  for (let i = 0; i < positions.length; i++) {
+    const at = offsets[i];
+    copyBytes(source, Number(given[positions[i]]), offsets[i + 1] - at, bytes, at);
+  }
+  return bytes;
 }
 
 /** The positions of the elements of all taken rows. */
-function elementsOf(
-  positions: Uint32Array,
-  start: (row: number) => number,
-  size: (row: number) => number,
-): Uint32Array {
-  let count = 0;
-  for (let i = 0; i < positions.length; i++) count += size(positions[i]);
-  const elements = new Uint32Array(count);
+function elementsOf(given: Offsets, positions: Uint32Array, offsets: Float64Array): Uint32Array {
+  const elements = new Uint32Array(offsets[positions.length]);
   for (let i = 0, at = 0; i < positions.length; i++) {
-    const end = at + size(positions[i]);
-    for (let element = start(positions[i]); at < end;) elements[at++] = element++;
+    let element = Number(given[positions[i]]);
+    for (const end = offsets[i + 1]; at < end;) elements[at++] = element++;
   }
   return elements;
 }

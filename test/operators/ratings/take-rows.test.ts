@@ -1,5 +1,6 @@
 import {
   Bool,
+  Data,
   type DataType,
   Decimal,
   Dictionary,
@@ -9,6 +10,7 @@ import {
   Float64,
   Int32,
   Int64,
+  Int8,
   LargeUtf8,
   List,
   makeData,
@@ -19,6 +21,7 @@ import {
   Table,
   TimestampNanosecond,
   Utf8,
+  Utf8View,
   Vector,
   vectorFromArray,
 } from 'apache-arrow';
@@ -26,6 +29,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
+import { joinData } from '../../../engine/stream/join-data.ts';
 import { takeRows } from '../../../operators/dataflow/take-rows.ts';
 import {
   collect,
@@ -96,11 +100,30 @@ const columns: Readonly<Record<string, Vector>> = {
     some((row) => ({ a: row % 2 ? row : null, b: [`${row}`] })),
     struct,
   ),
+  views: new Vector([viewsOf(some((row) => 'abcdefghijkl'.slice(row % 12) + 'z'.repeat(row % 20)))]),
   null: vectorFromArray(
     some(() => null),
     new Null(),
   ),
 };
+
+/** Texts as views: those beyond twelve bytes have a buffer each. */
+function viewsOf(texts: readonly (string | null)[]): Data {
+  const bytes = new Uint8Array(16 * texts.length);
+  const words = new Int32Array(bytes.buffer);
+  const variadicBuffers: Uint8Array[] = [];
+  const valid = new Uint8Array(Math.ceil(texts.length / 64) * 8);
+  for (const [row, value] of texts.entries()) {
+    if (value === null) continue;
+    valid[row >> 3] |= 1 << (row & 7);
+    const own = new TextEncoder().encode(value);
+    words[4 * row] = own.length;
+    bytes.set(own.subarray(0, own.length > 12 ? 4 : 12), 16 * row + 4);
+    if (own.length > 12) words[4 * row + 2] = variadicBuffers.push(own) - 1;
+  }
+  const buffers = { 1: bytes, 2: valid };
+  return new Data(new Utf8View(), 0, texts.length, -1, buffers as never, [], undefined, variadicBuffers);
+}
 
 const text = (value: unknown) =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
@@ -125,6 +148,49 @@ describe('rows are taken with all their values', () => {
       for (const [i, position] of positions.entries())
         expect(text(after.get(i))).toBe(text(before.get(from + position)));
     }
+  });
+
+  it.each(Object.keys(columns))('%s, of several batches with nulls after them', (name) => {
+    const { type, data } = columns[name];
+    const cuts = [
+      [0, 13],
+      [13, 14],
+      [40, 40],
+      [21, 90],
+      [8, 24],
+    ];
+    const parts = cuts.map(([from, to]) => data[0].slice(from, to - from));
+    const positions = cuts.flatMap(([from, to]) => Array.from({ length: to - from }, (_, i) => from + i));
+    for (const nulls of [0, 1, 9]) {
+      const all = new Vector([joinData(type, parts, nulls)]);
+      expect(all).toHaveLength(positions.length + nulls);
+      expect(String(all.type)).toBe(String(type));
+      expect(all.nullCount).toBe(positions.filter((row) => columns[name].get(row) === null).length + nulls);
+      for (const [i, position] of positions.entries())
+        expect(text(all.get(i))).toBe(text(columns[name].get(position)));
+      for (let i = positions.length; i < all.length; i++) expect(all.get(i)).toBe(null);
+    }
+    const none = new Vector([joinData(type, [data[0].slice(0, 0), data[0].slice(7, 0)], 2)]);
+    expect([...none]).toEqual([null, null]);
+  });
+
+  it('of batches whose dictionaries differ', () => {
+    const type = new Dictionary(new Utf8(), new Int8());
+    const words = Array.from({ length: 100 }, (_, i) => `w${i}`);
+    const [first] = vectorFromArray(['b', 'a', null], type).data;
+    const [second] = vectorFromArray(['c', 'a', ''], type).data;
+    const joined = new Vector([joinData(type, [first, second, first.slice(1, 1)], 1)]);
+    expect([...joined]).toEqual(['b', 'a', null, 'c', 'a', '', 'a', null]);
+    const [many] = vectorFromArray(words, type).data;
+    const [others] = vectorFromArray(words, type).data;
+    expect(new Vector([joinData(type, [many, others])]).get(150)).toBe('w50');
+    const [more] = vectorFromArray(
+      words.map((word) => `${word}${word}`),
+      type,
+    ).data;
+    expect(() => joinData(type, [many, more])).toThrow(
+      /have 200 values together, too many for codes of 8 bits/,
+    );
   });
 
   it('to the nanosecond', () => {

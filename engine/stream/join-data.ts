@@ -1,0 +1,195 @@
+import { Data, DataType, type Dictionary, makeBuilder, Vector } from 'apache-arrow';
+import { copyBits, makeBits, setBits } from './bits.ts';
+import { joinDictionaries } from './join-dictionaries.ts';
+import { VIEW_BYTES } from './take-data.ts';
+
+type Values = Uint8Array | Int32Array;
+type Offsets = Int32Array | Float64Array | BigInt64Array;
+
+/** Largest offset of 32 bits. */
+const LARGEST_OFFSET = 2 ** 31 - 1;
+
+interface Joined {
+  readonly parts: readonly Data[];
+  /** Rows of all parts and the nulls after them. */
+  readonly length: number;
+  readonly nulls: number;
+}
+
+/**
+ * Columns of one type as one, by their bytes; after them come `nulls` rows that are null. More than 2 GiB of texts
+ * or lists have offsets of type double, which `takeData` alone understands.
+ */
+export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Data {
+  if (parts.length === 1 && nulls === 0) return parts[0];
+  const length = parts.reduce((sum, part) => sum + part.length, nulls);
+  if (DataType.isNull(type)) return new Data(type, 0, length, length);
+  const joined: Joined = { parts, length, nulls };
+  if (DataType.isUnion(type)) return joinByBuilder(type, joined);
+  const nullCount = parts.reduce((sum, part) => sum + part.nullCount, nulls);
+  const validity = nullCount === 0 ? undefined : joinValidity(joined);
+  const { offsets, values, children, dictionary, views } = buffersOf(type, joined);
+  return new Data(
+    type,
+    0,
+    length,
+    nullCount,
+    { 0: offsets, 1: values, 2: validity } as never,
+    children,
+    dictionary,
+    views,
+  );
+}
+
+/** A column of nulls alone. */
+export function nullData(type: DataType, length: number): Data {
+  return joinData(type, [], length);
+}
+
+interface Buffers {
+  readonly offsets?: Offsets;
+  readonly values?: Values | BigInt64Array;
+  readonly children?: Data[];
+  readonly dictionary?: Vector;
+  readonly views?: readonly Uint8Array[];
+}
+
+function buffersOf(type: DataType, joined: Joined): Buffers {
+  const { parts, nulls } = joined;
+  if (DataType.isBool(type)) return { values: joinBools(joined) };
+  if (DataType.isDictionary(type)) return joinCodes(type, joined);
+  if (DataType.isUtf8View(type) || DataType.isBinaryView(type)) return joinViews(joined);
+  if (DataType.isStruct(type) || DataType.isFixedSizeList(type)) {
+    const stride = DataType.isStruct(type) ? 1 : type.listSize;
+    const children = type.children.map((field, i) =>
+      joinData(
+        field.type,
+        parts.map((part) => sliced(part.children[i], 0, stride * part.length)),
+        stride * nulls,
+      ),
+    );
+    return { children };
+  }
+  const isLarge = DataType.isLargeUtf8(type) || DataType.isLargeBinary(type);
+  if (isLarge || DataType.isUtf8(type) || DataType.isBinary(type))
+    return {
+      offsets: joinOffsets(joined, isLarge),
+      values: joinValues(
+        parts.map((part) => (part.values ?? new Uint8Array(0)).subarray(...rangeOf(part))),
+        Uint8Array,
+      ),
+    };
+  if (DataType.isList(type) || DataType.isMap(type)) {
+    const [field] = type.children;
+    const children = parts.map((part) => {
+      const [from, to] = rangeOf(part);
+      return sliced(part.children[0], from, to);
+    });
+    return { offsets: joinOffsets(joined, false), children: [joinData(field.type, children)] };
+  }
+  return { values: joinPlain(type, joined, type.ArrayType as ArrayConstructorOf) };
+}
+
+type ArrayConstructorOf = Int32ArrayConstructor | Uint8ArrayConstructor;
+
+/** The rows of a column; the column itself where it has no others. */
+function sliced(data: Data, from: number, to: number): Data {
+  return from === 0 && to === data.length ? data : data.slice(from, to - from);
+}
+
+/** The elements or bytes that belong to the rows of a column with offsets. */
+function rangeOf({ valueOffsets, length }: Data): [number, number] {
+  return [Number(valueOffsets?.[0] ?? 0), Number(valueOffsets?.[length] ?? 0)];
+}
+
+function joinOffsets({ parts, length }: Joined, large: boolean): Offsets {
+  const total = parts.reduce((sum, part) => {
+    const [from, to] = rangeOf(part);
+    return sum + to - from;
+  }, 0);
+  const offsets = large || total > LARGEST_OFFSET ? new Float64Array(length + 1) : new Int32Array(length + 1);
+  let [row, at] = [0, 0];
+  for (const part of parts) {
+    const given = part.valueOffsets as Offsets;
+    const [from, to] = rangeOf(part);
+    for (let i = 0; i < part.length; i++) offsets[row++] = at + (Number(given[i]) - from);
+    at += to - from;
+  }
+  offsets.fill(at, row);
+  return large ? BigInt64Array.from(offsets, BigInt) : offsets;
+}
+
+function joinValidity({ parts, length }: Joined): Uint8Array {
+  const bits = makeBits(length);
+  let at = 0;
+  for (const part of parts) {
+    if (part.nullCount === 0) setBits(bits, at, part.length);
+    else copyBits(part.nullBitmap, part.offset, { bits, at }, part.length);
+    at += part.length;
+  }
+  return bits;
+}
+
+function joinBools({ parts, length }: Joined): Uint8Array {
+  const bits = makeBits(length);
+  let at = 0;
+  for (const part of parts) {
+    if (part.length > 0) copyBits(part.values as Uint8Array, part.offset, { bits, at }, part.length);
+    at += part.length;
+  }
+  return bits;
+}
+
+/** Values of a fixed number of array elements each. */
+function joinPlain(type: DataType, { parts, nulls }: Joined, fallback: ArrayConstructorOf): Values {
+  const { stride } = new Data(type, 0, 0);
+  const values = parts
+    .filter((part) => part.values !== undefined)
+    .map((part) => (part.values as Values).subarray(0, part.length * stride));
+  return joinValues(values, fallback, nulls * stride);
+}
+
+/** The elements of all parts, then `more` zeros. */
+function joinValues(parts: readonly Values[], fallback: ArrayConstructorOf, more = 0): Values {
+  const make = (parts.find(({ length }) => length > 0)?.constructor ?? fallback) as Int32ArrayConstructor;
+  const all = new make(parts.reduce((sum, part) => sum + part.length, more));
+  let at = 0;
+  for (const part of parts) {
+    if (part.length > 0) all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** The codes of all parts as those of one dictionary, which has the entries of all parts' dictionaries. */
+function joinCodes(type: Dictionary, { parts, nulls }: Joined): Buffers {
+  const filled = parts.filter(({ length, dictionary }) => length > 0 && dictionary !== undefined);
+  const fallback = type.indices.ArrayType as ArrayConstructorOf;
+  if (filled.length === 0)
+    return { values: new fallback(nulls), dictionary: new Vector([nullData(type.dictionary, 0)]) };
+  const { codes, dictionary } = joinDictionaries(filled, (chunks) => joinData(type.dictionary, chunks));
+  return { values: joinValues(codes, fallback, nulls), dictionary };
+}
+
+/** Views of more than 12 bytes name one of their column's buffers. */
+function joinViews(joined: Joined): Buffers {
+  const bytes = new Uint8Array(joined.length * VIEW_BYTES);
+  const words = new Int32Array(bytes.buffer);
+  const views: Uint8Array[] = [];
+  let row = 0;
+  for (const part of joined.parts) {
+    const own = (part.values ?? new Uint8Array(0)) as Uint8Array;
+    bytes.set(own.subarray(0, part.length * VIEW_BYTES), row * VIEW_BYTES);
+    const end = row + part.length;
+    for (; row < end; row++) if (words[4 * row] > 12) words[4 * row + 2] += views.length;
+    views.push(...part.variadicBuffers);
+  }
+  return { values: bytes, views };
+}
+
+function joinByBuilder(type: DataType, { parts, nulls }: Joined): Data {
+  const builder = makeBuilder({ type, nullValues: [null] });
+  for (const value of new Vector([...parts])) builder.append(value);
+  for (let i = 0; i < nulls; i++) builder.append(null);
+  return builder.finish().flush();
+}
