@@ -2,11 +2,6 @@ import type { Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
 import { type LogicalPlan, andThen, fromSource, rootSource, runInto } from '../engine/stream/logical-plan.ts';
 import type { Operator } from '../engine/stream/operator.ts';
-import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
-import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
-import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
-import type { WriteSummary } from '../connectors/output/checked-sink.ts';
-import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { FindHeldOut } from '../operators/splits/held-out-ratings.ts';
 import { LeaveOut } from '../operators/splits/leave-out.ts';
 import type { PairOrder } from '../operators/splits/pair-order.ts';
@@ -23,10 +18,10 @@ import { datasetText } from './inspect/dataset-text.ts';
 import { Cached } from './cached.ts';
 import { readyPlan } from './run-rows.ts';
 import { Union } from '../operators/dataflow/union.ts';
-import { writeInto } from './write-into.ts';
 import { requireReplayable } from './replayable.ts';
 import { Rows } from './rows.ts';
 import type { RunOptions, Session } from './session.ts';
+import { Writers } from './writers.ts';
 import { timeCuts } from './validation/time-cuts.ts';
 
 /** Ratings to train on and, disjoint from them, ratings to test on. */
@@ -269,58 +264,8 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /** Writers. Output appears under its name only when it is whole. */
-  get write() {
-    return {
-      /** A folder of part files, or one file when the path ends in .parquet. */
-      parquet: async (path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions(
-          'write.parquet',
-          options,
-          ['codec', 'rowGroupSize', 'rowsPerPart', 'overwrite', 'dictionary', 'backend', ...runOptionNames],
-          '{ overwrite: true }',
-        );
-        const { signal, onEvent, ...sink } = options;
-        return writeInto(this, new ParquetSink(path, sink), { signal, onEvent });
-      },
-      /**
-       * One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz,
-       * .zst or .lz4; "-" is stdout.
-       */
-      csv: async (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions(
-          'write.csv',
-          options,
-          ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames],
-          '{ overwrite: true }',
-        );
-        const { signal, onEvent, ...sink } = options;
-        return writeInto(this, new TextSink(path, sink), { signal, onEvent });
-      },
-      /**
-       * One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout.
-       */
-      ndjson: async (path: string, options: NdjsonSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions(
-          'write.ndjson',
-          options,
-          ['compression', 'overwrite', ...runOptionNames],
-          '{ overwrite: true }',
-        );
-        const { signal, onEvent, ...sink } = options;
-        return writeInto(this, new NdjsonSink(path, sink), { signal, onEvent });
-      },
-      /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
-      arrow: async (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions(
-          'write.arrow',
-          options,
-          ['format', 'codec', 'overwrite', ...runOptionNames],
-          '{ overwrite: true }',
-        );
-        const { signal, onEvent, ...sink } = options;
-        return writeInto(this, new ArrowSink(path, sink), { signal, onEvent });
-      },
-    };
+  get write(): Writers {
+    return new Writers(this);
   }
 
   #parts(column: string, cuts: readonly number[]): Dataset[] {

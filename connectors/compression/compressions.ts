@@ -20,6 +20,11 @@ export function compressionOf(path: string): { readonly compression: Compression
     : { compression: found[1], bare: path.slice(0, -found[0].length) };
 }
 
+/** ".gz" for gzip; none for files that are not packed. */
+export function endingOf(compression: Compression): string {
+  return endings.find(([, name]) => name === compression)?.[0] ?? '';
+}
+
 /** The endings, alone and behind each of the compressions' own. */
 export function withCompressed(extensions: readonly string[]): string[] {
   return ['', ...endings.map(([ending]) => ending)].flatMap((ending) =>

@@ -2,8 +2,8 @@ import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-a
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
-import { constantData, partitionField } from './hive-partitions.ts';
-import type { ConstantColumn, PartitionColumn } from './hive-partitions.ts';
+import { constantData, partitionField } from '../folders/folder-columns.ts';
+import type { ConstantColumn, PartitionColumn } from '../folders/folder-columns.ts';
 import { inputName } from './path-kinds.ts';
 
 /** A file of any format and its columns. */

@@ -6,7 +6,7 @@ import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ReadSplit, ReadSplitOptions, SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { originOf, setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch } from './common-schema.ts';
-import type { ConstantColumn } from './hive-partitions.ts';
+import type { ConstantColumn } from '../folders/folder-columns.ts';
 
 /** One open file, or a part of it, with known columns. It can be read once. */
 export interface OpenFile<Layout> {

@@ -12,7 +12,7 @@ import type { DatasetFiles } from './dataset-path.ts';
 import { fileStamp, requireStamp } from './file-stamp.ts';
 import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
-import { constantsOf } from './hive-partitions.ts';
+import { constantsOf } from '../folders/folder-columns.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';

@@ -8,6 +8,11 @@ export function isDiskFull(error: unknown): error is CapacityError {
   return error instanceof CapacityError && error.summary === DISK_FULL;
 }
 
+/** The error of a full disk that an output inside this one has reported; another error as it is. */
+export function causeOfFull(error: unknown): unknown {
+  return error instanceof CapacityError && isDiskFull(error.cause) ? error.cause : error;
+}
+
 /**
  * The error of a full disk with the output's name, its need in words, and the bytes that are free once it is
  * gone.

@@ -22,6 +22,16 @@ interface EncodedRows {
   written(): void;
 }
 
+/** Most pieces at once that keep the threads of the CPU device busy. */
+export function piecesAtOnce(ctx?: WritingContext): number {
+  const host = hostOf(ctx);
+  return host === undefined ? 1 : host.parallelism + 2;
+}
+
+function hostOf(ctx?: WritingContext) {
+  return ctx?.executor?.devices.find(({ info }) => info.kind === 'cpu')?.info;
+}
+
 /**
  * Encodes rows in the threads of the CPU device, as many pieces at once as keep them busy, or in this thread
  * where `ctx` has none. The bytes of a piece depend on its rows and the encoding alone.
@@ -40,11 +50,11 @@ export class RowEncoder {
 
   constructor(ctx?: WritingContext) {
     const executor = ctx?.executor;
-    const host = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info;
+    const host = hostOf(ctx);
     this.#holdings =
       ctx && executor && host && new Holdings({ ...ctx, executor, metrics: ctx.metrics ?? new RunMetrics() });
     this.#place = host?.place ?? HOST;
-    this.atOnce = host === undefined ? 1 : host.parallelism + 2;
+    this.atOnce = piecesAtOnce(ctx);
     this.#free = this.atOnce;
   }
 

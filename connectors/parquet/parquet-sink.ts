@@ -1,4 +1,3 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -7,15 +6,10 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
-import { writeBatches } from '../output/write-batches.ts';
-import type { BatchOutput } from '../output/write-batches.ts';
 import { codecs } from './backend.ts';
-import type { Codec, ParquetBackendName, ParquetFileWriter, WrittenFile } from './backend.ts';
-import { parquetBackend } from './backends.ts';
-import { EncodeRowGroups } from './encode-row-groups.ts';
-import { rowsSchema } from './encoded-groups.ts';
-import { GroupParts } from './group-parts.ts';
+import type { Codec, ParquetBackendName } from './backend.ts';
 import { isDatasetEntry, partName } from './part-names.ts';
+import { type ParquetFiles, rowGroupEncoding, writeParquetFiles } from './write/parquet-files.ts';
 
 export interface ParquetSinkOptions {
   readonly codec?: Codec;
@@ -46,15 +40,7 @@ export class ParquetSink implements CheckedSink {
   readonly #options: ParquetSinkOptions;
 
   constructor(path: string, options: ParquetSinkOptions = {}) {
-    const { codec, rowGroupSize, rowsPerPart } = options;
-    if (codec !== undefined && !codecs.includes(codec))
-      throw new UsageError(`unknown codec "${String(codec)}"`, {
-        advice: `Use one of: ${codecs.join(', ')}`,
-      });
-    for (const [name, value] of Object.entries({ rowGroupSize, rowsPerPart })) {
-      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
-        throw new UsageError(`${name} must be a positive integer, not ${value}`);
-    }
+    checkParquetOptions(options);
     this.#path = path;
     this.#options = options;
   }
@@ -74,23 +60,18 @@ export class ParquetSink implements CheckedSink {
 
   /** The operator that encodes the rows, which threads can run; absent where the backend writes row by row. */
   get encoding(): Operator | undefined {
-    return this.#encoding;
-  }
-
-  get #encoding(): EncodeRowGroups | undefined {
-    const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary = true, backend } = this.#options;
-    if (backend !== undefined && backend !== 'parquet-wasm') return undefined;
-    const rowsPerPart = this.#rowsPerPart === Infinity ? null : this.#rowsPerPart;
-    return new EncodeRowGroups({ codec, dictionary, rowGroupSize, rowsPerPart, file: this.#path });
+    return rowGroupEncoding(this.#files);
   }
 
   /** Takes rows, or what `encoding` made of them. */
   async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const output = await atomicOutput(this.#path, this.#outputOptions());
     try {
-      const summary = await this.#writeParts(output.temporary, input, ctx);
+      const fileName = (part: number) =>
+        this.#isFile ? output.temporary : join(output.temporary, partName(part));
+      const written = await writeParquetFiles({ ...this.#files, fileName }, input, ctx);
       await output.commit();
-      return summary;
+      return { path: this.#path, ...written };
     } catch (error) {
       throw await output.fail(error);
     }
@@ -108,112 +89,20 @@ export class ParquetSink implements CheckedSink {
     return this.#path.endsWith('.parquet');
   }
 
-  get #rowsPerPart(): number {
-    return this.#isFile ? Infinity : (this.#options.rowsPerPart ?? 1 << 24);
-  }
-
-  async #writeParts(temporary: string, input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
-    const fileName = (part: number) => (this.#isFile ? temporary : join(temporary, partName(part)));
-    const encoding = this.#encoding;
-    if (encoding === undefined) {
-      const parts = new PartWriter(fileName, input.schema, this.#options, this.#rowsPerPart);
-      return this.#written(parts, input, ctx);
-    }
-    const columns = rowsSchema(input.schema);
-    const groups = columns === undefined ? encoding.execute(input, ctx) : input;
-    const parts = new GroupParts(fileName, columns ?? input.schema, encoding.options, ctx);
-    return this.#written(parts, groups, ctx);
-  }
-
-  async #written(parts: Parts, input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
-    try {
-      const rows = await writeBatches(input, parts, ctx);
-      return { path: this.#path, rows, bytes: parts.bytes, files: parts.files };
-    } catch (error) {
-      await parts.abort();
-      throw error;
-    }
+  get #files(): Omit<ParquetFiles, 'fileName'> {
+    const { overwrite: _, rowsPerPart = 1 << 24, ...options } = this.#options;
+    return { ...options, rowsPerPart: this.#isFile ? Infinity : rowsPerPart, output: this.#path };
   }
 }
 
-/** Rows on their way into the files of an output. */
-interface Parts extends BatchOutput {
-  readonly bytes: number;
-  readonly files: number;
-  abort(): Promise<void>;
-}
-
-/** Cuts a stream of rows, which a backend encodes, into files of `rowsPerPart` rows. */
-class PartWriter implements Parts {
-  bytes = 0;
-  files = 0;
-  #rowsInPart = 0;
-  #writer: ParquetFileWriter | undefined;
-  readonly #fileName: (part: number) => string;
-  readonly #schema: Schema;
-  readonly #options: ParquetSinkOptions;
-  readonly #rowsPerPart: number;
-  /** Files that have all their rows, and end while the next one begins. */
-  readonly #ending: Promise<WrittenFile>[] = [];
-  #failure: unknown;
-
-  constructor(
-    fileName: (part: number) => string,
-    schema: Schema,
-    options: ParquetSinkOptions,
-    rowsPerPart: number,
-  ) {
-    this.#fileName = fileName;
-    this.#schema = schema;
-    this.#options = options;
-    this.#rowsPerPart = rowsPerPart;
-  }
-
-  async write(batch: RecordBatch): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure;
-    for (let start = 0; start < batch.numRows;) {
-      const end = Math.min(batch.numRows, start + this.#rowsPerPart - this.#rowsInPart);
-      const writer = await this.#open();
-      await writer.write(end - start === batch.numRows ? batch : batch.slice(start, end));
-      this.#rowsInPart += end - start;
-      start = end;
-      if (this.#rowsInPart === this.#rowsPerPart) this.#finishPart();
-    }
-  }
-
-  async end(): Promise<void> {
-    if (this.files === 0) await this.#open();
-    this.#finishPart();
-    for (const { bytes } of await Promise.all(this.#ending)) this.bytes += bytes;
-  }
-
-  async abort(): Promise<void> {
-    const writer = this.#writer;
-    this.#writer = undefined;
-    await writer?.abort();
-    await Promise.allSettled(this.#ending);
-  }
-
-  async #open(): Promise<ParquetFileWriter> {
-    if (this.#writer !== undefined) return this.#writer;
-    const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary, backend } = this.#options;
-    const file = this.#fileName(this.files++);
-    this.#writer = await (
-      await parquetBackend(backend)
-    ).create(file, this.#schema, { codec, rowGroupSize, dictionary });
-    return this.#writer;
-  }
-
-  #finishPart(): void {
-    const writer = this.#writer;
-    if (writer === undefined) return;
-    const ended = writer.close().catch(async (error: unknown) => {
-      await writer.abort();
-      throw error;
+/** Throws UsageError for options that cannot be used. */
+export function checkParquetOptions({ codec, rowGroupSize, rowsPerPart }: ParquetSinkOptions): void {
+  if (codec !== undefined && !codecs.includes(codec))
+    throw new UsageError(`unknown codec "${String(codec)}"`, {
+      advice: `Use one of: ${codecs.join(', ')}`,
     });
-    ended.catch((error: unknown) => void (this.#failure ??= error));
-    this.#ending.push(ended);
-    this.#writer = undefined;
-    this.#rowsInPart = 0;
+  for (const [name, value] of Object.entries({ rowGroupSize, rowsPerPart })) {
+    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
+      throw new UsageError(`${name} must be a positive integer, not ${value}`);
   }
 }

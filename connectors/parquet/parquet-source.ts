@@ -12,7 +12,7 @@ import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
 import { fileStamp, requireStamp } from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
-import { constantsOf } from '../files/hive-partitions.ts';
+import { constantsOf } from '../folders/folder-columns.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { otherWork } from '../files/small-file.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { resolveDataset } from '../../../connectors/files/dataset-path.ts';
-import { partitionColumns } from '../../../connectors/files/hive-partitions.ts';
+import { partitionColumns } from '../../../connectors/folders/folder-columns.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 

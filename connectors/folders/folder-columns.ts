@@ -1,6 +1,7 @@
 import { Field, Int32, Int64, Utf8, vectorFromArray } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { readFolderName } from './folder-names.ts';
 
 /** Values by column name, decoded from the folders' names; null for Hive's name of null. */
 export type PartitionValues = Readonly<Record<string, string | null>>;
@@ -11,16 +12,12 @@ export type PartitionColumn = {
   readonly type: 'int32' | 'int64' | 'utf8';
 };
 
-const NULL_PARTITION = '__HIVE_DEFAULT_PARTITION__';
-
 /** "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" } */
 export function partitionsOf(path: string): PartitionValues {
   const values: Record<string, string | null> = {};
   for (const folder of path.split(/[\\/]/).slice(0, -1)) {
-    const at = folder.indexOf('=');
-    if (at <= 0) continue;
-    const value = folder.slice(at + 1);
-    values[decode(folder.slice(0, at))] = value === NULL_PARTITION ? null : decode(value);
+    const found = readFolderName(folder);
+    if (found !== undefined) values[found.column] = found.value;
   }
   return values;
 }
@@ -80,12 +77,4 @@ export function constantData({ value, ...column }: ConstantColumn, rows: number)
           ? BigInt(value)
           : value;
   return vectorFromArray(Array(rows).fill(typed), partitionField(column).type).data[0];
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

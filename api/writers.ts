@@ -1,0 +1,115 @@
+import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
+import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../connectors/folders/files-of-folders.ts';
+import { type FilesOfFolders, PartitionedSink } from '../connectors/folders/partitioned-sink.ts';
+import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
+import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
+import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
+import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
+import { UsageError } from '../engine/errors.ts';
+import { checkOptions, runOptionNames, shown } from './check-options.ts';
+import type { Dataset } from './dataset.ts';
+import type { RunOptions } from './session.ts';
+import { writeInto } from './write-into.ts';
+
+/** Rows that wait for their folders take at most this share of the session's memory budget. */
+const BUFFER_SHARE = 8;
+const MOST_BUFFER_BYTES = 128 * 2 ** 20;
+
+/** Writers of rows. Output appears under its name only when it is whole. */
+export class Writers {
+  readonly #rows: Dataset;
+  /** The columns whose values name folders. */
+  readonly #columns: readonly string[];
+
+  constructor(rows: Dataset, columns: readonly string[] = []) {
+    [this.#rows, this.#columns] = [rows, columns];
+  }
+
+  /**
+   * The same writers into folders that are named by the values of these columns, as Spark and Hive do:
+   * `write.partitionBy('genre', 'year').parquet('out')` writes `out/genre=Drama/year=1999/part-00000.parquet`, whose
+   * files have the other columns. `read.parquet('out')` gives the columns back, after those of the files. A null and
+   * an empty text are one folder, `__HIVE_DEFAULT_PARTITION__`. Rows may come in any order, which they keep inside a
+   * folder: up to 128 MiB of them (an eighth of the session's memoryBudget, where that is less) wait in memory, then
+   * the largest folders are written, a file each. Throws DataError for a column that is missing or whose type cannot
+   * name folders, and where no column is left for the files.
+   */
+  partitionBy(...columns: readonly string[]): Writers {
+    if (columns.length === 0 || !columns.every((column) => typeof column === 'string'))
+      throw new UsageError(
+        `partitionBy takes names of columns, got ${columns.map(shown).join(', ') || 'none'}`,
+      );
+    return new Writers(this.#rows, columns);
+  }
+
+  /** A folder of part files, or one file when the path ends in .parquet. */
+  async parquet(path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> {
+    checkOptions(
+      'write.parquet',
+      options,
+      ['codec', 'rowGroupSize', 'rowsPerPart', 'overwrite', 'dictionary', 'backend', ...runOptionNames],
+      '{ overwrite: true }',
+    );
+    return this.#write(path, options, {
+      one: (sink) => new ParquetSink(path, sink),
+      folders: (files) => parquetFiles(path, files),
+    });
+  }
+
+  /**
+   * One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz,
+   * .zst or .lz4; "-" is stdout.
+   */
+  async csv(path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> {
+    checkOptions(
+      'write.csv',
+      options,
+      ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames],
+      '{ overwrite: true }',
+    );
+    return this.#write(path, options, { one: (sink) => new TextSink(path, sink), folders: textFiles });
+  }
+
+  /** One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
+  async ndjson(path: string, options: NdjsonSinkOptions & RunOptions = {}): Promise<WriteSummary> {
+    checkOptions(
+      'write.ndjson',
+      options,
+      ['compression', 'overwrite', ...runOptionNames],
+      '{ overwrite: true }',
+    );
+    return this.#write(path, options, { one: (sink) => new NdjsonSink(path, sink), folders: ndjsonFiles });
+  }
+
+  /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
+  async arrow(path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> {
+    checkOptions(
+      'write.arrow',
+      options,
+      ['format', 'codec', 'overwrite', ...runOptionNames],
+      '{ overwrite: true }',
+    );
+    return this.#write(path, options, { one: (sink) => new ArrowSink(path, sink), folders: arrowFiles });
+  }
+
+  async #write<Options extends { readonly overwrite?: boolean }>(
+    path: string,
+    { signal, onEvent, ...options }: Options & RunOptions,
+    make: {
+      readonly one: (options: Omit<Options & RunOptions, keyof RunOptions>) => CheckedSink;
+      readonly folders: (options: Omit<Options & RunOptions, keyof RunOptions>) => FilesOfFolders;
+    },
+  ): Promise<WriteSummary> {
+    const columns = this.#columns;
+    const { memoryBudget } = this.#rows.session;
+    const sink =
+      columns.length === 0
+        ? make.one(options)
+        : new PartitionedSink(path, make.folders(options), {
+            columns,
+            overwrite: options.overwrite,
+            bufferBytes: Math.min(MOST_BUFFER_BYTES, memoryBudget / BUFFER_SHARE),
+          });
+    return writeInto(this.#rows, sink, { signal, onEvent });
+  }
+}

@@ -1,0 +1,46 @@
+/** The value of a folder whose rows have a null there, as Hive and Spark write it. */
+export const NULL_VALUE = '__HIVE_DEFAULT_PARTITION__';
+
+/** ASCII characters that Spark and Hive write as % and two digits; and NUL, which no name can have. */
+// oxlint-disable-next-line no-control-regex
+const ESCAPED = /[\0-\x1f"#%'*/:=?\\\x7f{[\]^]/g;
+
+/** The name of the folder of a value: `genre=Sci-Fi%2FHorror`. Null and the empty text have one folder. */
+export function folderName(column: string, value: string | null): string {
+  return `${escapedName(column)}=${escapedValue(value)}`;
+}
+
+/** A name that begins with a point would be passed over by readers. */
+function escapedName(column: string): string {
+  return escaped(column).replace(/^\./, '%2E');
+}
+
+function escapedValue(value: string | null): string {
+  if (value === null || value === '') return NULL_VALUE;
+  return value === NULL_VALUE ? value.replace('_', '%5F') : escaped(value);
+}
+
+function escaped(text: string): string {
+  return text.replace(
+    ESCAPED,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
+  );
+}
+
+/** The column and the value of a folder's name; undefined for other folders. */
+export function readFolderName(
+  folder: string,
+): { readonly column: string; readonly value: string | null } | undefined {
+  const at = folder.indexOf('=');
+  if (at <= 0) return undefined;
+  const value = folder.slice(at + 1);
+  return { column: decoded(folder.slice(0, at)), value: value === NULL_VALUE ? null : decoded(value) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,62 @@
+import type { Data, Field, RecordBatch } from 'apache-arrow';
+import { DataError } from '../../engine/errors.ts';
+import { isNullAt } from '../../engine/keys/arrow-keys.ts';
+import { RowNumbers } from '../../engine/keys/row-numbers.ts';
+import { folderName } from './folder-names.ts';
+import { valueTexts } from './value-texts.ts';
+
+/** Most bytes of a name that file systems take. */
+const LONGEST_NAME = 255;
+
+/** Numbers the folders of rows by the values of some columns: 0, 1, 2, ... as they occur. */
+export class FoldersOfRows {
+  /** The path of each folder, such as `genre=Drama/year=1999`. */
+  readonly paths: string[] = [];
+  readonly #numbers: RowNumbers;
+  readonly #columns: readonly { readonly name: string; readonly texts: ReturnType<typeof valueTexts> }[];
+  /** The folder of each of the numbers: values that are different may have one text. */
+  readonly #folders: number[] = [];
+  readonly #byPath = new Map<string, number>();
+
+  /** Throws DataError for columns whose values cannot name folders. */
+  constructor(columns: readonly Pick<Field, 'name' | 'type'>[]) {
+    this.#columns = columns.map(({ name, type }) => ({ name, texts: valueTexts(type, name) }));
+    this.#numbers = new RowNumbers(columns);
+  }
+
+  /** The folder of each row of a batch; `columns`: its values of the columns. */
+  of(columns: readonly Data[], { numRows }: RecordBatch): Uint32Array {
+    const numbers = this.#numbers.add(columns, numRows);
+    const folders = this.#folders;
+    const texts = this.#columns.map((column, i) => column.texts(columns[i]));
+    for (let row = 0; row < numRows; row++) {
+      const number = numbers[row];
+      if (folders[number] === undefined) folders[number] = this.#folder(columns, texts, row);
+      numbers[row] = folders[number];
+    }
+    return numbers;
+  }
+
+  #folder(columns: readonly Data[], texts: readonly ((row: number) => string)[], row: number): number {
+    const names = this.#columns.map(({ name }, i) => {
+      const value = isNullAt(columns[i], row) ? null : texts[i](row);
+      return requireLength(folderName(name, value), name);
+    });
+    const path = names.join('/');
+    const known = this.#byPath.get(path);
+    if (known !== undefined) return known;
+    this.#byPath.set(path, this.paths.length);
+    return this.paths.push(path) - 1;
+  }
+}
+
+function requireLength(name: string, column: string): string {
+  const bytes = Buffer.byteLength(name);
+  if (bytes <= LONGEST_NAME) return name;
+  const summary = `a value is too long for the name of a folder, which has at most ${LONGEST_NAME} bytes: ${name.slice(0, 60)}… has ${bytes}`;
+  throw new DataError(summary, {
+    phase: 'write',
+    column,
+    advice: 'Partition by a column of short values',
+  });
+}

@@ -1,0 +1,227 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { noEvents } from '../../engine/events.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { STANDARD_STREAM } from '../files/path-kinds.ts';
+import { type AtomicOutputOptions, atomicOutput, checkOutput } from '../output/atomic-output.ts';
+import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import { causeOfFull } from '../output/full-disk.ts';
+import { piecesAtOnce } from '../output/row-encoder.ts';
+import { type BatchOutput, writeBatches } from '../output/write-batches.ts';
+import { FolderRows, type RowsOfFolder } from './folder-rows.ts';
+import { FoldersOfRows } from './folders-of-rows.ts';
+
+/** Writes the files of one format. */
+export interface FilesOfFolders {
+  readonly name: string;
+  /** Of its file names, such as ".parquet". */
+  readonly extension: string;
+  /** True for the name of a file that an output of this format may have. */
+  isFile(name: string): boolean;
+  /** Writes rows as the files `file(0)`, `file(1)`, ... */
+  write(
+    file: (part: number) => string,
+    rows: BatchStream,
+    ctx: WritingContext,
+  ): Promise<Pick<WriteSummary, 'bytes' | 'files'>>;
+}
+
+export interface PartitionedOptions {
+  /** The columns whose values name the folders, from the outermost. */
+  readonly columns: readonly string[];
+  readonly overwrite?: boolean;
+  /** Bytes of rows that wait in memory. Default 128 MiB. */
+  readonly bufferBytes?: number;
+}
+
+const BUFFER_BYTES = 128 * 2 ** 20;
+
+/**
+ * Writes rows into folders that are named by their values of some columns, as Hive and Spark do:
+ * `genre=Drama/year=1999/part-00000.parquet`. The files have the other columns. Rows wait in memory up to
+ * `bufferBytes`; then the folders with the most rows are written until half of that is left, a file each. The rows
+ * of a folder keep their order over its files. The output appears once it is complete; a failure or a
+ * cancellation leaves nothing.
+ */
+export class PartitionedSink implements CheckedSink {
+  readonly name = 'partitioned-sink';
+  readonly phase = 'write';
+  readonly #path: string;
+  readonly #files: FilesOfFolders;
+  readonly #options: PartitionedOptions;
+
+  /** Throws UsageError for stdout, without columns, and where one is named twice. */
+  constructor(path: string, files: FilesOfFolders, options: PartitionedOptions) {
+    const { columns } = options;
+    if (path === STANDARD_STREAM)
+      throw new UsageError('folders cannot be written to stdout', {
+        phase: 'write',
+        advice: 'Name a folder',
+      });
+    if (columns.length === 0) throw new UsageError('partitionBy takes one column or more');
+    const twice = columns.find((column, i) => columns.indexOf(column) !== i);
+    if (twice !== undefined) throw new UsageError(`partitionBy names the column "${twice}" twice`);
+    [this.#path, this.#files, this.#options] = [path, files, options];
+  }
+
+  describe(): JsonObject {
+    const { columns, overwrite } = this.#options;
+    return {
+      path: this.#path,
+      format: this.#files.name,
+      partitionBy: [...columns],
+      ...(overwrite && { overwrite }),
+    };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  async check(): Promise<void> {
+    await checkOutput(this.#path, this.#outputOptions());
+  }
+
+  async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
+    const [{ columns, bufferBytes = BUFFER_BYTES }, files] = [this.#options, this.#files];
+    const layout = layoutOf(input.schema, columns);
+    const output = await atomicOutput(this.#path, this.#outputOptions());
+    const folders = new FolderFiles(layout, { folder: output.temporary, files, bufferBytes }, ctx);
+    try {
+      const rows = await writeBatches(input, folders, ctx);
+      await output.commit();
+      return { path: this.#path, rows, bytes: folders.bytes, files: folders.files };
+    } catch (error) {
+      throw await output.fail(causeOfFull(error));
+    }
+  }
+
+  #outputOptions(): AtomicOutputOptions {
+    const { overwrite } = this.#options;
+    const files = this.#files;
+    return { kind: 'folder', overwrite, recognizes: (path) => isEntry(path, files) };
+  }
+}
+
+/** True for a path that a partitioned output may have: name=value folders, data files, _SUCCESS and checksums. */
+function isEntry(path: string, files: FilesOfFolders): boolean {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  const name = path.endsWith('/') ? undefined : segments.pop();
+  if (!segments.every((folder) => folder.includes('='))) return false;
+  return name === undefined || files.isFile(name) || name === '_SUCCESS' || /^\..*\.crc$/.test(name);
+}
+
+/** The places of the columns that name folders, and of those in the files. */
+interface Layout {
+  readonly schema: Schema;
+  readonly named: readonly number[];
+  readonly stored: readonly number[];
+}
+
+/** Throws DataError for a column that is missing, and where none is left for the files. */
+function layoutOf({ fields }: Schema, columns: readonly string[]): Layout {
+  const names = fields.map(({ name }) => name);
+  const named = columns.map((column) => {
+    const at = names.indexOf(column);
+    if (at >= 0) return at;
+    const advice = spelled(nearest(column, names), `The columns are: ${names.join(', ')}`);
+    throw new DataError('there is no such column to partition by', { phase: 'write', column, advice });
+  });
+  const stored = [...names.keys()].filter((i) => !named.includes(i));
+  if (stored.length === 0)
+    throw new DataError('all columns are partition columns, so the files would have none', {
+      phase: 'write',
+      advice: 'Leave one of them out of partitionBy',
+    });
+  return { schema: new Schema(stored.map((i) => fields[i])), named, stored };
+}
+
+/** The part files of all folders. */
+class FolderFiles implements BatchOutput {
+  bytes = 0;
+  files = 0;
+  readonly #layout: Layout;
+  readonly #to: { readonly folder: string; readonly files: FilesOfFolders; readonly bufferBytes: number };
+  readonly #ctx: WritingContext;
+  readonly #atOnce: number;
+  readonly #rows = new FolderRows();
+  #folders: FoldersOfRows | undefined;
+  /** Part files of each folder so far. */
+  readonly #parts: number[] = [];
+
+  constructor(
+    layout: Layout,
+    to: { readonly folder: string; readonly files: FilesOfFolders; readonly bufferBytes: number },
+    ctx: WritingContext,
+  ) {
+    [this.#layout, this.#to] = [layout, to];
+    this.#ctx = { ...ctx, events: noEvents };
+    this.#atOnce = piecesAtOnce(ctx);
+  }
+
+  async write(batch: RecordBatch): Promise<void> {
+    const { schema, named, stored } = this.#layout;
+    const { children } = batch.data;
+    this.#folders ??= new FoldersOfRows(named.map((i) => batch.schema.fields[i]));
+    const data = makeData({
+      type: new Struct<TypeMap>(schema.fields),
+      length: batch.numRows,
+      nullCount: 0,
+      children: stored.map((i) => children[i]),
+    });
+    this.#rows.add(
+      new RecordBatch(schema, data),
+      this.#folders.of(
+        named.map((i) => children[i]),
+        batch,
+      ),
+    );
+    if (this.#rows.bytes > this.#to.bufferBytes) await this.#flush(this.#to.bufferBytes / 2);
+  }
+
+  async end(): Promise<void> {
+    await this.#flush(0);
+  }
+
+  async #flush(leave: number): Promise<void> {
+    const { signal } = this.#ctx;
+    const folders = mapOrdered(untilAborted(this.#rows.take(leave), signal), this.#atOnce, (rows) =>
+      this.#writeFolder(rows),
+    );
+    for await (const { bytes, files } of folders) {
+      this.bytes += bytes;
+      this.files += files;
+    }
+  }
+
+  async #writeFolder({ folder, rows }: RowsOfFolder): Promise<Pick<WriteSummary, 'bytes' | 'files'>> {
+    const { files } = this.#to;
+    const path = join(this.#to.folder, this.#folders?.paths[folder] ?? '');
+    const first = (this.#parts[folder] ??= 0);
+    if (first === 0) await mkdir(path, { recursive: true });
+    const file = (part: number) =>
+      join(path, `part-${String(first + part).padStart(5, '0')}${files.extension}`);
+    const written = await files.write(
+      file,
+      batchStream(rows.schema, untilAborted([rows], this.#ctx.signal)),
+      this.#ctx,
+    );
+    this.#parts[folder] += written.files;
+    return written;
+  }
+}
+
+async function* untilAborted<Element>(
+  elements: Iterable<Element>,
+  signal: AbortSignal,
+): AsyncGenerator<Element> {
+  for (const element of elements) {
+    throwIfAborted(signal, 'write');
+    yield element;
+  }
+}
