@@ -18,7 +18,12 @@ export async function readyPlan(
   columns: readonly string[] | undefined,
   signal: AbortSignal | undefined,
 ): Promise<LogicalPlan> {
-  return inThreads(await optimize(plan, { columns }, signal), readSplit, session.splitBytes);
+  const { splitBytes, exchangeRoom } = session;
+  return inThreads(await optimize(plan, { columns }, signal), {
+    readHere: readSplit,
+    splitBytes,
+    room: exchangeRoom,
+  });
 }
 
 /** The rows of a plan, batch by batch. */

@@ -2,8 +2,10 @@ import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encoded-groups.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
-import { sharedArray } from '../../engine/partition.ts';
-import { batchStream, originOf } from '../../engine/stream/stream.ts';
+import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { batchStream, type BatchStream, originOf } from '../../engine/stream/stream.ts';
+import { divided, partOfRows } from '../../operators/exchange/divide-rows.ts';
+import type { ExchangeParams } from '../../operators/exchange/exchange.ts';
 import { operatorFrom } from '../../operators/pipeline/portable.ts';
 import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
@@ -11,18 +13,65 @@ import { type SplitRows, whileWanted } from './split-rows.ts';
 
 /** See `read-rows` of ReadingTasks. */
 export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  return whileWanted(scope, (rows) => collect(scope.params as ReadRowsParams, rows));
+  return whileWanted(scope, async (source) => {
+    const params = scope.params as ReadRowsParams;
+    const operators = await Promise.all(params.operators.map(madeOf));
+    const rows =
+      params.parts > 0
+        ? source.readStreams(streamsOf(scope, 'parts', params.parts))
+        : source.read(params, true);
+    const stream = operators.reduce(
+      (input, operator) => operator.execute(input, source.context),
+      batchStream(source.schema, rows),
+    );
+    const { exchange } = params;
+    if (exchange === undefined) return collect(params, source, stream);
+    const bounds = scope.hasInput('bounds') ? bytesOf(scope, 'bounds') : undefined;
+    return divide(exchange, source, stream, bounds);
+  });
+}
+
+function bytesOf(scope: TaskScope, name: string): Uint8Array {
+  return scope.partition(name).columns.bytes as Uint8Array;
+}
+
+function streamsOf(scope: TaskScope, name: string, count: number): Uint8Array[] {
+  return Array.from({ length: count }, (_, i) => bytesOf(scope, `${name}.${i}`));
+}
+
+/** The rows by the parts of an exchange. */
+async function divide(
+  params: ExchangeParams,
+  source: SplitRows,
+  stream: BatchStream,
+  bounds: Uint8Array | undefined,
+): Promise<OutcomeOf<KernelTasks['read-rows']>> {
+  const streams = Array.from({ length: params.parts }, (): RowStream | undefined => undefined);
+  const partOf = partOfRows(params, stream.schema, bounds);
+  for await (const batch of stream)
+    for (const { part, rows: own } of divided(batch, partOf(batch), params.parts))
+      (streams[part] ??= new RowStream(stream.schema, false)).add(own);
+  const partitions = streams.map((own): Partition => {
+    const bytes = own?.takeShared() ?? sharedArray(Uint8Array, 0);
+    return { layout: 'arrow-stream', rows: own?.rows ?? 0, columns: { bytes } };
+  });
+  const { rows, end, spans } = source;
+  const parts = partitions.map((own) => ({ rows: own.rows, bytes: own.columns.bytes.length }));
+  const bytesDown = parts.reduce((sum, { bytes }) => sum + bytes, 0);
+  return {
+    rows,
+    spans,
+    bytesDown,
+    values: { rows, end, complete: true, origins: [], parts },
+    partitions: Object.fromEntries(partitions.map((partition, part) => [`divided.${part}`, partition])),
+  };
 }
 
 async function collect(
   params: ReadRowsParams,
   source: SplitRows,
+  stream: BatchStream,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  const operators = await Promise.all(params.operators.map(madeOf));
-  const stream = operators.reduce(
-    (input, operator) => operator.execute(input, source.context),
-    batchStream(source.schema, source.read(params, true)),
-  );
   const kept = new RowStream(stream.schema, true);
   const origins: ReadRowsValues['origins'][number][] = [];
   const left: ArrayLike<number>[] = [];
@@ -41,7 +90,7 @@ async function collect(
     rows,
     spans,
     bytesDown: bytes.length,
-    values: { rows, end, complete, origins },
+    values: { rows, end, complete, origins, parts: [] },
     partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes, kept: joined(left) } } },
   };
 }

@@ -57,6 +57,15 @@ export class SplitRows {
     };
   }
 
+  /** The rows of Arrow streams, one after the other. */
+  async *readStreams(streams: readonly Uint8Array[]): AsyncGenerator<RecordBatch> {
+    for (const batch of streams.flatMap(batchesOf)) {
+      if (this.#cancelled()) throwIfAborted(AbortSignal.abort(), 'read');
+      this.rows += batch.numRows;
+      yield batch;
+    }
+  }
+
   /** `borrowed`: see ReadSplitOptions. */
   async *read(
     { splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>,
@@ -89,4 +98,9 @@ export class SplitRows {
       }
     }
   }
+}
+
+/** The batches of an Arrow stream, over its memory; none of no bytes. */
+function batchesOf(bytes: Uint8Array): readonly RecordBatch[] {
+  return bytes.length === 0 ? [] : [...RecordBatchReader.from(bytes)].filter(({ numRows }) => numRows > 0);
 }

@@ -11,8 +11,10 @@ import {
 import type { Description, Operator } from '../../engine/stream/operator.ts';
 import { Filter } from '../../operators/dataflow/filter.ts';
 import { optimize } from '../../operators/dataflow/optimize.ts';
+import { Wide } from '../../operators/exchange/wide.ts';
 import { Union } from '../../operators/dataflow/union.ts';
-import { howRowsAreRead } from '../../operators/pipeline/rows-of-splits.ts';
+import type { RowsWork } from '../../operators/pipeline/row-tasks.ts';
+import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
 import type { RunOptions, Session } from '../session.ts';
 
 /** The plans of rows as text: as they were composed, optimized, and as they are run. */
@@ -90,21 +92,53 @@ async function physicalLines(
       `${indent}in the calling thread: ${['union', ...above].join(' > ')}, since inputs follow each other`,
     ];
   }
-  const { pipeline, rest, splits, bytes, threads, reason } = await howRowsAreRead(
-    plan,
-    session.splitBytes,
-    ctx,
-  );
+  const { pipeline, rest, work } = await planRows(plan, session.splitBytes, ctx);
+  const exchanged = source instanceof Wide ? await exchangeLines(source, plan, session, ctx, indent) : [];
   const stages = [source.name, ...pipeline.map(({ name }) => name)].join(' > ');
   const where =
-    reason === undefined
-      ? `${counted(splits, 'task')} of about ${formatBytes(bytes / splits)}, by ${counted(threads, 'thread')}: ${stages}`
-      : `in the calling thread: ${stages}, since ${reason}`;
+    typeof work === 'string' ? `in the calling thread: ${stages}, since ${work}` : taskLine(work, stages);
   const after = rest.map(
     (operator, i) =>
       `in the calling thread: ${operator.name}, since ${reasonOf(operator, rest[i - 1] ?? source)}`,
   );
-  return [...(await skippedLines(plan)), where, ...after].map((line) => indent + line);
+  return [...exchanged, ...[...(await skippedLines(plan)), where, ...after].map((line) => indent + line)];
+}
+
+function taskLine({ taken, device }: RowsWork, stages: string): string {
+  const threads = counted(device.parallelism, 'thread');
+  if (taken.kind !== 'splits') return `tasks over the parts, by ${threads}: ${stages}`;
+  const splits = taken.groups.length;
+  const bytes = taken.groups.flat().reduce((sum, split) => sum + split.bytes, 0);
+  return `${counted(splits, 'task')} of about ${formatBytes(bytes / splits)}, by ${threads}: ${stages}`;
+}
+
+/** The input of an exchange, and the exchange. */
+async function exchangeLines(
+  wide: Wide,
+  above: LogicalPlan,
+  session: Session,
+  ctx: ReturnType<Session['context']>,
+  indent: string,
+): Promise<string[]> {
+  const { columns } = sourceRequest(above);
+  const { plan, by } = await wide.rowsToExchange(columns, ctx.signal);
+  const { work } = await planRows(above, session.splitBytes, ctx);
+  const parts =
+    typeof work !== 'string' && work.taken.kind === 'exchanged'
+      ? work.taken.exchanged.estimatedParts
+      : undefined;
+  const how =
+    by.kind === 'hash'
+      ? `by hash of ${by.columns.join(', ')}`
+      : by.kind === 'range'
+        ? `by ranges of ${by.keys.map(({ column }) => column).join(', ')}`
+        : 'evenly';
+  const number = parts === undefined ? 'as many parts as the rows ask for' : counted(parts, 'part');
+  return [
+    `${indent}input of ${wide.name}:`,
+    ...(await physicalLines(plan, session, ctx, `${indent}  `)),
+    `${indent}exchange ${how} to ${number}`,
+  ];
 }
 
 /** The parts of the source that a filter leaves to be read, or the reason for which it leaves all of them. */

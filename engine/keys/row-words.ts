@@ -73,7 +73,7 @@ export class WordReader {
 }
 
 /** Words of a value; 0 for types whose values are no words. */
-function wordsOfType(type: DataType): number {
+export function wordsOfType(type: DataType): number {
   if (DataType.isNull(type) || DataType.isBool(type)) return 1;
   if (DataType.isInt(type)) return type.bitWidth === 64 ? 2 : 1;
   if (DataType.isFloat(type)) return type.precision === 2 ? 2 : 1;
@@ -105,8 +105,8 @@ function joined(parts: readonly Int32Array[]): Int32Array {
   return all;
 }
 
-/** All words of a column, one value after the other. */
-function wordArray(data: Data): Int32Array {
+/** All words of a column of numbers and the like, one value after the other. */
+export function wordArray(data: Data): Int32Array {
   const { type, length } = data;
   const raw: unknown = data.values;
   if (DataType.isNull(type)) return new Int32Array(length);

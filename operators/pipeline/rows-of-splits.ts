@@ -1,13 +1,9 @@
-import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
 import {
   andThen,
   executePlan,
@@ -19,16 +15,14 @@ import {
   sourceRequest,
 } from '../../engine/stream/logical-plan.ts';
 import { type Operator, runsBySplit, type Source, type ValueNeeds } from '../../engine/stream/operator.ts';
-import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
-import { type BatchStream, batchStream, setOrigin } from '../../engine/stream/stream.ts';
-import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import type { ReadSplit } from '../../engine/stream/split.ts';
+import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
 import { Limit } from '../dataflow/limit.ts';
-import { portableOf } from './portable.ts';
-import { type GroupEnd, groupSplits, type RowsBefore, type SplitGroup } from './split-order.ts';
-import { readSplits, schemaPartition } from './split-tasks.ts';
-
-const STAGE = 'read-rows';
+import { ExchangeRoom } from '../exchange/exchange-room.ts';
+import { ExchangedRows } from '../exchange/exchanged-rows.ts';
+import { Wide } from '../exchange/wide.ts';
+import { type RowsWork, RowTasks } from './row-tasks.ts';
+import { groupSplits } from './split-order.ts';
 
 /** Stored bytes of a task. Sources that have no more come in one stream. */
 const SPLIT_BYTES = 2 << 20;
@@ -39,70 +33,66 @@ const SPLIT_BYTES = 2 << 20;
  */
 const FEWEST_THREADS = 4;
 
-/**
- * Most bytes of a split, as stored, and of its rows in memory; a larger one is read by the calling thread,
- * batch by batch.
- */
-const MOST_STORED = 32 << 20;
-const MOST_ROW_BYTES = 64 << 20;
+/** The means of reading a plan's rows. */
+export interface RowsReading {
+  /** Reads a split in the calling thread. */
+  readonly readHere: ReadSplit;
+  /** Stored bytes of a task. */
+  readonly splitBytes?: number | undefined;
+  /** Host memory of exchanges; default: without bound. */
+  readonly room?: ExchangeRoom;
+}
 
 /**
  * The same plan with its source, and the operators on it that can go to another thread, run by the threads of
- * the device, where the source has splits. `readHere` reads a split in the calling thread.
+ * the device, where the source has splits or is an exchange.
  */
-export function inThreads(plan: LogicalPlan, readHere: ReadSplit, splitBytes = SPLIT_BYTES): LogicalPlan {
-  const { source, rest } = splitSource(plan, readHere, splitBytes);
+export function inThreads(plan: LogicalPlan, reading: RowsReading): LogicalPlan {
+  const { source, rest } = splitSource(plan, reading);
   return rest.reduce(andThen, fromSource(source));
 }
 
 /** The way in which `inThreads` reads a plan's rows, for `explain`. */
-export interface RowsReading {
+export interface RowsPlan {
   /** The operators that run with the source. */
   readonly pipeline: readonly Operator[];
   /** The operators after those, in the calling thread. */
   readonly rest: readonly Operator[];
-  /** Tasks, and the stored bytes of all of them. */
-  readonly splits: number;
-  readonly bytes: number;
-  readonly threads: number;
-  /** The reason for which the calling thread reads; absent where tasks do. */
-  readonly reason?: string;
+  /** The work of tasks, or the reason for which the calling thread reads. */
+  readonly work: RowsWork | string;
 }
 
-export async function howRowsAreRead(
+export async function planRows(
   plan: LogicalPlan,
-  splitBytes = SPLIT_BYTES,
+  splitBytes: number | undefined,
   ctx: ExecutionContext,
-): Promise<RowsReading> {
-  const { source, pipeline, rest } = splitSource(plan, noReader, splitBytes);
+): Promise<RowsPlan> {
+  const { source, pipeline, rest } = splitSource(plan, { readHere: noReader, splitBytes });
   const { columns, needs } = sourceRequest(rest.reduce(andThen, fromSource(source)));
-  const found = await source.work(ctx, columns, needs);
-  if (typeof found === 'string') return { pipeline, rest, splits: 0, bytes: 0, threads: 1, reason: found };
-  const { groups, device } = found;
-  const bytes = groups.flat().reduce((sum, split) => sum + split.bytes, 0);
-  return { pipeline, rest, splits: groups.length, bytes, threads: device.parallelism };
+  return { pipeline, rest, work: await source.work(ctx, columns, needs) };
 }
 
 const noReader: ReadSplit = () => {
   throw new Error('a plan that is explained reads no rows');
 };
 
-function splitSource(plan: LogicalPlan, readHere: ReadSplit, splitBytes: number) {
+/** `divides`: the tasks divide the rows for an exchange. */
+function splitSource(plan: LogicalPlan, reading: RowsReading, divides = false) {
   const operators = operatorsOf(plan);
   const first = operators.findIndex((operator) => !runsBySplit(operator));
   const pipeline = first < 0 ? operators : operators.slice(0, first);
   const rest = operators.slice(pipeline.length);
-  // Errors of operators name lines of a file, which ranges of it do not know in the calling thread.
-  const wholeFiles = rest.some((operator) => !(operator instanceof Limit));
-  const source = new SplitSource(rootSource(plan), pipeline, { readHere, wholeFiles, splitBytes });
+  const source = new SplitSource(rootSource(plan), { pipeline, rest, divides }, reading);
   return { source, pipeline, rest };
 }
 
-interface SplitReading {
-  readonly readHere: ReadSplit;
-  /** No ranges of files. */
-  readonly wholeFiles: boolean;
-  readonly splitBytes: number;
+/** The operators on a source. */
+interface SplitChain {
+  /** In the tasks. */
+  readonly pipeline: readonly Operator[];
+  /** In the calling thread. */
+  readonly rest: readonly Operator[];
+  readonly divides: boolean;
 }
 
 /** A source whose rows come from tasks, in the order and the batches of its splits. */
@@ -111,11 +101,11 @@ class SplitSource implements Source {
   readonly phase: string | undefined;
   readonly replayable: boolean;
   readonly #source: Source;
-  readonly #operators: readonly Operator[];
-  readonly #reading: SplitReading;
+  readonly #chain: SplitChain;
+  readonly #reading: RowsReading;
 
-  constructor(source: Source, operators: readonly Operator[], reading: SplitReading) {
-    [this.#source, this.#operators, this.#reading] = [source, operators, reading];
+  constructor(source: Source, chain: SplitChain, reading: RowsReading) {
+    [this.#source, this.#chain, this.#reading] = [source, chain, reading];
     [this.name, this.phase, this.replayable] = [source.name, source.phase, source.replayable];
   }
 
@@ -125,6 +115,10 @@ class SplitSource implements Source {
 
   schema(needs?: ValueNeeds): Promise<Schema> {
     return schemaOf(this.#plan, needs);
+  }
+
+  get #operators(): readonly Operator[] {
+    return this.#chain.pipeline;
   }
 
   get #plan(): LogicalPlan {
@@ -138,7 +132,7 @@ class SplitSource implements Source {
   ): Promise<BatchStream> {
     const work = await this.work(ctx, columns, needs);
     if (typeof work === 'string') return executePlan(this.#plan, ctx, columns, needs);
-    return batchStream(work.schema, new SplitStream(work, ctx).batches());
+    return batchStream(work.schema, batchesOf(work, ctx));
   }
 
   /** The work of the tasks; or, with nothing read, the reason for which the calling thread reads. */
@@ -147,152 +141,91 @@ class SplitSource implements Source {
     columns: readonly string[] | undefined,
     needs: ValueNeeds | undefined,
   ): Promise<RowsWork | string> {
-    const { readHere, wholeFiles, splitBytes } = this.#reading;
     const device = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
-    const request = sourceRequest(this.#plan, columns, needs);
     if (device === undefined) return 'the session has no threads';
+    const request = sourceRequest(this.#plan, columns, needs);
     if (request.needs?.takesFaults) return 'the consumer handles values that cannot be read';
-    const found = await this.#source.splits?.(ctx, request.columns, request.needs, splitBytes);
+    const work =
+      this.#source instanceof Wide
+        ? await this.#exchanged(this.#source, ctx, request.columns)
+        : await this.#split(ctx, request);
+    if (typeof work === 'string') return work;
+    const operators = [...work.operators, ...this.#operators];
+    const schema = this.#operators.reduce((own, operator) => operator.outputSchema(own), work.schema);
+    return { ...work, schema, operators };
+  }
+
+  async #split(
+    ctx: ExecutionContext,
+    { columns, needs }: ReturnType<typeof sourceRequest>,
+  ): Promise<RowsWork | string> {
+    const { readHere, splitBytes = SPLIT_BYTES } = this.#reading;
+    const device = hostInfo(ctx);
+    const found = await this.#source.splits?.(ctx, columns, needs, splitBytes);
     if (found === undefined) return 'the rows come in one stream';
-    const { splits } = found;
+    const { schema, splits } = found;
     if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
       return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
-    if (ranges && wholeFiles)
+    // Errors of operators name lines of a file, which ranges of it do not know in the calling thread.
+    if (ranges && this.#chain.rest.some((operator) => !(operator instanceof Limit)))
       return 'errors of later operators name lines of the file, which parts of it do not know';
-    if (!ranges && this.#operators.length === 0 && device.parallelism < FEWEST_THREADS)
+    if (
+      !ranges &&
+      this.#operators.length === 0 &&
+      !this.#chain.divides &&
+      device.parallelism < FEWEST_THREADS
+    )
       return `fewer than ${FEWEST_THREADS} threads would be no faster`;
+    const taken = { kind: 'splits', groups: groupSplits(splits, splitBytes), readHere } as const;
+    return { source: schema, schema, operators: [], device, taken };
+  }
+
+  /** The rows of an exchange, whose tasks divide the rows of its input first. */
+  async #exchanged(
+    wide: Wide,
+    ctx: ExecutionContext,
+    columns: readonly string[] | undefined,
+  ): Promise<RowsWork> {
+    const { plan, by } = await wide.rowsToExchange(columns, ctx.signal);
+    const { source, rest } = splitSource(plan, this.#reading, true);
+    const request = sourceRequest(plan);
+    const work =
+      rest.length > 0
+        ? `${rest[0].name} runs in the calling thread`
+        : await source.work(ctx, request.columns, request.needs);
+    const schema = await schemaOf(plan, undefined, ctx.signal);
+    const { after, parts } = wide.operator;
+    const exchanged = new ExchangedRows({
+      schema,
+      by,
+      parts,
+      device: hostInfo(ctx),
+      room: this.#reading.room ?? new ExchangeRoom(),
+      work:
+        typeof work === 'string'
+          ? { reason: work, stream: (held) => executePlan(inThreads(plan, this.#reading), held) }
+          : work,
+    });
     return {
-      source: found.schema,
-      schema: this.#operators.reduce((schema, operator) => operator.outputSchema(schema), found.schema),
-      groups: groupSplits(splits, splitBytes),
-      operators: this.#operators,
-      readHere,
-      device,
+      source: schema,
+      schema: after.reduce((own, operator) => operator.outputSchema(own), schema),
+      operators: after,
+      device: hostInfo(ctx),
+      taken: { kind: 'exchanged', exchanged },
     };
   }
 }
 
-interface RowsWork {
-  /** The columns of the splits. */
-  readonly source: Schema;
-  /** The columns after the operators. */
-  readonly schema: Schema;
-  readonly groups: readonly SplitGroup[];
-  readonly operators: readonly Operator[];
-  readonly readHere: ReadSplit;
-  readonly device: Pick<DeviceInfo, 'place' | 'parallelism'>;
+function hostInfo(ctx: ExecutionContext): RowsWork['device'] {
+  return hostDevice(ctx.executor).info;
 }
 
-/** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
-interface ReadRows extends GroupEnd {
-  rows: number;
-  end: SplitEnd | null;
-  readonly held?: HeldRows;
-}
-
-/** Batches as an Arrow stream. */
-interface HeldRows {
-  readonly bytes: Uint8Array;
-  readonly kept: Uint32Array;
-  readonly origins: ReadRowsValues['origins'];
-}
-
-class SplitStream {
-  readonly #work: RowsWork;
-  readonly #holdings: Holdings;
-  readonly #name = dataSetName('rows');
-  #started = 0;
-
-  constructor(work: RowsWork, ctx: ExecutionContext) {
-    this.#work = work;
-    this.#holdings = new Holdings(ctx);
-  }
-
-  async *batches(): AsyncGenerator<RecordBatch> {
-    const { ctx } = this.#holdings;
-    try {
-      await giveTo(ctx, this.#work.device.place, [[this.#schemaRef, schemaPartition(this.#work.source)]]);
-      const groups = readSplits(
-        {
-          groups: this.#work.groups,
-          atOnce: this.#work.device.parallelism + 2,
-          read: (group, tasks) => this.#read(group, tasks),
-        },
-        ctx,
-      );
-      for await (const { splits, read, before } of groups)
-        yield* read.held ? this.#batchesOf(read.held, before) : this.#readInstead(splits, read);
-    } finally {
-      await this.#holdings.close();
-    }
-  }
-
-  *#batchesOf({ bytes, kept, origins }: HeldRows, before: RowsBefore): Generator<RecordBatch> {
-    let [at, taken] = [0, 0];
-    for (const { data } of RecordBatchReader.from(bytes)) {
-      // A stream without batches gives one without rows.
-      if (at === origins.length) return;
-      const { kept: rows, ...origin } = origins[at++];
-      const own = rows === undefined ? {} : { kept: kept.subarray(taken, (taken += rows)) };
-      const batch = new RecordBatch(this.#work.schema, data);
-      yield setOrigin(batch, { ...origin, ...own, firstRow: origin.firstRow + before.rows });
-    }
-  }
-
-  /** The rows of splits, batch by batch; their number and end are known once all of them were pulled. */
-  async *#readInstead(splits: SplitGroup, read: ReadRows): AsyncGenerator<RecordBatch> {
-    const { source, operators } = this.#work;
-    const input = batchStream(source, this.#readHere(splits, read));
-    yield* operators.reduce((stream, operator) => operator.execute(stream, this.#holdings.ctx), input);
-  }
-
-  async *#readHere(splits: SplitGroup, read: ReadRows): AsyncGenerator<RecordBatch> {
-    for (const split of splits) {
-      const batches = this.#work.readHere(split, this.#work.source, {
-        signal: this.#holdings.ctx.signal,
-        takesFaults: false,
-      });
-      try {
-        let next = await batches.next();
-        for (; !next.done; next = await batches.next()) {
-          read.rows += next.value.numRows;
-          yield next.value;
-        }
-        read.end = next.value ?? null;
-      } finally {
-        await batches.return(undefined);
-      }
-    }
-  }
-
-  async #read(splits: SplitGroup, ctx: ExecutionContext): Promise<ReadRows> {
-    if (splits.some(({ bytes }) => bytes > MOST_STORED)) return { rows: 0, end: null };
-    const { place } = this.#work.device;
-    const rows: PartitionRef = { name: `${this.#name}/rows`, partition: this.#started++, version: 0 };
-    const task: TaskOf<'read-rows'> = {
-      kernel: 'read-rows',
-      inputs: { schema: this.#schemaRef },
-      outputs: { rows },
-      params: {
-        splits,
-        operators: portableOf(this.#work.operators),
-        takesFaults: false,
-        maximumBytes: MOST_ROW_BYTES,
-      },
-    };
-    const steps = new StepList(contracts);
-    steps.handOut(STAGE, rows, place, steps.task(STAGE, place, task));
-    steps.free(STAGE, place, [rows]);
-    const results = await runSteps(steps.steps, ctx);
-    const [values] = results.of(STAGE) as ReadRowsValues[];
-    if (!values.complete) return { rows: 0, end: null };
-    const { bytes, kept } = results.handed[0].columns as { bytes: Uint8Array; kept: Uint32Array };
-    const held = { bytes, kept, origins: values.origins };
-    return { rows: values.rows, end: values.end, held };
-  }
-
-  get #schemaRef(): PartitionRef {
-    return { name: `${this.#name}/schema`, partition: 0, version: 0 };
+async function* batchesOf(work: RowsWork, ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
+  const holdings = new Holdings(ctx);
+  try {
+    yield* new RowTasks(work, holdings.ctx).batches();
+  } finally {
+    await holdings.close();
   }
 }

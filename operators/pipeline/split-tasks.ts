@@ -10,8 +10,11 @@ export interface SplitWork<Read extends GroupEnd> {
   readonly groups: readonly SplitGroup[];
   /** Most groups that are read, or were read and not taken yet. */
   readonly atOnce: number;
-  /** Reads a group by a task of `ctx`, which may be run again on the group's true range. */
-  read(group: SplitGroup, ctx: ExecutionContext): Promise<Read>;
+  /**
+   * Reads a group by a task of `ctx`, which may be run again on the group's true range. `first`: the group as it
+   * is among the groups.
+   */
+  read(group: SplitGroup, ctx: ExecutionContext, first: SplitGroup): Promise<Read>;
   /** Frees what was read from a wrong guess. */
   drop?(read: Read): Promise<void>;
 }
@@ -37,8 +40,8 @@ export async function* readSplits<Read extends GroupEnd>(
   const tasks: ExecutionContext = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) };
   const order = new RangeOrder();
   let failed = false;
-  const readGroup = (group: SplitGroup): Promise<Read> =>
-    work.read(group, isGuess(group) ? onSpeculation(tasks) : tasks).catch((error: unknown) => {
+  const readGroup = (group: SplitGroup, first = group): Promise<Read> =>
+    work.read(group, isGuess(group) ? onSpeculation(tasks) : tasks, first).catch((error: unknown) => {
       throw threadProblem(error, group[0].file);
     });
   const attempt = async (group: SplitGroup): Promise<Attempt<Read>> => {
@@ -57,7 +60,7 @@ export async function* readSplits<Read extends GroupEnd>(
     const range = order.truth(group);
     if (range === undefined) return undefined;
     const splits = [{ ...group[0], range }];
-    return { splits, read: await readGroup(splits) };
+    return { splits, read: await readGroup(splits, group) };
   };
   for await (const outcome of mapOrdered(eachOf(work.groups), work.atOnce, attempt)) {
     let isTaken = false;
@@ -109,6 +112,6 @@ export function schemaPartition(schema: Schema): Partition {
   return { layout: 'schema', rows: schema.fields.length, columns: { bytes } };
 }
 
-async function* eachOf<T>(elements: readonly T[]): AsyncGenerator<T> {
+export async function* eachOf<T>(elements: readonly T[]): AsyncGenerator<T> {
   yield* elements;
 }

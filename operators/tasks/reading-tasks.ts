@@ -2,6 +2,7 @@
 import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
+import type { ExchangeParams } from '../exchange/exchange.ts';
 import type { BadRows } from '../ratings/rows/bad-rows.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { None, Numbered, Rows } from './tasks.ts';
@@ -35,13 +36,19 @@ export type ReadValues = {
 };
 
 export type ReadRowsParams = {
-  /** Read one after the other. */
+  /** Read one after the other; none where the rows come from an exchange. */
   readonly splits: readonly SourceSplit[];
   /** From the source's side to the last. */
   readonly operators: readonly PortableOperator[];
   readonly takesFaults: boolean;
   /** Most bytes of the rows in memory. */
   readonly maximumBytes: number;
+  /** Parts of an exchange that are read in place of splits. */
+  readonly parts: number;
+  /** Parts of the other side of each join among the operators. */
+  readonly others: readonly number[];
+  /** Present where the rows are divided among the parts of an exchange. */
+  readonly exchange?: ExchangeParams;
 };
 
 export type ReadRowsValues = {
@@ -59,6 +66,8 @@ export type ReadRowsValues = {
     /** Number of the batch's rows in `kept`, where rows of the origin were left out. */
     readonly kept?: number;
   }[];
+  /** Of each part of an exchange: rows and bytes. */
+  readonly parts: readonly { readonly rows: number; readonly bytes: number }[];
 };
 
 /** The distance of codes from ids, where they are near. `wide`: the ids are among int64 ones. */
@@ -88,12 +97,13 @@ export interface ReadingTasks {
   };
 
   /**
-   * Reads splits of a source, and runs operators over them. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the
-   * batches as an Arrow stream; `kept` Uint32: see the origins).
+   * Reads splits of a source, or rows of an exchange, and runs operators over them. Inputs: `schema`, as for
+   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: those of the other sides of joins; `bounds`: of an exchange by ranges (`bytes`). Output: `rows` (`bytes`: the batches as an
+   * Arrow stream; `kept` Uint32: see the origins), or, of an exchange, `divided.i` (`bytes`).
    */
   'read-rows': {
-    inputs: { schema: PartitionRef };
-    outputs: { rows: PartitionRef };
+    inputs: { schema: PartitionRef; bounds?: PartitionRef } & Numbered<'parts' | 'others'>;
+    outputs: { readonly rows?: PartitionRef } & Numbered<'divided'>;
     params: ReadRowsParams;
     values: ReadRowsValues;
   };
@@ -208,7 +218,14 @@ export const readingContracts = {
     'users.*': 'write',
     'items.*': 'write',
   },
-  'read-rows': { schema: 'read', rows: 'write' },
+  'read-rows': {
+    schema: 'read',
+    'parts.*': 'read',
+    'others.*': 'read',
+    bounds: 'read',
+    rows: 'write',
+    'divided.*': 'write',
+  },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },
   'count-ids': { 'keys.*': 'read', 'codes.*': 'read', counts: 'alone' },

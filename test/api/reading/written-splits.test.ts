@@ -48,7 +48,7 @@ describe('rows that threads read', () => {
         const ctx = session.context();
         const { plan } = await session.read.any(path(name));
         const { rows } = await runInto(
-          inThreads(plan, readSplit, splitBytes),
+          inThreads(plan, { readHere: readSplit, splitBytes }),
           openSink(path('copy.csv'), { overwrite: true }),
           ctx,
         );

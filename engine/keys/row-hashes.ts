@@ -1,0 +1,59 @@
+import { type Data, DataType } from 'apache-arrow';
+import { mix32 } from '../random.ts';
+import { hasNulls, isNullAt, keysFromData, keysFromVector } from './arrow-keys.ts';
+import { hashesOf } from './key-hash.ts';
+import { wordArray, wordsOfType } from './row-words.ts';
+
+/** The word that is mixed in for a null. */
+const NULL_WORD = 0x6e756c6c;
+
+/**
+ * A hash of each row's values in some columns, the same in every thread: equal rows in the sense of RowNumbers
+ * have equal hashes. Its upper bits choose the part of an exchange.
+ */
+export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
+  const hashes = new Uint32Array(rows);
+  for (const data of columns) {
+    const { words, step } = hashWords(data, rows);
+    if (hasNulls(data)) mixNullable(hashes, data, words, step);
+    else if (step === 1) for (let row = 0; row < rows; row++) hashes[row] = mix32(hashes[row], words[row]);
+    else mixSteps(hashes, words, step);
+  }
+  return hashes;
+}
+
+function mixSteps(hashes: Uint32Array, words: Int32Array, step: number): void {
+  for (let row = 0, at = 0; row < hashes.length; row++)
+    for (let word = 0; word < step; word++) hashes[row] = mix32(hashes[row], words[at++]);
+}
+
+function mixNullable(hashes: Uint32Array, data: Data, words: Int32Array, step: number): void {
+  for (let row = 0; row < hashes.length; row++) {
+    const isNull = isNullAt(data, row);
+    for (let word = 0; word < step; word++)
+      hashes[row] = mix32(hashes[row], isNull ? NULL_WORD : words[row * step + word]);
+  }
+}
+
+/** The words of the rows' values; of a text its hash. Those of row i begin at `i * step`. */
+function hashWords(data: Data, rows: number): { readonly words: Int32Array; readonly step: number } {
+  const { type, dictionary } = data;
+  if (DataType.isDictionary(type)) {
+    if (dictionary === undefined || dictionary.length === 0) return { words: new Int32Array(rows), step: 1 };
+    const step = isText(type.dictionary) ? 1 : wordsOfType(type.dictionary);
+    const entries = isText(type.dictionary)
+      ? hashesOf(keysFromVector(dictionary, 'dictionary'))
+      : Int32Array.from(dictionary.data.flatMap((chunk) => [...wordArray(chunk)]));
+    const [words, codes] = [new Int32Array(rows * step), data.values as Int32Array];
+    for (let row = 0; row < rows; row++)
+      for (let word = 0; word < step; word++)
+        words[row * step + word] = entries[Number(codes[row]) * step + word];
+    return { words, step };
+  }
+  if (isText(type)) return { words: hashesOf(keysFromData(data, 'utf8')), step: 1 };
+  return { words: wordArray(data), step: wordsOfType(type) };
+}
+
+function isText(type: DataType): boolean {
+  return DataType.isUtf8(type) || DataType.isLargeUtf8(type);
+}

@@ -1,0 +1,81 @@
+import type { Schema } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import {
+  andThen,
+  executePlan,
+  type LogicalPlan,
+  rootSource,
+  schemaOf,
+} from '../../engine/stream/logical-plan.ts';
+import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { optimize } from '../dataflow/optimize.ts';
+import type { Exchange } from './exchange.ts';
+
+/** An input of a wide operator: the rows that go through an exchange. */
+export interface WideInput {
+  readonly columns: readonly string[] | undefined;
+  /** Operators on the rows of each split, before the exchange. */
+  readonly before: readonly Operator[];
+  readonly by: Exchange;
+}
+
+/** An operator that needs the rows of all splits: those that belong together come together by an exchange. */
+export interface WideOperator extends Description {
+  outputSchema(input: Schema): Schema;
+  /** `wanted`: the columns of the result that are needed; default: all. */
+  input(schema: Schema, wanted: readonly string[] | undefined): WideInput;
+  /** The operators on the rows of each part. */
+  readonly after: readonly Operator[];
+  /** The number of parts, where it is not to follow from the bytes of the rows. */
+  readonly parts?: number;
+}
+
+/** The rows of a wide operator over a plan. */
+export class Wide implements Source {
+  readonly operator: WideOperator;
+  readonly inputs: readonly LogicalPlan[];
+
+  constructor(operator: WideOperator, inputs: readonly LogicalPlan[]) {
+    [this.operator, this.inputs] = [operator, inputs];
+  }
+
+  of(inputs: readonly LogicalPlan[]): Wide {
+    return new Wide(this.operator, inputs);
+  }
+
+  get name(): string {
+    return this.operator.name;
+  }
+
+  get replayable(): boolean {
+    return this.inputs.every((plan) => rootSource(plan).replayable);
+  }
+
+  describe(): JsonObject {
+    return this.operator.describe();
+  }
+
+  async schema(): Promise<Schema> {
+    return this.operator.outputSchema(await schemaOf(this.inputs[0]));
+  }
+
+  /** The rows to exchange as an optimized plan, and the way in which they are exchanged. */
+  async rowsToExchange(
+    wanted: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<{ readonly plan: LogicalPlan; readonly by: Exchange }> {
+    const [input] = this.inputs;
+    const { columns, before, by } = this.operator.input(await schemaOf(input, undefined, signal), wanted);
+    const plan = before.reduce(andThen, input);
+    return { plan: await optimize(plan, columns && { columns }, signal), by };
+  }
+
+  /** In the calling thread, without an exchange: all rows are one part. */
+  async execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
+    const { plan } = await this.rowsToExchange(columns, ctx.signal);
+    const rows = await executePlan(plan, ctx);
+    return this.operator.after.reduce((stream, operator) => operator.execute(stream, ctx), rows);
+  }
+}

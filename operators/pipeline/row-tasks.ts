@@ -1,0 +1,279 @@
+import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
+import { batchStream, setOrigin } from '../../engine/stream/stream.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { ReadRowsParams, ReadRowsValues } from '../tasks/reading-tasks.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { portableOf } from './portable.ts';
+import type { GroupEnd, RowsBefore, SplitGroup } from './split-order.ts';
+import type { RowUnit } from './row-unit.ts';
+import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
+
+const STAGE = 'read-rows';
+
+/**
+ * Most bytes of a split, as stored, and of its rows in memory; a larger one is read by the calling thread,
+ * batch by batch.
+ */
+const MOST_STORED = 32 << 20;
+const MOST_ROW_BYTES = 64 << 20;
+
+const NO_ROWS: RowsBefore = { rows: 0, lines: 0 };
+
+/** Rows that tasks take, and the operators that they run over them. */
+export interface RowsWork {
+  /** The columns of the rows that are taken. */
+  readonly source: Schema;
+  /** The columns after the operators. */
+  readonly schema: Schema;
+  readonly operators: readonly Operator[];
+  readonly device: Pick<DeviceInfo, 'place' | 'parallelism'>;
+  readonly taken: TakenRows;
+}
+
+/** The rows of splits, a group a task, or units of rows in memory or in files of this process. */
+export type TakenRows =
+  | { readonly kind: 'splits'; readonly groups: readonly SplitGroup[]; readonly readHere: ReadSplit }
+  | { readonly kind: 'exchanged'; readonly exchanged: Exchanging }
+  | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> };
+
+/** An exchange that has not begun. */
+export interface Exchanging {
+  /** The number of parts, as far as it is known before rows are read. */
+  readonly estimatedParts: number | undefined;
+  /** Runs it, and gives its rows in the order of its parts. */
+  units(ctx: ExecutionContext): Promise<readonly RowUnit[]>;
+}
+
+/** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
+interface ReadRows extends GroupEnd {
+  rows: number;
+  end: SplitEnd | null;
+  readonly held?: HeldRows;
+}
+
+/** Batches as an Arrow stream. */
+interface HeldRows {
+  readonly bytes: Uint8Array;
+  readonly kept: Uint32Array;
+  readonly origins: ReadRowsValues['origins'];
+}
+
+/** The rows of one task by the parts of an exchange. */
+export interface DividedRows extends GroupEnd {
+  /** A partition a part; those without rows too. */
+  readonly refs: readonly PartitionRef[];
+  readonly sizes: ReadRowsValues['parts'];
+}
+
+/** The end of the tasks of an exchange. */
+export interface Division {
+  readonly by: Exchange;
+  readonly parts: number;
+  /** Of ranges. */
+  readonly bounds?: PartitionRef;
+}
+
+/** Runs the tasks of a work; partitions are held by `ctx`. */
+export class RowTasks {
+  readonly #work: RowsWork;
+  readonly #ctx: ExecutionContext;
+  readonly #name = dataSetName('rows');
+  #started = 0;
+
+  constructor(work: RowsWork, ctx: ExecutionContext) {
+    [this.#work, this.#ctx] = [work, ctx];
+  }
+
+  /** The rows after the operators, in the order of the rows that are taken. */
+  async *batches(): AsyncGenerator<RecordBatch> {
+    await this.#giveSchema();
+    const { taken } = this.#work;
+    if (taken.kind === 'splits') {
+      const read = (group: SplitGroup, ctx: ExecutionContext) => this.#readSplits(group, ctx);
+      for await (const { splits, read: rows, before } of this.#ofSplits(taken.groups, read))
+        yield* rows.held
+          ? this.#batchesOf(rows.held, before)
+          : this.#runHere(this.#splitsHere(splits, taken.readHere, rows));
+      return;
+    }
+    const read = async (unit: RowUnit) => ({
+      unit,
+      held: unit.small ? undefined : await this.#readUnit(unit),
+    });
+    for await (const { unit, held } of mapOrdered(await this.#units(taken), this.#atOnce, read)) {
+      yield* held ? this.#batchesOf(held, NO_ROWS) : this.#runHere(unit.batches(this.#ctx));
+      await unit.free(this.#ctx);
+    }
+  }
+
+  /** The rows after the operators by the parts of an exchange, task by task. */
+  async *divided(division: Division): AsyncGenerator<DividedRows> {
+    await this.#giveSchema();
+    const { taken } = this.#work;
+    let started = 0;
+    if (taken.kind === 'splits') {
+      const numbers = new Map(taken.groups.map((group, number) => [group, number]));
+      const read = (group: SplitGroup, ctx: ExecutionContext, first: SplitGroup) =>
+        this.#divide({ splits: group }, division, numbers.get(first) ?? 0, ctx);
+      const drop = async ({ refs }: DividedRows) => this.#free(refs);
+      for await (const { read: rows } of this.#ofSplits(taken.groups, read, drop)) yield rows;
+      return;
+    }
+    const read = async (unit: RowUnit) => {
+      const rows = await this.#divide({ splits: [], parts: unit.parts }, division, started++, this.#ctx);
+      await unit.free(this.#ctx);
+      return rows;
+    };
+    yield* mapOrdered(await this.#units(taken), this.#atOnce, read);
+  }
+
+  async #units(taken: Exclude<TakenRows, { kind: 'splits' }>): Promise<AsyncIterable<RowUnit>> {
+    return taken.kind === 'units' ? taken.units : eachOf(await taken.exchanged.units(this.#ctx));
+  }
+
+  /** Groups under way, or read and not taken yet. */
+  get #atOnce(): number {
+    return this.#work.device.parallelism + 2;
+  }
+
+  #ofSplits<Read extends GroupEnd>(
+    groups: readonly SplitGroup[],
+    read: (group: SplitGroup, ctx: ExecutionContext, first: SplitGroup) => Promise<Read>,
+    drop?: (read: Read) => Promise<void>,
+  ) {
+    return readSplits({ groups, atOnce: this.#atOnce, read, ...(drop && { drop }) }, this.#ctx);
+  }
+
+  #giveSchema(): Promise<void> {
+    const { device, source } = this.#work;
+    return giveTo(this.#ctx, device.place, [[this.#schemaRef, schemaPartition(source)]]);
+  }
+
+  *#batchesOf({ bytes, kept, origins }: HeldRows, before: RowsBefore): Generator<RecordBatch> {
+    let [at, taken] = [0, 0];
+    for (const { data } of RecordBatchReader.from(bytes)) {
+      // A stream without batches gives one without rows.
+      if (at === origins.length) return;
+      const { kept: rows, ...origin } = origins[at++];
+      const own = rows === undefined ? {} : { kept: kept.subarray(taken, (taken += rows)) };
+      const batch = new RecordBatch(this.#work.schema, data);
+      yield setOrigin(batch, { ...origin, ...own, firstRow: origin.firstRow + before.rows });
+    }
+  }
+
+  /** Rows after the operators, in the calling thread. */
+  async *#runHere(rows: AsyncIterable<RecordBatch>): AsyncGenerator<RecordBatch> {
+    const { source, operators } = this.#work;
+    const input = batchStream(source, rows);
+    yield* operators.reduce((stream, operator) => operator.execute(stream, this.#ctx), input);
+  }
+
+  /** The rows of splits, batch by batch; their number and end are known once all of them were pulled. */
+  async *#splitsHere(splits: SplitGroup, readHere: ReadSplit, read: ReadRows): AsyncGenerator<RecordBatch> {
+    for (const split of splits) {
+      const batches = readHere(split, this.#work.source, { signal: this.#ctx.signal, takesFaults: false });
+      try {
+        let next = await batches.next();
+        for (; !next.done; next = await batches.next()) {
+          read.rows += next.value.numRows;
+          yield next.value;
+        }
+        read.end = next.value ?? null;
+      } finally {
+        await batches.return(undefined);
+      }
+    }
+  }
+
+  async #readSplits(splits: SplitGroup, ctx: ExecutionContext): Promise<ReadRows> {
+    if (splits.some(({ bytes }) => bytes > MOST_STORED)) return { rows: 0, end: null };
+    return this.#read({ splits }, ctx);
+  }
+
+  async #readUnit({ parts }: RowUnit): Promise<HeldRows | undefined> {
+    return (await this.#read({ splits: [], parts }, this.#ctx)).held;
+  }
+
+  async #read(taken: OneTask, ctx: ExecutionContext): Promise<ReadRows> {
+    const { place } = this.#work.device;
+    const rows: PartitionRef = { name: `${this.#name}/rows`, partition: this.#started++, version: 0 };
+    const steps = new StepList(contracts);
+    steps.handOut(STAGE, rows, place, steps.task(STAGE, place, this.#task(taken, { rows })));
+    steps.free(STAGE, place, [rows]);
+    const results = await runSteps(steps.steps, ctx);
+    const [values] = results.of(STAGE) as ReadRowsValues[];
+    if (!values.complete) return { rows: 0, end: null };
+    const { bytes, kept } = results.handed[0].columns as { bytes: Uint8Array; kept: Uint32Array };
+    const held = { bytes, kept, origins: values.origins };
+    return { rows: values.rows, end: values.end, held };
+  }
+
+  async #divide(
+    taken: OneTask,
+    { by, parts, bounds }: Division,
+    number: number,
+    ctx: ExecutionContext,
+  ): Promise<DividedRows> {
+    const { place } = this.#work.device;
+    const name = `${this.#name}/divided/${this.#started++}`;
+    const refs = Array.from({ length: parts }, (_, partition): PartitionRef => ({
+      name,
+      partition,
+      version: 0,
+    }));
+    const outputs = Object.fromEntries(refs.map((ref, part) => [`divided.${part}`, ref]));
+    const steps = new StepList(contracts);
+    const task = this.#task(taken, outputs, { exchange: { by, parts, task: number } });
+    const inputs = { ...task.inputs, ...(bounds && { bounds }) };
+    steps.task(STAGE, place, { ...task, inputs });
+    const [values] = (await runSteps(steps.steps, ctx)).of(STAGE) as ReadRowsValues[];
+    return { rows: values.rows, end: values.end, refs, sizes: values.parts };
+  }
+
+  #task(
+    { splits, parts = [] }: OneTask,
+    outputs: TaskOf<'read-rows'>['outputs'],
+    more: Partial<ReadRowsParams> = {},
+  ): TaskOf<'read-rows'> {
+    const inputs = Object.fromEntries(parts.map((ref, i) => [`parts.${i}`, ref]));
+    return {
+      kernel: 'read-rows',
+      inputs: { schema: this.#schemaRef, ...inputs },
+      outputs,
+      params: {
+        splits,
+        parts: parts.length,
+        others: [],
+        operators: portableOf(this.#work.operators),
+        takesFaults: false,
+        maximumBytes: MOST_ROW_BYTES,
+        ...more,
+      },
+    };
+  }
+
+  async #free(refs: readonly PartitionRef[]): Promise<void> {
+    const steps = new StepList(contracts);
+    steps.free(STAGE, this.#work.device.place, refs);
+    await runSteps(steps.steps, this.#ctx);
+  }
+
+  get #schemaRef(): PartitionRef {
+    return { name: `${this.#name}/schema`, partition: 0, version: 0 };
+  }
+}
+
+/** The rows of one task. */
+interface OneTask {
+  readonly splits: SplitGroup;
+  readonly parts?: readonly PartitionRef[];
+}

@@ -1,0 +1,120 @@
+import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import { SPILL, type Place } from '../../engine/plan/place.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import type { ExchangeRoom } from '../exchange/exchange-room.ts';
+import { contracts } from '../tasks/tasks.ts';
+
+const STAGE = 'exchange';
+
+/** Bytes of rows of a stream that one task takes. */
+const UNIT_BYTES = 8 << 20;
+
+/** A partition of rows as an Arrow stream. */
+export interface RowPart {
+  readonly ref: PartitionRef;
+  readonly bytes: number;
+  /** True where it is in a file. */
+  readonly spilled: boolean;
+}
+
+/** Rows that one task takes: partitions, one after the other. */
+export class RowUnit {
+  /** True for rows of which there are too few for a task. */
+  readonly small: boolean;
+  readonly #parts: readonly RowPart[];
+  readonly #place: Place;
+  readonly #room: ExchangeRoom;
+
+  constructor(
+    parts: readonly RowPart[],
+    { place, room, small = false }: { place: Place; room: ExchangeRoom; small?: boolean },
+  ) {
+    [this.#parts, this.#place, this.#room, this.small] = [parts, place, room, small];
+  }
+
+  get parts(): readonly PartitionRef[] {
+    return this.#parts.map(({ ref }) => ref);
+  }
+
+  get bytes(): number {
+    return this.#parts.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** The rows in the calling thread. */
+  async *batches(ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
+    for (const { ref, spilled } of this.#parts) {
+      const steps = new StepList(contracts);
+      const as = { ...ref, version: ref.version + 1 };
+      if (spilled) steps.move(STAGE, ref, SPILL, this.#place, { as });
+      steps.handOut(STAGE, spilled ? as : ref, this.#place);
+      const [{ columns }] = (await runSteps(steps.steps, ctx)).handed;
+      const bytes = columns.bytes as Uint8Array;
+      if (bytes.length > 0) yield* RecordBatchReader.from(bytes);
+      if (!spilled) continue;
+      const freeing = new StepList(contracts);
+      freeing.free(STAGE, this.#place, [as]);
+      await runSteps(freeing.steps, ctx);
+    }
+  }
+
+  async free(ctx: ExecutionContext): Promise<void> {
+    const steps = new StepList(contracts);
+    steps.free(STAGE, this.#place, this.parts);
+    await runSteps(steps.steps, ctx);
+    for (const { bytes, spilled } of this.#parts) if (!spilled) this.#room.give(bytes);
+  }
+}
+
+/** Moves partitions to a file where the room does not hold them; gives them with their places. */
+export async function keepParts(
+  parts: readonly { readonly ref: PartitionRef; readonly bytes: number }[],
+  { place, room }: { readonly place: Place; readonly room: ExchangeRoom },
+  ctx: ExecutionContext,
+): Promise<RowPart[]> {
+  const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
+  const spilled = bytes > 0 && !room.take(bytes);
+  if (spilled) {
+    const steps = new StepList(contracts);
+    steps.spill(
+      STAGE,
+      place,
+      parts.map(({ ref }) => ref),
+    );
+    await runSteps(steps.steps, ctx);
+  }
+  return parts.map((part) => ({ ...part, spilled }));
+}
+
+/** The rows of a stream as units; a stream of few rows gives one that is small. */
+export async function* unitsOfStream(
+  schema: Schema,
+  batches: AsyncIterable<RecordBatch>,
+  at: { readonly place: Place; readonly room: ExchangeRoom },
+  ctx: ExecutionContext,
+): AsyncGenerator<RowUnit> {
+  const name = dataSetName('rows');
+  let [partition, rows] = [0, new RowStream(schema, false)];
+  const unit = async (small: boolean) => {
+    const held: Partition = {
+      layout: 'arrow-stream',
+      rows: rows.rows,
+      columns: { bytes: rows.takeShared() },
+    };
+    const ref: PartitionRef = { name, partition: partition++, version: 0 };
+    await giveTo(ctx, at.place, [[ref, held]]);
+    const parts = await keepParts([{ ref, bytes: held.columns.bytes.byteLength }], at, ctx);
+    return new RowUnit(parts, { ...at, small });
+  };
+  for await (const batch of batches) {
+    if (batch.numRows > 0) rows.add(batch);
+    if (rows.length < UNIT_BYTES) continue;
+    yield await unit(false);
+    rows = new RowStream(schema, false);
+  }
+  if (rows.rows > 0) yield await unit(partition === 0);
+}
