@@ -1,7 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import { type LogicalPlan, andThen, fromSource, rootSource, runInto } from '../engine/stream/logical-plan.ts';
-import type { Operator } from '../engine/stream/operator.ts';
+import { type LogicalPlan, fromSource, rootSource, runInto } from '../engine/stream/logical-plan.ts';
 import { FindHeldOut } from '../operators/splits/held-out-ratings.ts';
 import { LeaveOut } from '../operators/splits/leave-out.ts';
 import type { PairOrder } from '../operators/splits/pair-order.ts';
@@ -68,9 +67,9 @@ export class Dataset extends Rows<Dataset> {
     this.columns = columns;
   }
 
-  /** This data set through one more operator, of the library or of the caller. */
-  pipe(operator: Operator): Dataset {
-    return new Dataset(this.session, andThen(this.plan, operator), this.columns);
+  /** @internal */
+  over(plan: LogicalPlan): Dataset {
+    return new Dataset(this.session, plan, this.columns);
   }
 
   /** The column `from` under the name `to`, which then has the role of the other. */

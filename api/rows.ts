@@ -4,6 +4,7 @@ import type { Expression } from '../engine/expressions/expression.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
 import {
   andThen,
+  fromSource,
   type LogicalPlan,
   operatorsOf,
   rootSource,
@@ -13,6 +14,8 @@ import type { Operator } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
+import { Repartition } from '../operators/exchange/repartition.ts';
+import { Wide } from '../operators/exchange/wide.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
 import { Limit } from '../operators/dataflow/limit.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
@@ -27,6 +30,9 @@ import { explainRows } from './inspect/explain-rows.ts';
 import { runRows } from './run-rows.ts';
 import type { Plain } from '../engine/expressions/expression.ts';
 import type { RunOptions, Session } from './session.ts';
+
+/** As many as a task divides its rows into. */
+const MOST_PARTS = 1024;
 
 export interface SampleOptions {
   /** Default 0. */
@@ -51,8 +57,13 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
   abstract readonly session: Session;
   abstract readonly plan: LogicalPlan;
 
+  /** @internal The rows of a plan over this one. */
+  abstract over(plan: LogicalPlan): Made;
+
   /** These rows through one more operator, of the library or of the caller. */
-  abstract pipe(operator: Operator): Made;
+  pipe(operator: Operator): Made {
+    return this.over(andThen(this.plan, operator));
+  }
 
   /** The columns; opens metadata only. */
   async schema({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
@@ -156,6 +167,18 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     const { seed = 0, by } = options;
     checkSeed(seed);
     return this.pipe(new Sample(fraction, { seed, ...(by && { by }) }));
+  }
+
+  /**
+   * The same rows in a number of parts, one part after the other: rows with the same values of some columns come
+   * together, or, without columns, rows are divided evenly. Within a part rows keep their order.
+   */
+  repartition(parts: number, ...columns: readonly string[]): Made {
+    if (!Number.isSafeInteger(parts) || parts < 1 || parts > MOST_PARTS)
+      throw new UsageError(
+        `repartition takes a number of parts from 1 to ${MOST_PARTS}, got ${shown(parts)}`,
+      );
+    return this.over(fromSource(new Wide(new Repartition(parts, columns), [this.plan])));
   }
 
   /** The logical, the optimized and the physical plan, with reasons; reads metadata only. */

@@ -67,7 +67,9 @@ export class Wide implements Source {
     signal: AbortSignal,
   ): Promise<{ readonly plan: LogicalPlan; readonly by: Exchange }> {
     const [input] = this.inputs;
-    const { columns, before, by } = this.operator.input(await schemaOf(input, undefined, signal), wanted);
+    const schema = await schemaOf(input, undefined, signal);
+    this.operator.outputSchema(schema);
+    const { columns, before, by } = this.operator.input(schema, wanted);
     const plan = before.reduce(andThen, input);
     return { plan: await optimize(plan, columns && { columns }, signal), by };
   }

@@ -1,0 +1,35 @@
+import type { Schema } from 'apache-arrow';
+import { check } from '../../engine/expressions/check.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { WideInput, WideOperator } from './wide.ts';
+
+/** The same rows in a number of parts: by the hash of some columns, or evenly. */
+export class Repartition implements WideOperator {
+  readonly name = 'repartition';
+  readonly parts: number;
+  readonly after = [];
+  readonly #columns: readonly string[];
+
+  constructor(parts: number, columns: readonly string[]) {
+    [this.parts, this.#columns] = [parts, columns];
+  }
+
+  describe(): JsonObject {
+    const columns = this.#columns;
+    return { parts: this.parts, ...(columns.length > 0 && { columns: [...columns] }) };
+  }
+
+  outputSchema(input: Schema): Schema {
+    for (const name of this.#columns) check({ kind: 'column', name }, input);
+    return input;
+  }
+
+  input(_schema: Schema, wanted: readonly string[] | undefined): WideInput {
+    const columns = this.#columns;
+    return {
+      columns: wanted && [...new Set([...wanted, ...columns])],
+      before: [],
+      by: columns.length === 0 ? { kind: 'evenly' } : { kind: 'hash', columns: [...columns] },
+    };
+  }
+}

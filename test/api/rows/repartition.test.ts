@@ -1,0 +1,108 @@
+/** Rows that go through an exchange: the same rows in parts, for any number of threads, in memory and in files. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RecordBatch } from 'apache-arrow';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { col, type Dataset, Session, UsageError } from '../../../index.ts';
+import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+
+const folder = temporaryFolder();
+const path = (name: string) => join(folder, name);
+const ROWS = 30_000;
+const PARTS = 7;
+
+beforeAll(async () => {
+  const line = (i: number) => `${i},${i % 997},${i % 5 === 0 ? '' : `word ${i % 31}`},${(i % 10) / 2}\n`;
+  const lines = Array.from({ length: ROWS }, (_, i) => line(i));
+  writeFileSync(path('rows.csv'), `row,user,word,rating\n${lines.join('')}`);
+  await using session = await open(1);
+  await session.read.csv(path('rows.csv')).write.parquet(path('rows.parquet'), { rowGroupSize: 2000 });
+});
+
+const open = (workers: number, memoryBudget?: string) =>
+  Session.create({
+    device: 'cpu',
+    workers,
+    splitBytes: 20_000,
+    spillDir: path('spill'),
+    ...(memoryBudget && { memoryBudget }),
+  });
+
+/** The rows, and of each part the keys that it has. */
+async function partsOf(rows: Dataset, key: string): Promise<{ rows: string[]; keys: Set<string>[] }> {
+  const found: string[] = [];
+  const keys: Set<string>[] = [];
+  for await (const batch of rows) {
+    found.push(...batch.toArray().map((row: unknown) => JSON.stringify(row)));
+    keys.push(keysOf(batch, key));
+  }
+  return { rows: found, keys };
+}
+
+function keysOf(batch: RecordBatch, key: string): Set<string> {
+  return new Set(Array.from({ length: batch.numRows }, (_, row) => String(batch.getChild(key)?.get(row))));
+}
+
+describe('rows that are divided among parts', () => {
+  it.each(['rows.parquet', 'rows.csv'])(
+    '%s: are all there, rows of a key together, in their order',
+    async (name) => {
+      await using session = await open(3);
+      const read = await session.read.any(path(name));
+      const expected = (await read.toArray()).map((row) => JSON.stringify(row));
+      const { rows, keys } = await partsOf(read.repartition(PARTS, 'word'), 'word');
+      expect(rows.toSorted()).toEqual(expected.toSorted());
+      // Batches of a part follow each other: a key that has been left does not come again.
+      const left = new Set<string>();
+      keys.forEach((own, i) => {
+        for (const key of own) expect(left.has(key), key).toBe(false);
+        for (const key of keys[i - 1] ?? []) if (!own.has(key) || own.size > 20) left.add(key);
+      });
+      const ofKey = (key: string, all: readonly string[]) =>
+        all.filter((row) => row.includes(`"word":${key}`));
+      for (const key of ['"word 3"', 'null']) expect(ofKey(key, rows)).toEqual(ofKey(key, expected));
+    },
+  );
+
+  it('are the same in the same order with any number of threads, and by way of files', async () => {
+    const texts = new Set<string>();
+    for (const [workers, budget] of [[1], [2], [5], [2, '256MiB']] as const) {
+      await using session = await open(workers, budget);
+      if (budget !== undefined) session.exchangeRoom.take(session.exchangeRoom.bytes);
+      const read = session.read.parquet(path('rows.parquet'));
+      const rows = read.filter(col('rating').gt(0)).repartition(PARTS, 'user', 'word').select('row', 'word');
+      texts.add(JSON.stringify(await rows.toArray()));
+    }
+    expect(texts.size).toBe(1);
+    expect(existsSync(path('spill'))).toBe(false);
+  });
+
+  it('are divided evenly without a key', async () => {
+    await using session = await open(2);
+    const rows = session.read.parquet(path('rows.parquet')).repartition(3);
+    const found = (await rows.select('row').toArray()).map(({ row }) => Number(row));
+    expect(found.toSorted((a, b) => a - b)).toEqual(Array.from({ length: ROWS }, (_, i) => i));
+    expect(await rows.count()).toBe(ROWS);
+  });
+
+  it('come from a stream, from rows in memory and from none', async () => {
+    await using session = await open(2);
+    const closure = session.read.parquet(path('rows.parquet')).mapBatches((batch) => batch);
+    expect(await closure.repartition(4, 'user').count()).toBe(ROWS);
+    const few = session.fromRows([{ a: 1 }, { a: 2 }, { a: 1 }]);
+    expect((await few.repartition(2, 'a').toArray()).map(({ a }) => Number(a)).toSorted()).toEqual([1, 1, 2]);
+    expect(await few.filter(col('a').gt(5)).repartition(2, 'a').toArray()).toEqual([]);
+    const twice = session.read.parquet(path('rows.parquet')).repartition(5, 'user').repartition(3, 'word');
+    expect(await twice.count()).toBe(ROWS);
+  });
+
+  it('refuses bad numbers and unknown columns', async () => {
+    await using session = await open(2);
+    const rows = session.read.parquet(path('rows.parquet'));
+    expect(() => rows.repartition(0)).toThrow(UsageError);
+    expect(() => rows.repartition(1.5)).toThrow(
+      'repartition takes a number of parts from 1 to 1024, got 1.5',
+    );
+    await expect(rows.repartition(2, 'reader').count()).rejects.toThrow(/"reader"/);
+  });
+});
