@@ -3,8 +3,21 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { executePlan, type LogicalPlan } from '../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { optimize } from '../operators/dataflow/optimize.ts';
+import { ExchangeRoom } from '../operators/exchange/exchange-room.ts';
 import { inThreads } from '../operators/pipeline/rows-of-splits.ts';
 import type { Session } from './session.ts';
+
+/** The share of the budget that exchanges hold in memory; tasks need the rest, for rows and for tables of keys. */
+const EXCHANGE_SHARE = 0.4;
+
+const rooms = new WeakMap<Session, ExchangeRoom>();
+
+/** The host memory of a session's exchanges. */
+export function exchangeRoomOf(session: Session): ExchangeRoom {
+  const room = rooms.get(session) ?? new ExchangeRoom(EXCHANGE_SHARE * session.memoryBudget);
+  rooms.set(session, room);
+  return room;
+}
 
 /** Rows that are to be read. */
 interface Planned {
@@ -18,11 +31,10 @@ export async function readyPlan(
   columns: readonly string[] | undefined,
   signal: AbortSignal | undefined,
 ): Promise<LogicalPlan> {
-  const { splitBytes, exchangeRoom } = session;
   return inThreads(await optimize(plan, { columns }, signal), {
     readHere: readSplit,
-    splitBytes,
-    room: exchangeRoom,
+    splitBytes: session.splitBytes,
+    room: exchangeRoomOf(session),
   });
 }
 

@@ -16,7 +16,6 @@ import type { Executor } from '../engine/run/device.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
-import { ExchangeRoom } from '../operators/exchange/exchange-room.ts';
 import { SpillMemory } from '../connectors/spill/spill-memory.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
@@ -57,9 +56,6 @@ export interface RunOptions {
   readonly onEvent?: EventSink;
 }
 
-/** The share of the budget that exchanges hold in memory; tasks need the rest, for rows and for tables of keys. */
-const EXCHANGE_SHARE = 0.4;
-
 /**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end
  * the threads, or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
@@ -78,8 +74,6 @@ export class Session implements AsyncDisposable {
   #device: SessionDevice | undefined;
   /** @internal */
   readonly splitBytes: number | undefined;
-  /** @internal Host memory of exchanges. */
-  readonly exchangeRoom: ExchangeRoom;
   readonly #parquetBackend: ParquetBackendName | undefined;
   readonly #profile: Profile | undefined;
   readonly #once: boolean;
@@ -102,7 +96,6 @@ export class Session implements AsyncDisposable {
   ) {
     this.#executor = executor;
     this.memoryBudget = memoryBudget;
-    this.exchangeRoom = new ExchangeRoom(EXCHANGE_SHARE * memoryBudget);
     this.#parquetBackend = parquetBackend;
     this.splitBytes = splitBytes;
     this.#profile = profile;

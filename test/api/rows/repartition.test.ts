@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { RecordBatch } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { col, type Dataset, Session, UsageError } from '../../../index.ts';
+import { exchangeRoomOf } from '../../../api/run-rows.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -68,7 +69,8 @@ describe('rows that are divided among parts', () => {
     const texts = new Set<string>();
     for (const [workers, budget] of [[1], [2], [5], [2, '256MiB']] as const) {
       await using session = await open(workers, budget);
-      if (budget !== undefined) session.exchangeRoom.take(session.exchangeRoom.bytes);
+      const room = exchangeRoomOf(session);
+      if (budget !== undefined) room.take(room.bytes);
       const read = session.read.parquet(path('rows.parquet'));
       const rows = read.filter(col('rating').gt(0)).repartition(PARTS, 'user', 'word').select('row', 'word');
       texts.add(JSON.stringify(await rows.toArray()));
