@@ -63,7 +63,7 @@ export function storedNumbers(data: Data): StoredNumbers | undefined {
 }
 
 function validityOf(data: Data): Uint8Array | undefined {
-  if (data.nullCount === 0) return undefined;
+  if (data.nullCount === 0 || DataType.isNull(data.type)) return undefined;
   return bits(data.nullBitmap, data.offset, data.length);
 }
 

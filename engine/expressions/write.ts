@@ -58,7 +58,7 @@ function sum(bytes: Uint8Array): number {
 }
 
 /** Bytes of 0 and 1 as bits. */
-function bitsOf(bytes: Uint8Array): Uint8Array {
+export function bitsOf(bytes: Uint8Array): Uint8Array {
   const bits = new Uint8Array(Math.ceil(bytes.length / 64) * 8);
   for (let i = 0; i < bytes.length; i++) bits[i >> 3] |= bytes[i] << (i & 7);
   return bits;

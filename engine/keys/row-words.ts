@@ -1,6 +1,7 @@
-import { type Data, DataType, type Vector } from 'apache-arrow';
+import { type Data, DataType, Vector } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
 import { keysFromData, keysFromVector } from './arrow-keys.ts';
+import { withoutViews } from '../expressions/without-views.ts';
 import { keyCount } from './key-column.ts';
 import { Utf8KeyTable } from './tables/utf8-key-table.ts';
 
@@ -24,7 +25,7 @@ export class WordReader {
 
   constructor({ name, type }: { readonly name: string; readonly type: DataType }) {
     const own = DataType.isDictionary(type) ? type.dictionary : type;
-    const isText = DataType.isUtf8(own) || DataType.isLargeUtf8(own);
+    const isText = DataType.isUtf8(own) || DataType.isLargeUtf8(own) || DataType.isUtf8View(own);
     this.#texts = isText ? new Utf8KeyTable() : undefined;
     this.count = isText ? 1 : wordsOfType(own);
     if (this.count === 0)
@@ -34,8 +35,9 @@ export class WordReader {
   }
 
   /** The words of the rows' values; `adds`: new texts get numbers, else they have the word of no text. */
-  read(data: Data, adds: boolean): Word[] {
+  read(given: Data, adds: boolean): Word[] {
     const { count } = this;
+    const data = withoutViews(given);
     const words = DataType.isDictionary(data.type)
       ? this.#ofDictionary(data, adds)
       : this.#texts === undefined
@@ -66,7 +68,7 @@ export class WordReader {
     const words =
       texts === undefined
         ? joined(dictionary.data.map(wordArray))
-        : numbered(keysFromVector(dictionary, 'dictionary'), texts, adds);
+        : numbered(keysFromVector(new Vector(dictionary.data.map(withoutViews)), 'dictionary'), texts, adds);
     this.#entries.set(dictionary, { words, known: adds || texts === undefined ? Infinity : texts.size });
     return words;
   }

@@ -5,9 +5,9 @@ import { evaluateAll, resultType } from '../../engine/expressions/evaluate.ts';
 import { columnsOf, type Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { nearest, spelled } from '../../engine/nearest.ts';
 import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { columnAt } from './column-at.ts';
 import { sameRows } from './same-rows.ts';
 
 /** A column of the result. */
@@ -81,11 +81,11 @@ export class Project implements Operator {
         return [...kept, ...projection.columns.filter(({ name }) => !names.includes(name))];
       }
       case 'drop':
-        for (const name of projection.names) requireName(name, names, 'drop');
+        for (const name of projection.names) columnAt(name, names, 'to drop');
         return names.filter((name) => !projection.names.includes(name)).map(same);
       default: {
         const { from, to } = projection;
-        requireName(from, names, 'rename');
+        columnAt(from, names, 'to rename');
         return names.map((name) => (name === from ? { ...same(name), name: to } : same(name)));
       }
     }
@@ -134,11 +134,4 @@ export class Project implements Operator {
       yield sameRows(batch, schema, children);
     }
   }
-}
-
-function requireName(name: string, names: readonly string[], verb: string): void {
-  if (names.includes(name)) return;
-  throw new UsageError(`there is no column "${name}" to ${verb}`, {
-    advice: spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
-  });
 }

@@ -11,7 +11,9 @@ type Maker = (portable: never) => Operator;
  * modules of expressions load where they are used, since every thread that reads ratings loads this one.
  */
 const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
+  aggregate: async () => (await import('../dataflow/aggregate/aggregate.ts')).Aggregate.from,
   'count-rows': async () => (await import('../dataflow/count-rows.ts')).CountRows.from,
+  'distinct-rows': async () => (await import('../dataflow/distinct-rows.ts')).DistinctRows.from,
   'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls.from,
   filter: async () => (await import('../dataflow/filter.ts')).Filter.from,
   'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches.from,

@@ -1,0 +1,160 @@
+import { type Field, Null, Schema } from 'apache-arrow';
+import { UsageError } from '../../../engine/errors.ts';
+import { check, type Checked } from '../../../engine/expressions/check.ts';
+import { columnsOf } from '../../../engine/expressions/expression.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { plainType } from '../../../engine/stream/plain-data.ts';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+import { columnAt } from '../column-at.ts';
+import { argumentType } from './argument.ts';
+import { FewerRows } from './fewer-rows.ts';
+import {
+  type AggregateForm,
+  type Aggregation,
+  aggregationJson,
+  formOf,
+  formOfState,
+  textOf,
+} from './functions.ts';
+import { type Grouping, Groups } from './groups.ts';
+
+/**
+ * 'partial': rows to states, of a part of the rows; 'final': states to results; 'whole': rows to results. The states
+ * of an aggregation are columns after the keys. All functions have states, also countDistinct and collectList, whose
+ * states are lists: a list of distinct values is never longer than the rows, and 'final' takes states in the order
+ * of the rows.
+ */
+export type AggregateStep = 'partial' | 'final' | 'whole';
+
+export interface AggregateOptions {
+  /** Names of columns. */
+  readonly keys: readonly string[];
+  readonly aggregations: readonly Aggregation[];
+  readonly step: AggregateStep;
+}
+
+/**
+ * A row for each distinct combination of the keys' values, in the order in which they first occur, with aggregates
+ * of its rows. Without keys 'final' and 'whole' give one row, also of no rows: of an input in parts one alone must
+ * be run. A partial step that merges few rows gives the rest of them as groups of one row.
+ */
+export class Aggregate implements Operator {
+  readonly name = 'aggregate';
+  readonly takesAllRows: boolean;
+  readonly #options: AggregateOptions;
+
+  constructor(options: AggregateOptions) {
+    this.#options = options;
+    this.takesAllRows = options.step !== 'partial';
+    const names = [...options.keys, ...options.aggregations.map(({ name }) => name)];
+    const twice = names.find((name, i) => names.indexOf(name) < i);
+    if (twice !== undefined)
+      throw new UsageError(`the result would have the column "${twice}" twice`, {
+        advice: "Name aggregates with as: sum(col('plays')).as('total')",
+      });
+  }
+
+  static from({ keys, aggregations, step }: ReturnType<Aggregate['portable']>): Aggregate {
+    return new Aggregate({ keys, aggregations: aggregations as unknown as readonly Aggregation[], step });
+  }
+
+  portable() {
+    const { keys, aggregations, step } = this.#options;
+    const json = aggregations.map(aggregationJson);
+    return { operator: 'aggregate', keys: [...keys], aggregations: json, step } as const;
+  }
+
+  describe(): JsonObject {
+    const { keys, aggregations, step } = this.#options;
+    const aggregates = aggregations.map((one) => `${textOf(one)} as ${one.name}`);
+    return { step, keys: [...keys], aggregates };
+  }
+
+  requiredColumns(): readonly string[] | undefined {
+    const { keys, aggregations, step } = this.#options;
+    if (step === 'final') return undefined;
+    const values = aggregations.flatMap(({ value }) => (value === undefined ? [] : columnsOf(value)));
+    return [...new Set([...keys, ...values])];
+  }
+
+  outputSchema(input: Schema): Schema {
+    const { keys, columns } = this.#grouping(input);
+    const fields = columns.flatMap(({ form }) =>
+      this.#options.step === 'partial' ? form.states : [form.result],
+    );
+    return new Schema([...keys.map(({ field }) => field), ...fields]);
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    const grouping = this.#grouping(input.schema);
+    return batchStream(schema, this.#aggregate(input, { ...grouping, schema }));
+  }
+
+  async *#aggregate(input: BatchStream, grouping: Grouping) {
+    const { keys, step } = grouping;
+    const fewer = new FewerRows();
+    let groups = new Groups(grouping);
+    for await (const batch of input) {
+      if (batch.numRows === 0) continue;
+      if (fewer.isGivenUp) {
+        yield* new Groups(grouping).addEach(batch).batches();
+        continue;
+      }
+      const before = groups.size;
+      groups.add(batch);
+      if (step !== 'partial' || keys.length === 0) continue;
+      fewer.see(batch.numRows, groups.size - before);
+      if (!fewer.isGivenUp) continue;
+      yield* groups.batches();
+      groups = new Groups(grouping);
+    }
+    yield* groups.batches();
+  }
+
+  #grouping(input: Schema): Omit<Grouping, 'schema'> {
+    const { keys, step } = this.#options;
+    const names = input.fields.map(({ name }) => name);
+    const own = keys.map((name) => {
+      const index = columnAt(name, names, 'to group by');
+      const field = input.fields[index];
+      return { index, field: field.clone({ type: plainType(field.type) }) };
+    });
+    return { keys: own, columns: step === 'final' ? this.#ofStates(input) : this.#ofRows(input), step };
+  }
+
+  #ofRows(input: Schema): Grouping['columns'] {
+    return this.#options.aggregations.map((aggregation) => {
+      const { value } = aggregation;
+      if (value === undefined) return { form: formOf(aggregation, new Null()), states: [] };
+      const checked = check(value, input);
+      return { form: formOf(aggregation, argumentType(checked, input)), checked, states: [] };
+    });
+  }
+
+  #ofStates(input: Schema): Grouping['columns'] {
+    let next = this.#options.keys.length;
+    return this.#options.aggregations.map((aggregation) => {
+      const form = formOfState(aggregation, input.fields[next]);
+      const states = form.states.map((_, i) => next + i);
+      next += states.length;
+      return { form, states };
+    });
+  }
+}
+
+/** An aggregation over the columns of an input. */
+export interface AggregatedColumn {
+  readonly form: AggregateForm;
+  /** Its values; absent of states, and of counts of rows. */
+  readonly checked?: Checked;
+  /** Positions of its states. */
+  readonly states: readonly number[];
+}
+
+/** A key of the result, and its position in the input. */
+export interface GroupKey {
+  readonly index: number;
+  readonly field: Field;
+}

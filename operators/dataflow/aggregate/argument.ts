@@ -1,0 +1,69 @@
+import { type Data, type DataType, type RecordBatch, type Schema } from 'apache-arrow';
+import type { Checked } from '../../../engine/expressions/check.ts';
+import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts';
+import { readData } from '../../../engine/expressions/read.ts';
+import type { Values } from '../../../engine/expressions/values.ts';
+import { repeated, writeData } from '../../../engine/expressions/write.ts';
+import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
+
+/** Values that an aggregate takes of the rows of a batch: as kernels compute with them, and as Arrow stores them. */
+export interface Argument {
+  readonly rows: number;
+  readonly values: Values;
+  /** Without a dictionary. */
+  readonly data: Data;
+}
+
+/** The Arrow type of an argument's data: that of a bare column stays. */
+export function argumentType(checked: Checked, input: Schema): DataType {
+  return plainType(resultType(checked, input));
+}
+
+/** Arguments over one batch, whose columns and expressions are computed once. */
+export class Arguments {
+  readonly #evaluation: Evaluation;
+  readonly #batch: RecordBatch;
+  readonly #known = new Map<Checked, Argument>();
+
+  constructor(batch: RecordBatch) {
+    this.#batch = batch;
+    this.#evaluation = new Evaluation(batch);
+  }
+
+  of(checked: Checked): Argument {
+    const known = this.#known.get(checked) ?? this.#make(checked);
+    this.#known.set(checked, known);
+    return known;
+  }
+
+  #make(checked: Checked): Argument {
+    const [evaluation, { numRows: rows, data: batch }] = [this.#evaluation, this.#batch];
+    let [values, data]: [Values?, Data?] = [];
+    return {
+      rows,
+      get values() {
+        if (values !== undefined) return values;
+        const found = evaluation.values(checked);
+        return (values = found.constant ? repeated(found, rows) : found);
+      },
+      get data() {
+        return (data ??=
+          checked.kind === 'column'
+            ? plainData(batch.children[checked.index])
+            : writeData(this.values, rows));
+      },
+    };
+  }
+}
+
+/** A stored column as an argument. */
+export function argumentOf(data: Data): Argument {
+  let values: Values | undefined;
+  return {
+    rows: data.length,
+    data,
+    get values() {
+      return (values ??= readData(data));
+    },
+  };
+}

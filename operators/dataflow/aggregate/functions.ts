@@ -1,0 +1,212 @@
+import {
+  type DataType,
+  DataType as Types,
+  DateUnit,
+  Field,
+  Float64,
+  Int32,
+  Int64,
+  Null,
+  Precision,
+} from 'apache-arrow';
+import { UsageError } from '../../../engine/errors.ts';
+import type { Expression } from '../../../engine/expressions/expression.ts';
+import { print } from '../../../engine/expressions/print.ts';
+import {
+  isFloat,
+  isInteger,
+  isNumber,
+  type ValueType,
+  valueTypeOf,
+} from '../../../engine/expressions/types.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { isText } from '../../../engine/sorting/sort-texts.ts';
+import { wordWriter } from '../../../engine/sorting/sort-words.ts';
+import type { Accumulator } from './accumulator.ts';
+import { Count } from './counts.ts';
+import { ExtremeInteger, ExtremeNumber } from './extremes.ts';
+import { CountDistinct, Listed, listOf } from './lists.ts';
+import { ExtremeRow, First, Last } from './picked.ts';
+import { Deviation, FloatSums, IntegerSums, Mean, Sum } from './sums.ts';
+
+/** An aggregate of a group's rows under a name; `value` is absent of `count` of rows. */
+export interface Aggregation {
+  readonly name: string;
+  readonly call: AggregateName;
+  readonly value?: Expression;
+}
+
+/** An aggregate of values of one type: its columns, and what collects the values. */
+export interface AggregateForm {
+  /** The columns of a partial aggregation's states; the names begin with that of the result. */
+  readonly states: readonly Field[];
+  readonly result: Field;
+  /** `isPartial`: it will be asked for states. */
+  make(isPartial: boolean): Accumulator;
+}
+
+interface FormRequest {
+  readonly name: string;
+  readonly type: DataType;
+  /** The aggregate as text. */
+  readonly text: string;
+}
+
+interface AggregateFunction {
+  /** Undefined where it takes no values of the type. */
+  form(request: FormRequest): AggregateForm | undefined;
+  /** The type of the values, or one that is treated alike, from the first column of the states. */
+  typeOf(state: Field): DataType;
+}
+
+const integerSums = ['low', 'high'];
+const isSummedExactly = (type: ValueType) => isInteger(type) || type === 'null';
+
+function sumFields(name: string, type: ValueType): Field[] {
+  if (!isSummedExactly(type)) return [new Field(`${name}#sum`, new Float64(), true)];
+  const [low, high] = integerSums;
+  return [new Field(`${name}#${low}`, new Float64(), true), new Field(`${name}#${high}`, new Int32(), true)];
+}
+
+const sumsOf = (type: ValueType, text: string) =>
+  isSummedExactly(type) ? new IntegerSums(text) : new FloatSums();
+
+const summedType = ({ name }: Field): DataType =>
+  name.endsWith(`#${integerSums[0]}`) ? new Int64() : new Float64();
+
+const isSummed = (type: ValueType) => isNumber(type) || type === 'null';
+
+const ofNumbers = (
+  make: (request: FormRequest, type: ValueType) => AggregateForm,
+): AggregateFunction['form'] => {
+  return (request) => {
+    const type = valueTypeOf(request.type);
+    return isSummed(type) ? make(request, type) : undefined;
+  };
+};
+
+/** An aggregate that is its own state. */
+function oneColumn(result: Field, make: () => Accumulator): AggregateForm {
+  return { states: [result], result, make };
+}
+
+const extreme = (takesLargest: boolean): AggregateFunction => ({
+  typeOf: ({ type }) => type,
+  form({ name, type }) {
+    const make = extremeOf(takesLargest, type);
+    return make && oneColumn(new Field(name, type, true), make);
+  },
+});
+
+function extremeOf(takesLargest: boolean, type: DataType): (() => Accumulator) | undefined {
+  if (isLong(type)) {
+    const isUnsigned = Types.isInt(type) && !type.isSigned;
+    return () => new ExtremeInteger(takesLargest, type, isUnsigned);
+  }
+  const number = numberOf(type);
+  if (number !== undefined) return () => new ExtremeNumber(takesLargest, type, number);
+  if (Types.isNull(type)) return () => new First(type);
+  const isOrdered = isText(type) || wordWriter(type) !== undefined;
+  return isOrdered ? () => new ExtremeRow(takesLargest, type) : undefined;
+}
+
+/** True of types that are ordered as integers of 64 bits. */
+function isLong(type: DataType): boolean {
+  if (Types.isInt(type) || Types.isTime(type)) return type.bitWidth === 64;
+  if (Types.isDate(type)) return type.unit === DateUnit.MILLISECOND;
+  return Types.isTimestamp(type) || Types.isDuration(type);
+}
+
+/** The type as which values are read that float64 has exactly and in the same unit. */
+function numberOf(type: DataType): ValueType | undefined {
+  const isHalf = Types.isFloat(type) && type.precision === Precision.HALF;
+  const isPlain = Types.isInt(type) || Types.isDate(type) || (Types.isFloat(type) && !isHalf);
+  return isPlain ? valueTypeOf(type) : undefined;
+}
+
+const picked = (Kind: typeof First | typeof Last): AggregateFunction => ({
+  typeOf: ({ type }) => type,
+  form: ({ name, type }) => oneColumn(new Field(name, type, true), () => new Kind(type)),
+});
+
+const itemType = ({ type }: Field): DataType => (Types.isList(type) ? type.children[0].type : type);
+
+const functions = {
+  count: {
+    typeOf: () => new Null(),
+    form: ({ name }) => oneColumn(new Field(name, new Int64(), false), () => new Count()),
+  },
+  countDistinct: {
+    typeOf: itemType,
+    form: ({ name, type, text }) => ({
+      states: [new Field(`${name}#values`, listOf(type), false)],
+      result: new Field(name, new Int64(), false),
+      make: (isPartial) => new CountDistinct(text, type, isPartial),
+    }),
+  },
+  sum: {
+    typeOf: summedType,
+    form: ofNumbers(({ name, text }, type) => ({
+      states: sumFields(name, type),
+      result: new Field(name, isFloat(type) ? new Float64() : new Int64(), true),
+      make: () => new Sum(sumsOf(type, text)),
+    })),
+  },
+  mean: {
+    typeOf: summedType,
+    form: ofNumbers(({ name, text }, type) => ({
+      states: [...sumFields(name, type), new Field(`${name}#count`, new Int64(), false)],
+      result: new Field(name, new Float64(), true),
+      make: () => new Mean(sumsOf(type, text)),
+    })),
+  },
+  stddev: {
+    typeOf: () => new Float64(),
+    form: ofNumbers(({ name }) => ({
+      states: [
+        new Field(`${name}#count`, new Int64(), false),
+        new Field(`${name}#mean`, new Float64(), false),
+        new Field(`${name}#squares`, new Float64(), false),
+      ],
+      result: new Field(name, new Float64(), true),
+      make: () => new Deviation(),
+    })),
+  },
+  min: extreme(false),
+  max: extreme(true),
+  first: picked(First),
+  last: picked(Last),
+  collectList: {
+    typeOf: itemType,
+    form: ({ name, type }) => oneColumn(new Field(name, listOf(type), false), () => new Listed(type)),
+  },
+} satisfies Record<string, AggregateFunction>;
+
+export type AggregateName = keyof typeof functions;
+
+/** The form of an aggregation of values of a type; throws UsageError where it takes none such. */
+export function formOf(aggregation: Aggregation, type: DataType): AggregateForm {
+  const { name, call } = aggregation;
+  const found: AggregateFunction = functions[call];
+  const text = textOf(aggregation);
+  const form = found.form({ name, type, text });
+  if (form !== undefined) return form;
+  throw new UsageError(`${call} takes no values of type ${type}: ${text}`, {
+    ...(isText(type) && { advice: 'Cast the column to a number' }),
+  });
+}
+
+/** The form of an aggregation whose states begin with a column. */
+export function formOfState(aggregation: Aggregation, state: Field): AggregateForm {
+  const { typeOf }: AggregateFunction = functions[aggregation.call];
+  return formOf(aggregation, typeOf(state));
+}
+
+/** An aggregate as text, without its name. */
+export function textOf({ call, value }: Pick<Aggregation, 'call' | 'value'>): string {
+  return `${call}(${value === undefined ? '*' : print(value)})`;
+}
+
+export function aggregationJson({ name, call, value }: Aggregation): JsonObject {
+  return { name, call, ...(value && { value: value as unknown as JsonObject }) };
+}

@@ -1,0 +1,70 @@
+import type { Data, DataType } from 'apache-arrow';
+import { joinData, nullData } from '../../../engine/stream/join-data.ts';
+import { takeData } from '../../../engine/stream/take-data.ts';
+import { grown } from './accumulator.ts';
+
+/** Rows that are kept although no group has them any more, beside one for each group. */
+const SPARE_ROWS = 1 << 17;
+
+/** A value of each group, of any type, in the columns from which they were taken. */
+export class KeptRows {
+  readonly #type: DataType;
+  #chunks: Data[] = [];
+  /** The row of the first value of each chunk among those of all. */
+  #starts: number[] = [];
+  #rows = 0;
+  /** The row + 1 of each group's value; 0 for none. */
+  #at = new Uint32Array(0);
+  #groups = 0;
+
+  constructor(type: DataType) {
+    this.#type = type;
+  }
+
+  get chunks(): readonly Data[] {
+    return this.#chunks;
+  }
+
+  /** The chunk of a group's value, and the row there; undefined where it has none. */
+  find(group: number): readonly [chunk: number, row: number] | undefined {
+    if (group >= this.#groups || this.#at[group] === 0) return undefined;
+    const row = this.#at[group] - 1;
+    let [low, high] = [0, this.#starts.length];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.#starts[middle] <= row) low = middle;
+      else high = middle;
+    }
+    return [low, row - this.#starts[low]];
+  }
+
+  /** The values at some rows become those of their groups. True where the chunks were made anew. */
+  put(data: Data, positions: Uint32Array, codes: Uint32Array, groups: number): boolean {
+    this.#at = grown(this.#at, groups);
+    this.#groups = groups;
+    if (positions.length === 0) return false;
+    this.#chunks.push(takeData(data, positions));
+    this.#starts.push(this.#rows);
+    for (let i = 0; i < positions.length; i++) this.#at[codes[positions[i]]] = this.#rows + i + 1;
+    this.#rows += positions.length;
+    if (this.#rows < 2 * groups + SPARE_ROWS) return false;
+    const found = new Uint32Array(groups);
+    let kept = 0;
+    for (let group = 0; group < groups; group++) if (this.#at[group] > 0) found[kept++] = this.#at[group] - 1;
+    this.#chunks = [takeData(joinData(this.#type, this.#chunks), found.subarray(0, kept))];
+    [this.#starts, this.#rows] = [[0], kept];
+    for (let group = 0, row = 0; group < groups; group++) if (this.#at[group] > 0) this.#at[group] = ++row;
+    return true;
+  }
+
+  /** The values by group; null where a group has none. */
+  values(groups: number): Data {
+    this.#at = grown(this.#at, groups);
+    if (this.#rows === 0) return nullData(this.#type, groups);
+    const positions = new Uint32Array(groups);
+    for (let group = 0; group < groups; group++) positions[group] = Math.max(this.#at[group], 1) - 1;
+    const values = takeData(joinData(this.#type, this.#chunks), positions);
+    for (let group = 0; group < groups; group++) if (this.#at[group] === 0) values.setValid(group, false);
+    return values;
+  }
+}

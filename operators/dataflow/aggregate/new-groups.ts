@@ -1,0 +1,6 @@
+/** The rows with which groups from `before` on begin: these are numbered in the order of the rows. */
+export function newGroups(codes: Uint32Array, before: number, groups: number): Uint32Array {
+  const positions = new Uint32Array(groups - before);
+  for (let i = 0, next = before; next < groups; i++) if (codes[i] === next) positions[next++ - before] = i;
+  return positions;
+}

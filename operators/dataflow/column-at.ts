@@ -1,0 +1,11 @@
+import { UsageError } from '../../engine/errors.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
+
+/** The position of a column among the names; `purpose` completes the error "there is no column ...". */
+export function columnAt(name: string, names: readonly string[], purpose: string): number {
+  const position = names.indexOf(name);
+  if (position >= 0) return position;
+  throw new UsageError(`there is no column "${name}" ${purpose}`, {
+    advice: spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
+  });
+}

@@ -1,0 +1,92 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import { RowNumbers } from '../../engine/keys/row-numbers.ts';
+import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { FewerRows } from './aggregate/fewer-rows.ts';
+import { newGroups } from './aggregate/new-groups.ts';
+import { columnAt } from './column-at.ts';
+import { takeRows } from './take-rows.ts';
+
+export interface DistinctRowsOptions {
+  /** Columns whose values decide; default: all. */
+  readonly keys?: readonly string[];
+  /**
+   * 'partial': of a part of the rows, ahead of a step that does the same for all of them; where it leaves out few
+   * rows, it lets the rest pass.
+   */
+  readonly step: 'partial' | 'whole';
+}
+
+/** Keeps the first row, in the order of the input, with each combination of the keys' values. */
+export class DistinctRows implements Operator {
+  readonly name = 'distinct-rows';
+  readonly takesAllRows: boolean;
+  readonly #options: DistinctRowsOptions;
+
+  constructor(options: DistinctRowsOptions) {
+    this.#options = options;
+    this.takesAllRows = options.step === 'whole';
+  }
+
+  static from({ keys, step }: ReturnType<DistinctRows['portable']>): DistinctRows {
+    return new DistinctRows({ step, ...(keys && { keys }) });
+  }
+
+  portable() {
+    const { keys, step } = this.#options;
+    return { operator: 'distinct-rows', step, ...(keys && { keys: [...keys] }) } as const;
+  }
+
+  describe(): JsonObject {
+    const { keys, step } = this.#options;
+    return { step, columns: keys ? [...keys] : 'all' };
+  }
+
+  passesNeeds({ numbers }: ValueNeeds): boolean {
+    return this.#options.keys?.every((name) => !numbers.includes(name)) ?? false;
+  }
+
+  outputSchema(input: Schema): Schema {
+    this.#positions(input);
+    return input;
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    const { keys } = this.#options;
+    return wanted && keys && [...new Set([...wanted, ...keys])];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    return batchStream(input.schema, this.#keep(input));
+  }
+
+  #positions({ fields }: Schema): number[] {
+    const names = fields.map(({ name }) => name);
+    const keys = this.#options.keys ?? names;
+    return keys.map((name) => columnAt(name, names, 'by which rows would be distinct'));
+  }
+
+  async *#keep(input: BatchStream): AsyncGenerator<RecordBatch> {
+    const positions = this.#positions(input.schema);
+    let numbers: RowNumbers | undefined = new RowNumbers(positions.map((at) => input.schema.fields[at]));
+    const fewer = new FewerRows();
+    for await (const batch of input) {
+      if (numbers === undefined) {
+        yield batch;
+        continue;
+      }
+      const before = numbers.size;
+      const codes = numbers.add(
+        positions.map((at) => batch.data.children[at]),
+        batch.numRows,
+      );
+      const kept = numbers.size - before;
+      if (kept === batch.numRows) yield batch;
+      else if (kept > 0) yield takeRows(batch, newGroups(codes, before, numbers.size));
+      if (this.#options.step === 'whole') continue;
+      fewer.see(batch.numRows, kept);
+      if (fewer.isGivenUp) numbers = undefined;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import { Field, Int32, makeData, type RecordBatch, RecordBatch as Batch, Schema, Struct } from 'apache-arrow';
+import { describe, expect, it } from 'vitest';
+import { UsageError } from '../../../../engine/errors.ts';
+import { Aggregate } from '../../../../operators/dataflow/aggregate/aggregate.ts';
+import type { Aggregation } from '../../../../operators/dataflow/aggregate/functions.ts';
+import { column } from '../../../engine/expressions/evaluated.ts';
+import { named, objectsOf, type Rows, rowsOf, run, whole } from './aggregating.ts';
+
+describe('a partial step', () => {
+  function pairs(rows: number, distinct: number): Rows {
+    const schema = new Schema(['k', 'x'].map((name) => new Field(name, new Int32(), true)));
+    const batches: RecordBatch[] = [];
+    for (let from = 0; from < rows; from += 10_000) {
+      const keys = Int32Array.from({ length: 10_000 }, (_, i) => (from + i) % distinct);
+      const children = [keys, keys.map((key) => key % 3)].map((data) =>
+        makeData({ type: new Int32(), data }),
+      );
+      batches.push(
+        new Batch(
+          schema,
+          makeData({ type: new Struct(schema.fields), length: 10_000, nullCount: 0, children }),
+        ),
+      );
+    }
+    return { schema, batches };
+  }
+  const aggregations = [
+    named('n', 'count'),
+    named('s', 'sum', 'x'),
+    named('m', 'mean', 'x'),
+    named('d', 'countDistinct', 'x'),
+    named('l', 'collectList', 'x'),
+    named('h', 'max', 'x'),
+    named('v', 'stddev', 'x'),
+  ];
+  const partialRows = async (rows: Rows) => {
+    const { batches } = await run(new Aggregate({ keys: ['k'], aggregations, step: 'partial' }), rows);
+    return batches.reduce((sum, { numRows }) => sum + numRows, 0);
+  };
+
+  it('merges rows as long as that leaves out many of them', async () => {
+    expect(await partialRows(pairs(200_000, 1000))).toBe(1000);
+    expect(await partialRows(pairs(200_000, 40_000))).toBe(40_000);
+  });
+
+  it('gives each row after the first ones as a group where it leaves out few, with the same result', async () => {
+    const rows = pairs(200_000, 150_000);
+    expect(await partialRows(rows)).toBe(200_000);
+    const partial = new Aggregate({ keys: ['k'], aggregations, step: 'partial' });
+    const states = await run(partial, rows);
+    const found = await run(new Aggregate({ keys: ['k'], aggregations, step: 'final' }), states);
+    expect(objectsOf(found)).toEqual(objectsOf(await whole(rows, ['k'], aggregations)));
+  });
+
+  it('gives batches of at most 65,536 rows', async () => {
+    const { batches } = await whole(pairs(200_000, 150_000), ['k'], [named('n', 'count')]);
+    expect(batches.map(({ numRows }) => numRows)).toEqual([65_536, 65_536, 150_000 - 131_072]);
+  });
+});
+
+describe('refused', () => {
+  const rows = rowsOf({
+    user: column('int32', [1]),
+    title: column('utf8', ['a']),
+    flag: column('bool', [true]),
+  });
+  const failing = (keys: readonly string[], ...aggregations: readonly Aggregation[]) =>
+    whole(rows, keys, aggregations);
+
+  it.each<[string, () => Promise<unknown>, string]>([
+    [
+      'a key that is no column',
+      () => failing(['usr'], named('n', 'count')),
+      'there is no column "usr" to group by. Did you mean user?',
+    ],
+    [
+      'a value that is no column',
+      () => failing([], named('n', 'sum', 'rating')),
+      'there is no column "rating"',
+    ],
+    [
+      'a sum of texts',
+      () => failing([], named('s', 'sum', 'title')),
+      'sum takes no values of type Utf8: sum(title)',
+    ],
+    [
+      'a mean of true and false',
+      () => failing([], named('s', 'mean', 'flag')),
+      'mean takes no values of type Bool: mean(flag)',
+    ],
+    [
+      'a name twice',
+      () => failing(['user'], named('user', 'count')),
+      'the result would have the column "user" twice',
+    ],
+  ])('%s', async (_, run, message) => {
+    const error = await Promise.resolve()
+      .then(run)
+      .catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(UsageError);
+    expect((error as UsageError).message).toContain(message);
+  });
+});
+
+it('describes itself, and needs the columns of keys and values', () => {
+  const aggregate = new Aggregate({
+    keys: ['item'],
+    aggregations: [named('n', 'count'), named('mean', 'mean', 'rating + 1')],
+    step: 'partial',
+  });
+  expect(aggregate.describe()).toEqual({
+    step: 'partial',
+    keys: ['item'],
+    aggregates: ['count(*) as n', 'mean(rating + 1) as mean'],
+  });
+  expect(aggregate.requiredColumns()).toEqual(['item', 'rating']);
+});

@@ -1,0 +1,157 @@
+/** Runs aggregations over rows in random parts, and the same by DuckDB. */
+import {
+  type Data,
+  Field,
+  type RecordBatch,
+  RecordBatch as Batch,
+  makeData,
+  Schema,
+  Struct,
+} from 'apache-arrow';
+import type { Kind } from '../../../engine/expressions/random-expressions.ts';
+import { batchStream } from '../../../../engine/stream/stream.ts';
+import type { Operator } from '../../../../engine/stream/operator.ts';
+import { Aggregate } from '../../../../operators/dataflow/aggregate/aggregate.ts';
+import type { AggregateName, Aggregation } from '../../../../operators/dataflow/aggregate/functions.ts';
+import { operatorFrom } from '../../../../operators/pipeline/portable.ts';
+import { collect, plain } from '../../../connectors/parquet/parquet-testing.ts';
+import { parseExpression } from '../../../../connectors/expressions/parse-expression.ts';
+import { batchOf, cellsOf } from '../../../engine/expressions/evaluated.ts';
+import { exactly, plainCell } from '../../../engine/expressions/random-rows.ts';
+
+export interface Rows {
+  readonly schema: Schema;
+  readonly batches: readonly RecordBatch[];
+}
+
+/** The rows with columns that may have nulls. */
+export function nullable(batch: RecordBatch): RecordBatch {
+  const fields = batch.schema.fields.map(({ name, type }) => new Field(name, type, true));
+  const type = new Struct(fields);
+  return new Batch(
+    new Schema(fields),
+    makeData({ type, length: batch.numRows, children: batch.data.children }),
+  );
+}
+
+/** Cuts rows into pieces, some of them empty. */
+export function cutRows(batch: RecordBatch, random: () => number): RecordBatch[] {
+  const pieces: RecordBatch[] = [];
+  for (let from = 0; from < batch.numRows;) {
+    const length = Math.floor(random() * Math.min(60, batch.numRows + 1));
+    pieces.push(batch.slice(from, from + length));
+    from += length;
+  }
+  return pieces;
+}
+
+async function* each(batches: readonly RecordBatch[]) {
+  yield* batches;
+}
+
+/** The operator as another thread makes it, over these rows. */
+export async function run(operator: Operator, { schema, batches }: Rows): Promise<Rows> {
+  const made = await operatorFrom(operator.portable?.() ?? { operator: operator.name });
+  const output = made.execute(batchStream(schema, each(batches)), undefined as never);
+  return { schema: output.schema, batches: await collect(output) };
+}
+
+/** By one step over all rows. */
+export function whole(
+  rows: Rows,
+  keys: readonly string[],
+  aggregations: readonly Aggregation[],
+): Promise<Rows> {
+  return run(new Aggregate({ keys, aggregations, step: 'whole' }), rows);
+}
+
+/** By partial steps over random parts of the rows, and a final one. */
+export async function inParts(
+  { schema, batches }: Rows,
+  options: Pick<ConstructorParameters<typeof Aggregate>[0], 'keys' | 'aggregations'>,
+  random: () => number,
+): Promise<Rows> {
+  const partial = new Aggregate({ ...options, step: 'partial' });
+  const states: RecordBatch[] = [];
+  for (let from = 0; from < batches.length;) {
+    const to = from + 1 + Math.floor(random() * 3);
+    states.push(...(await run(partial, { schema, batches: batches.slice(from, to) })).batches);
+    from = to;
+  }
+  const recut = states.flatMap((batch) => cutRows(batch, random));
+  return run(new Aggregate({ ...options, step: 'final' }), {
+    schema: partial.outputSchema(schema),
+    batches: recut,
+  });
+}
+
+/** Plain values by row; lists as arrays. */
+export function cellsByRow(
+  { schema, batches }: Rows,
+  kinds: readonly (Kind | 'wide' | 'list')[],
+): unknown[][] {
+  return batches.flatMap((batch) => {
+    const columns = schema.fields.map((_, i) =>
+      cellsOf(batch.data.children[i]).map((cell) => {
+        const kind = kinds[i];
+        return kind === 'list' ? Array.from(plain(cell) as unknown[], onlyZero) : plainCell(cell, kind);
+      }),
+    );
+    return Array.from({ length: batch.numRows }, (_, row) => columns.map((cells) => cells[row]));
+  });
+}
+
+export const onlyZero = (value: unknown) => (typeof value === 'number' ? value + 0 : value);
+
+/** DuckDB's expression for an aggregate of a column, and the kind of its result. */
+export function duckAggregate(
+  call: Aggregation['call'],
+  column: string | undefined,
+  kind: Kind | 'wide',
+  order: string,
+): { readonly sql: string; readonly kind: Kind | 'wide' | 'list' } {
+  const own = `"${column}"`;
+  const ordered = `ORDER BY "${order}"`;
+  switch (call) {
+    case 'count':
+      return { sql: `count(${column === undefined ? '*' : own})`, kind: 'wide' };
+    case 'countDistinct':
+      return { sql: `count(DISTINCT ${own})`, kind: 'wide' };
+    case 'sum':
+      return kind === 'int' || kind === 'wide'
+        ? { sql: `sum(${own})`, kind: 'wide' }
+        : { sql: `sum(${own})`, kind: 'float64' };
+    case 'mean':
+      return { sql: `avg(${own})`, kind: 'float64' };
+    case 'stddev':
+      return { sql: `stddev_samp(${own})`, kind: 'float64' };
+    case 'collectList':
+      return { sql: `coalesce(list(${own} ${ordered}) FILTER (${own} IS NOT NULL), [])`, kind: 'list' };
+    case 'first':
+    case 'last':
+      return { sql: exactly(kind, `${call}(${own} ${ordered})`), kind };
+    default:
+      return { sql: exactly(kind, `${call}(${own})`), kind };
+  }
+}
+
+/** The columns as rows of one batch. */
+export const rowsOf = (columns: Readonly<Record<string, Data>>): Rows => {
+  const batch = nullable(batchOf(columns));
+  return { schema: batch.schema, batches: [batch] };
+};
+/** An aggregation; `value`: SQL. */
+export const named = (name: string, call: AggregateName, value?: string): Aggregation => ({
+  name,
+  call,
+  ...(value !== undefined && { value: parseExpression(value) }),
+});
+
+/** The rows as plain objects. */
+export function objectsOf({ schema, batches }: Rows): Record<string, unknown>[] {
+  return batches.flatMap((batch) =>
+    Array.from({ length: batch.numRows }, (_, row) =>
+      Object.fromEntries(schema.fields.map(({ name }, i) => [name, plain(batch.getChildAt(i)?.get(row))])),
+    ),
+  );
+}
