@@ -1,5 +1,6 @@
 import { Data, DataType, Field, makeData, RecordBatch, Schema, Struct, Utf8, Vector } from 'apache-arrow';
 import type { LargeUtf8, Utf8View } from 'apache-arrow';
+import { expandDictionary } from '../../engine/stream/dictionary-values.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
 import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.ts';
 
@@ -99,7 +100,7 @@ function plainData(data: Data, type: DataType): Data {
   if (data.type === type) return data;
   if (DataType.isLargeUtf8(data.type)) return narrowOffsets(data as Data<LargeUtf8>);
   if (DataType.isUtf8View(data.type)) return textOfViews(data as Data<Utf8View>);
-  return expanded(data);
+  return expandDictionary(data, plainDictionary(data));
 }
 
 /** The text under 32-bit offsets, over the same bytes. */
@@ -146,20 +147,6 @@ function viewLengths(data: Data): (row: number) => number {
   const { buffer, byteOffset, byteLength } = data.values as unknown as Uint8Array;
   const words = new DataView(buffer, byteOffset, byteLength);
   return (row) => (data.nullCount === 0 || data.getValid(row) ? words.getInt32(VIEW_BYTES * row, true) : 0);
-}
-
-/** The dictionary's values in the place of their codes. */
-function expanded(data: Data): Data {
-  const dictionary = plainDictionary(data);
-  const { length, nullCount } = data;
-  const codes = data.values as Int32Array | BigInt64Array;
-  const nulls = dictionary.length;
-  // A row is null where its code is null, or the value that the code names.
-  const positions = Uint32Array.from({ length }, (_, row) =>
-    nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]),
-  );
-  if (!positions.includes(nulls)) return takeData(dictionary, positions);
-  return takeData(joinData(dictionary.type, [dictionary], 1), positions);
 }
 
 const plainDictionaries = new WeakMap<Vector, Data>();

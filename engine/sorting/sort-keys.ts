@@ -1,7 +1,11 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
+import { nearest, spelled } from '../nearest.ts';
+import { expandDictionary } from '../stream/dictionary-values.ts';
+import { joinData } from '../stream/join-data.ts';
 import { compareTexts, isText, LONG_TEXT, type SortTexts, TEXT_WORDS } from './sort-texts.ts';
 import { textsOf, textsOfDictionary, writeTexts } from './sort-texts.ts';
+import { nullRows } from './null-rows.ts';
 import { type WordWriter, wordWriter } from './sort-words.ts';
 
 /** A column to order by. Nulls come first when ascending and last when descending, unless `nulls` is given. */
@@ -11,11 +15,14 @@ export interface SortKey {
   readonly nulls?: 'first' | 'last';
 }
 
+/** A word of each row, or the word that all rows have. */
+export type KeyWord = Uint32Array | number;
+
 /** Keys of the rows of a batch: rows in the order of their words; equal long texts are compared whole. */
 export interface KeyWords {
   readonly rows: number;
-  /** An array for each word of a row, from the most significant. */
-  readonly words: readonly Uint32Array[];
+  /** From the most significant: of each key a flag of nulls, then the value. */
+  readonly words: readonly KeyWord[];
   readonly texts: readonly TextKey[];
 }
 
@@ -30,64 +37,84 @@ export interface TextKey {
 
 interface KeyColumn {
   readonly position: number;
-  readonly name: string;
-  readonly nullable: boolean;
   readonly nullsFirst: boolean;
   readonly descending: boolean;
   /** Undefined for texts. */
   readonly writer: WordWriter | undefined;
 }
 
-/** Makes the words of batches of one schema; each row has `count` words. */
+/** Makes the words of batches of one schema. */
 export class SortKeys {
-  readonly count: number;
   readonly #columns: readonly KeyColumn[];
 
+  /** Throws UsageError for a column that does not exist or has no order. */
   constructor(schema: Schema, keys: readonly SortKey[]) {
     this.#columns = keys.map((key) => columnOf(schema, key));
-    this.count = this.#columns.reduce((sum, column) => sum + wordsOf(column), 0);
   }
 
   of(batch: RecordBatch): KeyWords {
-    const words = Array.from({ length: this.count }, () => new Uint32Array(batch.numRows));
+    return this.ofChunks(
+      batch.data.children.map((column) => [column]),
+      batch.numRows,
+    );
+  }
+
+  /** Of all rows of columns in chunks. */
+  ofChunks(columns: readonly (readonly Data[])[], rows: number): KeyWords {
+    const words: KeyWord[] = [];
     const texts: TextKey[] = [];
-    let at = 0;
     for (const column of this.#columns) {
-      const end = at + wordsOf(column);
-      const found = writeColumn(column, batch.data.children[column.position], words.slice(at, end));
+      const values = Array.from({ length: column.writer?.count ?? TEXT_WORDS }, () => new Uint32Array(rows));
+      const given = columns[column.position];
+      // The rest of a text is compared in one array of bytes.
+      const chunks =
+        column.writer === undefined && given.length > 1 ? [joinData(given[0].type, given)] : given;
+      const found = writeColumn(column, chunks, values);
+      words.push(flagsOf(column, chunks, values), ...values);
+      if (found === undefined) continue;
       const long = (column.descending ? ~LONG_TEXT : LONG_TEXT) >>> 0;
-      if (found !== undefined) texts.push({ end, long, sign: column.descending ? -1 : 1, texts: found });
-      at = end;
+      texts.push({ end: words.length, long, sign: column.descending ? -1 : 1, texts: found });
     }
-    return { rows: batch.numRows, words, texts };
+    return { rows, words, texts };
   }
 }
 
 function columnOf(schema: Schema, { column: name, descending = false, nulls }: SortKey): KeyColumn {
-  const position = schema.fields.findIndex((field) => field.name === name);
-  if (position < 0) throw new UsageError(`No column ${name} to sort by`);
-  const { type, nullable } = schema.fields[position];
+  const names = schema.fields.map((field) => field.name);
+  const position = names.indexOf(name);
+  if (position < 0)
+    throw new UsageError(`there is no column "${name}" to sort by`, {
+      advice: spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
+    });
+  const { type: given } = schema.fields[position];
+  const type: DataType = DataType.isDictionary(given) ? given.dictionary : given;
   const writer = wordWriter(type);
-  const text = isText(type) || (DataType.isDictionary(type) && isText(type.dictionary));
-  if (writer === undefined && !text) throw new UsageError(`Cannot sort by column ${name} of type ${type}`);
+  if (writer === undefined && !isText(type))
+    throw new UsageError(`the rows cannot be sorted by the column "${name}" of type ${type}`, {
+      advice: 'Sort by numbers, texts, dates, times or true and false',
+    });
   const nullsFirst = nulls === undefined ? !descending : nulls === 'first';
-  return { position, name, nullable, nullsFirst, descending, writer };
+  return { position, nullsFirst, descending, writer };
 }
 
-function wordsOf({ writer, nullable }: KeyColumn): number {
-  return (writer?.count ?? TEXT_WORDS) + (nullable ? 1 : 0);
-}
-
-function writeColumn(column: KeyColumn, data: Data, words: readonly Uint32Array[]): SortTexts | undefined {
-  const values = column.nullable ? words.slice(1) : words;
+function writeColumn(
+  { writer, descending }: KeyColumn,
+  chunks: readonly Data[],
+  values: readonly Uint32Array[],
+): SortTexts | undefined {
   let texts: SortTexts | undefined;
-  if (column.writer !== undefined) column.writer.write(data, values);
-  else {
-    texts = data.dictionary === undefined ? textsOf(data) : textsOfDictionary(data, data.dictionary);
-    writeTexts(texts, data.length, values);
+  let row = 0;
+  for (const data of chunks) {
+    const { dictionary, length } = data;
+    const own = values.map((word) => word.subarray(row, row + length));
+    if (writer !== undefined) writer.write(dictionary === undefined ? data : expandDictionary(data), own);
+    else {
+      texts = dictionary === undefined ? textsOf(data) : textsOfDictionary(data, dictionary);
+      writeTexts(texts, length, own);
+    }
+    row += length;
   }
-  if (column.descending) for (const word of values) invert(word);
-  markNulls(column, data, words, values);
+  if (descending) for (const word of values) invert(word);
   return texts;
 }
 
@@ -95,30 +122,31 @@ function invert(word: Uint32Array): void {
   for (let row = 0; row < word.length; row++) word[row] = ~word[row];
 }
 
-/** Sets the flag words; all nulls get the same words. */
-function markNulls(
-  { name, nullable, nullsFirst }: KeyColumn,
-  data: Data,
-  [flags]: readonly Uint32Array[],
+/** The flags of a key's rows; gives all nulls the same value. */
+function flagsOf(
+  { nullsFirst }: KeyColumn,
+  chunks: readonly Data[],
   values: readonly Uint32Array[],
-): void {
-  const dictionary = data.dictionary?.nullCount ? data.dictionary : undefined;
-  if (nullable && nullsFirst) flags.fill(1);
-  if (data.nullCount === 0 && dictionary === undefined) return;
-  for (let row = 0; row < data.length; row++) {
-    if (data.getValid(row) && (dictionary?.isValid(Number(data.values[row])) ?? true)) continue;
-    if (!nullable) throw new UsageError(`Column ${name} has a null, but its schema says that it has none`);
-    for (const word of values) word[row] = 0;
-    flags[row] = nullsFirst ? 0 : 1;
-  }
+): KeyWord {
+  const valid = nullsFirst ? 1 : 0;
+  const nulls = nullRows(chunks);
+  if (nulls === undefined) return valid;
+  for (const word of values) for (let row = 0; row < nulls.length; row++) if (nulls[row] === 1) word[row] = 0;
+  const flags = new Uint32Array(nulls.length);
+  for (let row = 0; row < flags.length; row++) flags[row] = nulls[row] ^ valid;
+  return flags;
 }
 
-/** Compares rows of two batches with words of the same `SortKeys`. */
+export function wordAt(word: KeyWord, row: number): number {
+  return typeof word === 'number' ? word : word[row];
+}
+
+/** Compares rows of two batches with words of the same keys. */
 export function compareRows(a: KeyWords, rowA: number, b: KeyWords, rowB: number): number {
   let text = 0;
   for (let word = 0; word < a.words.length;) {
-    const valueA = a.words[word][rowA];
-    const valueB = b.words[word][rowB];
+    const valueA = wordAt(a.words[word], rowA);
+    const valueB = wordAt(b.words[word], rowB);
     if (valueA !== valueB) return valueA < valueB ? -1 : 1;
     word++;
     if (text === a.texts.length || a.texts[text].end !== word) continue;

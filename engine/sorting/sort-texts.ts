@@ -1,4 +1,5 @@
 import { type Data, DataType, type Vector } from 'apache-arrow';
+import { dictionaryValues } from '../stream/dictionary-values.ts';
 
 /** Texts of a column by row, each `bytes` from `offsets[i]` to `offsets[i + 1]`; i is `index[row]`, if given. */
 export interface SortTexts {
@@ -11,30 +12,27 @@ export interface SortTexts {
 export const TEXT_WORDS = 3;
 export const LONG_TEXT = 9;
 
+/** True for texts and bytes, which are ordered by their bytes. */
 export function isText(type: DataType): boolean {
-  return DataType.isUtf8(type) || DataType.isLargeUtf8(type);
+  return (
+    DataType.isUtf8(type) ||
+    DataType.isLargeUtf8(type) ||
+    DataType.isBinary(type) ||
+    DataType.isLargeBinary(type)
+  );
 }
 
 export function textsOf(data: Data): SortTexts {
-  const given: Int32Array | BigInt64Array = data.valueOffsets;
+  const given: Int32Array | Float64Array | BigInt64Array = data.valueOffsets;
   const offsets = given instanceof BigInt64Array ? Float64Array.from(given, Number) : given;
   return { bytes: data.values, offsets };
 }
 
-/** Texts of rows that refer to a dictionary, whose chunks are joined. */
+/** Texts of rows that refer to a dictionary. */
 export function textsOfDictionary(data: Data, dictionary: Vector): SortTexts {
-  const chunks = dictionary.data.map((chunk) => ({ length: chunk.length, ...textsOf(chunk) }));
-  const sizes = chunks.map(({ length, offsets }) => offsets[length] - offsets[0]);
-  const bytes = new Uint8Array(sizes.reduce((sum, size) => sum + size, 0));
-  const offsets = new Float64Array(dictionary.length + 1);
-  let row = 0;
-  for (const [i, chunk] of chunks.entries()) {
-    const start = offsets[row];
-    const first = chunk.offsets[0];
-    bytes.set(chunk.bytes.subarray(first, first + sizes[i]), start);
-    for (let text = 1; text <= chunk.length; text++) offsets[++row] = start + chunk.offsets[text] - first;
-  }
-  return { bytes, offsets, index: Int32Array.from(data.values.subarray(0, data.length), Number) };
+  const codes: Int32Array | BigInt64Array = data.values;
+  const index = codes instanceof Int32Array ? codes : Int32Array.from(codes.subarray(0, data.length), Number);
+  return { ...textsOf(dictionaryValues(dictionary)), index };
 }
 
 export function writeTexts(

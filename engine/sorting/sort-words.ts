@@ -12,6 +12,7 @@ const LARGEST = 0xffffffff;
 
 /** The writer for a column of fixed width; undefined for other types. */
 export function wordWriter(type: DataType): WordWriter | undefined {
+  if (DataType.isNull(type)) return { count: 0, write: () => {} };
   if (DataType.isBool(type)) return { count: 1, write: writeBools };
   if (DataType.isFloat(type)) return floatWriter(type.precision);
   if (DataType.isInt(type)) {
@@ -19,15 +20,17 @@ export function wordWriter(type: DataType): WordWriter | undefined {
     return type.bitWidth === 64 ? longWriter(2, sign) : shortWriter(sign);
   }
   if (DataType.isDate(type)) return type.unit === DateUnit.DAY ? shortWriter(SIGN) : longWriter(2, SIGN);
-  if (DataType.isTimestamp(type)) return longWriter(2, SIGN);
+  if (DataType.isTimestamp(type) || DataType.isDuration(type)) return longWriter(2, SIGN);
+  if (DataType.isTime(type)) return type.bitWidth === 32 ? shortWriter(SIGN) : longWriter(2, SIGN);
   if (DataType.isDecimal(type)) return decimalWriter(type);
   return undefined;
 }
 
 /** A decimal of at most 18 digits is an int64 in its lowest words. */
-function decimalWriter({ precision, bitWidth }: Decimal): WordWriter | undefined {
-  if (precision > 18) return undefined;
-  return bitWidth === 32 ? shortWriter(SIGN) : longWriter(bitWidth / 32, SIGN);
+function decimalWriter({ precision, bitWidth }: Decimal): WordWriter {
+  if (bitWidth === 32) return shortWriter(SIGN);
+  const stride = bitWidth / 32;
+  return precision > 18 ? wideWriter(stride) : longWriter(stride, SIGN);
 }
 
 function shortWriter(sign: number): WordWriter {
@@ -47,6 +50,18 @@ function longWriter(stride: number, sign: number): WordWriter {
     }
   };
   return { count: 2, write };
+}
+
+/** Signed integers of `stride` words. */
+function wideWriter(stride: number): WordWriter {
+  const write = ({ values, length }: Data, words: readonly Uint32Array[]) => {
+    const source = halvesOf(values);
+    for (const [i, word] of words.entries()) {
+      const sign = i === 0 ? SIGN : 0;
+      for (let row = 0, at = stride - 1 - i; row < length; row++, at += stride) word[row] = source[at] ^ sign;
+    }
+  };
+  return { count: stride, write };
 }
 
 function halvesOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array {

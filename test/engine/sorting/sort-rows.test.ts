@@ -1,23 +1,34 @@
 /** Random tables in the order of random keys, as DuckDB orders them. FACTORFLOW_SEED draws others. */
-import { Dictionary, Field, Int32, LargeUtf8, type RecordBatch, RecordBatch as Batch } from 'apache-arrow';
+import {
+  Dictionary,
+  Field,
+  Float64,
+  Int32,
+  LargeUtf8,
+  type RecordBatch,
+  RecordBatch as Batch,
+} from 'apache-arrow';
 import {
   Binary,
   Decimal,
+  DurationSecond,
   Float16,
   makeData,
+  Null,
   Schema,
   Struct,
+  TimeSecond,
+  type TypeMap,
   Uint64,
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
 import { expect, it } from 'vitest';
-import { UsageError } from '../../../engine/errors.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { type SortKey, SortKeys } from '../../../engine/sorting/sort-keys.ts';
 import { sortRows } from '../../../engine/sorting/sort-rows.ts';
 import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
-import { column } from '../expressions/evaluated.ts';
+import { batchOf, column } from '../expressions/evaluated.ts';
 import { batchOfCells, drawCells, duckTable, randomColumns } from '../expressions/random-rows.ts';
 
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
@@ -130,12 +141,105 @@ it('orders wide texts, dictionaries, uint64, float16 and decimals', () => {
   expect(order(single(decimals), [{ column: 'x' }])).toEqual([1, 3, 0, 2]);
 });
 
-it('names the column and type that it cannot sort by', () => {
-  const sort = (data: RecordBatch['data']['children'][number]) => () =>
-    order(single(data), [{ column: 'x' }]);
-  expect(sort(vectorFromArray([new Uint8Array(2)], new Binary()).data[0])).toThrow(
-    new UsageError('Cannot sort by column x of type Binary'),
+it('orders decimals of all widths', () => {
+  const random53 = () => Math.floor((random() * 2 - 1) * 2 ** 53);
+  for (const [width, precision] of [
+    [32, 9],
+    [64, 18],
+    [128, 38],
+    [256, 76],
+  ] as const) {
+    const bound = 10n ** BigInt(precision) - 1n;
+    const values = Array.from({ length: 200 }, () => {
+      const drawn = BigInt(random53()) ** (random() < 0.5 ? 1n : 3n) % bound;
+      return random() < 0.2 ? drawn % 10n : drawn;
+    });
+    const words = values.flatMap((value) =>
+      Array.from({ length: width / 32 }, (_, i) => Number((value >> BigInt(32 * i)) & 0xffffffffn)),
+    );
+    const type = new Decimal(2, precision, width);
+    const data = makeData({ type, length: values.length, data: Uint32Array.from(words) });
+    for (const descending of [false, true]) {
+      const sign = descending ? -1 : 1;
+      const sorted = [...values.keys()].sort(
+        (a, b) => sign * (values[a] < values[b] ? -1 : values[a] > values[b] ? 1 : 0) || a - b,
+      );
+      expect(order(single(data), [{ column: 'x', descending }]), `${width} bits`).toEqual(sorted);
+    }
+  }
+});
+
+it('orders dictionaries of several chunks with null entries, also of numbers', () => {
+  const chunks = [vectorFromArray(['pear', null, 'fig'], new Utf8()), vectorFromArray(['apple'], new Utf8())];
+  const dictionary = chunks[0].concat(chunks[1]);
+  const type = new Dictionary(new Utf8(), new Int32());
+  const nullBitmap = Uint8Array.of(0b011111);
+  const texts = makeData({
+    type,
+    data: Int32Array.of(0, 3, 1, 2, 0, 9),
+    nullBitmap,
+    nullCount: 1,
+    dictionary,
+  });
+  expect(order(single(texts), [{ column: 'x' }])).toEqual([2, 5, 1, 3, 0, 4]);
+  expect(order(single(texts), [{ column: 'x', descending: true }])).toEqual([0, 4, 3, 1, 2, 5]);
+  const floats = vectorFromArray([2.5, null, -1]);
+  const numbers = makeData({
+    type: new Dictionary(floats.type, new Int32()),
+    data: Int32Array.of(0, 2, 1, 0),
+    dictionary: floats,
+  });
+  expect(order(single(numbers), [{ column: 'x', nulls: 'last' }])).toEqual([1, 0, 3, 2]);
+});
+
+it('takes nulls in a field that is declared to have none as nulls', () => {
+  const data = vectorFromArray([2, null, 1], new Int32()).data[0];
+  const fields = [new Field('x', data.type, false)];
+  const type = new Struct<TypeMap>(fields);
+  const batch = new Batch(new Schema(fields), makeData({ type, length: 3, children: [data] }));
+  expect(order(batch, [{ column: 'x' }])).toEqual([1, 2, 0]);
+  expect(order(batch, [{ column: 'x', nulls: 'last' }])).toEqual([2, 0, 1]);
+});
+
+it('orders nulls alone, times, durations and bytes', () => {
+  const sorted = (data: RecordBatch['data']['children'][number]) => order(single(data), [{ column: 'x' }]);
+  expect(sorted(makeData({ type: new Null(), length: 3 }))).toEqual([0, 1, 2]);
+  expect(sorted(makeData({ type: new TimeSecond(), data: Int32Array.of(5, -1, 3) }))).toEqual([1, 2, 0]);
+  expect(sorted(makeData({ type: new DurationSecond(), data: BigInt64Array.of(5n, -1n, 3n) }))).toEqual([
+    1, 2, 0,
+  ]);
+  const bytes = vectorFromArray([Uint8Array.of(200), Uint8Array.of(1, 2), Uint8Array.of(1)], new Binary());
+  expect(sorted(bytes.data[0])).toEqual([2, 1, 0]);
+});
+
+it('orders many rows by bands, stably, with any share of equal keys', () => {
+  const rows = 200_000;
+  for (const distinct of [2, 300, 1e9]) {
+    const [a, b] = [new Int32Array(rows), new Float64Array(rows)];
+    for (let row = 0; row < rows; row++) {
+      a[row] = random() < 0.4 ? 7 : (random() - 0.5) * distinct;
+      b[row] = Math.floor(random() * distinct) / 8 - 5;
+    }
+    const batch = batchOf({
+      a: makeData({ type: new Int32(), data: a }),
+      b: makeData({ type: new Float64(), data: b }),
+    });
+    const sorted = Uint32Array.from({ length: rows }, (_, row) => row).sort(
+      (x, y) => a[x] - a[y] || b[y] - b[x] || x - y,
+    );
+    const keys = [{ column: 'a' }, { column: 'b', descending: true }];
+    expect(
+      Buffer.compare(Buffer.from(sorted.buffer), Buffer.from(Uint32Array.from(order(batch, keys)).buffer)),
+    ).toBe(0);
+  }
+});
+
+it('names the column and type that it cannot sort by, and the columns that exist', () => {
+  const list = vectorFromArray([[1], [2]]).data[0];
+  expect(() => order(single(list), [{ column: 'x' }])).toThrow(
+    /the rows cannot be sorted by the column "x" of type List/,
   );
-  const decimal = makeData({ type: new Decimal(0, 19, 128), length: 0, data: new Uint32Array(0) });
-  expect(sort(decimal)).toThrow(/Cannot sort by column x of type Decimal/);
+  expect(() => order(single(list), [{ column: 'y' }])).toThrow(
+    /there is no column "y" to sort by.*The columns are: x/s,
+  );
 });

@@ -1,0 +1,54 @@
+import type { KeyWords } from './sort-keys.ts';
+
+/** Words that order rows as their keys do, but for bytes after a text's prefix. */
+export interface PackedWords {
+  /** From the most significant. */
+  readonly words: readonly Uint32Array[];
+  /** Low bits of the last word that are not used. */
+  readonly unused: number;
+}
+
+/** Joins the bits in which rows differ to as few words as possible, since each pass over a word costs the same. */
+export function packWords({ words, rows }: KeyWords): PackedWords {
+  const packed: Uint32Array[] = [];
+  let room = 0;
+  for (const word of words) {
+    if (typeof word === 'number') continue;
+    const { least, low, bits } = rangeOf(word);
+    if (bits === 0) continue;
+    if (room > 0) addBits(packed[packed.length - 1], word, { least, low, up: room - bits });
+    if (bits <= room) {
+      room -= bits;
+      continue;
+    }
+    room += 32 - bits;
+    packed.push(new Uint32Array(rows));
+    addBits(packed[packed.length - 1], word, { least, low, up: room });
+  }
+  return { words: packed, unused: room };
+}
+
+/** The least value, and the bits of differences to it: `bits` of them from bit `low` on. */
+function rangeOf(values: Uint32Array): { least: number; low: number; bits: number } {
+  const first = values[0];
+  let [least, most, different] = [first, first, 0];
+  for (let row = 0; row < values.length; row++) {
+    const value = values[row];
+    if (value < least) least = value;
+    if (value > most) most = value;
+    different |= value ^ first;
+  }
+  if (different === 0) return { least, low: 0, bits: 0 };
+  const low = 31 - Math.clz32(different & -different);
+  return { least, low, bits: 32 - Math.clz32(most - least) - low };
+}
+
+/** Adds differences from the least value, moved up by `up` bits or down; bits beyond a word's ends fall away. */
+function addBits(
+  to: Uint32Array,
+  from: Uint32Array,
+  { least, low, up }: { readonly least: number; readonly low: number; readonly up: number },
+): void {
+  if (up >= 0) for (let row = 0; row < to.length; row++) to[row] |= ((from[row] - least) >>> low) << up;
+  else for (let row = 0; row < to.length; row++) to[row] |= ((from[row] - least) >>> low) >>> -up;
+}

@@ -1,0 +1,28 @@
+import type { Data, Vector } from 'apache-arrow';
+import { joinData } from './join-data.ts';
+import { takeData } from './take-data.ts';
+
+const joined = new WeakMap<Vector, Data>();
+
+/** The values of a dictionary in one piece, which is made once: batches share it. */
+export function dictionaryValues(dictionary: Vector): Data {
+  let values = joined.get(dictionary);
+  if (values === undefined) joined.set(dictionary, (values = joinData(dictionary.type, dictionary.data)));
+  return values;
+}
+
+/** A column with the dictionary's values in the place of their codes. */
+export function expandDictionary(
+  data: Data,
+  values: Data = dictionaryValues(data.dictionary as Vector),
+): Data {
+  const { length, nullCount } = data;
+  const codes = data.values as Int32Array | BigInt64Array;
+  const nulls = values.length;
+  // A row is null where its code is null, or the value that the code names.
+  const positions = Uint32Array.from({ length }, (_, row) =>
+    nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]),
+  );
+  if (!positions.includes(nulls)) return takeData(values, positions);
+  return takeData(joinData(values.type, [values], 1), positions);
+}
