@@ -22,7 +22,9 @@ const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
   'random-split': () => RandomSplit.from,
   sample: async () => (await import('../dataflow/sample.ts')).Sample.from,
   'select-ratings': () => SelectRatings.from,
+  'sort-rows': async () => (await import('../dataflow/sort/sort-rows.ts')).SortRows.from,
   'time-split': () => TimeSplit.from,
+  'top-rows': async () => (await import('../dataflow/sort/top-rows.ts')).TopRows.from,
 };
 
 /** The operators as JSON. Throws where one cannot go to another thread. */

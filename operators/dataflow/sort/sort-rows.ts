@@ -1,0 +1,71 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { UsageError } from '../../../engine/errors.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { printKeys } from '../../../engine/sorting/print-keys.ts';
+import { type SortKey, SortKeys } from '../../../engine/sorting/sort-keys.ts';
+import { sortedBatches } from '../../../engine/sorting/sorted-batches.ts';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+
+/** All rows in the order of some keys; rows with equal keys stay in the order of the input. */
+export class SortRows implements Operator {
+  readonly name = 'sort-rows';
+  readonly takesAllRows = true;
+  readonly keys: readonly SortKey[];
+
+  constructor(keys: readonly SortKey[]) {
+    requireKeys(keys);
+    this.keys = keys;
+  }
+
+  static from({ keys }: ReturnType<SortRows['portable']>): SortRows {
+    return new SortRows(keys);
+  }
+
+  describe(): JsonObject {
+    return { by: printKeys(this.keys) };
+  }
+
+  portable() {
+    return { operator: 'sort-rows', keys: this.keys.map((key) => ({ ...key })) } as const;
+  }
+
+  outputSchema(input: Schema): Schema {
+    requireOrder(input, this.keys);
+    return input;
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    return withKeys(wanted, this.keys);
+  }
+
+  execute(input: BatchStream): BatchStream {
+    requireOrder(input.schema, this.keys);
+    return batchStream(input.schema, this.#sorted(input));
+  }
+
+  async *#sorted(input: BatchStream) {
+    const batches: RecordBatch[] = [];
+    for await (const batch of input) if (batch.numRows > 0) batches.push(batch);
+    yield* sortedBatches(input.schema, batches, this.keys);
+  }
+}
+
+/** Throws UsageError without keys. */
+export function requireKeys(keys: readonly SortKey[]): void {
+  if (keys.length === 0)
+    throw new UsageError('sorting takes one key or more', { advice: "Name a column: orderBy('user')" });
+}
+
+/** Throws UsageError for a key that does not exist or has no order. */
+export function requireOrder(schema: Schema, keys: readonly SortKey[]): void {
+  void new SortKeys(schema, keys);
+}
+
+/** The columns that are needed to give `wanted` in the order of keys. */
+export function withKeys(
+  wanted: readonly string[] | undefined,
+  keys: readonly SortKey[],
+): readonly string[] | undefined {
+  return wanted && [...new Set([...wanted, ...keys.map(({ column }) => column)])];
+}

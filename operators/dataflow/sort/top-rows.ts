@@ -1,0 +1,143 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import type { JsonObject } from '../../../engine/json.ts';
+import { printKeys } from '../../../engine/sorting/print-keys.ts';
+import {
+  compareRows,
+  type KeyWords,
+  type SortKey,
+  SortKeys,
+  wordAt,
+} from '../../../engine/sorting/sort-keys.ts';
+import { sortedBatches } from '../../../engine/sorting/sorted-batches.ts';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+import { takeRows } from '../take-rows.ts';
+import { requireKeys, requireOrder, withKeys } from './sort-rows.ts';
+
+/** Rows beyond those of the result, at least, that are collected before they are sorted again. */
+const FEWEST_CANDIDATES = 4096;
+
+/** The rows of which these are the first: those of each split, from which the first of all are taken, or all. */
+export type TopRowsOf = 'split' | 'all';
+
+/**
+ * The first rows in the order of some keys; rows with equal keys stay in the order of the input. Holds at most twice
+ * the rows of the result, or some thousand, and a batch.
+ */
+export class TopRows implements Operator {
+  readonly name = 'top-rows';
+  readonly keys: readonly SortKey[];
+  readonly rows: number;
+  readonly of: TopRowsOf;
+
+  constructor(keys: readonly SortKey[], rows: number, of: TopRowsOf = 'all') {
+    requireKeys(keys);
+    [this.keys, this.rows, this.of] = [keys, rows, of];
+  }
+
+  static from({ keys, rows, of }: ReturnType<TopRows['portable']>): TopRows {
+    return new TopRows(keys, rows, of);
+  }
+
+  get takesAllRows(): boolean {
+    return this.of === 'all';
+  }
+
+  describe(): JsonObject {
+    return { rows: this.rows, by: printKeys(this.keys), ...(this.of === 'split' && { of: 'each split' }) };
+  }
+
+  portable() {
+    const { keys, rows, of } = this;
+    return { operator: 'top-rows', keys: keys.map((key) => ({ ...key })), rows, of } as const;
+  }
+
+  outputSchema(input: Schema): Schema {
+    requireOrder(input, this.keys);
+    return input;
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    return withKeys(wanted, this.keys);
+  }
+
+  execute(input: BatchStream): BatchStream {
+    requireOrder(input.schema, this.keys);
+    return batchStream(input.schema, this.#top(input));
+  }
+
+  async *#top(input: BatchStream) {
+    if (this.rows === 0) return;
+    const candidates = new Candidates(input.schema, this.keys, this.rows);
+    for await (const batch of input) if (batch.numRows > 0) candidates.add(batch);
+    yield* candidates.sorted();
+  }
+}
+
+/** Rows that can be among the first. */
+class Candidates {
+  readonly #schema: Schema;
+  readonly #keys: readonly SortKey[];
+  readonly #rows: number;
+  readonly #all: SortKeys;
+  readonly #first: SortKeys;
+  #batches: RecordBatch[] = [];
+  #count = 0;
+  /** Keys of the last row of the first ones found so far, once there are enough. */
+  #last: KeyWords | undefined;
+
+  constructor(schema: Schema, keys: readonly SortKey[], rows: number) {
+    [this.#schema, this.#keys, this.#rows] = [schema, keys, rows];
+    this.#all = new SortKeys(schema, keys);
+    this.#first = new SortKeys(schema, keys.slice(0, 1));
+  }
+
+  add(batch: RecordBatch): void {
+    const candidates = this.#last === undefined ? batch : this.#before(batch, this.#last);
+    if (candidates === undefined) return;
+    this.#batches.push(candidates);
+    this.#count += candidates.numRows;
+    if (this.#count >= Math.max(2 * this.#rows, this.#rows + FEWEST_CANDIDATES)) this.#cut();
+  }
+
+  sorted(): Generator<RecordBatch> {
+    return sortedBatches(this.#schema, this.#batches, this.#keys, this.#rows);
+  }
+
+  #cut(): void {
+    this.#batches = [...this.sorted()];
+    this.#count = this.#rows;
+    const last = this.#batches[this.#batches.length - 1];
+    this.#last = this.#all.of(last.slice(last.numRows - 1));
+  }
+
+  /** The rows before the last one: first those whose first word says so, then those of which all of it does. */
+  #before(batch: RecordBatch, last: KeyWords): RecordBatch | undefined {
+    const near = rowsUpTo(this.#first.of(batch), last);
+    if (near.length === 0) return undefined;
+    const taken = near.length === batch.numRows ? batch : takeRows(batch, near);
+    const keys = this.#all.of(taken);
+    const before: number[] = [];
+    for (let row = 0; row < taken.numRows; row++) if (compareRows(keys, row, last, 0) < 0) before.push(row);
+    if (before.length === 0) return undefined;
+    return before.length === taken.numRows ? taken : takeRows(taken, Uint32Array.from(before));
+  }
+}
+
+/** The rows whose flag and first word are not above those of a row. */
+function rowsUpTo({ words: [flags, values = 0], rows }: KeyWords, last: KeyWords): Uint32Array {
+  const flag = wordAt(last.words[0], 0);
+  const value = last.words.length > 1 ? wordAt(last.words[1], 0) : 0;
+  const found = new Uint32Array(rows);
+  let count = 0;
+  if (typeof flags === 'number' && typeof values !== 'number') {
+    if (flags > flag) return found.subarray(0, 0);
+    const most = flags < flag ? 0xffffffff : value;
+    for (let row = 0; row < rows; row++) if (values[row] <= most) found[count++] = row;
+  } else
+    for (let row = 0; row < rows; row++) {
+      const own = wordAt(flags, row);
+      if (own < flag || (own === flag && wordAt(values, row) <= value)) found[count++] = row;
+    }
+  return found.subarray(0, count);
+}
