@@ -1,0 +1,177 @@
+import { RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { type Data, DataType, Field, Float64, Int32, makeData } from 'apache-arrow';
+import { expandDictionary } from '../stream/dictionary-values.ts';
+import { joinData } from '../stream/join-data.ts';
+import { takeData } from '../stream/take-data.ts';
+import { LeadingWords } from './leading-words.ts';
+import { compareRows, type KeyWords, type SortKey, SortKeys, wordAt } from './sort-keys.ts';
+import { sortRows } from './sort-rows.ts';
+
+/** The place of a batch's rows in the input: rows of equal keys are ordered by task, then by row. */
+export interface RowsPosition {
+  /** The number of the task, in the order of the input. */
+  readonly task: number;
+  /** The row of the task that is the batch's row 0. */
+  readonly firstRow: number;
+}
+
+const [TASK, ROW] = ['task', 'row'];
+const keyName = (key: number) => `key ${key}`;
+
+/** The keys by which samples and bounds are ordered. */
+function sampleKeysOf(keys: readonly SortKey[]): SortKey[] {
+  return keys.map((key, i) => ({ ...key, column: keyName(i) }));
+}
+
+/**
+ * The keys of some rows with their positions: one of each `every` rows of the task, drawn by a hash, so that a
+ * pattern of the rows that repeats is not met at one of its places alone. Columns with a dictionary become plain.
+ */
+export function sampleKeys(
+  batch: RecordBatch,
+  keys: readonly SortKey[],
+  { task, firstRow, every }: RowsPosition & { readonly every: number },
+): RecordBatch {
+  const rows = sampledRows(firstRow, batch.numRows, every, task);
+  const { fields } = batch.schema;
+  const columns = keys.map(({ column }) => {
+    const taken = takeData(batch.data.children[fields.findIndex(({ name }) => name === column)], rows);
+    return DataType.isDictionary(taken.type) ? expandDictionary(taken) : taken;
+  });
+  const tasks = makeData({ type: new Int32(), data: new Int32Array(rows.length).fill(task) });
+  const numbers = makeData({ type: new Float64(), data: Float64Array.from(rows, (row) => firstRow + row) });
+  return batchOf([...columns, tasks, numbers], rows.length);
+}
+
+function sampledRows(firstRow: number, rows: number, every: number, task: number): Uint32Array {
+  const sampled: number[] = [];
+  for (let stride = Math.floor(firstRow / every); stride * every < firstRow + rows; stride++) {
+    const mixed = Math.imul(Math.imul(stride ^ (task << 16), 0x9e3779b1) ^ (stride >>> 15), 0x85ebca6b) >>> 0;
+    const row = stride * every + Math.floor((mixed / 2 ** 32) * every) - firstRow;
+    if (row >= 0 && row < rows) sampled.push(row);
+  }
+  return Uint32Array.from(sampled);
+}
+
+function batchOf(columns: readonly Data[], length: number): RecordBatch {
+  const keys = columns.length - 2;
+  const names = columns.map((_, i) => (i < keys ? keyName(i) : i === keys ? TASK : ROW));
+  const schema = new Schema(columns.map(({ type }, i) => new Field(names[i], type, i < keys)));
+  const type = new Struct<TypeMap>(schema.fields);
+  return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children: [...columns] }));
+}
+
+/**
+ * The first row of each part but the first, for parts of about the same number of rows: of at most `parts` - 1
+ * rows with the columns of samples, in order. All samples must have the same `every`.
+ */
+export function boundsOf(
+  samples: readonly RecordBatch[],
+  keys: readonly SortKey[],
+  parts: number,
+): RecordBatch {
+  const [first] = samples;
+  const chunks = first.schema.fields.map((_, i) => samples.map(({ data }) => data.children[i]));
+  const columns = chunks.map((own) => joinData(own[0].type, own));
+  const [{ length: rows }] = columns;
+  const whole = batchOf(columns, rows);
+  const all = [...sampleKeysOf(keys), { column: TASK }, { column: ROW }];
+  const order = sortRows(new SortKeys(whole.schema, all).of(whole));
+  const bounds = new Set<number>();
+  for (let part = 1; part < parts; part++) bounds.add(order[Math.floor((part * rows) / parts)]);
+  const positions = rows === 0 ? new Uint32Array(0) : Uint32Array.from(bounds);
+  return batchOf(
+    columns.map((column) => takeData(column, positions)),
+    positions.length,
+  );
+}
+
+/**
+ * The part of each row: the number of bounds that the row does not precede. The parts one after the other, each
+ * sorted stably, are the stable order of all rows.
+ */
+export function rangeParts(
+  batch: RecordBatch,
+  keys: readonly SortKey[],
+  bounds: RecordBatch,
+  position: RowsPosition,
+): Uint16Array {
+  if (bounds.numRows === 0) return new Uint16Array(batch.numRows);
+  const words = new SortKeys(batch.schema, keys).of(batch);
+  const ofBounds = new SortKeys(bounds.schema, sampleKeysOf(keys)).of(bounds);
+  const search = new BoundSearch(words, ofBounds, rowsOfBounds(bounds, keys.length, position));
+  const { parts, undecided, ends, nextWord } = new LeadingWords(words, ofBounds).parts();
+  for (const row of undecided)
+    parts[row] = search.partOf(row, { word: nextWord, from: parts[row], to: ends[parts[row]] });
+  return parts;
+}
+
+/** The rows of a batch that are the first ones not before each bound, if all have equal keys; may be infinite. */
+function rowsOfBounds(
+  { data: { children }, numRows }: RecordBatch,
+  keys: number,
+  { task, firstRow }: RowsPosition,
+): Float64Array {
+  const [tasks, rows]: readonly Data[] = children.slice(keys);
+  return Float64Array.from({ length: numRows }, (_, bound) => {
+    const own = tasks.values[bound];
+    return own === task ? rows.values[bound] - firstRow : own < task ? -Infinity : Infinity;
+  });
+}
+
+/** The bounds from `from` to `to` of which all words before `word` are those of a row. */
+interface EqualBounds {
+  readonly word: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Finds the part of a row by all words, texts and its position. */
+class BoundSearch {
+  readonly #keys: KeyWords;
+  readonly #bounds: KeyWords;
+  readonly #rows: Float64Array;
+
+  constructor(keys: KeyWords, bounds: KeyWords, rows: Float64Array) {
+    [this.#keys, this.#bounds, this.#rows] = [keys, bounds, rows];
+  }
+
+  partOf(row: number, { word, from, to }: EqualBounds): number {
+    const { words, texts } = this.#keys;
+    let text = 0;
+    for (let at = word; at < words.length; at++) {
+      const value = wordAt(words[at], row);
+      from = boundBefore(this.#bounds.words[at], value, from, to);
+      to = boundBefore(this.#bounds.words[at], value + 1, from, to);
+      if (from === to) return from;
+      while (text < texts.length && texts[text].end <= at) text++;
+      if (texts[text]?.end === at + 1 && texts[text].long === value) return this.#partByTexts(row, from, to);
+    }
+    while (from < to) {
+      const bound = (from + to) >> 1;
+      if (row < this.#rows[bound]) to = bound;
+      else from = bound + 1;
+    }
+    return from;
+  }
+
+  #partByTexts(row: number, from: number, to: number): number {
+    while (from < to) {
+      const bound = (from + to) >> 1;
+      const order = compareRows(this.#keys, row, this.#bounds, bound) || row - this.#rows[bound];
+      if (order < 0) to = bound;
+      else from = bound + 1;
+    }
+    return from;
+  }
+}
+
+/** The first of the bounds from `from` to `to`, which have the same words before, whose word is not below a value. */
+function boundBefore(bounds: Uint32Array | number, value: number, from: number, to: number): number {
+  while (from < to) {
+    const bound = (from + to) >> 1;
+    if (wordAt(bounds, bound) < value) from = bound + 1;
+    else to = bound;
+  }
+  return from;
+}
