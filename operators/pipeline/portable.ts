@@ -1,3 +1,4 @@
+import type { BinaryOperator } from '../../engine/stream/binary-operator.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import { Ones } from '../ratings/rows/ones.ts';
 import { SelectRatings } from '../ratings/rows/select-ratings.ts';
@@ -41,4 +42,11 @@ export async function operatorFrom(portable: PortableOperator): Promise<Operator
   const load = makers[portable.operator];
   if (load === undefined) throw new Error(`no operator has the name ${portable.operator}`);
   return (await load())(portable as never);
+}
+
+/** Makes an operator with two inputs from its JSON. */
+export async function binaryOperatorFrom(portable: PortableOperator): Promise<BinaryOperator> {
+  if (portable.operator !== 'join')
+    throw new Error(`no operator of two inputs has the name ${portable.operator}`);
+  return (await import('../dataflow/join/join-rows.ts')).JoinRows.from(portable as never);
 }

@@ -1,0 +1,138 @@
+import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
+import type { BuildSide } from './build-side.ts';
+
+/** Pairs of rows that belong together; they are valid until the next ones are made. */
+export interface Matches {
+  /** Rows of the probe batch, ascending. */
+  readonly probe: Uint32Array;
+  /** Rows of the held side; its number of rows for a probe row without a match. */
+  readonly build: Uint32Array;
+  /** True where `probe` is consecutive rows. */
+  readonly isRange: boolean;
+  /** True where a row has no match. */
+  readonly hasMisses: boolean;
+}
+
+export interface HashJoinOptions {
+  /** Rows of the probe side without a match are given, too. */
+  readonly keepsProbe: boolean;
+  /** Notes the held keys that have a match, for `unmatched` and `matched`. */
+  readonly notesMatches: boolean;
+  /** Most pairs at once. */
+  readonly limit: number;
+}
+
+/**
+ * Finds the matches of rows among the rows of a held side: probe rows in their order, and the matches of each in the
+ * order of the held rows. However many there are, a bounded number is made at a time.
+ */
+export class HashJoin {
+  readonly #build: BuildSide;
+  readonly #keepsProbe: boolean;
+  /** 1 for the keys that a probe row had. */
+  readonly #matched: Uint8Array | undefined;
+  readonly #probeRows: Uint32Array;
+  readonly #buildRows: Uint32Array;
+  /** The next row of the probe batch, and its next match: an index of the held side's `rows`, or -1 for the first. */
+  #row = 0;
+  #match = -1;
+  #misses = 0;
+
+  constructor(build: BuildSide, { keepsProbe, notesMatches, limit }: HashJoinOptions) {
+    [this.#build, this.#keepsProbe] = [build, keepsProbe];
+    this.#matched = notesMatches ? new Uint8Array(build.keys) : undefined;
+    [this.#probeRows, this.#buildRows] = [new Uint32Array(limit), new Uint32Array(limit)];
+  }
+
+  /** The matches of a batch's rows by the numbers of their keys. */
+  *matches(keys: Uint32Array): Generator<Matches> {
+    [this.#row, this.#match] = [0, -1];
+    if (this.#matched !== undefined) noteAll(keys, this.#matched);
+    while (this.#row < keys.length) {
+      const first = this.#row;
+      this.#misses = 0;
+      const count = this.#build.isUnique ? this.#fillUnique(keys) : this.#fill(keys);
+      if (count === 0) continue;
+      const isRange = this.#build.isUnique && count === this.#row - first;
+      yield {
+        probe: this.#probeRows.subarray(0, count),
+        build: this.#buildRows.subarray(0, count),
+        isRange,
+        hasMisses: this.#misses > 0,
+      };
+    }
+  }
+
+  /** Notes the keys of a batch's rows, without their matches. */
+  note(keys: Uint32Array): void {
+    if (this.#matched !== undefined) noteAll(keys, this.#matched);
+  }
+
+  /** The held rows that had a match so far, or those that had none; ascending. */
+  heldRows(hadMatch: boolean): Uint32Array {
+    const { keyOfRow, rowCount } = this.#build;
+    const matched = this.#matched ?? new Uint8Array(this.#build.keys);
+    const wanted = hadMatch ? 1 : 0;
+    const rows = new Uint32Array(rowCount);
+    let count = 0;
+    for (let row = 0; row < rowCount; row++) {
+      const key = keyOfRow[row];
+      const had = key === UNKNOWN_ROW ? 0 : matched[key];
+      if (had === wanted) rows[count++] = row;
+    }
+    return rows.subarray(0, count);
+  }
+
+  /** Each key has one row. */
+  #fillUnique(keys: Uint32Array): number {
+    const { rows, rowCount } = this.#build;
+    const [probe, build, keepsProbe] = [this.#probeRows, this.#buildRows, this.#keepsProbe];
+    const end = Math.min(keys.length, this.#row + probe.length);
+    let [count, misses] = [0, 0];
+    for (let row = this.#row; row < end; row++) {
+      const key = keys[row];
+      if (key !== UNKNOWN_ROW) build[count] = rows[key];
+      else if (keepsProbe) {
+        build[count] = rowCount;
+        misses++;
+      } else continue;
+      probe[count++] = row;
+    }
+    [this.#row, this.#misses] = [end, misses];
+    return count;
+  }
+
+  #fill(keys: Uint32Array): number {
+    const { offsets, rows, rowCount } = this.#build;
+    const [probe, build, keepsProbe] = [this.#probeRows, this.#buildRows, this.#keepsProbe];
+    const limit = probe.length;
+    let [row, match, count, misses] = [this.#row, this.#match, 0, 0];
+    while (row < keys.length && count < limit) {
+      const key = keys[row];
+      if (key === UNKNOWN_ROW) {
+        if (keepsProbe) {
+          probe[count] = row;
+          build[count++] = rowCount;
+          misses++;
+        }
+        row++;
+        continue;
+      }
+      const end = offsets[key + 1];
+      let at = match < 0 ? offsets[key] : match;
+      const stop = Math.min(end, at + limit - count);
+      for (; at < stop; at++) {
+        probe[count] = row;
+        build[count++] = rows[at];
+      }
+      match = at < end ? at : -1;
+      if (match < 0) row++;
+    }
+    [this.#row, this.#match, this.#misses] = [row, match, misses];
+    return count;
+  }
+}
+
+function noteAll(keys: Uint32Array, matched: Uint8Array): void {
+  for (let row = 0; row < keys.length; row++) if (keys[row] !== UNKNOWN_ROW) matched[keys[row]] = 1;
+}

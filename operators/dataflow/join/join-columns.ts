@@ -1,0 +1,131 @@
+import type { Field, Schema } from 'apache-arrow';
+import { UsageError } from '../../../engine/errors.ts';
+import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
+import { nearest, spelled } from '../../../engine/nearest.ts';
+import type { Side } from '../../../engine/stream/binary-operator.ts';
+import { type JoinParams, keepsLeftOnly, keepsUnmatched } from './join-kinds.ts';
+
+/** A column of a join's result, with its names in the inputs; keys are columns of both. */
+export interface JoinColumn {
+  readonly field: Field;
+  readonly left?: string;
+  readonly right?: string;
+}
+
+/** The inputs' columns. */
+export type Schemas = Readonly<Record<Side, Schema>>;
+
+/**
+ * The columns of the result: the keys under the left's names, then the left's other columns, then the right's; of
+ * semi and anti those of the left as they are. Throws UsageError for keys that are missing or do not fit, and for a
+ * name that both sides have.
+ */
+export function joinColumns(params: JoinParams, schemas: Schemas): JoinColumn[] {
+  requireKeys(params, schemas);
+  const { kind, keys, keeps } = params;
+  const { left, right } = schemas;
+  const isKept = ({ field }: JoinColumn) => keeps === undefined || keeps.includes(field.name);
+  if (keepsLeftOnly(kind)) return left.fields.map((field) => ({ field, left: field.name })).filter(isKept);
+  const columns = keys.left.map((name, i) =>
+    keyColumn(kind, fieldOf(left, name), fieldOf(right, keys.right[i])),
+  );
+  for (const field of left.fields) {
+    if (keys.left.includes(field.name)) continue;
+    const nullable = field.nullable || keepsUnmatched(kind, 'right');
+    columns.push({ field: field.clone({ nullable }), left: field.name });
+  }
+  const leftNames = new Set(columns.map(({ field }) => field.name));
+  for (const field of right.fields) {
+    if (keys.right.includes(field.name)) continue;
+    const nullable = field.nullable || keepsUnmatched(kind, 'left');
+    const name = nameOfRight(field.name, leftNames, params);
+    columns.push({ field: field.clone({ name, nullable }), right: field.name });
+  }
+  requireDistinct(columns);
+  return columns.filter(isKept);
+}
+
+/** The columns of each input that some columns of the result need; a name that gets a suffix needs both. */
+export function requiredOf(
+  params: JoinParams,
+  schemas: Schemas,
+  wanted: readonly string[] | undefined,
+): Readonly<Record<Side, readonly string[]>> {
+  const columns = joinColumns(params, schemas);
+  const used = wanted === undefined ? columns : columns.filter(({ field }) => wanted.includes(field.name));
+  const needed = { left: new Set(params.keys.left), right: new Set(params.keys.right) };
+  for (const { field, left, right } of used) {
+    if (left !== undefined) needed.left.add(left);
+    if (right === undefined) continue;
+    needed.right.add(right);
+    if (left === undefined && field.name !== right) needed.left.add(right);
+  }
+  const inOrder = (side: Side) =>
+    schemas[side].fields.map(({ name }) => name).filter((name) => needed[side].has(name));
+  return { left: inOrder('left'), right: inOrder('right') };
+}
+
+/** The value of a key is the right's in a right join, else the left's where there is one. */
+function keyColumn(kind: JoinParams['kind'], left: Field, right: Field): JoinColumn {
+  const [own, other] = kind === 'right' ? [right, left] : [left, right];
+  const nullable = own.nullable || (kind === 'full' && other.nullable);
+  return { field: own.clone({ name: left.name, nullable }), left: left.name, right: right.name };
+}
+
+function nameOfRight(name: string, leftNames: ReadonlySet<string>, { suffix = '' }: JoinParams): string {
+  if (!leftNames.has(name)) return name;
+  if (suffix !== '') return `${name}${suffix}`;
+  throw new UsageError(`join: both sides have a column "${name}"`, {
+    advice: `Rename one with withColumnRenamed, leave it out with drop, or join with { suffix: '_right' }`,
+  });
+}
+
+function requireDistinct(columns: readonly JoinColumn[]): void {
+  const names = columns.map(({ field }) => field.name);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice === undefined) return;
+  throw new UsageError(`join: the result would have the column "${twice}" twice`, {
+    advice: 'Choose another suffix, or rename a column with withColumnRenamed',
+  });
+}
+
+function requireKeys({ keys }: JoinParams, schemas: Schemas): void {
+  keys.left.forEach((name, i) => {
+    const [left, right] = [keyField(schemas, 'left', name), keyField(schemas, 'right', keys.right[i])];
+    if (`${left.type}` !== `${right.type}`) throw differentTypes(left, right);
+    requireComparable(left);
+  });
+}
+
+/** The column of a side that is a key. Throws UsageError naming the columns that there are. */
+export function keyField(schemas: Schemas, side: Side, name: string): Field {
+  const { fields } = schemas[side];
+  const found = fields.find((field) => field.name === name);
+  if (found !== undefined) return found;
+  const names = fields.map((field) => field.name);
+  throw new UsageError(`join: the ${side} side has no column "${name}"`, {
+    advice: spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
+  });
+}
+
+export function differentTypes(left: Field, right: Field): UsageError {
+  return new UsageError(
+    `join: the key "${left.name}" of the left is ${left.type}, and "${right.name}" of the right is ${right.type}`,
+    { advice: `Cast one of them to the other's type, as cast({ ${right.name}: 'utf8' }) does` },
+  );
+}
+
+function requireComparable({ name, type }: Field): void {
+  try {
+    new RowNumbers([{ name, type }]);
+  } catch (cause) {
+    throw new UsageError(`join: the key "${name}" is ${type}, whose values are not compared`, {
+      advice: 'Join by numbers, texts, dates, times or true and false',
+      cause,
+    });
+  }
+}
+
+function fieldOf({ fields }: Schema, name: string): Field {
+  return fields.find((field) => field.name === name) as Field;
+}

@@ -1,0 +1,138 @@
+import { type RecordBatch, Schema } from 'apache-arrow';
+import { throwIfAborted, UsageError } from '../../../engine/errors.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { BinaryOperator, Side } from '../../../engine/stream/binary-operator.ts';
+import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+import { takeRows } from '../take-rows.ts';
+import { columnsAs } from '../same-rows.ts';
+import { BuildSide } from './build-side.ts';
+import { HashJoin } from './hash-join.ts';
+import { type JoinColumn, joinColumns, requiredOf } from './join-columns.ts';
+import { joinKinds, type JoinParams, keepsLeftOnly, keepsUnmatched, otherSide } from './join-kinds.ts';
+import { JoinedBatches } from './joined-batches.ts';
+import { KeyNumbers } from './key-numbers.ts';
+
+type Streams = Readonly<Record<Side, BatchStream>>;
+
+/**
+ * Joins the rows of two inputs with equal keys. The side `build` is held in memory, the other one streams: rows come
+ * in the order of the streamed side, the matches of a row in the order of the held side, and rows of the held side
+ * without a match last, in their order. Rows of semi and anti joins come in the order of the left for either side.
+ * Nulls match nothing; NaN is equal to NaN, and -0 to 0.
+ */
+export class JoinRows implements BinaryOperator {
+  readonly name = 'join';
+  readonly params: JoinParams;
+
+  constructor(params: JoinParams) {
+    const { kind, keys } = params;
+    if (!joinKinds.includes(kind))
+      throw new UsageError(`a join must be ${joinKinds.join(', ')}, got ${kind}`);
+    if (keys.left.length === 0 || keys.left.length !== keys.right.length)
+      throw new UsageError('a join needs the same number of keys on both sides, and one at least');
+    for (const side of ['left', 'right'] as const) {
+      const twice = keys[side].find((name, i) => keys[side].indexOf(name) < i);
+      if (twice !== undefined) throw new UsageError(`join: the key "${twice}" is named twice`);
+    }
+    this.params = params;
+  }
+
+  static from({ params }: ReturnType<JoinRows['portable']>): JoinRows {
+    return new JoinRows(params as unknown as JoinParams);
+  }
+
+  describe(): JsonObject {
+    return { ...describeJoin(this.params), holds: `the ${this.params.build}` };
+  }
+
+  portable() {
+    return { operator: 'join', params: this.params as unknown as JsonObject } as const;
+  }
+
+  outputSchema(left: Schema, right: Schema): Schema {
+    return new Schema(joinColumns(this.params, { left, right }).map(({ field }) => field));
+  }
+
+  requiredColumns(wanted: readonly string[] | undefined, left: Schema, right: Schema) {
+    return requiredOf(this.params, { left, right }, wanted);
+  }
+
+  execute(left: BatchStream, right: BatchStream, ctx: ExecutionContext): BatchStream {
+    const columns = joinColumns(this.params, { left: left.schema, right: right.schema });
+    const schema = new Schema(columns.map(({ field }) => field));
+    const { kind, build } = this.params;
+    const isFilter = keepsLeftOnly(kind) && build === 'right';
+    const batches = isFilter
+      ? this.#filter({ left, right }, schema)
+      : this.#join({ left, right }, columns, schema);
+    return batchStream(schema, checked(batches, ctx));
+  }
+
+  /** The rows of the left of which the right has a match, or none. */
+  async *#filter({ left, right }: Streams, schema: Schema): AsyncGenerator<RecordBatch> {
+    const { kind, keys } = this.params;
+    const numbers = new KeyNumbers(right.schema, keys.right);
+    for await (const batch of right) if (batch.numRows > 0) numbers.add(batch, keys.right);
+    for await (const batch of left) {
+      if (batch.numRows === 0) continue;
+      const positions = positionsOf(numbers.find(batch, keys.left), kind === 'semi');
+      if (positions.length === 0) continue;
+      const kept = columnsAs(batch, schema);
+      yield positions.length === batch.numRows ? kept : takeRows(kept, positions);
+    }
+  }
+
+  async *#join(
+    streams: Streams,
+    columns: readonly JoinColumn[],
+    schema: Schema,
+  ): AsyncGenerator<RecordBatch> {
+    const { kind, keys, build } = this.params;
+    const probe = otherSide(build);
+    const names = columns.flatMap((column) => column[build] ?? []);
+    const held = await BuildSide.read(streams[build], keys[build], names);
+    const limit = JoinedBatches.limitOf(columns);
+    const isLeftOnly = keepsLeftOnly(kind);
+    const keepsHeld = keepsUnmatched(kind, build);
+    const join = new HashJoin(held, {
+      keepsProbe: keepsUnmatched(kind, probe),
+      notesMatches: isLeftOnly || keepsHeld,
+      limit,
+    });
+    const made = new JoinedBatches(schema, columns, this.params, held);
+    for await (const batch of streams[probe]) {
+      if (batch.numRows === 0) continue;
+      const found = held.find(batch, keys[probe]);
+      if (isLeftOnly) join.note(found);
+      else for (const matches of join.matches(found)) yield* made.ofMatches(batch, matches);
+    }
+    if (isLeftOnly || keepsHeld) yield* made.ofHeld(join.heldRows(kind === 'semi'), limit);
+  }
+}
+
+/** The kind, the keys and the suffix, for plans. */
+export function describeJoin({ kind, keys, suffix }: JoinParams): JsonObject {
+  const on = keys.left.map((name, i) => (name === keys.right[i] ? name : `${name} = ${keys.right[i]}`));
+  return { how: kind, on, ...(suffix !== undefined && { suffix }) };
+}
+
+async function* checked(
+  batches: AsyncIterable<RecordBatch>,
+  ctx: ExecutionContext,
+): AsyncGenerator<RecordBatch> {
+  for await (const batch of batches) {
+    throwIfAborted(ctx.signal, 'join');
+    yield batch;
+  }
+}
+
+/** The rows whose key is known, or those whose key is not. */
+function positionsOf(keys: Uint32Array, known: boolean): Uint32Array {
+  const positions = new Uint32Array(keys.length);
+  let count = 0;
+  for (let row = 0; row < keys.length; row++)
+    if ((keys[row] !== UNKNOWN_ROW) === known) positions[count++] = row;
+  return positions.subarray(0, count);
+}

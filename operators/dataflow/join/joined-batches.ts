@@ -1,0 +1,135 @@
+import { type Data, DataType, makeData, RecordBatch, type Schema, Struct, type TypeMap } from 'apache-arrow';
+import { nullData } from '../../../engine/stream/join-data.ts';
+import { takeData } from '../../../engine/stream/take-data.ts';
+import type { BuildSide } from './build-side.ts';
+import type { Matches } from './hash-join.ts';
+import type { JoinColumn } from './join-columns.ts';
+import { type JoinParams, keepsUnmatched, otherSide } from './join-kinds.ts';
+import { columnOf } from './key-numbers.ts';
+import { fixedBytes, isVariable, variableBytes } from './value-bytes.ts';
+
+/** Most rows of a batch, and most bytes of its values unless a single row has more. */
+const MOST_ROWS = 1 << 16;
+const MOST_BYTES = 4 << 20;
+
+/** The input that has a column's values for a pair of rows. `coalesced`: the held side, else the probe side. */
+type From = 'probe' | 'build' | 'coalesced';
+
+interface Column {
+  readonly type: DataType;
+  readonly from: From;
+  /** Its name in each input that has it. */
+  readonly probe: string | undefined;
+  readonly build: string | undefined;
+}
+
+/** Makes the batches of a join's result, from pairs of rows of a probe batch and the held side. */
+export class JoinedBatches {
+  readonly #schema: Schema;
+  readonly #columns: readonly Column[];
+  readonly #held: BuildSide;
+
+  constructor(schema: Schema, columns: readonly JoinColumn[], params: JoinParams, held: BuildSide) {
+    [this.#schema, this.#held] = [schema, held];
+    this.#columns = columns.map((column) => ({
+      type: column.field.type,
+      from: fromOf(column, params),
+      probe: column[otherSide(params.build)],
+      build: column[params.build],
+    }));
+  }
+
+  /** Rows whose values of fixed size fit a batch. */
+  static limitOf(columns: readonly JoinColumn[]): number {
+    const bytes = columns.reduce((sum, { field }) => sum + fixedBytes(field.type), 0);
+    return Math.max(1, Math.min(MOST_ROWS, Math.floor(MOST_BYTES / Math.max(1, bytes))));
+  }
+
+  /** The batches of pairs of rows. */
+  *ofMatches(batch: RecordBatch, matches: Matches): Generator<RecordBatch> {
+    const { probe, build, isRange, hasMisses } = matches;
+    const parts = this.#columns.map(({ type, from, probe: own, build: other }) => {
+      if (from !== 'build') return { type, from, data: columnOf(batch, own as string), rows: probe, other };
+      const { values, withNull } = this.#held.column(other as string);
+      return { type, from, data: hasMisses ? withNull : values, rows: build, other };
+    });
+    const copied = parts.filter(({ from }) => !(isRange && from === 'probe'));
+    for (const [start, end] of piecesOf(copied, probe.length)) {
+      const children = parts.map(({ from, data, rows, other }) => {
+        if (from === 'probe' && isRange) return data.slice(probe[start], end - start);
+        const taken = takeData(data, rows.subarray(start, end));
+        if (from === 'coalesced') this.#replace(taken, other as string, build.subarray(start, end));
+        return taken;
+      });
+      yield this.#batch(children, end - start);
+    }
+  }
+
+  /** The batches of rows of the held side, with nulls for the columns of the other. */
+  *ofHeld(rows: Uint32Array, limit: number): Generator<RecordBatch> {
+    for (let at = 0; at < rows.length; at += limit) {
+      const some = rows.subarray(at, at + limit);
+      const held = this.#columns.map(({ type, build }) => ({
+        type,
+        data: build === undefined ? undefined : this.#held.column(build).values,
+        rows: some,
+      }));
+      for (const [start, end] of piecesOf(held, some.length)) {
+        const children = held.map(({ type, data }) =>
+          data === undefined ? nullData(type, end - start) : takeData(data, some.subarray(start, end)),
+        );
+        yield this.#batch(children, end - start);
+      }
+    }
+  }
+
+  /** Floats of the held side in place of those of the probe rows that match them: -0 for 0, say. */
+  #replace(taken: Data, name: string, build: Uint32Array): void {
+    const [values, held] = [
+      taken.values as Float64Array,
+      this.#held.column(name).values.values as Float64Array,
+    ];
+    for (let i = 0; i < build.length; i++) if (build[i] < this.#held.rowCount) values[i] = held[build[i]];
+  }
+
+  #batch(children: Data[], length: number): RecordBatch {
+    const type = new Struct<TypeMap>(this.#schema.fields);
+    return new RecordBatch(this.#schema, makeData({ type, length, nullCount: 0, children }));
+  }
+}
+
+/**
+ * Equal keys have equal bits, but for floats. Those of the probe side are nearest then; floats are taken from the
+ * side whose value the key has.
+ */
+function fromOf({ left, right, field }: JoinColumn, { kind, build }: JoinParams): From {
+  const probe = otherSide(build);
+  if (left === undefined || right === undefined)
+    return (build === 'left') === (left !== undefined) ? 'build' : 'probe';
+  const own = kind === 'right' ? 'right' : 'left';
+  if (own === probe || !DataType.isFloat(field.type)) return 'probe';
+  return keepsUnmatched(kind, probe) ? 'coalesced' : 'build';
+}
+
+interface Taken {
+  readonly type: DataType;
+  readonly data: Data | undefined;
+  readonly rows: Uint32Array;
+}
+
+/** Ranges of pairs whose values fit a batch. */
+function* piecesOf(columns: readonly Taken[], length: number): Generator<readonly [number, number]> {
+  const variable = columns.filter(({ type, data }) => data !== undefined && isVariable(type));
+  const bytes = (start: number, end: number) =>
+    variable.reduce((sum, { data, rows }) => sum + variableBytes(data as Data, rows.subarray(start, end)), 0);
+  const left: [number, number][] = [[0, length]];
+  for (let piece = left.pop(); piece !== undefined; piece = left.pop()) {
+    const [start, end] = piece;
+    if (variable.length === 0 || end - start <= 1 || bytes(start, end) <= MOST_BYTES) {
+      yield piece;
+      continue;
+    }
+    const middle = (start + end) >>> 1;
+    left.push([middle, end], [start, middle]);
+  }
+}
