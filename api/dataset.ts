@@ -89,12 +89,12 @@ export class Dataset extends Rows<Dataset> {
     const inputs = [this, ...others].map(({ plan }) => plan);
     const threaded = async (plan: LogicalPlan, columns?: readonly string[]) =>
       readyPlan({ plan, session: this.session }, columns, undefined);
-    return new Dataset(this.session, fromSource(new Union(inputs, threaded)), this.columns);
+    return this.over(fromSource(new Union(inputs, threaded)));
   }
 
   /** The same rows, kept in memory from the first time that they are read. */
   cache(): Dataset {
-    return new Dataset(this.session, fromSource(new Cached(this)), this.columns);
+    return this.over(fromSource(new Cached(this)));
   }
 
   /**

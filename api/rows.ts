@@ -17,6 +17,7 @@ import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
 import { Repartition } from '../operators/exchange/repartition.ts';
 import { Wide } from '../operators/exchange/wide.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
+import type { JoinKind } from '../operators/dataflow/join/join-kinds.ts';
 import { Limit } from '../operators/dataflow/limit.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
 import { Project, type Projection } from '../operators/dataflow/project.ts';
@@ -27,6 +28,7 @@ import { checkModule } from './inspect/user-modules.ts';
 import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
 import { tableText } from './inspect/table-text.ts';
 import { explainRows } from './inspect/explain-rows.ts';
+import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import { runRows } from './run-rows.ts';
 import type { Plain } from '../engine/expressions/expression.ts';
 import type { RunOptions, Session } from './session.ts';
@@ -147,6 +149,17 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     checkOptions('mapBatches', options, ['schema'], '{ schema }');
     if (typeof apply !== 'function') checkModule(apply);
     return this.pipe(new MapBatches(apply, options.schema));
+  }
+
+  /**
+   * The rows of this side with the columns of the other's rows that have equal keys: `ratings.join(movies, 'item')`,
+   * `ratings.join(users, { left: 'user', right: 'id' }, 'left')`. The keys come once, under the names of this side.
+   * Throws UsageError when it is run where keys are missing or have types that are not compared, and for another name
+   * that both sides have, unless there is a suffix: `{ how: 'left', suffix: '_right' }`. The other side is held in
+   * memory; the order of rows is not promised.
+   */
+  join(other: Rows<Made>, on: JoinKeys, how: JoinKind | JoinOptions = 'inner'): Made {
+    return this.over(joinPlan([this, other], on, how));
   }
 
   /** The first rows, in the order of files. */

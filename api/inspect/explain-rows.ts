@@ -8,10 +8,11 @@ import {
   rootSource,
   sourceRequest,
 } from '../../engine/stream/logical-plan.ts';
-import type { Description, Operator } from '../../engine/stream/operator.ts';
+import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
 import { Filter } from '../../operators/dataflow/filter.ts';
 import { optimize } from '../../operators/dataflow/optimize.ts';
 import { Wide } from '../../operators/exchange/wide.ts';
+import { Joined } from '../../operators/dataflow/join/joined.ts';
 import { Union } from '../../operators/dataflow/union.ts';
 import type { RowsWork } from '../../operators/pipeline/row-tasks.ts';
 import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
@@ -38,13 +39,23 @@ export async function explainRows(
   ].join('\n');
 }
 
-/** The optimized plan, also of the inputs of unions, which are optimized when they are read. */
+/** The optimized plan, also of the inputs of unions and joins, which are optimized when they are read. */
 async function optimizedPlan(plan: LogicalPlan, signal: AbortSignal): Promise<LogicalPlan> {
   const optimized = await optimize(plan, {}, signal);
   const source = rootSource(optimized);
+  const over = (own: Source) => operatorsOf(optimized).reduce(andThen, fromSource(own));
+  if (source instanceof Joined) {
+    const prepared = await source.prepared(sourceRequest(optimized).columns);
+    const [left, right] = prepared.inputs;
+    return over(prepared.of([await optimizedPlan(left, signal), await optimizedPlan(right, signal)]));
+  }
   if (!(source instanceof Union)) return optimized;
-  const inputs = await Promise.all(source.inputs.map((input) => optimizedPlan(input, signal)));
-  return operatorsOf(optimized).reduce(andThen, fromSource(source.of(inputs)));
+  return over(source.of(await Promise.all(source.inputs.map((input) => optimizedPlan(input, signal)))));
+}
+
+/** The plans whose rows a source joins or puts one after the other. */
+function inputsOf(source: Source): readonly LogicalPlan[] {
+  return source instanceof Union || source instanceof Joined ? source.inputs : [];
 }
 
 /** The operators from the result to the source, one a line, deeper by two spaces each. */
@@ -53,8 +64,7 @@ function treeOf(plan: LogicalPlan, indent = '  '): string[] {
   const source = rootSource(plan);
   const deeper = indent + '  '.repeat(operators.length);
   const { columns } = sourceRequest(plan);
-  const inputs =
-    source instanceof Union ? source.inputs.flatMap((input) => treeOf(input, `${deeper}  `)) : [];
+  const inputs = inputsOf(source).flatMap((input) => treeOf(input, `${deeper}  `));
   const read = columns === undefined ? '' : `; columns: ${columns.join(', ')}`;
   return [
     ...operators.map((operator, depth) => indent + '  '.repeat(depth) + lineOf(operator)),
@@ -80,16 +90,19 @@ async function physicalLines(
   indent = '  ',
 ): Promise<string[]> {
   const source = rootSource(plan);
-  if (source instanceof Union) {
+  const plans = inputsOf(source);
+  if (plans.length > 0) {
     const inputs: string[] = [];
-    for (const [i, input] of source.inputs.entries()) {
+    for (const [i, input] of plans.entries()) {
       const lines = await physicalLines(input, session, ctx, `${indent}  `);
-      inputs.push(`${indent}input ${i + 1} of the union:`, ...lines);
+      inputs.push(`${indent}${inputName(source, i)}:`, ...lines);
     }
     const above = operatorsOf(plan).map(({ name }) => name);
+    const reason =
+      source instanceof Joined ? 'the right input is held in memory' : 'inputs follow each other';
     return [
       ...inputs,
-      `${indent}in the calling thread: ${['union', ...above].join(' > ')}, since inputs follow each other`,
+      `${indent}in the calling thread: ${[source.name, ...above].join(' > ')}, since ${reason}`,
     ];
   }
   const { pipeline, rest, work } = await planRows(plan, session.splitBytes, ctx);
@@ -139,6 +152,12 @@ async function exchangeLines(
     ...(await physicalLines(plan, session, ctx, `${indent}  `)),
     `${indent}exchange ${how} to ${number}`,
   ];
+}
+
+function inputName({ name }: Source, i: number): string {
+  return name === 'join'
+    ? `${i === 0 ? 'left' : 'right'} input of the join`
+    : `input ${i + 1} of the ${name}`;
 }
 
 /** The parts of the source that a filter leaves to be read, or the reason for which it leaves all of them. */

@@ -13,6 +13,7 @@ import { dropIdle } from './rules/drop-idle.ts';
 import { mergeProjections } from './rules/merge-projections.ts';
 import { pruneColumns } from './rules/prune-columns.ts';
 import { pushFilters } from './rules/push-filters.ts';
+import { pushIntoJoin } from './rules/push-into-join.ts';
 import { pushIntoUnion } from './rules/push-into-union.ts';
 import { pushLimits } from './rules/push-limits.ts';
 import { pushToSource } from './rules/push-to-source.ts';
@@ -22,6 +23,7 @@ import { resolveColumns } from './rules/resolve-columns.ts';
 export const rules: Readonly<Record<string, Rule>> = {
   'resolve columns': resolveColumns,
   'push filters': pushFilters,
+  'push into joins': pushIntoJoin,
   'push limits': pushLimits,
   'merge projections': mergeProjections,
   'prune columns': pruneColumns,

@@ -115,14 +115,18 @@ export function differentTypes(left: Field, right: Field): UsageError {
   );
 }
 
-function requireComparable({ name, type }: Field): void {
+function requireComparable(field: Field): void {
+  if (isComparable(field)) return;
+  throw new UsageError(`join: the key "${field.name}" is ${field.type}, whose values are not compared`, {
+    advice: 'Join by numbers, texts, dates, times or true and false',
+  });
+}
+
+function isComparable(field: Field): boolean {
   try {
-    new RowNumbers([{ name, type }]);
-  } catch (cause) {
-    throw new UsageError(`join: the key "${name}" is ${type}, whose values are not compared`, {
-      advice: 'Join by numbers, texts, dates, times or true and false',
-      cause,
-    });
+    return new RowNumbers([field]).size === 0;
+  } catch {
+    return false;
   }
 }
 

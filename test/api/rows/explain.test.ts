@@ -64,6 +64,14 @@ it.each<[string, () => Dataset]>([
   ],
   ['limit through projection', () => rows.withColumn('y', col('x').times(2)).limit(10)],
   ['union', () => rows.select('i', 'x').union(csv.select('i', 'x')).filter(col('i').lt(10))],
+  [
+    'join',
+    () =>
+      rows
+        .join(csv.select(col('i').as('id'), col('t').as('title')), { left: 'i', right: 'id' }, 'left')
+        .filter(col('user').lt(10))
+        .select('user', 'title'),
+  ],
   ['sample and dropped nulls', () => rows.dropNulls('t').sample(0.1, { seed: 3, by: ['user'] })],
   ['closure', () => rows.mapBatches((batch) => batch).filter(col('x').gt(1))],
   ['module', () => rows.mapBatches({ module, name: 'doubled' }).filter(col('x').gt(1))],

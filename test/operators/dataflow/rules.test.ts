@@ -8,12 +8,14 @@ import type { Operator, Source } from '../../../engine/stream/operator.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { DropNulls } from '../../../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../../../operators/dataflow/filter.ts';
+import { Joined } from '../../../operators/dataflow/join/joined.ts';
+import type { JoinKind } from '../../../operators/dataflow/join/join-kinds.ts';
 import { Limit } from '../../../operators/dataflow/limit.ts';
 import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
 import { Project } from '../../../operators/dataflow/project.ts';
 import { Union } from '../../../operators/dataflow/union.ts';
-import { fromSource, operatorsOf } from '../../../engine/stream/logical-plan.ts';
+import { fromSource, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
 
 const schema = new Schema([
@@ -155,6 +157,57 @@ describe('drop what does nothing', () => {
     const idle = [select(all), filter('true'), new Sample(1, { seed: 0 })];
     expect(applied('drop what does nothing', idle)).toEqual([]);
     expect(applied('drop what does nothing', [select({ f: 'f', a: 'a', x: 'x', t: 't' })])).toHaveLength(1);
+  });
+});
+
+describe('push into joins', () => {
+  const plain = (names: string) =>
+    new Schema([...names].map((name) => new Field(name, name === 'f' ? new Float32() : new Int32(), true)));
+  const sourceOf = (own: Schema): Source => ({
+    name: 'rows',
+    replayable: true,
+    describe: () => ({}),
+    schema: async () => own,
+    execute: async () => batchStream(own, (async function* () {})()),
+  });
+  const pushed = async (how: JoinKind, predicate: string) => {
+    const keys = { left: ['k', 'f'], right: ['q', 'f'] };
+    const inputs = [fromSource(sourceOf(plain('kfxz'))), fromSource(sourceOf(plain('qfyz')))] as const;
+    const join = new Joined(inputs, { kind: how, keys, build: 'right', suffix: '_r' }, async (plan) => plan);
+    const own = await schemaOf(fromSource(join));
+    const chain = { source: join, schema: own, operators: [filter(predicate), new Limit(1)] };
+    const result = rules['push into joins'](chain);
+    const texts = (result.source as Joined).inputs.map((plan) => operatorsOf(plan).map(textOf).join());
+    return [...texts, ...result.operators.slice(0, -1).map(textOf)];
+  };
+
+  it('asks each input the conditions on its columns, under its names', async () => {
+    expect(await pushed('inner', 'x > 1 and y > 2 and z_r > 3 and z > 4 and x > y')).toEqual([
+      'filter x > 1 and z > 4',
+      'filter y > 2 and z > 3',
+      'filter x > y',
+    ]);
+    expect(await pushed('left', 'x > 1 and y > 2')).toEqual(['filter x > 1', '', 'filter y > 2']);
+    expect(await pushed('right', 'x > 1 and y > 2')).toEqual(['', 'filter y > 2', 'filter x > 1']);
+    expect(await pushed('full', 'x > 1 and y > 2')).toEqual(['', '', 'filter x > 1 and y > 2']);
+    expect(await pushed('semi', 'x > 1')).toEqual(['filter x > 1', '']);
+    expect(await pushed('anti', 'x > 1 and k > 1')).toEqual(['filter x > 1 and k > 1', '']);
+  });
+
+  it('asks both inputs conditions on keys, unless equal values may have other bits', async () => {
+    for (const how of ['inner', 'left', 'right', 'full'] as const)
+      expect(await pushed(how, 'k > 1')).toEqual(['filter k > 1', 'filter q > 1']);
+    expect(await pushed('inner', 'f > 1')).toEqual(['filter f > 1', '']);
+    expect(await pushed('right', 'f > 1')).toEqual(['', 'filter f > 1']);
+    expect(await pushed('full', 'f > 1')).toEqual(['', '', 'filter f > 1']);
+  });
+
+  it('leaves a condition that may fail after the join', async () => {
+    expect(await pushed('inner', 'cast(cast(x as utf8) as int32) > 1 and k > 1')).toEqual([
+      'filter k > 1',
+      'filter q > 1',
+      'filter cast(cast(x as utf8) as int32) > 1',
+    ]);
   });
 });
 

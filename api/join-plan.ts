@@ -1,0 +1,93 @@
+import { UsageError } from '../engine/errors.ts';
+import { nearest, spelled } from '../engine/nearest.ts';
+import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
+import { type JoinKind, joinKinds, type JoinParams } from '../operators/dataflow/join/join-kinds.ts';
+import { joinedRows } from '../operators/dataflow/join/joined.ts';
+import { checkOptions, shown } from './check-options.ts';
+import { readyPlan } from './run-rows.ts';
+import type { Session } from './session.ts';
+
+/** The columns whose values are compared: those of one name on both sides, or pairs of a left and a right name. */
+export type JoinKeys =
+  | string
+  | readonly string[]
+  | { readonly left: string | readonly string[]; readonly right: string | readonly string[] };
+
+export interface JoinOptions {
+  /** Default 'inner'. */
+  readonly how?: JoinKind;
+  /** Added to names of the other side's columns that this side has, too, such as '_right'. */
+  readonly suffix?: string;
+}
+
+interface Joinable {
+  readonly session: Session;
+  readonly plan: LogicalPlan;
+}
+
+/** The plan of a join of two sides. Throws UsageError for sides, keys and kinds that cannot be. */
+export function joinPlan(
+  sides: readonly [Joinable, Joinable],
+  on: JoinKeys,
+  how: JoinKind | JoinOptions,
+): LogicalPlan {
+  const [{ session, plan }, other] = sides;
+  if (!isJoinable(other)) throw new UsageError(`join takes a data set, got ${shown(other)}`);
+  if (other.session !== session)
+    throw new UsageError('a join takes data sets of one session', {
+      advice: 'Read both by the same session',
+    });
+  const ready = async (input: LogicalPlan) => readyPlan({ plan: input, session }, undefined, undefined);
+  return joinedRows([plan, other.plan], joinParams(on, how), ready);
+}
+
+function isJoinable(other: unknown): boolean {
+  return typeof other === 'object' && other !== null && 'session' in other && 'plan' in other;
+}
+
+function joinParams(on: JoinKeys, how: JoinKind | JoinOptions): JoinParams {
+  const options = typeof how === 'string' ? { how } : how;
+  checkOptions('join', options, ['how', 'suffix'], "'left' or { how: 'left', suffix: '_right' }");
+  const { how: kind = 'inner', suffix } = options;
+  if (!joinKinds.includes(kind)) throw unknownKind(kind);
+  if (suffix !== undefined && (typeof suffix !== 'string' || suffix === ''))
+    throw new UsageError(`the suffix of a join must be a text such as '_right', got ${shown(suffix)}`);
+  return { kind, keys: keysOf(on), build: 'right', ...(suffix !== undefined && { suffix }) };
+}
+
+function keysOf(on: JoinKeys): JoinParams['keys'] {
+  if (typeof on === 'string' || isNames(on)) return { left: namesOf(on), right: namesOf(on) };
+  if (typeof on !== 'object' || on === null)
+    throw new UsageError(`join takes names of columns, or { left, right }, got ${shown(on)}`, {
+      advice: "Write join(other, 'item') or join(other, { left: 'user', right: 'id' })",
+    });
+  checkOptions('join', on, ['left', 'right'], "{ left: 'user', right: 'id' }");
+  const keys = { left: namesOf(on.left), right: namesOf(on.right) };
+  if (keys.left.length !== keys.right.length)
+    throw new UsageError(
+      `join: ${keys.left.length} columns of the left cannot be compared with ${keys.right.length} of the right`,
+    );
+  return keys;
+}
+
+function isNames(on: unknown): on is readonly string[] {
+  return Array.isArray(on);
+}
+
+function namesOf(names: string | readonly string[]): readonly string[] {
+  const all: readonly unknown[] = typeof names === 'string' ? [names] : isNames(names) ? names : [names];
+  if (all.length === 0) throw new UsageError('join takes one key or more');
+  const wrong = all.findIndex((name) => typeof name !== 'string' || name === '');
+  if (wrong >= 0)
+    throw new UsageError(`a key of a join must be the name of a column, got ${shown(all[wrong])}`);
+  const twice = all.find((name, i) => all.indexOf(name) < i);
+  if (twice !== undefined) throw new UsageError(`join: the key ${shown(twice)} is named twice`);
+  return all as readonly string[];
+}
+
+function unknownKind(kind: unknown): UsageError {
+  const guess = typeof kind === 'string' ? nearest(kind, joinKinds) : undefined;
+  return new UsageError(`there is no join ${shown(kind)}`, {
+    advice: spelled(guess, `The kinds are: ${joinKinds.join(', ')}`),
+  });
+}

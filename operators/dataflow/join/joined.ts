@@ -1,0 +1,118 @@
+import type { Schema } from 'apache-arrow';
+import type { JsonObject } from '../../../engine/json.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import {
+  andThen,
+  executePlan,
+  fromSource,
+  type LogicalPlan,
+  rootSource,
+  schemaOf,
+} from '../../../engine/stream/logical-plan.ts';
+import type { Source } from '../../../engine/stream/operator.ts';
+import type { Side } from '../../../engine/stream/binary-operator.ts';
+import type { BatchStream } from '../../../engine/stream/stream.ts';
+import { type NamedExpression, Project } from '../project.ts';
+import type { Ready } from '../union.ts';
+import { keyField, type Schemas } from './join-columns.ts';
+import type { JoinParams } from './join-kinds.ts';
+import { describeJoin, JoinRows } from './join-rows.ts';
+import { commonKeyType, needsCast } from './key-types.ts';
+
+/** The inputs of a join: left, right. */
+export type JoinInputs = readonly [LogicalPlan, LogicalPlan];
+
+/** The plan of a join of two plans. */
+export function joinedRows(inputs: JoinInputs, params: JoinParams, ready: Ready): LogicalPlan {
+  return fromSource(new Joined(inputs, params, ready));
+}
+
+/** The rows of two plans whose keys are equal, joined by the calling thread. */
+export class Joined implements Source {
+  readonly name = 'join';
+  readonly inputs: JoinInputs;
+  readonly params: JoinParams;
+  readonly #ready: Ready;
+
+  constructor(inputs: JoinInputs, params: JoinParams, ready: Ready) {
+    [this.inputs, this.params, this.#ready] = [inputs, new JoinRows(params).params, ready];
+  }
+
+  /** The join of other inputs. */
+  of(inputs: JoinInputs): Joined {
+    return new Joined(inputs, this.params, this.#ready);
+  }
+
+  get replayable(): boolean {
+    return this.inputs.every((plan) => rootSource(plan).replayable);
+  }
+
+  describe(): JsonObject {
+    return describeJoin(this.params);
+  }
+
+  /** Throws UsageError where keys are missing or do not fit, and where both sides have a name. */
+  async schema(): Promise<Schema> {
+    const { left, right } = (await this.#opened()).schemas;
+    return new JoinRows(this.params).outputSchema(left, right);
+  }
+
+  /** The same join of inputs whose keys have the same types: those of the narrower type are cast. */
+  comparable(schemas: Schemas): Joined {
+    const [left, right] = this.inputs;
+    return this.of([
+      withCasts(left, this.params, schemas, 'left'),
+      withCasts(right, this.params, schemas, 'right'),
+    ]);
+  }
+
+  /** The same join of comparable inputs, without columns that `columns` do not need. */
+  async prepared(columns?: readonly string[]): Promise<Joined> {
+    const { inputs, schemas } = await this.#opened();
+    const required = new JoinRows(this.params).requiredColumns(columns, schemas.left, schemas.right);
+    return this.of([
+      selected(inputs[0], schemas.left, required.left),
+      selected(inputs[1], schemas.right, required.right),
+    ]);
+  }
+
+  async execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
+    const { inputs, params } = await this.prepared(columns);
+    const stream = async (plan: LogicalPlan) => executePlan(await this.#ready(plan), ctx);
+    const streams = [await stream(inputs[0]), await stream(inputs[1])] as const;
+    return new JoinRows({ ...params, ...(columns && { keeps: columns }) }).execute(...streams, ctx);
+  }
+
+  /** The comparable inputs, and their columns. */
+  async #opened(): Promise<{ readonly inputs: JoinInputs; readonly schemas: Schemas }> {
+    const [left, right] = await Promise.all(this.inputs.map((plan) => schemaOf(plan)));
+    const { inputs } = this.comparable({ left, right });
+    const [own, other] = await Promise.all(inputs.map((plan) => schemaOf(plan)));
+    return { inputs, schemas: { left: own, right: other } };
+  }
+}
+
+function withCasts(plan: LogicalPlan, { keys }: JoinParams, schemas: Schemas, side: Side): LogicalPlan {
+  const columns = keys.left.flatMap((name, i): NamedExpression[] => {
+    const fields = {
+      left: keyField(schemas, 'left', name),
+      right: keyField(schemas, 'right', keys.right[i]),
+    };
+    const to = commonKeyType(fields.left, fields.right);
+    const own = fields[side];
+    if (to === undefined || !needsCast(own.type, to)) return [];
+    return [
+      {
+        name: own.name,
+        value: { kind: 'cast', value: { kind: 'column', name: own.name }, to, onError: 'error' },
+      },
+    ];
+  });
+  return columns.length === 0 ? plan : andThen(plan, new Project({ kind: 'with', columns }));
+}
+
+function selected(plan: LogicalPlan, { fields }: Schema, names: readonly string[]): LogicalPlan {
+  if (names.length === fields.length) return plan;
+  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
+  return andThen(plan, new Project({ kind: 'select', columns }));
+}

@@ -1,0 +1,44 @@
+import { DataType, type Field, TimeUnit } from 'apache-arrow';
+import {
+  arrowTypeOf,
+  isFloat,
+  isInteger,
+  type ValueType,
+  valueTypeOf,
+  widen,
+} from '../../../engine/expressions/types.ts';
+import { differentTypes } from './join-columns.ts';
+
+/**
+ * The type to which both keys of a pair are cast so that they can be compared; undefined where their types are the
+ * same. Integers become the wider type, as floats do. Throws UsageError for types with values that have no exact
+ * equal in one type.
+ */
+export function commonKeyType(left: Field, right: Field): ValueType | undefined {
+  if (`${left.type}` === `${right.type}`) return undefined;
+  const [own, other] = [valueTypeOf(left.type), valueTypeOf(right.type)];
+  const common = widen(own, other);
+  if (common === undefined || !isExact(left.type, common) || !isExact(right.type, common))
+    throw differentTypes(left, right);
+  return common;
+}
+
+/** True where a key has to be cast to have the type. */
+export function needsCast(type: DataType, common: ValueType): boolean {
+  return `${type}` !== `${arrowTypeOf(common)}`;
+}
+
+/** True where each value keeps its identity when it is cast. */
+function isExact(type: DataType, to: ValueType): boolean {
+  if (!needsCast(type, to)) return true;
+  const from = valueTypeOf(type);
+  if (DataType.isDecimal(type) || from === 'other') return false;
+  if (isInteger(from)) return isInteger(to) && !(from === 'uint64' && to === 'int64');
+  if (isFloat(from)) return to === 'float64';
+  if (from === 'timestamp') return to === 'timestamp' && unitOf(type) !== TimeUnit.NANOSECOND;
+  return from === to || from === 'null';
+}
+
+function unitOf(type: DataType): TimeUnit | undefined {
+  return DataType.isTimestamp(type) ? type.unit : undefined;
+}

@@ -1,0 +1,113 @@
+import { DataType, type Schema } from 'apache-arrow';
+import { checkPredicate } from '../../../engine/expressions/check.ts';
+import { call, columnsOf, type Expression } from '../../../engine/expressions/expression.ts';
+import type { Side } from '../../../engine/stream/binary-operator.ts';
+import { andThen, knownSchema, type LogicalPlan } from '../../../engine/stream/logical-plan.ts';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { Filter } from '../filter.ts';
+import { Joined } from '../join/joined.ts';
+import { type JoinColumn, joinColumns, type Schemas } from '../join/join-columns.ts';
+import type { JoinKind } from '../join/join-kinds.ts';
+import { Project } from '../project.ts';
+import type { Rule } from './chain.ts';
+import { conjunctsOf } from './push-filters.ts';
+import { substitute } from './substitute.ts';
+
+const sides: readonly Side[] = ['left', 'right'];
+
+/** The sides of which the result has no rows but those that match, or that are all there. */
+const filtered: Readonly<Record<JoinKind, readonly Side[]>> = {
+  inner: sides,
+  left: ['left'],
+  right: ['right'],
+  full: [],
+  semi: ['left'],
+  anti: ['left'],
+};
+
+/**
+ * Conditions on a join that name columns of one side are asked before it, where that leaves the result as it is;
+ * conditions on the keys are asked of both sides.
+ */
+export const pushIntoJoin: Rule = (chain) => {
+  const [first, ...rest] = chain.operators;
+  if (!(chain.source instanceof Joined) || !(first instanceof Filter)) return chain;
+  const opened = openedJoin(chain.source);
+  if (opened === undefined) return chain;
+  const { join, columns } = opened;
+  const pushed: Record<Side, Expression[]> = { left: [], right: [] };
+  const stays = conjunctsOf(first.predicate).filter((conjunct) => {
+    const found = sidesOf(conjunct, columns, chain.schema, join.params.kind);
+    for (const side of found) pushed[side].push(renamed(conjunct, columns, side));
+    return found.length === 0;
+  });
+  if (pushed.left.length + pushed.right.length === 0) return chain;
+  const [left, right] = join.inputs;
+  const source = join.of([withFilter(left, pushed.left), withFilter(right, pushed.right)]);
+  return { ...chain, source, operators: [...remainder(stays, first, chain.schema), ...rest] };
+};
+
+/** A join with keys of the same types, and its columns; undefined where its inputs were not opened. */
+function openedJoin(
+  source: Joined,
+): { readonly join: Joined; readonly columns: readonly JoinColumn[] } | undefined {
+  const schemas = schemasOf(source);
+  const join = schemas && source.comparable(schemas);
+  const own = join && schemasOf(join);
+  return own && { join, columns: joinColumns(join.params, own) };
+}
+
+function schemasOf({ inputs }: Joined): Schemas | undefined {
+  const [left, right] = inputs.map(knownSchema);
+  return left && right && { left, right };
+}
+
+function withFilter(input: LogicalPlan, conditions: readonly Expression[]): LogicalPlan {
+  return conditions.length === 0 ? input : andThen(input, new Filter(all(conditions)));
+}
+
+/** The sides that can be asked a condition before the join. */
+function sidesOf(
+  conjunct: Expression,
+  columns: readonly JoinColumn[],
+  schema: Schema,
+  kind: JoinKind,
+): readonly Side[] {
+  const named = columnsOf(conjunct).map((name) => columns.find(({ field }) => field.name === name));
+  // A condition that may fail is not asked of rows that the join leaves out.
+  if (named.length === 0 || checkPredicate(conjunct, schema).mayFail) return [];
+  const keysAlone = named.every((column) => column?.left !== undefined && column.right !== undefined);
+  // Equal floats may differ in their bits, as -0 and 0 do.
+  const areExact = named.every((column) => column !== undefined && !DataType.isFloat(column.field.type));
+  if (keysAlone && areExact) return sides;
+  return filtered[kind].filter((side) =>
+    named.every((column) => column !== undefined && isOf(column, side, kind)),
+  );
+}
+
+/** True where the value of a column is that of a side. */
+function isOf(column: JoinColumn, side: Side, kind: JoinKind): boolean {
+  if (column[side] === undefined) return false;
+  const isKey = column.left !== undefined && column.right !== undefined;
+  return !isKey || !DataType.isFloat(column.field.type) || side === (kind === 'right' ? 'right' : 'left');
+}
+
+function renamed(conjunct: Expression, columns: readonly JoinColumn[], side: Side): Expression {
+  const names = columns.flatMap((column) => {
+    const name = column[side];
+    return name === undefined ? [] : [{ name: column.field.name, value: { kind: 'column', name } as const }];
+  });
+  return substitute(conjunct, names);
+}
+
+function all([first, ...others]: readonly Expression[]): Expression {
+  return others.reduce((every, one) => call('and', every, one), first);
+}
+
+/** The filter with the conditions that stay, or without any the choice of columns that it made. */
+function remainder(stays: readonly Expression[], { keeps }: Filter, { fields }: Schema): Operator[] {
+  if (stays.length > 0) return [new Filter(all(stays), keeps)];
+  const names = fields.map(({ name }) => name).filter((name) => keeps?.includes(name));
+  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
+  return keeps ? [new Project({ kind: 'select', columns })] : [];
+}

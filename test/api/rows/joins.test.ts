@@ -1,0 +1,267 @@
+/** Joins of data sets: DuckDB's rows for random tables with filters around the join, errors, and pruned inputs. */
+import { join as pathOf } from 'node:path';
+import { Int32, Int64, RecordBatch, Table, TimestampMillisecond, Utf8, vectorFromArray } from 'apache-arrow';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CounterRandom } from '../../../engine/random.ts';
+import { executePlan } from '../../../engine/stream/logical-plan.ts';
+import { col, type Dataset, Session } from '../../../index.ts';
+import { type JoinKind, joinKinds } from '../../../operators/dataflow/join/join-kinds.ts';
+import { parseColumn } from '../../../api/parse-column.ts';
+import { collect, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import {
+  batchesOf,
+  drawJoin,
+  duckJoin,
+  resultColumns,
+  rowTexts,
+} from '../../operators/dataflow/join/random-joins.ts';
+
+const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
+let draws = 0;
+const random = () => seed.uniform(draws++);
+const folder = temporaryFolder();
+const sessions: Session[] = [];
+let session: Session;
+
+beforeAll(async () => {
+  for (const workers of [1, 3])
+    sessions.push(await Session.create({ device: 'cpu', workers, splitBytes: 2000 }));
+  session = sessions[1];
+});
+
+afterAll(async () => {
+  for (const own of sessions) await own.close();
+});
+
+/** Conditions on the columns of random joins. */
+const conditions = [
+  'x > 0',
+  'flag',
+  "y = 'abc'",
+  'y is null',
+  'x is not null and y is not null',
+  "day > cast('1970-01-05' as date)",
+];
+const onKeys: Readonly<Record<string, string>> = {
+  i: 'i > 2',
+  big: 'big > 5',
+  huge: 'huge >= 5',
+  t: "t > 'a'",
+  s: "s = 'a' or s is null",
+  b: 'b',
+  f: 'f >= 0',
+  d: 'd < 1',
+  db: "db > cast('2024-03-01' as date)",
+  tt: 'tt is not null',
+};
+const onLeft = ['x > 0', 'flag', 'x is null'];
+
+async function stored(batch: RecordBatch, name: string, own: Session): Promise<Dataset> {
+  const path = pathOf(folder, `${name}.parquet`);
+  await own.from([batch], batch.schema).write.parquet(path, { rowGroupSize: 13, overwrite: true });
+  return own.read.parquet(path);
+}
+
+describe('joins of random tables', () => {
+  it.each(joinKinds)('%s: filters before and after it give the rows of DuckDB', async (kind) => {
+    const isLeftOnly = kind === 'semi' || kind === 'anti';
+    for (let n = 0; n < 25; n++) {
+      const join = drawJoin(random);
+      const own = sessions[n % sessions.length];
+      const tables =
+        n % 3 === 0
+          ? [await stored(join.left.whole, 'left', own), await stored(join.right.whole, 'right', own)]
+          : [own.from(batchesOf(join.left, random)), own.from(batchesOf(join.right, random))];
+      const joined = tables[0].join(tables[1], [...join.keys], kind);
+      const columns = resultColumns(join, kind);
+      const all = (await duckJoin(join, kind)).sort();
+      const texts = async (rows: Dataset) => rowTexts(await collect(await rows.stream()), columns).sort();
+      expect(await texts(joined), `${n}`).toEqual(all);
+      expect(await joined.count()).toBe(all.length);
+      // The condition on the key is asked of both sides.
+      const usable = [...(isLeftOnly ? onLeft : conditions), onKeys[join.keys[0]], onKeys[join.keys[0]]];
+      const condition = parseColumn(usable[n % usable.length]);
+      const filtered = joined.filter(condition);
+      const unoptimized = await collect(await executePlan(filtered.plan, own.context()));
+      expect(await texts(filtered), `${n} ${String(condition)}`).toEqual(
+        rowTexts(unoptimized, columns).sort(),
+      );
+      const some = Object.keys(columns).filter((_, i) => (i + n) % 2 === 0);
+      const picked = await collect(await joined.stream({ columns: some }));
+      const kept = Object.fromEntries(some.map((name) => [name, columns[name]]));
+      const whole = await collect(await joined.select(...some).stream());
+      const inOrder = (batches: RecordBatch[]) =>
+        rowTexts(
+          batches.map((batch) => batch.select(some)),
+          kept,
+        ).sort();
+      expect(inOrder(picked)).toEqual(inOrder(whole));
+    }
+  });
+});
+
+const users = () =>
+  session.fromRows([
+    { id: 1, name: 'a', age: 30 },
+    { id: 2, name: 'b', age: null },
+    { id: 4, name: 'd', age: 50 },
+  ]);
+const ratings = () =>
+  session.fromRows([
+    { user: 2, item: 10, rating: 3 },
+    { user: 1, item: 10, rating: 4 },
+    { user: 3, item: 11, rating: 5 },
+    { user: 2, item: 12, rating: 1 },
+  ]);
+
+async function rowsOf(rows: Dataset): Promise<unknown[][]> {
+  return (await rows.toArray()).map((row) => Object.values(row));
+}
+
+describe('join', () => {
+  it('takes names, pairs of names, and a kind', async () => {
+    const items = session.fromRows([
+      { item: 10, title: 'ten' },
+      { item: 11, title: null },
+    ]);
+    expect(await ratings().join(items, 'item').toArray()).toEqual([
+      { item: 10, user: 2, rating: 3, title: 'ten' },
+      { item: 10, user: 1, rating: 4, title: 'ten' },
+      { item: 11, user: 3, rating: 5, title: null },
+    ]);
+    const keys = { left: 'user', right: ['id'] };
+    expect(await rowsOf(ratings().join(users(), keys, 'left'))).toEqual([
+      [2, 10, 3, 'b', null],
+      [1, 10, 4, 'a', 30],
+      [3, 11, 5, null, null],
+      [2, 12, 1, 'b', null],
+    ]);
+    expect(await rowsOf(ratings().join(users(), keys, 'anti'))).toEqual([[3, 11, 5]]);
+    expect(
+      await rowsOf(ratings().join(users(), keys, { how: 'full' }).filter(col('rating').isNull())),
+    ).toEqual([[4, null, null, 'd', 50]]);
+    const again = ratings().join(ratings(), ['user', 'item'], { suffix: '_right' });
+    expect((await again.schema()).fields.map(({ name }) => name)).toEqual([
+      'user',
+      'item',
+      'rating',
+      'rating_right',
+    ]);
+    expect(await again.count()).toBe(4);
+  });
+
+  it('may follow joins, and be part of unions', async () => {
+    const named = ratings().join(users(), { left: 'user', right: 'id' });
+    const twice = named
+      .join(users().select(col('name'), col('id').as('key')), 'name')
+      .filter(col('key').gt(1));
+    expect(await rowsOf(twice.select('name', 'item', 'key'))).toEqual([
+      ['b', 10, 2],
+      ['b', 12, 2],
+    ]);
+    expect(await twice.union(twice).filter(col('item').eq(12)).count()).toBe(2);
+    expect(
+      await ratings().union(ratings()).join(users(), { left: 'user', right: 'id' }, 'semi').count(),
+    ).toBe(6);
+  });
+
+  it('compares integers of two types, times of two units, and dictionaries with texts', async () => {
+    const big = 2n ** 53n + 1n;
+    const narrow = session.from(
+      new Table({
+        k: vectorFromArray([1, 2, null], new Int32()),
+        t: vectorFromArray(['a', 'b', 'c']),
+        at: vectorFromArray([0, 5000, 1], new TimestampMillisecond()),
+      }).batches,
+    );
+    const wide = session.from(
+      new Table({
+        k: vectorFromArray([2n, big, null], new Int64()),
+        w: vectorFromArray(['x', 'y', 'z'], new Utf8()),
+      }).batches,
+    );
+    const joined = narrow.join(wide, 'k', 'full');
+    expect(String((await joined.schema()).fields[0])).toBe('k: Int64');
+    expect((await rowsOf(joined.select('k', 't', 'w'))).map(String).sort()).toEqual(
+      [
+        [1n, 'a', null],
+        [2n, 'b', 'x'],
+        [null, 'c', null],
+        [big, null, 'y'],
+        [null, null, 'z'],
+      ]
+        .map(String)
+        .sort(),
+    );
+    expect(await rowsOf(joined.filter(col('t').eq('b').and(col('k').gt(1))).select('w'))).toEqual([['x']]);
+    const texts = session.fromRows([{ t: 'c', v: 1 }]);
+    expect(await rowsOf(narrow.select('t').join(texts, 't'))).toEqual([['c', 1]]);
+    const micros = narrow.cast({ at: 'timestamp' }).select(col('at').as('when'), col('t').as('tt'));
+    expect(await rowsOf(narrow.join(micros, { left: 'at', right: 'when' }).select('t', 'tt'))).toEqual([
+      ['a', 'a'],
+      ['b', 'b'],
+      ['c', 'c'],
+    ]);
+  });
+
+  it('reads the columns of both inputs that are needed, and asks them conditions on their columns', async () => {
+    const [left, right] = [ratings(), users()];
+    const text = await left
+      .join(right, { left: 'user', right: 'id' })
+      .filter(col('age').gt(20).and(col('rating').gt(2)).and(col('user').lt(9)))
+      .select('item', 'name')
+      .explain();
+    const [, optimized] = text.split('Optimized plan');
+    expect(optimized).toMatch(/left input of the join/);
+    expect(optimized).toMatch(/filter predicate: rating > 2 and user < 9; keeps: user, item/);
+    expect(optimized).toMatch(/filter predicate: age > 20 and id < 9; keeps: id, name/);
+  });
+
+  it('says what it cannot join', async () => {
+    const [left, right] = [ratings(), users()];
+    const wrong = (on: unknown, how?: unknown) => () => left.join(right, on as never, how as JoinKind);
+    expect(wrong('id', 'outer')).toThrow(
+      'there is no join "outer". The kinds are: inner, left, right, full, semi, anti',
+    );
+    expect(wrong('id', 'lef')).toThrow(/Did you mean left\?/);
+    expect(wrong('id', { type: 'left' })).toThrow(/unknown option type of join/);
+    expect(wrong('id', { suffix: '' })).toThrow(/the suffix of a join must be a text/);
+    expect(wrong([])).toThrow('join takes one key or more');
+    expect(wrong(['user', 'user'])).toThrow('the key "user" is named twice');
+    expect(wrong(['user', 3])).toThrow('a key of a join must be the name of a column, got 3');
+    expect(wrong(undefined)).toThrow(/join takes names of columns, or { left, right }, got undefined/);
+    expect(wrong(col('user'))).toThrow(/unknown option expression of join|join takes/);
+    expect(wrong({ left: ['user'], right: ['id', 'age'] })).toThrow(
+      /1 columns of the left cannot be compared with 2/,
+    );
+    expect(() => left.join('users' as never, 'user')).toThrow('join takes a data set, got "users"');
+    const other = sessions[0].fromRows([{ user: 1 }]);
+    expect(() => left.join(other, 'user')).toThrow('a join takes data sets of one session');
+    await expect(left.join(right, 'user').count()).rejects.toThrow(
+      'join: the right side has no column "user". The columns are: id, name, age',
+    );
+    await expect(left.join(right, { left: 'itm', right: 'id' }).schema()).rejects.toThrow(
+      /Did you mean item\?/,
+    );
+    await expect(left.join(right, { left: 'user', right: 'name' }).explain()).rejects.toThrow(
+      /the key "user" of the left is .*, and "name" of the right is Utf8. Cast one of them/,
+    );
+    await expect(left.join(left, 'user').stream({ columns: ['user'] })).rejects.toThrow(
+      /both sides have a column "item"/,
+    );
+  });
+
+  it('is cancelled', async () => {
+    const stop = new AbortController();
+    const rows = session.fromRows(Array.from({ length: 400 }, () => ({ k: 1 })));
+    const stream = await rows.join(rows, 'k').stream({ signal: stop.signal });
+    await expect(
+      (async () => {
+        for await (const batch of stream) {
+          expect(batch.numRows).toBeGreaterThan(0);
+          stop.abort();
+        }
+      })(),
+    ).rejects.toThrow(/cancel/i);
+  });
+});
