@@ -77,6 +77,7 @@ export type {
   FromRowsOptions,
   NamedColumns,
   ReadAnyOptions,
+  FolderOptions,
   ReadArrowOptions,
   ReadNdjsonOptions,
   ReadParquetOptions,
@@ -86,11 +87,11 @@ export { SGD, type SgdOptions } from './api/training/sgd.ts';
 export type { UpdateOptions } from './api/training/update-model.ts';
 export type { Writers } from './api/writers.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow/arrow-sink.ts';
-export { type ArrowLayout, ArrowSource } from './connectors/arrow/arrow-source.ts';
+export { type ArrowLayout, ArrowSource, type ArrowSourceOptions } from './connectors/arrow/arrow-source.ts';
 export type { FileFormat, FilePart, OpenFile } from './connectors/files/file-format.ts';
 export type { FileSetSource } from './connectors/files/file-set-source.ts';
 export type { FileFormatName } from './connectors/files/format-names.ts';
-export type { ConstantColumn, PartitionColumn } from './connectors/folders/folder-columns.ts';
+export type { ConstantColumn, FolderColumns, PartitionColumn } from './connectors/folders/folder-columns.ts';
 export type { RowInput, Rows } from './connectors/rows/row-pages.ts';
 export { RowSource, type RowSourceOptions } from './connectors/rows/row-source.ts';
 export { openSource, type OpenSourceOptions } from './connectors/open-source.ts';

@@ -1,5 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import type { OpenSourceOptions } from '../connectors/open-source.ts';
+import type { FolderColumns } from '../connectors/folders/folder-columns.ts';
 import type { NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
 import type { RowSourceOptions } from '../connectors/rows/row-source.ts';
 import { checkValueOptions, type TextSourceOptions } from '../connectors/text/text-source.ts';
@@ -16,6 +17,16 @@ export interface NamedColumns {
   readonly columns?: ColumnNames;
 }
 
+/** Options of folders such as `year=1999`. */
+export interface FolderOptions {
+  /**
+   * The columns that the names of folders give, after those of the files: 'infer' (default) finds int32, int64,
+   * float64 or date where all values are such, else utf8; 'text' takes all as utf8; types by name, such as
+   * { year: 'utf8' }, for some of them; 'none' gives no columns.
+   */
+  readonly partitions?: FolderColumns;
+}
+
 export interface FromOptions extends NamedColumns {
   /** True where each iteration starts anew; default: of arrays. */
   readonly replayable?: boolean;
@@ -30,7 +41,7 @@ export interface ColumnRange {
   readonly max?: number | bigint;
 }
 
-export interface ReadParquetOptions extends NamedColumns {
+export interface ReadParquetOptions extends NamedColumns, FolderOptions {
   /**
    * Reads the rows of which the condition is true, or whose value is in the range: as `filter`, with row groups
    * left out whose statistics exclude all of their rows.
@@ -38,7 +49,7 @@ export interface ReadParquetOptions extends NamedColumns {
   readonly filter?: Column | ColumnRange;
 }
 
-export type ReadArrowOptions = NamedColumns;
+export interface ReadArrowOptions extends NamedColumns, FolderOptions {}
 
 export interface ReadTextOptions extends Omit<TextSourceOptions, 'columns'> {
   /**
@@ -70,14 +81,15 @@ const textOptionNames = [
   'nullValues',
   'decimalComma',
   'batchSize',
+  'partitions',
 ] as const;
 
 export const readOptionNames = {
-  'read.parquet': ['filter', 'columns'],
-  'read.arrow': ['columns'],
+  'read.parquet': ['filter', 'columns', 'partitions'],
+  'read.arrow': ['columns', 'partitions'],
   'read.csv': textOptionNames,
   'read.text': textOptionNames,
-  'read.ndjson': ['columns', 'types', 'nullValues', 'batchSize'],
+  'read.ndjson': ['columns', 'types', 'nullValues', 'batchSize', 'partitions'],
   'read.any': ['format', 'parquetBackend', ...textOptionNames],
 } as const;
 

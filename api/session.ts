@@ -177,18 +177,15 @@ export class Session implements AsyncDisposable {
   /** Readers of files. Nothing is opened before the rows or their schema are asked for. */
   get read() {
     return {
-      /**
-       * Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them.
-       */
+      /** Parquet: a file, a folder of part files, a glob, folders such as `year=1999`, or several of them. */
       parquet: (paths: string | readonly string[], options: ReadParquetOptions = {}): Dataset => {
         const { source, names } = readingOf('read.parquet', options);
-        const rows = this.source(new ParquetSource(paths, { backend: this.#parquetBackend }), names);
-        return source.filter === undefined ? rows : rows.filter(conditionOf(source.filter));
+        const { filter, partitions } = source;
+        const parquet = new ParquetSource(paths, { backend: this.#parquetBackend, partitions });
+        const rows = this.source(parquet, names);
+        return filter === undefined ? rows : rows.filter(conditionOf(filter));
       },
-      /**
-       * Comma-separated text, plain or packed by gzip, zstd or lz4; header and types are found out where they
-       * are not given.
-       */
+      /** Comma-separated text, plain or packed; header and types are found out where they are not given. */
       csv: (paths: string | readonly string[], options: ReadTextOptions = {}): Dataset => {
         const { source, names } = readingOf('read.csv', options);
         return this.source(new TextSource(paths, { delimiter: ',', ...source }), names);
@@ -207,8 +204,10 @@ export class Session implements AsyncDisposable {
         return this.source(new NdjsonSource(paths, source), names);
       },
       /** Arrow IPC, file (Feather too) or stream format; "-" is stdin. */
-      arrow: (paths: string | readonly string[], options: ReadArrowOptions = {}): Dataset =>
-        this.source(new ArrowSource(paths), readingOf('read.arrow', options).names),
+      arrow: (paths: string | readonly string[], options: ReadArrowOptions = {}): Dataset => {
+        const { source, names } = readingOf('read.arrow', options);
+        return this.source(new ArrowSource(paths, source), names);
+      },
       /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
       any: async (paths: string | readonly string[], options: ReadAnyOptions = {}): Promise<Dataset> => {
         const { source, names } = readingOf('read.any', options);

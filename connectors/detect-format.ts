@@ -18,7 +18,7 @@ export async function detectFormat(paths: readonly string[], otherwise?: FileKin
       phase: 'read',
       advice: 'Set the option format: csv, tsv, text, ndjson or arrow',
     });
-  const { files } = await resolveDataset(paths, { extensions: knownExtensions });
+  const { files } = await resolveDataset(paths, { extensions: knownExtensions, partitions: 'none' });
   const [first, ...others] = files.map(({ file }) => file);
   const format = await formatOfFile(first, otherwise);
   for (const file of others) {

@@ -22,7 +22,7 @@ export async function openSource(
   paths: string | readonly string[],
   options: OpenSourceOptions = {},
 ): Promise<Source> {
-  const { format, parquetBackend, ...text } = options;
+  const { format, parquetBackend, partitions, ...text } = options;
   const named = typeof paths === 'string' ? [paths] : paths;
   const kind = format === undefined ? await detectFormat(named) : kindOfFormat(format);
   if (kind === 'parquet') {
@@ -32,18 +32,18 @@ export async function openSource(
         advice: 'Name a file',
       });
     rejectOptions(text, kind);
-    return new ParquetSource(named, { backend: parquetBackend });
+    return new ParquetSource(named, { backend: parquetBackend, partitions });
   }
   if (kind === 'arrow') {
     rejectOptions(text, kind);
-    return new ArrowSource(named);
+    return new ArrowSource(named, { partitions });
   }
   if (kind === 'ndjson') {
     const { delimiter, header, quotes, decimalComma, ...ndjson } = text;
     rejectOptions({ delimiter, header, quotes, decimalComma }, kind);
-    return new NdjsonSource(named, ndjson);
+    return new NdjsonSource(named, { ...ndjson, partitions });
   }
-  return new TextSource(named, { ...text, delimiter: text.delimiter ?? delimiterOf(format) });
+  return new TextSource(named, { ...text, partitions, delimiter: text.delimiter ?? delimiterOf(format) });
 }
 
 function rejectOptions(options: object, kind: string): void {

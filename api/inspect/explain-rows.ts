@@ -9,7 +9,6 @@ import {
   sourceRequest,
 } from '../../engine/stream/logical-plan.ts';
 import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
-import { Filter } from '../../operators/dataflow/filter.ts';
 import { optimize } from '../../operators/dataflow/optimize.ts';
 import { Wide } from '../../operators/exchange/wide.ts';
 import { Joined } from '../../operators/dataflow/join/joined.ts';
@@ -17,6 +16,7 @@ import { Union } from '../../operators/dataflow/union.ts';
 import type { RowsWork } from '../../operators/pipeline/row-tasks.ts';
 import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
 import type { RunOptions, Session } from '../session.ts';
+import { skippedLines } from './skipped-lines.ts';
 
 /** The plans of rows as text: as they were composed, optimized, and as they are run. */
 export async function explainRows(
@@ -158,27 +158,6 @@ function inputName({ name }: Source, i: number): string {
   return name === 'join'
     ? `${i === 0 ? 'left' : 'right'} input of the join`
     : `input ${i + 1} of the ${name}`;
-}
-
-/** The parts of the source that a filter leaves to be read, or the reason for which it leaves all of them. */
-async function skippedLines(plan: LogicalPlan): Promise<string[]> {
-  const source = rootSource(plan);
-  const operators = operatorsOf(plan);
-  const filter = operators.findIndex((operator) => operator instanceof Filter);
-  const parts = filter < 0 ? undefined : await source.parts?.(sourceRequest(plan).columns);
-  if (parts === undefined) return [];
-  if (parts.some(({ read, all }) => read < all)) {
-    const read = parts.map(({ unit, read, all }) => `${read} of ${counted(all, unit)}`).join(', ');
-    return [`reads ${read}: statistics in the file exclude the others`];
-  }
-  const [{ unit, all }] = parts;
-  const reason =
-    filter > 0
-      ? `the filter runs after ${operators[filter - 1].name}`
-      : 'within' in source.describe()
-        ? 'statistics in the file exclude none'
-        : 'the filter compares no single column with constants';
-  return [`reads ${all === 1 ? `the only ${unit}` : `all ${counted(all, unit)}`}: ${reason}`];
 }
 
 function reasonOf(

@@ -33,7 +33,7 @@ export async function inspectFiles(
       advice: 'Write it to a file first',
     });
   const schema = await source.schema();
-  const { files } = await resolveDataset(paths, { extensions: knownExtensions });
+  const { files } = await resolveDataset(paths, { extensions: knownExtensions, partitions: 'none' });
   let bytes = 0;
   for (const { file } of files)
     bytes += isUrl(file) ? ((await headOfUrl(file, 1)).size ?? 0) : (await stat(file)).size;

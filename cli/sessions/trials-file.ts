@@ -12,7 +12,9 @@ import type { Trial } from '../../index.ts';
 export async function identityOf(paths: readonly string[]): Promise<JsonObject[]> {
   const onDisk = paths.filter((path) => path !== STANDARD_STREAM);
   const { files } =
-    onDisk.length === 0 ? { files: [] } : await resolveDataset(onDisk, { extensions: knownExtensions });
+    onDisk.length === 0
+      ? { files: [] }
+      : await resolveDataset(onDisk, { extensions: knownExtensions, partitions: 'none' });
   return Promise.all(
     files.map(async ({ file }): Promise<JsonObject> => {
       if (isUrl(file)) return { file: publicPath(file) };

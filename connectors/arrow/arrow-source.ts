@@ -6,6 +6,7 @@ import { fileSplitReader } from '../files/file-format.ts';
 import type { FileFormat, FilePart, FileSplit, OpenFile } from '../files/file-format.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import { arrowExtensions } from '../files/format-names.ts';
+import type { FolderColumns } from '../folders/folder-columns.ts';
 import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { fileSize, firstBytes, storedBytes } from '../files/stored-bytes.ts';
 import { headOfUrl } from '../http/stream-url.ts';
@@ -13,6 +14,11 @@ import { fileMessages, messageSizes } from './file-messages.ts';
 import { IpcDecoder } from './ipc-decoder.ts';
 import { FILE_MAGIC, ipcMessages } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
+
+export interface ArrowSourceOptions {
+  /** The columns that the names of folders give. Default: 'infer'. */
+  readonly partitions?: FolderColumns;
+}
 
 export interface ArrowLayout {
   readonly schema: Schema;
@@ -30,8 +36,15 @@ export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';
   readonly phase = 'read';
 
-  constructor(paths: string | readonly string[]) {
-    super(paths, arrowFormat);
+  readonly #options: ArrowSourceOptions;
+
+  constructor(paths: string | readonly string[], options: ArrowSourceOptions = {}) {
+    super(paths, arrowFormat, options.partitions);
+    this.#options = options;
+  }
+
+  protected override again(): ArrowSource {
+    return new ArrowSource(this.paths, this.#options);
   }
 }
 

@@ -44,21 +44,20 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
 }
 
 /**
- * The schema of the files' own columns followed by `partitionColumns`: those of `columns` that the files
- * lack. Throws DataError for two columns of one name.
- *
+ * The schema of the files' own columns followed by those of their folders. Throws DataError for two columns of one
+ * name.
  */
-export function withPartitions(
-  stored: Schema,
-  columns: readonly PartitionColumn[],
-  file: string,
-): { readonly schema: Schema; readonly partitionColumns: readonly PartitionColumn[] } {
+export function withPartitions(stored: Schema, columns: readonly PartitionColumn[], file: string): Schema {
   requireDistinctNames(stored, file);
-  const partitionColumns = columns.filter(({ name }) => !stored.fields.some((field) => field.name === name));
-  return {
-    schema: new Schema([...stored.fields, ...partitionColumns.map(partitionField)]),
-    partitionColumns,
-  };
+  const both = columns.find(({ name }) => stored.fields.some((field) => field.name === name));
+  if (both !== undefined)
+    throw new DataError('the column is in the files and in the names of their folders', {
+      phase: 'read',
+      file,
+      column: both.name,
+      advice: "Name the files in place of their folder, to read the files' own column",
+    });
+  return new Schema([...stored.fields, ...columns.map(partitionField)]);
 }
 
 /** Throws DataError for two columns of one name. */

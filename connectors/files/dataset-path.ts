@@ -6,7 +6,7 @@ import { compressionOf } from '../compression/compressions.ts';
 import { recoverInput } from '../output/temporaries.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from '../folders/folder-columns.ts';
-import type { PartitionColumn, PartitionValues } from '../folders/folder-columns.ts';
+import type { FolderColumns, PartitionColumn, PartitionValues } from '../folders/folder-columns.ts';
 import { refuseAddress } from './other-addresses.ts';
 import { isPassedOver, isUrl } from './path-kinds.ts';
 import { isPattern, staticBase } from './patterns.ts';
@@ -30,6 +30,8 @@ export interface DatasetPathOptions {
    * too.
    */
   readonly extensions: readonly string[];
+  /** Default: 'infer'. */
+  readonly partitions?: FolderColumns;
 }
 
 /**
@@ -52,7 +54,7 @@ export async function resolveDataset(
     }
   }
   const files = [...found.values()].sort((a, b) => comparePaths(a.file, b.file));
-  return { files, partitionColumns: partitionColumns(files) };
+  return { files, partitionColumns: partitionColumns(files, options.partitions) };
 }
 
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {

@@ -1,7 +1,9 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
+import type { Bound, Expression } from '../../engine/expressions/expression.ts';
+import { print } from '../../engine/expressions/print.ts';
+import type { Source, SourceParts, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { ReadSplitOptions, SourceSplits } from '../../engine/stream/split.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
@@ -12,7 +14,8 @@ import type { DatasetFiles } from './dataset-path.ts';
 import { fileStamp, requireStamp } from './file-stamp.ts';
 import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
-import { constantsOf } from '../folders/folder-columns.ts';
+import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
+import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';
@@ -43,6 +46,11 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   readonly replayable: boolean;
   protected readonly paths: readonly string[];
   readonly #format: FileFormat<Layout>;
+  readonly #partitions: FolderColumns | undefined;
+  /** The condition of columns that are in the names of folders. */
+  #folders: Expression | undefined;
+  /** The columns of folders, once the files were opened. */
+  #partitionColumns: Opened<Layout>['partitionColumns'] = [];
   /** Stdin or another pipe. */
   readonly #stream: string | undefined;
   #opened: Promise<Opened<Layout>> | undefined;
@@ -50,7 +58,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   #standard: OpenFile<Layout> | undefined;
   #used = false;
 
-  constructor(paths: string | readonly string[], format: FileFormat<Layout>) {
+  constructor(
+    paths: string | readonly string[],
+    format: FileFormat<Layout>,
+    partitions: FolderColumns | undefined,
+  ) {
+    checkFolderColumns(partitions);
+    this.#partitions = partitions;
     this.paths = typeof paths === 'string' ? [paths] : paths;
     this.#stream = this.paths.find((path) => path === STANDARD_STREAM || isPipe(path));
     this.replayable = this.#stream === undefined;
@@ -60,7 +74,32 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 
   describe(): JsonObject {
-    return { paths: this.paths.map(publicPath) };
+    return {
+      paths: this.paths.map(publicPath),
+      ...(this.#partitions && { partitions: this.#partitions }),
+      ...(this.#folders && { folders: print(this.#folders) }),
+    };
+  }
+
+  /** The same source, which has opened nothing. */
+  protected abstract again(): FileSetSource<Layout>;
+
+  /** The same files without the folders whose names the predicate excludes, once the files were opened. */
+  within(_bounds: readonly Bound[], predicate?: Expression): FileSetSource<Layout> {
+    const condition = folderCondition(predicate, this.#partitionColumns);
+    if (condition === undefined) return this;
+    const source = this.again();
+    source.#folders = condition;
+    [source.#opened, source.#partitionColumns] = [this.#opened, this.#partitionColumns];
+    return source;
+  }
+
+  /** Folders, where a condition of their names was given. */
+  async parts(): Promise<readonly SourceParts[]> {
+    if (this.#folders === undefined) return [];
+    const opened = await this.#open();
+    const files = opened.files.map(({ file }) => file);
+    return [folderParts(files, filesWithin(files, opened.partitionColumns, this.#folders))];
   }
 
   async schema(needs?: ValueNeeds): Promise<Schema> {
@@ -99,9 +138,10 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     targetBytes: number,
   ): Promise<SourceSplits | undefined> {
     if (!this.replayable || this.paths.some(isUrl)) return undefined;
-    const { files, partitionColumns, schema } = this.#agreed(await this.#fresh(), needs);
+    const agreed = this.#agreed(await this.#fresh(), needs);
+    const { partitionColumns, schema } = agreed;
     const splits: FileSplit[] = [];
-    for (const { file, layout, stamp } of files) {
+    for (const { file, layout, stamp } of this.#filesWithin(agreed)) {
       throwIfAborted(signal, 'read');
       const constants = constantsOf(partitionColumns, file.partitions);
       for (const part of await this.#format.cut(file.file, layout, targetBytes))
@@ -111,11 +151,12 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 
   async *#run(
-    { files, partitionColumns }: Agreed<Layout>,
+    agreed: Agreed<Layout>,
     schema: Schema,
     options: ReadSplitOptions,
   ): AsyncGenerator<RecordBatch> {
-    for (const { file, layout, stamp } of files) {
+    const { partitionColumns } = agreed;
+    for (const { file, layout, stamp } of this.#filesWithin(agreed)) {
       throwIfAborted(options.signal, 'read');
       requireStamp(file.file, stamp);
       await otherWork();
@@ -123,6 +164,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       this.#standard = undefined;
       yield* readOpenFile(open, layout, schema, constantsOf(partitionColumns, file.partitions), options);
     }
+  }
+
+  #filesWithin({ files, partitionColumns }: Agreed<Layout>): Agreed<Layout>['files'] {
+    if (this.#folders === undefined) return files;
+    const all = files.map(({ file }) => file);
+    const kept = new Set(filesWithin(all, partitionColumns, this.#folders));
+    return files.filter(({ file }) => kept.has(file));
   }
 
   /** The files, opened again where others have taken their places since then. */
@@ -159,7 +207,9 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   async #openFiles(): Promise<Opened<Layout>> {
     const { files, partitionColumns } = await resolveDataset(this.paths, {
       extensions: this.#format.extensions,
+      partitions: this.#partitions,
     });
+    this.#partitionColumns = partitionColumns;
     const found: Layout[] = [];
     const stamps: string[] = [];
     for (const { file } of files) {
@@ -183,7 +233,8 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     );
     return {
       files: files.map(({ file, stamp }, index) => ({ file, layout: layouts[index], stamp })),
-      ...withPartitions(stored, partitionColumns, inputName(files[0].file.file)),
+      partitionColumns,
+      schema: withPartitions(stored, partitionColumns, inputName(files[0].file.file)),
     };
   }
 }

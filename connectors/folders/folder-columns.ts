@@ -1,16 +1,44 @@
-import { Field, Int32, Int64, Utf8, vectorFromArray } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
-import { DataError } from '../../engine/errors.ts';
+import { type Data, Field } from 'apache-arrow';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import { castValues, isCastable } from '../../engine/expressions/cast.ts';
+import { arrowTypeOf, type ValueType, valueTypes } from '../../engine/expressions/types.ts';
+import type { Values } from '../../engine/expressions/values.ts';
+import { writeData } from '../../engine/expressions/write.ts';
+import { inputName } from '../files/path-kinds.ts';
 import { readFolderName } from './folder-names.ts';
+import { inferredType } from './infer-folder-type.ts';
 
 /** Values by column name, decoded from the folders' names; null for Hive's name of null. */
 export type PartitionValues = Readonly<Record<string, string | null>>;
 
+/** A column whose values are in the names of folders. */
 export type PartitionColumn = {
   readonly name: string;
-  /** int32 or int64 when every value is such a number, utf8 otherwise. */
-  readonly type: 'int32' | 'int64' | 'utf8';
+  readonly type: ValueType;
 };
+
+/**
+ * The columns that the names of folders, such as `year=1999`, give: with types that are found from all values
+ * ('infer': int32, int64, float64, date, else utf8), as text, with these types by name and others inferred, or
+ * none.
+ */
+export type FolderColumns = 'infer' | 'text' | 'none' | Readonly<Record<string, ValueType>>;
+
+/** Throws UsageError for another value. */
+export function checkFolderColumns(partitions: unknown): void {
+  if (partitions === undefined || ['infer', 'text', 'none'].includes(partitions as string)) return;
+  if (typeof partitions !== 'object' || partitions === null)
+    throw new UsageError(
+      `partitions must be 'infer', 'text', 'none' or types by column, got ${String(partitions)}`,
+      { advice: "For example: { partitions: { year: 'int32' } }" },
+    );
+  const types = valueTypes.filter((type) => type !== 'null' && isCastable('utf8', type));
+  const unknown: unknown = Object.values(partitions).find((type) => !types.includes(type as ValueType));
+  if (unknown !== undefined)
+    throw new UsageError(`unknown column type "${String(unknown)}" in the option partitions`, {
+      advice: `Use one of: ${types.join(', ')}`,
+    });
+}
 
 /** "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" } */
 export function partitionsOf(path: string): PartitionValues {
@@ -22,40 +50,81 @@ export function partitionsOf(path: string): PartitionValues {
   return values;
 }
 
-/** The typed columns of all files; throws DataError when one file lacks a folder that another has. */
-export function partitionColumns(
-  files: readonly { readonly file: string; readonly partitions: PartitionValues }[],
-): PartitionColumn[] {
-  const names = [...new Set(files.flatMap(({ partitions }) => Object.keys(partitions)))];
-  for (const { file, partitions } of files) {
-    const missing = names.find((name) => !Object.hasOwn(partitions, name));
-    if (missing !== undefined) {
-      throw new DataError(`other files lie in folders "${missing}=…", this one does not`, {
-        phase: 'read',
-        file,
-        column: missing,
-        advice: 'Name files of one layout',
-      });
-    }
-  }
-  return names.map((name) => ({
-    name,
-    type: narrowestType(files.map(({ partitions }) => partitions[name])),
-  }));
+/** A file with the values of its folders. */
+export interface FileInFolders {
+  readonly file: string;
+  readonly partitions: PartitionValues;
 }
 
-function narrowestType(values: readonly (string | null)[]): PartitionColumn['type'] {
-  const known = values.filter((value) => value !== null);
-  if (known.length === 0 || !known.every((value) => /^-?\d{1,19}$/.test(value))) return 'utf8';
-  const integers = known.map(BigInt);
-  // 007 and 7 may be two ids.
-  if (new Set(integers).size < new Set(known).size) return 'utf8';
-  if (integers.every((value) => BigInt.asIntN(32, value) === value)) return 'int32';
-  return integers.every((value) => BigInt.asIntN(64, value) === value) ? 'int64' : 'utf8';
+/**
+ * The typed columns of all files. Throws DataError that names two files whose folders have other names, or another
+ * order of them, and for a value that is not of the type that the caller gives.
+ */
+export function partitionColumns(
+  files: readonly FileInFolders[],
+  given: FolderColumns = 'infer',
+): PartitionColumn[] {
+  if (given === 'none' || files.length === 0) return [];
+  const [first] = files;
+  const names = Object.keys(first.partitions);
+  const layout = layoutText(first);
+  const other = files.find((file) => layoutText(file) !== layout);
+  if (other !== undefined)
+    throw new DataError(`this file is in ${layoutText(other)}, and ${inputName(first.file)} in ${layout}`, {
+      phase: 'read',
+      file: inputName(other.file),
+      advice: 'Read files of one layout together',
+    });
+  const types = typeof given === 'object' ? given : {};
+  const stranger = Object.keys(types).find((name) => !names.includes(name));
+  if (stranger !== undefined)
+    throw new DataError('the option partitions names a column that no folder has', {
+      phase: 'read',
+      file: inputName(first.file),
+      column: stranger,
+      advice:
+        names.length === 0 ? 'There are no folders such as year=1999' : `There are: ${names.join(', ')}`,
+    });
+  return names.map((name) => {
+    const values = files.map(({ partitions }) => partitions[name]);
+    const type = given === 'text' ? 'utf8' : Object.hasOwn(types, name) ? types[name] : inferredType(values);
+    requireType({ name, type }, values, files);
+    return { name, type };
+  });
+}
+
+/** "folders year=…/month=…" */
+function layoutText({ partitions }: FileInFolders): string {
+  const names = Object.keys(partitions).map((name) => `${name}=…`);
+  return names.length === 0 ? 'no folder name=value' : `folders ${names.join('/')}`;
+}
+
+function requireType(
+  column: PartitionColumn,
+  values: readonly (string | null)[],
+  files: readonly FileInFolders[],
+): void {
+  const { failed } = castValues(textValues(values), column.type);
+  const at = values.findIndex((value, i) => value !== null && failed?.[i] === 1);
+  if (at < 0) return;
+  throw new DataError(`the folder's value "${values[at]}" is no ${column.type}`, {
+    phase: 'read',
+    file: inputName(files[at].file),
+    column: column.name,
+    advice: 'Set another type in the option partitions, such as utf8',
+  });
+}
+
+function textValues(values: readonly (string | null)[], constant = false): Values {
+  const valid = values.includes(null)
+    ? Uint8Array.from(values, (value) => (value === null ? 0 : 1))
+    : undefined;
+  const texts = values.map((value) => value ?? '');
+  return { form: 'text', type: 'utf8', length: values.length, values: texts, valid, constant };
 }
 
 export function partitionField({ name, type }: PartitionColumn): Field {
-  return new Field(name, type === 'int32' ? new Int32() : type === 'int64' ? new Int64() : new Utf8(), true);
+  return new Field(name, arrowTypeOf(type), true);
 }
 
 /** A column with one value in all rows of a file. */
@@ -67,14 +136,11 @@ export function constantsOf(columns: readonly PartitionColumn[], values: Partiti
 }
 
 /** The column as `rows` times its value. */
-export function constantData({ value, ...column }: ConstantColumn, rows: number): Data {
-  const typed =
-    value === null
-      ? null
-      : column.type === 'int32'
-        ? Number(value)
-        : column.type === 'int64'
-          ? BigInt(value)
-          : value;
-  return vectorFromArray(Array(rows).fill(typed), partitionField(column).type).data[0];
+export function constantData({ value, type }: ConstantColumn, rows: number): Data {
+  return writeData(castValues(textValues([value], true), type).values, rows);
+}
+
+/** The values of folders, a row each. */
+export function folderData({ type }: PartitionColumn, values: readonly (string | null)[]): Data {
+  return writeData(castValues(textValues(values), type).values, values.length);
 }

@@ -1,5 +1,5 @@
 import { makeData, RecordBatch, Struct, type TypeMap } from 'apache-arrow';
-import { concatBatches } from '../../engine/stream/concat-data.ts';
+import { joinData } from '../../engine/stream/join-data.ts';
 import { takeData } from '../../engine/stream/take-data.ts';
 import { dataBytes } from '../parquet/row-group-bytes.ts';
 
@@ -30,7 +30,7 @@ export class FolderRows {
   /** Takes out the folders with the most rows until at most `leave` bytes wait. */
   *take(leave: number): Generator<RowsOfFolder> {
     if (this.#batches.length === 0) return;
-    const all = concatBatches(this.#batches);
+    const all = joinedBatches(this.#batches);
     const folderOf = joined(this.#folders, all.numRows);
     const left = Math.floor((all.numRows * leave) / Math.max(1, this.bytes));
     [this.#batches, this.#folders, this.bytes] = [[], [], 0];
@@ -94,6 +94,20 @@ function largest(starts: Uint32Array, rows: number): number[] {
   let sum = 0;
   const end = bySize.findIndex((folder) => (sum += sizeOf(folder)) >= rows);
   return end < 0 ? bySize : bySize.slice(0, end + 1);
+}
+
+/** The rows of batches with the same columns, one after the other, without their origins. */
+function joinedBatches(batches: readonly RecordBatch[]): RecordBatch {
+  const [{ schema }] = batches;
+  const children = schema.fields.map(({ type }, i) =>
+    joinData(
+      type,
+      batches.map(({ data }) => data.children[i]),
+    ),
+  );
+  const length = batches.reduce((sum, { numRows }) => sum + numRows, 0);
+  const type = new Struct<TypeMap>(schema.fields);
+  return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
 }
 
 /** The rows of a batch at the given positions, without their origins. */

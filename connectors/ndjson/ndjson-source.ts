@@ -1,5 +1,6 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import type { FolderColumns } from '../folders/folder-columns.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat } from '../files/file-format.ts';
 import { ndjsonExtensions } from '../files/format-names.ts';
@@ -17,6 +18,8 @@ export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> 
   readonly columns?: readonly string[];
   /** Most rows of a batch. Default 65,536. */
   readonly batchSize?: number;
+  /** The columns that the names of folders give. Default: 'infer'. */
+  readonly partitions?: FolderColumns;
 }
 
 /**
@@ -46,12 +49,16 @@ export class NdjsonSource extends FileSetSource<RowLayout> {
       !(Array.isArray(columns) && columns.length > 0 && new Set(columns).size === columns.length)
     )
       throw new UsageError('columns must be a list of different names');
-    super(paths, ndjsonFormat(options));
+    super(paths, ndjsonFormat(options), options.partitions);
     this.#options = options;
   }
 
+  protected override again(): NdjsonSource {
+    return new NdjsonSource(this.paths, this.#options);
+  }
+
   override describe(): JsonObject {
-    const { batchSize: _batchSize, ...options } = this.#options;
+    const { batchSize: _batchSize, partitions: _partitions, ...options } = this.#options;
     return { ...super.describe(), ...(options as JsonObject) };
   }
 }

@@ -1,6 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted } from '../../engine/errors.ts';
-import type { Bound } from '../../engine/expressions/expression.ts';
+import type { Bound, Expression } from '../../engine/expressions/expression.ts';
+import { print } from '../../engine/expressions/print.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, SourceParts, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
@@ -12,7 +13,8 @@ import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
 import { fileStamp, requireStamp } from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
-import { constantsOf } from '../folders/folder-columns.ts';
+import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
+import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { otherWork } from '../files/small-file.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
@@ -27,6 +29,8 @@ export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
   /** Most rows of a batch. Default 131,072. */
   readonly batchSize?: number;
+  /** The columns that the names of folders give. Default: 'infer'. */
+  readonly partitions?: FolderColumns;
 }
 
 /** A resolved data set: its files with their footers, and the schema they share. */
@@ -54,28 +58,41 @@ export class ParquetSource implements Source {
   readonly replayable = true;
   readonly #paths: readonly string[];
   readonly #options: ParquetSourceOptions;
+  /** Conditions of columns that are in the files. */
   #bounds: readonly Bound[] = [];
+  /** The condition of columns that are in the names of folders. */
+  #folders: Expression | undefined;
   #opened: Promise<Opened> | undefined;
+  /** The columns of folders, once the files were opened. */
+  #partitionColumns: Opened['partitionColumns'] = [];
 
   constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
     this.#paths = typeof paths === 'string' ? [paths] : paths;
     this.#options = options;
+    checkFolderColumns(options.partitions);
   }
 
-  /** The same files without the row groups and pages that are outside the bounds by their statistics. */
-  within(bounds: readonly Bound[]): ParquetSource {
+  /**
+   * The same files without the folders whose names the predicate excludes, once the files were opened, and the row
+   * groups and pages that are outside the bounds by their statistics.
+   */
+  within(bounds: readonly Bound[], predicate?: Expression): ParquetSource {
+    const columns = this.#partitionColumns;
     const source = new ParquetSource(this.#paths, this.#options);
-    source.#bounds = bounds;
-    source.#opened = this.#opened;
+    source.#bounds = bounds.filter(({ column }) => !columns.some(({ name }) => name === column));
+    source.#folders = folderCondition(predicate, columns);
+    [source.#opened, source.#partitionColumns] = [this.#opened, columns];
     return source;
   }
 
   describe(): JsonObject {
-    const { backend } = this.#options;
+    const { backend, partitions } = this.#options;
     const within = this.#bounds.map(boundText);
     return {
       paths: this.#paths.map(publicPath),
       ...(backend && { backend }),
+      ...(partitions && { partitions }),
+      ...(this.#folders && { folders: print(this.#folders) }),
       ...(within.length > 0 && { within }),
     };
   }
@@ -92,13 +109,29 @@ export class ParquetSource implements Source {
   }
 
   async parts(columns?: readonly string[]): Promise<readonly SourceParts[]> {
-    const { files } = await this.#open();
+    const opened = await this.#open();
+    const files = this.#filesWithin(opened);
+    const folders =
+      this.#folders === undefined
+        ? []
+        : [
+            folderParts(
+              opened.files.map(({ file }) => file),
+              files.map(({ file }) => file),
+            ),
+          ];
+    if (folders.length > 0 && this.#bounds.length === 0) return folders;
     const found = await this.#within(columns);
     const total = (of: (one: RequestsWithin) => number) => found.reduce((sum, one) => sum + of(one), 0);
     const all = files.reduce((sum, { info }) => sum + info.rowGroups.length, 0);
     const read = total(({ requests }) => new Set(requests.flatMap(({ rowGroups = [] }) => rowGroups)).size);
     const pages = { read: total((one) => one.pages.read), all: total((one) => one.pages.all) };
-    return [{ unit: 'row group', read, all }, ...(pages.all > 0 ? [{ unit: 'page', ...pages }] : [])];
+    const by = 'statistics';
+    return [
+      ...folders,
+      { unit: 'row group', by, read, all },
+      ...(pages.all > 0 ? [{ unit: 'page', by, ...pages } as const] : []),
+    ];
   }
 
   /** The files as their footers describe them, in reading order. */
@@ -142,11 +175,12 @@ export class ParquetSource implements Source {
   }
 
   async #within(columns: readonly string[] | undefined): Promise<RequestsWithin[]> {
-    const { files, partitionColumns, schema } = await this.#open();
+    const opened = await this.#open();
+    const { partitionColumns, schema } = opened;
     const { backend, batchSize } = this.#options;
     const names = pruneSchema(schema, columns).fields.map((field) => field.name);
     const found: RequestsWithin[] = [];
-    for (const { file, info } of files) {
+    for (const { file, info } of this.#filesWithin(opened)) {
       const whole = {
         file: file.file,
         columns: names,
@@ -157,6 +191,18 @@ export class ParquetSource implements Source {
       found.push(await requestsWithin(whole, info, this.#bounds));
     }
     return found;
+  }
+
+  #filesWithin({ files, partitionColumns }: Opened): Opened['files'] {
+    if (this.#folders === undefined) return files;
+    const kept = new Set(
+      filesWithin(
+        files.map(({ file }) => file),
+        partitionColumns,
+        this.#folders,
+      ),
+    );
+    return files.filter(({ file }) => kept.has(file));
   }
 
   async *#run(
@@ -196,7 +242,10 @@ export class ParquetSource implements Source {
   }
 
   async #openFooters(): Promise<Opened> {
-    const { files, partitionColumns } = await resolveDataset(this.#paths, { extensions: parquetExtensions });
+    const { files, partitionColumns } = await resolveDataset(this.#paths, {
+      extensions: parquetExtensions,
+      partitions: this.#options.partitions,
+    });
     const backend = await parquetBackend(this.#options.backend);
     const infos: ParquetFileInfo[] = Array(files.length);
     const stamps: string[] = Array(files.length);
@@ -211,9 +260,11 @@ export class ParquetSource implements Source {
       }
     };
     await Promise.all(Array.from({ length: Math.min(FOOTERS_AT_ONCE, files.length) }, openSome));
+    this.#partitionColumns = partitionColumns;
     return {
       files: files.map((file, index) => ({ file, info: infos[index], stamp: stamps[index] })),
-      ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file),
+      partitionColumns,
+      schema: withPartitions(commonSchema(infos), partitionColumns, infos[0].file),
     };
   }
 }

@@ -1,6 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
+import type { FolderColumns } from '../folders/folder-columns.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat } from '../files/file-format.ts';
 import { textExtensions } from '../files/format-names.ts';
@@ -16,6 +17,8 @@ import type { TextLayout, TextOptions } from './text-layout.ts';
 export interface TextSourceOptions extends TextOptions {
   /** Most rows of a batch. Default 65,536. */
   readonly batchSize?: number;
+  /** The columns that the names of folders give. Default: 'infer'. */
+  readonly partitions?: FolderColumns;
 }
 
 /**
@@ -46,8 +49,12 @@ export class TextSource extends FileSetSource<TextLayout> {
   constructor(paths: string | readonly string[], options: TextSourceOptions = {}) {
     if (options.delimiter !== undefined) checkDelimiter(options.delimiter);
     checkValueOptions(options);
-    super(paths, textFormat(options));
+    super(paths, textFormat(options), options.partitions);
     this.#options = options;
+  }
+
+  protected override again(): TextSource {
+    return new TextSource(this.paths, this.#options);
   }
 
   async mixedColumns(): Promise<readonly MixedColumn[]> {
@@ -55,7 +62,7 @@ export class TextSource extends FileSetSource<TextLayout> {
   }
 
   override describe(): JsonObject {
-    const { batchSize: _batchSize, ...options } = this.#options;
+    const { batchSize: _batchSize, partitions: _partitions, ...options } = this.#options;
     return { ...super.describe(), ...(options as JsonObject) };
   }
 }

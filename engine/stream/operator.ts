@@ -1,5 +1,5 @@
 import type { Schema } from 'apache-arrow';
-import type { Bound } from '../expressions/expression.ts';
+import type { Bound, Expression } from '../expressions/expression.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from '../run/context.ts';
 import type { SourceSplits } from './split.ts';
@@ -34,10 +34,10 @@ export interface Source extends Description {
    */
   mixedColumns?(): Promise<readonly MixedColumn[]>;
   /**
-   * The source without rows that are outside all of some bounds, as far as statistics show it: other rows outside
-   * may remain.
+   * The source without rows for which the predicate is not true, as far as statistics and names of folders show
+   * it: other such rows may remain. `bounds`: the predicate's conditions of single columns.
    */
-  within?(bounds: readonly Bound[]): Source;
+  within?(bounds: readonly Bound[], predicate?: Expression): Source;
   /**
    * The parts of the source that `within` leaves, large ones first, for a consumer of `columns`: known without
    * reading rows.
@@ -60,6 +60,8 @@ export interface Source extends Description {
 /** Parts of a source, such as row groups: the total number, and the number that is read. */
 export interface SourceParts {
   readonly unit: string;
+  /** The way in which the others are known not to be needed. */
+  readonly by: 'names' | 'statistics';
   readonly read: number;
   readonly all: number;
 }

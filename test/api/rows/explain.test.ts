@@ -30,6 +30,15 @@ beforeAll(async () => {
     .csv(join(folder, 'rows.csv'), { types: { x: 'float64' } })
     .write.parquet(join(folder, 'rows.parquet'), { rowGroupSize: 2000 });
   rows = session.read.parquet(join(folder, 'rows.parquet'));
+  const inFolders = writer.fromRows(
+    Array.from({ length: 1000 }, (_, i) => ({
+      i,
+      year: 1990 + (i % 10),
+      genre: i % 3 === 0 ? 'Drama' : null,
+    })),
+  );
+  await inFolders.write.partitionBy('year', 'genre').parquet(join(folder, 'folders'));
+  await inFolders.write.partitionBy('year').csv(join(folder, 'text-folders'));
   return async () => {
     await few.close();
     await session.close();
@@ -84,6 +93,33 @@ it.each<[string, () => Dataset]>([
         .select('i', 'user', 'x', 't')
         .sample(1)
         .filter(functions.coalesce(col('i'), 1).isNotNull()),
+  ],
+  [
+    'filter by names of folders',
+    () =>
+      session.read
+        .parquet(join(folder, 'folders'))
+        .filter(col('year').ge(1998).and(col('genre').isNull()).and(col('i').lt(500))),
+  ],
+  [
+    'filter by folders alone',
+    () =>
+      session.read
+        .parquet(join(folder, 'folders'))
+        .filter(col('year').eq(1990).or(col('year').times(2).gt(3994)))
+        .select('genre'),
+  ],
+  [
+    'filter that excludes all folders',
+    () => session.read.parquet(join(folder, 'folders')).filter(col('year').lt(0)),
+  ],
+  [
+    'filter that excludes no folder',
+    () => session.read.csv(join(folder, 'text-folders')).filter(col('year').gt(0)),
+  ],
+  [
+    'filter by names of folders of CSV',
+    () => session.read.csv(join(folder, 'text-folders')).filter(col('year').isIn(1991, 1992)),
   ],
   [
     'rows in memory',

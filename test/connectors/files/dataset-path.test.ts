@@ -94,7 +94,9 @@ test('paths that cannot be read are refused with the reason', async () => {
   await expect(find('data/part-0.parquet/x')).rejects.toThrow(/no such file or folder/);
   await expect(find('empty')).rejects.toThrow(/has no data files \(\*\.parquet\).*empty/);
   await expect(find('data/*.csv')).rejects.toThrow(/no file matches the pattern/);
-  await expect(find('uneven')).rejects.toThrow(/other files lie in folders "year=…".*y\.parquet/);
+  await expect(find('uneven')).rejects.toThrow(
+    /this file is in folders year=…, and \S*uneven\/y\.parquet in no folder name=value \(.*uneven\/year=1\/x\.parquet\)\. Read files of one layout together/,
+  );
   await expect(resolveDataset([], options)).rejects.toThrow(/no input path/);
 });
 

@@ -155,11 +155,11 @@ describe('pages that are read', () => {
       values: [{ kind: 'literal', type: 'int32', value: 5000 }],
     } as const;
     const parts = (source: ParquetSource) => source.within([bound]).parts(['i']);
-    const rowGroups = { unit: 'row group', read: 1, all: 1 };
+    const rowGroups = { unit: 'row group', by: 'statistics', read: 1, all: 1 };
     expect(await parts(new ParquetSource(pathOf('own'), { backend: 'parquetjs-lite' }))).toEqual([rowGroups]);
     expect(await parts(new ParquetSource(pathOf('own')))).toEqual([
       rowGroups,
-      { unit: 'page', read: 1, all: 5 },
+      { unit: 'page', by: 'statistics', read: 1, all: 5 },
     ]);
   });
 

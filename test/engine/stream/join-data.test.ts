@@ -17,9 +17,8 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { expect, it } from 'vitest';
-import { concatBatches, concatData } from '../../../engine/stream/concat-data.ts';
+import { joinData } from '../../../engine/stream/join-data.ts';
 import { random } from '../../connectors/parquet/parquet-testing.ts';
-import { batchOf } from '../expressions/evaluated.ts';
 
 const below = random(3);
 
@@ -55,24 +54,9 @@ it.each<[string, DataType, (i: number) => unknown]>([
     const { data } = vectorFromArray(values, type);
     const cuts = [0, 1, 1, 9, 72, 200, 333, 400];
     const chunks = cuts.slice(1).map((end, i) => data[0].slice(cuts[i], end - cuts[i]));
-    const all = concatData(chunks);
+    const all = joinData(type, chunks);
     expect(all.length).toBe(400);
     expect(plainText(all)).toBe(plainText(data[0]));
     expect(all.nullCount).toBe(data[0].nullCount);
   }
-});
-
-it('batches follow each other', () => {
-  const part = (from: number) =>
-    batchOf({
-      i: vectorFromArray([from, from + 1], new Int32()).data[0],
-      t: vectorFromArray(['a', null]).data[0],
-    });
-  const all = concatBatches([part(0), part(2)]);
-  expect(all.toArray().map((row) => Object.values(row as object))).toMatchObject([
-    [0, expect.anything()],
-    [1, null],
-    [2, expect.anything()],
-    [3, null],
-  ]);
 });

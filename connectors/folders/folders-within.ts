@@ -1,0 +1,68 @@
+import { makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { FactorFlowError } from '../../engine/errors.ts';
+import { checkPredicate } from '../../engine/expressions/check.ts';
+import { call, columnsOf, type Expression } from '../../engine/expressions/expression.ts';
+import { selectedRows } from '../../engine/expressions/select-rows.ts';
+import type { SourceParts } from '../../engine/stream/operator.ts';
+import { folderData, type PartitionColumn, partitionField, type PartitionValues } from './folder-columns.ts';
+
+/** The parts of a predicate that read only the columns of folders, joined by `and`; undefined for none. */
+export function folderCondition(
+  predicate: Expression | undefined,
+  columns: readonly PartitionColumn[],
+): Expression | undefined {
+  if (predicate === undefined || columns.length === 0) return undefined;
+  const names = columns.map(({ name }) => name);
+  const own = conjuncts(predicate).filter((part) => {
+    const read = columnsOf(part);
+    return read.length > 0 && read.every((name) => names.includes(name));
+  });
+  return own.length === 0 ? undefined : own.reduce((all, part) => call('and', all, part));
+}
+
+function conjuncts(predicate: Expression): readonly Expression[] {
+  return predicate.kind === 'call' && predicate.name === 'and'
+    ? predicate.args.flatMap(conjuncts)
+    : [predicate];
+}
+
+/** The files whose folders meet the condition: as a filter keeps rows with these values. */
+export function filesWithin<File extends { readonly partitions: PartitionValues }>(
+  files: readonly File[],
+  columns: readonly PartitionColumn[],
+  condition: Expression | undefined,
+): readonly File[] {
+  if (condition === undefined) return files;
+  const schema = new Schema(columns.map(partitionField));
+  const children = columns.map((column) =>
+    folderData(
+      column,
+      files.map(({ partitions }) => partitions[column.name]),
+    ),
+  );
+  const type = new Struct<TypeMap>(schema.fields);
+  const data = makeData({ type, length: files.length, nullCount: 0, children });
+  const kept = rowsWhere(condition, new RecordBatch(schema, data));
+  return kept === undefined ? files : Array.from(kept, (row) => files[row]);
+}
+
+/** Undefined where the condition fails for a value: the filter of the rows reports it. */
+function rowsWhere(condition: Expression, batch: RecordBatch): Uint32Array | undefined {
+  const predicate = checkPredicate(condition, batch.schema);
+  try {
+    return selectedRows(predicate, batch);
+  } catch (error) {
+    if (error instanceof FactorFlowError) return undefined;
+    throw error;
+  }
+}
+
+/** The number of folders of all files, and of those that are read. */
+export function folderParts(
+  all: readonly { readonly partitions: PartitionValues }[],
+  read: readonly { readonly partitions: PartitionValues }[],
+): SourceParts {
+  const count = (files: typeof all) =>
+    new Set(files.map(({ partitions }) => JSON.stringify(Object.values(partitions)))).size;
+  return { unit: 'folder', by: 'names', read: count(read), all: count(all) };
+}
