@@ -1,12 +1,14 @@
+import { RecordBatchReader } from 'apache-arrow';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encoded-groups.ts';
-import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
+import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { batchStream, type BatchStream, originOf } from '../../engine/stream/stream.ts';
 import { divided, partOfRows } from '../../operators/exchange/divide-rows.ts';
 import type { ExchangeParams } from '../../operators/exchange/exchange.ts';
-import { operatorFrom } from '../../operators/pipeline/portable.ts';
+import { chainOperatorFrom } from '../../operators/pipeline/portable.ts';
+import { type ChainOperator, runChain } from '../../operators/pipeline/run-chain.ts';
 import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
 import { type SplitRows, whileWanted } from './split-rows.ts';
@@ -20,9 +22,11 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
       params.parts > 0
         ? source.readStreams(streamsOf(scope, 'parts', params.parts))
         : source.read(params, true);
-    const stream = operators.reduce(
-      (input, operator) => operator.execute(input, source.context),
+    const stream = runChain(
+      operators,
       batchStream(source.schema, rows),
+      othersOf(scope, params, source),
+      source.context,
     );
     const { exchange } = params;
     if (exchange === undefined) return collect(params, source, stream);
@@ -37,6 +41,20 @@ function bytesOf(scope: TaskScope, name: string): Uint8Array {
 
 function streamsOf(scope: TaskScope, name: string, count: number): Uint8Array[] {
   return Array.from({ length: count }, (_, i) => bytesOf(scope, `${name}.${i}`));
+}
+
+/** The other sides of joins: each begins with a stream without rows, which has the columns. */
+function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRows): BatchStream[] {
+  const all = streamsOf(
+    scope,
+    'others',
+    others.reduce((sum, count) => sum + count, 0),
+  );
+  let at = 0;
+  return others.map((count) => {
+    const streams = all.slice(at, (at += count));
+    return batchStream(RecordBatchReader.from(streams[0]).open().schema, source.readStreams(streams, false));
+  });
 }
 
 /** The rows by the parts of an exchange. */
@@ -96,8 +114,8 @@ async function collect(
 }
 
 /** Makes an operator from its plain form, operators of connectors/ too, which operators/ may not import. */
-async function madeOf(portable: PortableOperator): Promise<Operator> {
-  if (portable.operator !== ENCODE_ROW_GROUPS) return operatorFrom(portable);
+async function madeOf(portable: PortableOperator): Promise<ChainOperator> {
+  if (portable.operator !== ENCODE_ROW_GROUPS) return chainOperatorFrom(portable);
   return (await import('../../connectors/parquet/encode-row-groups.ts')).EncodeRowGroups.from(
     portable as never,
   );

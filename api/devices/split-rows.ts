@@ -57,11 +57,11 @@ export class SplitRows {
     };
   }
 
-  /** The rows of Arrow streams, one after the other. */
-  async *readStreams(streams: readonly Uint8Array[]): AsyncGenerator<RecordBatch> {
+  /** The rows of Arrow streams, one after the other. `counts`: among the rows that were read. */
+  async *readStreams(streams: readonly Uint8Array[], counts = true): AsyncGenerator<RecordBatch> {
     for (const batch of streams.flatMap(batchesOf)) {
       if (this.#cancelled()) throwIfAborted(AbortSignal.abort(), 'read');
-      this.rows += batch.numRows;
+      if (counts) this.rows += batch.numRows;
       yield batch;
     }
   }

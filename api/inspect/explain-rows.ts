@@ -134,23 +134,16 @@ async function exchangeLines(
   indent: string,
 ): Promise<string[]> {
   const { columns } = sourceRequest(above);
-  const { plan, by } = await wide.rowsToExchange(columns, ctx.signal);
+  const { plan } = await wide.rowsToExchange(columns, ctx.signal);
   const { work } = await planRows(above, session.splitBytes, ctx);
-  const parts =
-    typeof work !== 'string' && work.taken.kind === 'exchanged'
-      ? work.taken.exchanged.estimatedParts
-      : undefined;
-  const how =
-    by.kind === 'hash'
-      ? `by hash of ${by.columns.join(', ')}`
-      : by.kind === 'range'
-        ? `by ranges of ${by.keys.map(({ column }) => column).join(', ')}`
-        : 'evenly';
-  const number = parts === undefined ? 'as many parts as the rows ask for' : counted(parts, 'part');
+  const exchange =
+    typeof work === 'string' || work.taken.kind !== 'exchange'
+      ? []
+      : [`${indent}${work.taken.exchange.describe()}`];
   return [
     `${indent}input of ${wide.name}:`,
     ...(await physicalLines(plan, session, ctx, `${indent}  `)),
-    `${indent}exchange ${how} to ${number}`,
+    ...exchange,
   ];
 }
 

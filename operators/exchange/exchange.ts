@@ -13,6 +13,11 @@ export type Exchange =
   | (JsonObject & { readonly kind: 'range'; readonly keys: readonly SortKey[] })
   | (JsonObject & { readonly kind: 'evenly' });
 
+export function describeExchange(by: Exchange): string {
+  if (by.kind === 'hash') return `by hash of ${by.columns.join(', ')}`;
+  return by.kind === 'range' ? `by ranges of ${by.keys.map(({ column }) => column).join(', ')}` : 'evenly';
+}
+
 /** The end of a task that divides its rows. */
 export type ExchangeParams = JsonObject & {
   readonly by: Exchange;

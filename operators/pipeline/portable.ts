@@ -4,8 +4,9 @@ import { Ones } from '../ratings/rows/ones.ts';
 import { SelectRatings } from '../ratings/rows/select-ratings.ts';
 import { RandomSplit } from '../splits/random-split.ts';
 import { TimeSplit } from '../splits/time-split.ts';
+import { type ChainOperator, isBinary } from './run-chain.ts';
 
-type Maker = (portable: never) => Operator;
+type Maker = (portable: never) => ChainOperator;
 
 /**
  * The operators of the library that can go to another thread, by name: each is made from its JSON. The
@@ -29,7 +30,7 @@ const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
 };
 
 /** The operators as JSON. Throws where one cannot go to another thread. */
-export function portableOf(operators: readonly Operator[]): PortableOperator[] {
+export function portableOf(operators: readonly ChainOperator[]): PortableOperator[] {
   return operators.map((operator) => {
     const portable = operator.portable?.();
     if (portable === undefined) throw new Error(`the operator ${operator.name} has no portable form`);
@@ -39,6 +40,13 @@ export function portableOf(operators: readonly Operator[]): PortableOperator[] {
 
 /** Makes an operator from its JSON. */
 export async function operatorFrom(portable: PortableOperator): Promise<Operator> {
+  const operator = await chainOperatorFrom(portable);
+  if (isBinary(operator)) throw new Error(`the operator ${portable.operator} takes two inputs`);
+  return operator;
+}
+
+/** The same, or a join. */
+export async function chainOperatorFrom(portable: PortableOperator): Promise<ChainOperator> {
   const load = makers[portable.operator];
   if (load === undefined) throw new Error(`no operator has the name ${portable.operator}`);
   return (await load())(portable as never);

@@ -6,7 +6,6 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -14,8 +13,9 @@ import type { ReadRowsParams, ReadRowsValues } from '../tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 import { portableOf } from './portable.ts';
 import type { GroupEnd, RowsBefore, SplitGroup } from './split-order.ts';
-import type { RowUnit } from './row-unit.ts';
-import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
+import type { OtherRows, RowUnit } from './row-unit.ts';
+import { type ChainOperator, runChain } from './run-chain.ts';
+import { readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
 
@@ -34,23 +34,39 @@ export interface RowsWork {
   readonly source: Schema;
   /** The columns after the operators. */
   readonly schema: Schema;
-  readonly operators: readonly Operator[];
+  readonly operators: readonly ChainOperator[];
+  /** The other side of each join among the operators, whole: all tasks take it. */
+  readonly others?: readonly OtherRows[];
   readonly device: Pick<DeviceInfo, 'place' | 'parallelism'>;
+  /** Of units: bytes of the rows that are taken. */
+  readonly bytes?: number;
   readonly taken: TakenRows;
 }
 
 /** The rows of splits, a group a task, or units of rows in memory or in files of this process. */
 export type TakenRows =
   | { readonly kind: 'splits'; readonly groups: readonly SplitGroup[]; readonly readHere: ReadSplit }
-  | { readonly kind: 'exchanged'; readonly exchanged: Exchanging }
-  | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> };
+  | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> }
+  | { readonly kind: 'exchange'; readonly exchange: RowExchange };
 
 /** An exchange that has not begun. */
-export interface Exchanging {
-  /** The number of parts, as far as it is known before rows are read. */
-  readonly estimatedParts: number | undefined;
-  /** Runs it, and gives its rows in the order of its parts. */
-  units(ctx: ExecutionContext): Promise<readonly RowUnit[]>;
+export interface RowExchange {
+  /** A line of text for plans. */
+  describe(): string;
+  /** Runs it; gives the work over its parts, before the operators of the work that has it. */
+  begin(ctx: ExecutionContext): Promise<RowsWork>;
+}
+
+/** The work with its exchange done. */
+export async function begun(work: RowsWork, ctx: ExecutionContext): Promise<RowsWork> {
+  if (work.taken.kind !== 'exchange') return work;
+  const first = await begun(await work.taken.exchange.begin(ctx), ctx);
+  return {
+    ...first,
+    schema: work.schema,
+    operators: [...first.operators, ...work.operators],
+    others: [...(first.others ?? []), ...(work.others ?? [])],
+  };
 }
 
 /** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
@@ -82,7 +98,7 @@ export interface Division {
   readonly bounds?: PartitionRef;
 }
 
-/** Runs the tasks of a work; partitions are held by `ctx`. */
+/** Runs the tasks of a work that has begun; partitions are held by `ctx`. */
 export class RowTasks {
   readonly #work: RowsWork;
   readonly #ctx: ExecutionContext;
@@ -102,15 +118,15 @@ export class RowTasks {
       for await (const { splits, read: rows, before } of this.#ofSplits(taken.groups, read))
         yield* rows.held
           ? this.#batchesOf(rows.held, before)
-          : this.#runHere(this.#splitsHere(splits, taken.readHere, rows));
+          : this.#runHere(this.#splitsHere(splits, taken.readHere, rows), []);
       return;
     }
     const read = async (unit: RowUnit) => ({
       unit,
       held: unit.small ? undefined : await this.#readUnit(unit),
     });
-    for await (const { unit, held } of mapOrdered(await this.#units(taken), this.#atOnce, read)) {
-      yield* held ? this.#batchesOf(held, NO_ROWS) : this.#runHere(unit.batches(this.#ctx));
+    for await (const { unit, held } of mapOrdered(unitsOf(taken), this.#atOnce, read)) {
+      yield* held ? this.#batchesOf(held, NO_ROWS) : this.#runHere(unit.batches(this.#ctx), unit.others);
       await unit.free(this.#ctx);
     }
   }
@@ -129,15 +145,11 @@ export class RowTasks {
       return;
     }
     const read = async (unit: RowUnit) => {
-      const rows = await this.#divide({ splits: [], parts: unit.parts }, division, started++, this.#ctx);
+      const rows = await this.#divide({ splits: [], unit }, division, started++, this.#ctx);
       await unit.free(this.#ctx);
       return rows;
     };
-    yield* mapOrdered(await this.#units(taken), this.#atOnce, read);
-  }
-
-  async #units(taken: Exclude<TakenRows, { kind: 'splits' }>): Promise<AsyncIterable<RowUnit>> {
-    return taken.kind === 'units' ? taken.units : eachOf(await taken.exchanged.units(this.#ctx));
+    yield* mapOrdered(unitsOf(taken), this.#atOnce, read);
   }
 
   /** Groups under way, or read and not taken yet. */
@@ -171,10 +183,15 @@ export class RowTasks {
   }
 
   /** Rows after the operators, in the calling thread. */
-  async *#runHere(rows: AsyncIterable<RecordBatch>): AsyncGenerator<RecordBatch> {
-    const { source, operators } = this.#work;
-    const input = batchStream(source, rows);
-    yield* operators.reduce((stream, operator) => operator.execute(stream, this.#ctx), input);
+  async *#runHere(
+    rows: AsyncIterable<RecordBatch>,
+    ofUnit: readonly OtherRows[],
+  ): AsyncGenerator<RecordBatch> {
+    const { source, operators, others = [] } = this.#work;
+    const sides = [...ofUnit, ...others].map(({ schema, unit }) =>
+      batchStream(schema, unit.batches(this.#ctx)),
+    );
+    yield* runChain(operators, batchStream(source, rows), sides, this.#ctx);
   }
 
   /** The rows of splits, batch by batch; their number and end are known once all of them were pulled. */
@@ -199,8 +216,8 @@ export class RowTasks {
     return this.#read({ splits }, ctx);
   }
 
-  async #readUnit({ parts }: RowUnit): Promise<HeldRows | undefined> {
-    return (await this.#read({ splits: [], parts }, this.#ctx)).held;
+  async #readUnit(unit: RowUnit): Promise<HeldRows | undefined> {
+    return (await this.#read({ splits: [], unit }, this.#ctx)).held;
   }
 
   async #read(taken: OneTask, ctx: ExecutionContext): Promise<ReadRows> {
@@ -240,19 +257,20 @@ export class RowTasks {
   }
 
   #task(
-    { splits, parts = [] }: OneTask,
+    { splits, unit }: OneTask,
     outputs: TaskOf<'read-rows'>['outputs'],
     more: Partial<ReadRowsParams> = {},
   ): TaskOf<'read-rows'> {
-    const inputs = Object.fromEntries(parts.map((ref, i) => [`parts.${i}`, ref]));
+    const parts = unit?.parts ?? [];
+    const others = [...(unit?.others ?? []), ...(this.#work.others ?? [])].map((one) => one.unit.parts);
     return {
       kernel: 'read-rows',
-      inputs: { schema: this.#schemaRef, ...inputs },
+      inputs: { schema: this.#schemaRef, ...numbered('parts', parts), ...numbered('others', others.flat()) },
       outputs,
       params: {
         splits,
         parts: parts.length,
-        others: [],
+        others: others.map(({ length }) => length),
         operators: portableOf(this.#work.operators),
         takesFaults: false,
         maximumBytes: MOST_ROW_BYTES,
@@ -275,5 +293,20 @@ export class RowTasks {
 /** The rows of one task. */
 interface OneTask {
   readonly splits: SplitGroup;
-  readonly parts?: readonly PartitionRef[];
+  readonly unit?: RowUnit;
+}
+
+function unitsOf(taken: TakenRows): AsyncIterable<RowUnit> {
+  if (taken.kind !== 'units') throw new Error(`${taken.kind} are no units`);
+  return taken.units;
+}
+
+function numbered<Name extends string>(
+  name: Name,
+  refs: readonly PartitionRef[],
+): Record<`${Name}.${number}`, PartitionRef> {
+  return Object.fromEntries(refs.map((ref, i) => [`${name}.${i}`, ref] as const)) as Record<
+    `${Name}.${number}`,
+    PartitionRef
+  >;
 }

@@ -22,19 +22,36 @@ export interface RowPart {
   readonly spilled: boolean;
 }
 
+/** The place and the memory of partitions. */
+export interface PartsHome {
+  readonly place: Place;
+  readonly room: ExchangeRoom;
+}
+
+interface UnitOptions extends PartsHome {
+  readonly small?: boolean;
+  readonly others?: readonly OtherRows[];
+}
+
+/** The other side of a join, for one task or for all of them. */
+export interface OtherRows {
+  readonly schema: Schema;
+  readonly unit: RowUnit;
+}
+
 /** Rows that one task takes: partitions, one after the other. */
 export class RowUnit {
+  /** The other side of the first join among the operators, where it belongs to these rows. */
+  readonly others: readonly OtherRows[];
   /** True for rows of which there are too few for a task. */
   readonly small: boolean;
   readonly #parts: readonly RowPart[];
   readonly #place: Place;
   readonly #room: ExchangeRoom;
 
-  constructor(
-    parts: readonly RowPart[],
-    { place, room, small = false }: { place: Place; room: ExchangeRoom; small?: boolean },
-  ) {
-    [this.#parts, this.#place, this.#room, this.small] = [parts, place, room, small];
+  constructor(parts: readonly RowPart[], { place, room, small = false, others = [] }: UnitOptions) {
+    [this.#parts, this.#place, this.#room] = [parts, place, room];
+    [this.small, this.others] = [small, others];
   }
 
   get parts(): readonly PartitionRef[] {
@@ -67,13 +84,14 @@ export class RowUnit {
     steps.free(STAGE, this.#place, this.parts);
     await runSteps(steps.steps, ctx);
     for (const { bytes, spilled } of this.#parts) if (!spilled) this.#room.give(bytes);
+    for (const { unit } of this.others) await unit.free(ctx);
   }
 }
 
 /** Moves partitions to a file where the room does not hold them; gives them with their places. */
 export async function keepParts(
   parts: readonly { readonly ref: PartitionRef; readonly bytes: number }[],
-  { place, room }: { readonly place: Place; readonly room: ExchangeRoom },
+  { place, room }: PartsHome,
   ctx: ExecutionContext,
 ): Promise<RowPart[]> {
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
@@ -94,7 +112,7 @@ export async function keepParts(
 export async function* unitsOfStream(
   schema: Schema,
   batches: AsyncIterable<RecordBatch>,
-  at: { readonly place: Place; readonly room: ExchangeRoom },
+  at: PartsHome,
   ctx: ExecutionContext,
 ): AsyncGenerator<RowUnit> {
   const name = dataSetName('rows');

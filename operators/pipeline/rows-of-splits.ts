@@ -19,9 +19,10 @@ import type { ReadSplit } from '../../engine/stream/split.ts';
 import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
 import { Limit } from '../dataflow/limit.ts';
 import { ExchangeRoom } from '../exchange/exchange-room.ts';
+import type { ExchangeInput } from '../exchange/exchange-input.ts';
 import { ExchangedRows } from '../exchange/exchanged-rows.ts';
 import { Wide } from '../exchange/wide.ts';
-import { type RowsWork, RowTasks } from './row-tasks.ts';
+import { begun, type RowsWork, RowTasks } from './row-tasks.ts';
 import { groupSplits } from './split-order.ts';
 
 /** Stored bytes of a task. Sources that have no more come in one stream. */
@@ -195,24 +196,23 @@ class SplitSource implements Source {
         ? `${rest[0].name} runs in the calling thread`
         : await source.work(ctx, request.columns, request.needs);
     const schema = await schemaOf(plan, undefined, ctx.signal);
+    const device = hostInfo(ctx);
     const { after, parts } = wide.operator;
-    const exchanged = new ExchangedRows({
+    const input: ExchangeInput = {
       schema,
-      by,
-      parts,
-      device: hostInfo(ctx),
+      device,
       room: this.#reading.room ?? new ExchangeRoom(),
       work:
         typeof work === 'string'
-          ? { reason: work, stream: (held) => executePlan(inThreads(plan, this.#reading), held) }
+          ? { stream: (held) => executePlan(inThreads(plan, this.#reading), held) }
           : work,
-    });
+    };
     return {
       source: schema,
       schema: after.reduce((own, operator) => operator.outputSchema(own), schema),
-      operators: after,
-      device: hostInfo(ctx),
-      taken: { kind: 'exchanged', exchanged },
+      operators: [],
+      device,
+      taken: { kind: 'exchange', exchange: new ExchangedRows(input, { by, parts, after }) },
     };
   }
 }
@@ -224,7 +224,7 @@ function hostInfo(ctx: ExecutionContext): RowsWork['device'] {
 async function* batchesOf(work: RowsWork, ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
   const holdings = new Holdings(ctx);
   try {
-    yield* new RowTasks(work, holdings.ctx).batches();
+    yield* new RowTasks(await begun(work, holdings.ctx), holdings.ctx).batches();
   } finally {
     await holdings.close();
   }

@@ -1,0 +1,103 @@
+import type { Schema } from 'apache-arrow';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { begun, type Division, type RowsWork, RowTasks } from '../pipeline/row-tasks.ts';
+import {
+  keepParts,
+  type PartsHome,
+  type RowPart,
+  type RowUnit,
+  unitsOfStream,
+} from '../pipeline/row-unit.ts';
+import { eachOf } from '../pipeline/split-tasks.ts';
+import type { ExchangeRoom } from './exchange-room.ts';
+import { rowBytes } from './row-bytes.ts';
+
+/** Bytes in memory for each that is stored, where the number of rows is not known. */
+const UNPACKED = 4;
+
+/** Units of a stream that are read before the number of parts is chosen. */
+const FIRST_UNITS = 8;
+
+/** The rows of a plan that go into an exchange. */
+export interface ExchangeInput {
+  readonly schema: Schema;
+  readonly device: RowsWork['device'];
+  readonly room: ExchangeRoom;
+  /** The work of tasks, or a stream in the calling thread. */
+  readonly work: RowsWork | { readonly stream: (ctx: ExecutionContext) => Promise<BatchStream> };
+}
+
+/** An input whose first rows are there. */
+export interface OpenInput {
+  readonly work: RowsWork;
+  /** Bytes of all rows in memory, as far as they are known. */
+  readonly bytes: number | undefined;
+  /** The units, where they are all there. */
+  readonly units?: readonly RowUnit[];
+}
+
+export function homeOf({ device, room }: ExchangeInput): PartsHome {
+  return { place: device.place, room };
+}
+
+/** Bytes of an input's rows in memory, as far as they are known before rows are read. */
+export function estimatedBytes({ work, schema }: ExchangeInput): number | undefined {
+  if ('stream' in work || work.taken.kind !== 'splits') return undefined;
+  const each = rowBytes(schema);
+  return work.taken.groups
+    .flat()
+    .reduce((sum, { rows, bytes }) => sum + (rows === undefined ? UNPACKED * bytes : rows * each), 0);
+}
+
+/** Runs the exchanges below, and reads the first rows of a stream. */
+export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promise<OpenInput> {
+  const { schema, device, work } = input;
+  if (!('stream' in work)) {
+    const ready = await begun(work, ctx);
+    if (ready.taken.kind === 'splits') return { work: ready, bytes: estimatedBytes(input) };
+    return { work: ready, bytes: ready.bytes };
+  }
+  const units = unitsOfStream(schema, await work.stream(ctx), homeOf(input), ctx);
+  const workOf = (all: AsyncIterable<RowUnit>): RowsWork => ({
+    source: schema,
+    schema,
+    operators: [],
+    device,
+    taken: { kind: 'units', units: all },
+  });
+  const first: RowUnit[] = [];
+  for (let next = await units.next(); !next.done; next = await units.next()) {
+    first.push(next.value);
+    if (first.length === FIRST_UNITS) return { work: workOf(followed(first, units)), bytes: undefined };
+  }
+  return { work: workOf(eachOf(first)), bytes: bytesOf(first), units: first };
+}
+
+/** Divides all rows; gives the partitions of each part in the order of the rows. */
+export async function dividedRows(
+  work: RowsWork,
+  division: Division,
+  home: PartsHome,
+  ctx: ExecutionContext,
+): Promise<RowPart[][]> {
+  const byPart: RowPart[][] = Array.from({ length: division.parts }, () => []);
+  for await (const { refs, sizes } of new RowTasks(work, ctx).divided(division)) {
+    const found = refs.flatMap((ref, part) => {
+      const { rows, bytes } = sizes[part];
+      return rows > 0 ? [{ ref, part, bytes }] : [];
+    });
+    const kept = await keepParts(found, home, ctx);
+    kept.forEach((own, i) => byPart[found[i].part].push(own));
+  }
+  return byPart;
+}
+
+export function bytesOf(parts: readonly { readonly bytes: number }[]): number {
+  return parts.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+async function* followed(first: readonly RowUnit[], units: AsyncIterable<RowUnit>): AsyncGenerator<RowUnit> {
+  yield* first;
+  yield* units;
+}
