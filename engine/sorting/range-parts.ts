@@ -53,10 +53,23 @@ function sampledRows(firstRow: number, rows: number, every: number, task: number
   return Uint32Array.from(sampled);
 }
 
+/** The columns of samples and bounds of batches with these columns. */
+export function sampleSchema({ fields }: Schema, keys: readonly SortKey[]): Schema {
+  const types = keys.map(({ column }) => {
+    const { type } = fields.find(({ name }) => name === column) as Field;
+    return DataType.isDictionary(type) ? type.dictionary : type;
+  });
+  return schemaOf([...types, new Int32(), new Float64()]);
+}
+
+function schemaOf(types: readonly DataType[]): Schema {
+  const keys = types.length - 2;
+  const names = types.map((_, i) => (i < keys ? keyName(i) : i === keys ? TASK : ROW));
+  return new Schema(types.map((type, i) => new Field(names[i], type, i < keys)));
+}
+
 function batchOf(columns: readonly Data[], length: number): RecordBatch {
-  const keys = columns.length - 2;
-  const names = columns.map((_, i) => (i < keys ? keyName(i) : i === keys ? TASK : ROW));
-  const schema = new Schema(columns.map(({ type }, i) => new Field(names[i], type, i < keys)));
+  const schema = schemaOf(columns.map(({ type }) => type));
   const type = new Struct<TypeMap>(schema.fields);
   return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children: [...columns] }));
 }

@@ -1,5 +1,7 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
+import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
 import { hashRows } from '../../engine/keys/row-hashes.ts';
+import { rangeParts } from '../../engine/sorting/range-parts.ts';
+import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { takeRows } from '../dataflow/take-rows.ts';
 import type { ExchangeParams } from './exchange.ts';
 
@@ -10,7 +12,7 @@ export type PartOfRows = (batch: RecordBatch) => Uint16Array;
 export function partOfRows(
   { by, parts, task }: ExchangeParams,
   schema: Schema,
-  _bounds?: Uint8Array,
+  bounds?: Uint8Array,
 ): PartOfRows {
   if (by.kind === 'hash') {
     const at = by.columns.map((name) => schema.fields.findIndex((field) => field.name === name));
@@ -27,7 +29,18 @@ export function partOfRows(
       return part;
     };
   }
-  throw new Error('not yet');
+  return byRange(by.keys, task, bounds);
+}
+
+function byRange(keys: readonly SortKey[], task: number, bytes: Uint8Array | undefined): PartOfRows {
+  const bounds = bytes && RecordBatchReader.from(bytes).next().value;
+  if (!(bounds instanceof RecordBatch)) throw new Error('an exchange by ranges needs their bounds');
+  let firstRow = 0;
+  return (batch) => {
+    const part = rangeParts(batch, keys, bounds, { task, firstRow });
+    firstRow += batch.numRows;
+    return part;
+  };
 }
 
 /** One of equal ranges of the hashes' upper half, since tables of keys use the lower. */

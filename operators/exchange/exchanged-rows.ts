@@ -13,6 +13,7 @@ import {
   homeOf,
   opened,
 } from './exchange-input.ts';
+import { rangeBounds } from './range-bounds.ts';
 import { partsOf, STREAM_PARTS, UNIT_BYTES } from './part-sizes.ts';
 
 export interface ExchangedOptions {
@@ -42,15 +43,15 @@ export class ExchangedRows implements RowExchange {
   }
 
   async begin(ctx: ExecutionContext): Promise<RowsWork> {
-    const { by, parts: given, after } = this.#options;
+    const { parts: given, after } = this.#options;
     const { schema, device } = this.#input;
     const { work, bytes, units: all } = await opened(this.#input, ctx);
     const isOne = given === undefined && all !== undefined && all.length <= 1;
-    const parts = given ?? (bytes === undefined ? STREAM_PARTS : partsOf(bytes));
+    const parts = given ?? (bytes === undefined ? undefined : partsOf(bytes));
     const home = homeOf(this.#input);
     const units = isOne
       ? all
-      : unitsOfParts(await dividedRows(work, { by, parts }, home, ctx), home, given !== undefined);
+      : unitsOfParts(await this.#divided(work, parts, ctx), home, given !== undefined);
     return {
       source: schema,
       schema,
@@ -60,6 +61,31 @@ export class ExchangedRows implements RowExchange {
       taken: { kind: 'units', units: eachOf(units) },
     };
   }
+
+  async #divided(work: RowsWork, parts: number | undefined, ctx: ExecutionContext): Promise<RowPart[][]> {
+    const { by } = this.#options;
+    const home = homeOf(this.#input);
+    if (by.kind !== 'range') return dividedRows(work, { by, parts: parts ?? STREAM_PARTS }, home, ctx);
+    // All units are there before the bounds are known.
+    const all = await collected(work);
+    const number = parts ?? partsOf(all.bytes ?? 0);
+    if (number === 1) return dividedRows(all, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
+    const bounds = await rangeBounds(all, { keys: by.keys, parts: number, place: home.place }, ctx);
+    return bounds === undefined ? [] : dividedRows(all, { by, parts: number, bounds }, home, ctx);
+  }
+}
+
+/** The same work, with units that can be gone through again. */
+async function collected(work: RowsWork): Promise<RowsWork> {
+  const { taken } = work;
+  if (taken.kind !== 'units') return work;
+  const units: RowUnit[] = [];
+  for await (const unit of taken.units) units.push(unit);
+  return {
+    ...work,
+    bytes: bytesOf(units),
+    taken: { kind: 'units', units: { [Symbol.asyncIterator]: () => eachOf(units) } },
+  };
 }
 
 /** A unit for each part, or for small parts that follow each other. */
@@ -67,7 +93,7 @@ function unitsOfParts(byPart: readonly RowPart[][], home: PartsHome, apart: bool
   const units: RowPart[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const own of byPart) {
-    if (own.length === 0) continue;
+    if (own.length === 0 && !apart) continue;
     const more = bytesOf(own);
     if (apart || bytes + more > UNIT_BYTES) {
       units.push([...own]);

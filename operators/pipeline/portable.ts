@@ -23,6 +23,7 @@ const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
   project: async () => (await import('../dataflow/project.ts')).Project.from,
   'random-split': () => RandomSplit.from,
   sample: async () => (await import('../dataflow/sample.ts')).Sample.from,
+  'sample-keys': async () => (await import('../exchange/sample-keys.ts')).SampleKeys.from,
   'select-ratings': () => SelectRatings.from,
   'sort-rows': async () => (await import('../dataflow/sort/sort-rows.ts')).SortRows.from,
   'time-split': () => TimeSplit.from,

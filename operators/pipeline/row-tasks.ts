@@ -1,4 +1,5 @@
 import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { DataError } from '../../engine/errors.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -6,16 +7,17 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { ReadRowsParams, ReadRowsValues } from '../tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 import { portableOf } from './portable.ts';
-import type { GroupEnd, RowsBefore, SplitGroup } from './split-order.ts';
+import { type GroupEnd, isGuess, type RowsBefore, type SplitGroup } from './split-order.ts';
 import type { OtherRows, RowUnit } from './row-unit.ts';
 import { type ChainOperator, runChain } from './run-chain.ts';
-import { readSplits, schemaPartition } from './split-tasks.ts';
+import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
 
@@ -152,6 +154,30 @@ export class RowTasks {
     yield* mapOrdered(unitsOf(taken), this.#atOnce, read);
   }
 
+  /**
+   * The rows of some of the tasks, spread over all, after one more operator for each. A split whose beginning is a
+   * guess gives none where the guess is wrong.
+   */
+  async samples(operatorOf: (task: number) => Operator, most: number): Promise<RecordBatch[]> {
+    await this.#giveSchema();
+    const { taken, schema } = this.#work;
+    const tasks: readonly OneTask[] =
+      taken.kind === 'splits'
+        ? taken.groups.map((splits) => ({ splits }))
+        : (await allOf(unitsOf(taken))).map((unit) => ({ splits: [], unit }));
+    const step = Math.max(1, tasks.length / most);
+    const chosen = Array.from({ length: Math.min(most, tasks.length) }, (_, i) => Math.floor(i * step));
+    const read = async (task: number) => {
+      const last = operatorOf(task);
+      const { held } = await this.#read(tasks[task], this.#ctx, [last]).catch((error: unknown) => {
+        if (isGuess(tasks[task].splits) && error instanceof DataError) return { held: undefined };
+        throw error;
+      });
+      return held ? [...this.#batchesOf(held, NO_ROWS, last.outputSchema(schema))] : [];
+    };
+    return (await allOf(mapOrdered(eachOf(chosen), this.#atOnce, read))).flat();
+  }
+
   /** Groups under way, or read and not taken yet. */
   get #atOnce(): number {
     return this.#work.device.parallelism + 2;
@@ -170,14 +196,18 @@ export class RowTasks {
     return giveTo(this.#ctx, device.place, [[this.#schemaRef, schemaPartition(source)]]);
   }
 
-  *#batchesOf({ bytes, kept, origins }: HeldRows, before: RowsBefore): Generator<RecordBatch> {
+  *#batchesOf(
+    { bytes, kept, origins }: HeldRows,
+    before: RowsBefore,
+    schema = this.#work.schema,
+  ): Generator<RecordBatch> {
     let [at, taken] = [0, 0];
     for (const { data } of RecordBatchReader.from(bytes)) {
       // A stream without batches gives one without rows.
       if (at === origins.length) return;
       const { kept: rows, ...origin } = origins[at++];
       const own = rows === undefined ? {} : { kept: kept.subarray(taken, (taken += rows)) };
-      const batch = new RecordBatch(this.#work.schema, data);
+      const batch = new RecordBatch(schema, data);
       yield setOrigin(batch, { ...origin, ...own, firstRow: origin.firstRow + before.rows });
     }
   }
@@ -220,11 +250,16 @@ export class RowTasks {
     return (await this.#read({ splits: [], unit }, this.#ctx)).held;
   }
 
-  async #read(taken: OneTask, ctx: ExecutionContext): Promise<ReadRows> {
+  async #read(taken: OneTask, ctx: ExecutionContext, more: readonly Operator[] = []): Promise<ReadRows> {
     const { place } = this.#work.device;
     const rows: PartitionRef = { name: `${this.#name}/rows`, partition: this.#started++, version: 0 };
     const steps = new StepList(contracts);
-    steps.handOut(STAGE, rows, place, steps.task(STAGE, place, this.#task(taken, { rows })));
+    steps.handOut(
+      STAGE,
+      rows,
+      place,
+      steps.task(STAGE, place, this.#task(taken, { rows }, { operators: this.#portable(more) })),
+    );
     steps.free(STAGE, place, [rows]);
     const results = await runSteps(steps.steps, ctx);
     const [values] = results.of(STAGE) as ReadRowsValues[];
@@ -271,12 +306,16 @@ export class RowTasks {
         splits,
         parts: parts.length,
         others: others.map(({ length }) => length),
-        operators: portableOf(this.#work.operators),
+        operators: this.#portable(),
         takesFaults: false,
         maximumBytes: MOST_ROW_BYTES,
         ...more,
       },
     };
+  }
+
+  #portable(more: readonly Operator[] = []): PortableOperator[] {
+    return portableOf([...this.#work.operators, ...more]);
   }
 
   async #free(refs: readonly PartitionRef[]): Promise<void> {
@@ -294,6 +333,12 @@ export class RowTasks {
 interface OneTask {
   readonly splits: SplitGroup;
   readonly unit?: RowUnit;
+}
+
+async function allOf<T>(elements: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const element of elements) all.push(element);
+  return all;
 }
 
 function unitsOf(taken: TakenRows): AsyncIterable<RowUnit> {

@@ -1,0 +1,29 @@
+import type { Schema } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { SortKey } from '../../engine/sorting/sort-keys.ts';
+import { SortRows } from '../dataflow/sort/sort-rows.ts';
+import type { WideInput, WideOperator } from './wide.ts';
+
+/** All rows in the order of some keys: ranges of them, each sorted by itself. */
+export class OrderRows implements WideOperator {
+  readonly name = 'order-rows';
+  readonly after: readonly [SortRows];
+
+  constructor(keys: readonly SortKey[]) {
+    this.after = [new SortRows(keys)];
+  }
+
+  describe(): JsonObject {
+    return this.after[0].describe();
+  }
+
+  outputSchema(input: Schema): Schema {
+    return this.after[0].outputSchema(input);
+  }
+
+  input(_schema: Schema, wanted: readonly string[] | undefined): WideInput {
+    const [sort] = this.after;
+    const keys = sort.keys.map((key) => ({ ...key }));
+    return { columns: sort.requiredColumns(wanted), before: [], by: { kind: 'range', keys } };
+  }
+}

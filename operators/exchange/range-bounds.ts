@@ -1,0 +1,33 @@
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import type { Place } from '../../engine/plan/place.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { boundsOf } from '../../engine/sorting/range-parts.ts';
+import type { SortKey } from '../../engine/sorting/sort-keys.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { type RowsWork, RowTasks } from '../pipeline/row-tasks.ts';
+import { SampleKeys } from './sample-keys.ts';
+
+/** Most tasks of which a sample is taken. */
+const MOST_TASKS = 64;
+
+/** The bounds of parts by range, from a sample of the rows, as a partition at a place; undefined without rows. */
+export async function rangeBounds(
+  work: RowsWork,
+  {
+    keys,
+    parts,
+    place,
+  }: { readonly keys: readonly SortKey[]; readonly parts: number; readonly place: Place },
+  ctx: ExecutionContext,
+): Promise<PartitionRef | undefined> {
+  const samples = await new RowTasks(work, ctx).samples((task) => new SampleKeys(keys, task), MOST_TASKS);
+  if (samples.length === 0) return undefined;
+  const bounds = boundsOf(samples, keys, parts);
+  const stream = new RowStream(bounds.schema, false);
+  stream.add(bounds);
+  const ref: PartitionRef = { name: dataSetName('bounds'), partition: 0, version: 0 };
+  const columns = { bytes: stream.takeShared() };
+  await giveTo(ctx, place, [[ref, { layout: 'arrow-stream', rows: bounds.numRows, columns }]]);
+  return ref;
+}
