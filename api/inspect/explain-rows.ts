@@ -13,7 +13,7 @@ import { optimize } from '../../operators/dataflow/optimize.ts';
 import { Wide } from '../../operators/exchange/wide.ts';
 import { Joined } from '../../operators/dataflow/join/joined.ts';
 import { Union } from '../../operators/dataflow/union.ts';
-import type { RowsWork } from '../../operators/pipeline/row-tasks.ts';
+import type { RowsWork } from '../../operators/pipeline/rows-work.ts';
 import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
 import type { RunOptions, Session } from '../session.ts';
 import { skippedLines } from './skipped-lines.ts';
@@ -49,13 +49,13 @@ async function optimizedPlan(plan: LogicalPlan, signal: AbortSignal): Promise<Lo
     const [left, right] = prepared.inputs;
     return over(prepared.of([await optimizedPlan(left, signal), await optimizedPlan(right, signal)]));
   }
-  if (!(source instanceof Union)) return optimized;
+  if (!(source instanceof Union || source instanceof Wide)) return optimized;
   return over(source.of(await Promise.all(source.inputs.map((input) => optimizedPlan(input, signal)))));
 }
 
 /** The plans whose rows a source joins or puts one after the other. */
 function inputsOf(source: Source): readonly LogicalPlan[] {
-  return source instanceof Union || source instanceof Joined ? source.inputs : [];
+  return source instanceof Union || source instanceof Joined || source instanceof Wide ? source.inputs : [];
 }
 
 /** The operators from the result to the source, one a line, deeper by two spaces each. */
@@ -90,67 +90,57 @@ async function physicalLines(
   indent = '  ',
 ): Promise<string[]> {
   const source = rootSource(plan);
-  const plans = inputsOf(source);
-  if (plans.length > 0) {
-    const inputs: string[] = [];
-    for (const [i, input] of plans.entries()) {
-      const lines = await physicalLines(input, session, ctx, `${indent}  `);
-      inputs.push(`${indent}${inputName(source, i)}:`, ...lines);
-    }
+  const lines: string[] = [];
+  for (const [i, input] of (await readyInputs(plan, ctx.signal)).entries())
+    lines.push(
+      `${indent}${inputName(source, i)}:`,
+      ...(await physicalLines(input, session, ctx, `${indent}  `)),
+    );
+  if (source instanceof Union) {
     const above = operatorsOf(plan).map(({ name }) => name);
-    const reason =
-      source instanceof Joined ? 'the right input is held in memory' : 'inputs follow each other';
-    return [
-      ...inputs,
-      `${indent}in the calling thread: ${[source.name, ...above].join(' > ')}, since ${reason}`,
-    ];
+    lines.push(
+      `${indent}in the calling thread: ${[source.name, ...above].join(' > ')}, since inputs follow each other`,
+    );
+    return lines;
   }
   const { pipeline, rest, work } = await planRows(plan, session.splitBytes, ctx);
-  const exchanged = source instanceof Wide ? await exchangeLines(source, plan, session, ctx, indent) : [];
   const stages = [source.name, ...pipeline.map(({ name }) => name)].join(' > ');
-  const where =
-    typeof work === 'string' ? `in the calling thread: ${stages}, since ${work}` : taskLine(work, stages);
-  const after = rest.map(
-    (operator, i) =>
-      `in the calling thread: ${operator.name}, since ${reasonOf(operator, rest[i - 1] ?? source)}`,
-  );
-  return [...exchanged, ...[...(await skippedLines(plan)), where, ...after].map((line) => indent + line)];
+  const own = [
+    ...(await skippedLines(plan)),
+    ...(typeof work === 'string'
+      ? [`in the calling thread: ${stages}, since ${work}`]
+      : workLines(work, stages)),
+    ...rest.map(
+      (operator, i) =>
+        `in the calling thread: ${operator.name}, since ${reasonOf(operator, rest[i - 1] ?? source)}`,
+    ),
+  ];
+  return [...lines, ...own.map((line) => indent + line)];
 }
 
-function taskLine({ taken, device }: RowsWork, stages: string): string {
+/** The inputs of the source as they are run. */
+async function readyInputs(plan: LogicalPlan, signal: AbortSignal): Promise<readonly LogicalPlan[]> {
+  const source = rootSource(plan);
+  const { columns } = sourceRequest(plan);
+  if (source instanceof Wide) return [(await source.rowsToExchange(columns, signal)).plan];
+  if (!(source instanceof Joined)) return inputsOf(source);
+  const { inputs } = await source.prepared(columns);
+  return Promise.all(inputs.map((input) => optimize(input, {}, signal)));
+}
+
+function workLines({ taken, device }: RowsWork, stages: string): string[] {
   const threads = counted(device.parallelism, 'thread');
-  if (taken.kind !== 'splits') return `tasks over the parts, by ${threads}: ${stages}`;
+  if (taken.kind === 'exchange')
+    return [taken.exchange.describe(), `tasks over the parts, by ${threads}: ${stages}`];
+  if (taken.kind === 'units') throw new Error('units are there only when a plan is run');
   const splits = taken.groups.length;
   const bytes = taken.groups.flat().reduce((sum, split) => sum + split.bytes, 0);
-  return `${counted(splits, 'task')} of about ${formatBytes(bytes / splits)}, by ${threads}: ${stages}`;
+  return [`${counted(splits, 'task')} of about ${formatBytes(bytes / splits)}, by ${threads}: ${stages}`];
 }
 
-/** The input of an exchange, and the exchange. */
-async function exchangeLines(
-  wide: Wide,
-  above: LogicalPlan,
-  session: Session,
-  ctx: ReturnType<Session['context']>,
-  indent: string,
-): Promise<string[]> {
-  const { columns } = sourceRequest(above);
-  const { plan } = await wide.rowsToExchange(columns, ctx.signal);
-  const { work } = await planRows(above, session.splitBytes, ctx);
-  const exchange =
-    typeof work === 'string' || work.taken.kind !== 'exchange'
-      ? []
-      : [`${indent}${work.taken.exchange.describe()}`];
-  return [
-    `${indent}input of ${wide.name}:`,
-    ...(await physicalLines(plan, session, ctx, `${indent}  `)),
-    ...exchange,
-  ];
-}
-
-function inputName({ name }: Source, i: number): string {
-  return name === 'join'
-    ? `${i === 0 ? 'left' : 'right'} input of the join`
-    : `input ${i + 1} of the ${name}`;
+function inputName(source: Source, i: number): string {
+  if (source instanceof Joined) return `${i === 0 ? 'left' : 'right'} input of the join`;
+  return source instanceof Wide ? `input of ${source.name}` : `input ${i + 1} of the ${source.name}`;
 }
 
 function reasonOf(

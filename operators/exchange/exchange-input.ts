@@ -1,7 +1,8 @@
 import type { Schema } from 'apache-arrow';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { begun, type Division, type RowsWork, RowTasks } from '../pipeline/row-tasks.ts';
+import { type Division, RowTasks } from '../pipeline/row-tasks.ts';
+import { begun, type RowsWork } from '../pipeline/rows-work.ts';
 import {
   keepParts,
   type PartsHome,

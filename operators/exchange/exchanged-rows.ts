@@ -1,7 +1,7 @@
 import { counted, formatBytes } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { ChainOperator } from '../pipeline/run-chain.ts';
-import type { RowExchange, RowsWork } from '../pipeline/row-tasks.ts';
+import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
 import { type PartsHome, type RowPart, RowUnit } from '../pipeline/row-unit.ts';
 import { eachOf } from '../pipeline/split-tasks.ts';
 import { describeExchange, type Exchange } from './exchange.ts';

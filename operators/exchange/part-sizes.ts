@@ -5,6 +5,9 @@ const MOST_PARTS = 1024;
 /** Fewest bytes that a task takes of an exchange: smaller parts are taken together. */
 export const UNIT_BYTES = 4 << 20;
 
+/** Most bytes of a side of a join that every task takes whole. */
+export const BROADCAST_BYTES = 16 << 20;
+
 /** Parts of a stream whose bytes are not known. */
 export const STREAM_PARTS = 128;
 

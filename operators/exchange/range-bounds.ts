@@ -5,7 +5,8 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { boundsOf } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
-import { type RowsWork, RowTasks } from '../pipeline/row-tasks.ts';
+import { RowTasks } from '../pipeline/row-tasks.ts';
+import type { RowsWork } from '../pipeline/rows-work.ts';
 import { SampleKeys } from './sample-keys.ts';
 
 /** Most tasks of which a sample is taken. */

@@ -1,7 +1,6 @@
-import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { RecordBatch, RecordBatchReader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
@@ -16,7 +15,8 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 import { portableOf } from './portable.ts';
 import { type GroupEnd, isGuess, type RowsBefore, type SplitGroup } from './split-order.ts';
 import type { OtherRows, RowUnit } from './row-unit.ts';
-import { type ChainOperator, runChain } from './run-chain.ts';
+import type { RowsWork, TakenRows } from './rows-work.ts';
+import { runChain } from './run-chain.ts';
 import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
@@ -29,47 +29,6 @@ const MOST_STORED = 32 << 20;
 const MOST_ROW_BYTES = 64 << 20;
 
 const NO_ROWS: RowsBefore = { rows: 0, lines: 0 };
-
-/** Rows that tasks take, and the operators that they run over them. */
-export interface RowsWork {
-  /** The columns of the rows that are taken. */
-  readonly source: Schema;
-  /** The columns after the operators. */
-  readonly schema: Schema;
-  readonly operators: readonly ChainOperator[];
-  /** The other side of each join among the operators, whole: all tasks take it. */
-  readonly others?: readonly OtherRows[];
-  readonly device: Pick<DeviceInfo, 'place' | 'parallelism'>;
-  /** Of units: bytes of the rows that are taken. */
-  readonly bytes?: number;
-  readonly taken: TakenRows;
-}
-
-/** The rows of splits, a group a task, or units of rows in memory or in files of this process. */
-export type TakenRows =
-  | { readonly kind: 'splits'; readonly groups: readonly SplitGroup[]; readonly readHere: ReadSplit }
-  | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> }
-  | { readonly kind: 'exchange'; readonly exchange: RowExchange };
-
-/** An exchange that has not begun. */
-export interface RowExchange {
-  /** A line of text for plans. */
-  describe(): string;
-  /** Runs it; gives the work over its parts, before the operators of the work that has it. */
-  begin(ctx: ExecutionContext): Promise<RowsWork>;
-}
-
-/** The work with its exchange done. */
-export async function begun(work: RowsWork, ctx: ExecutionContext): Promise<RowsWork> {
-  if (work.taken.kind !== 'exchange') return work;
-  const first = await begun(await work.taken.exchange.begin(ctx), ctx);
-  return {
-    ...first,
-    schema: work.schema,
-    operators: [...first.operators, ...work.operators],
-    others: [...(first.others ?? []), ...(work.others ?? [])],
-  };
-}
 
 /** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
 interface ReadRows extends GroupEnd {
@@ -297,7 +256,10 @@ export class RowTasks {
     more: Partial<ReadRowsParams> = {},
   ): TaskOf<'read-rows'> {
     const parts = unit?.parts ?? [];
-    const others = [...(unit?.others ?? []), ...(this.#work.others ?? [])].map((one) => one.unit.parts);
+    const others = [...(unit?.others ?? []), ...(this.#work.others ?? [])].map(({ columns, unit: other }) => [
+      columns,
+      ...other.parts,
+    ]);
     return {
       kernel: 'read-rows',
       inputs: { schema: this.#schemaRef, ...numbered('parts', parts), ...numbered('others', others.flat()) },

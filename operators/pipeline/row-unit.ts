@@ -7,6 +7,7 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { ExchangeRoom } from '../exchange/exchange-room.ts';
+import { schemaPartition } from './split-tasks.ts';
 import { contracts } from '../tasks/tasks.ts';
 
 const STAGE = 'exchange';
@@ -31,11 +32,15 @@ export interface PartsHome {
 interface UnitOptions extends PartsHome {
   readonly small?: boolean;
   readonly others?: readonly OtherRows[];
+  /** The number of calls of `free` after which it is freed. */
+  readonly uses?: number;
 }
 
 /** The other side of a join, for one task or for all of them. */
 export interface OtherRows {
   readonly schema: Schema;
+  /** The same as a partition without rows. */
+  readonly columns: PartitionRef;
   readonly unit: RowUnit;
 }
 
@@ -48,9 +53,10 @@ export class RowUnit {
   readonly #parts: readonly RowPart[];
   readonly #place: Place;
   readonly #room: ExchangeRoom;
+  #uses: number;
 
-  constructor(parts: readonly RowPart[], { place, room, small = false, others = [] }: UnitOptions) {
-    [this.#parts, this.#place, this.#room] = [parts, place, room];
+  constructor(parts: readonly RowPart[], { place, room, small = false, others = [], uses = 1 }: UnitOptions) {
+    [this.#parts, this.#place, this.#room, this.#uses] = [parts, place, room, uses];
     [this.small, this.others] = [small, others];
   }
 
@@ -80,12 +86,25 @@ export class RowUnit {
   }
 
   async free(ctx: ExecutionContext): Promise<void> {
+    if (--this.#uses > 0) return;
     const steps = new StepList(contracts);
     steps.free(STAGE, this.#place, this.parts);
     await runSteps(steps.steps, ctx);
     for (const { bytes, spilled } of this.#parts) if (!spilled) this.#room.give(bytes);
     for (const { unit } of this.others) await unit.free(ctx);
   }
+}
+
+/** Rows of another side, with their columns as a partition at the place. */
+export async function otherRows(
+  schema: Schema,
+  unit: RowUnit,
+  place: Place,
+  ctx: ExecutionContext,
+): Promise<OtherRows> {
+  const columns: PartitionRef = { name: dataSetName('columns'), partition: 0, version: 0 };
+  await giveTo(ctx, place, [[columns, schemaPartition(schema)]]);
+  return { schema, columns, unit };
 }
 
 /** Moves partitions to a file where the room does not hold them; gives them with their places. */

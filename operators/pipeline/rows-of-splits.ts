@@ -17,12 +17,17 @@ import {
 import { type Operator, runsBySplit, type Source, type ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ReadSplit } from '../../engine/stream/split.ts';
 import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
+import { JoinRows } from '../dataflow/join/join-rows.ts';
+import { Joined } from '../dataflow/join/joined.ts';
 import { Limit } from '../dataflow/limit.ts';
+import { optimize } from '../dataflow/optimize.ts';
 import { ExchangeRoom } from '../exchange/exchange-room.ts';
 import type { ExchangeInput } from '../exchange/exchange-input.ts';
 import { ExchangedRows } from '../exchange/exchanged-rows.ts';
+import { JoinedExchange } from '../exchange/joined-exchange.ts';
 import { Wide } from '../exchange/wide.ts';
-import { begun, type RowsWork, RowTasks } from './row-tasks.ts';
+import { RowTasks } from './row-tasks.ts';
+import { begun, type RowsWork } from './rows-work.ts';
 import { groupSplits } from './split-order.ts';
 
 /** Stored bytes of a task. Sources that have no more come in one stream. */
@@ -131,9 +136,10 @@ class SplitSource implements Source {
     columns?: readonly string[],
     needs?: ValueNeeds,
   ): Promise<BatchStream> {
-    const work = await this.work(ctx, columns, needs);
+    const room = (this.#reading.room ?? new ExchangeRoom()).lease();
+    const work = await this.work(ctx, columns, needs, { ...this.#reading, room });
     if (typeof work === 'string') return executePlan(this.#plan, ctx, columns, needs);
-    return batchStream(work.schema, batchesOf(work, ctx));
+    return batchStream(work.schema, batchesOf(work, room, ctx));
   }
 
   /** The work of the tasks; or, with nothing read, the reason for which the calling thread reads. */
@@ -141,6 +147,7 @@ class SplitSource implements Source {
     ctx: ExecutionContext,
     columns: readonly string[] | undefined,
     needs: ValueNeeds | undefined,
+    reading = this.#reading,
   ): Promise<RowsWork | string> {
     const device = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
     if (device === undefined) return 'the session has no threads';
@@ -148,8 +155,10 @@ class SplitSource implements Source {
     if (request.needs?.takesFaults) return 'the consumer handles values that cannot be read';
     const work =
       this.#source instanceof Wide
-        ? await this.#exchanged(this.#source, ctx, request.columns)
-        : await this.#split(ctx, request);
+        ? await this.#exchanged(this.#source, ctx, request.columns, reading)
+        : this.#source instanceof Joined
+          ? await this.#joined(this.#source, ctx, request.columns, reading)
+          : await this.#split(ctx, request);
     if (typeof work === 'string') return work;
     const operators = [...work.operators, ...this.#operators];
     const schema = this.#operators.reduce((own, operator) => operator.outputSchema(own), work.schema);
@@ -187,45 +196,72 @@ class SplitSource implements Source {
     wide: Wide,
     ctx: ExecutionContext,
     columns: readonly string[] | undefined,
+    reading: RowsReading,
   ): Promise<RowsWork> {
     const { plan, by } = await wide.rowsToExchange(columns, ctx.signal);
-    const { source, rest } = splitSource(plan, this.#reading, true);
-    const request = sourceRequest(plan);
-    const work =
-      rest.length > 0
-        ? `${rest[0].name} runs in the calling thread`
-        : await source.work(ctx, request.columns, request.needs);
-    const schema = await schemaOf(plan, undefined, ctx.signal);
-    const device = hostInfo(ctx);
+    const input = await inputOf(plan, reading, ctx);
     const { after, parts } = wide.operator;
-    const input: ExchangeInput = {
-      schema,
-      device,
-      room: this.#reading.room ?? new ExchangeRoom(),
-      work:
-        typeof work === 'string'
-          ? { stream: (held) => executePlan(inThreads(plan, this.#reading), held) }
-          : work,
-    };
     return {
-      source: schema,
-      schema: after.reduce((own, operator) => operator.outputSchema(own), schema),
+      source: input.schema,
+      schema: after.reduce((own, operator) => operator.outputSchema(own), input.schema),
       operators: [],
-      device,
+      device: input.device,
       taken: { kind: 'exchange', exchange: new ExchangedRows(input, { by, parts, after }) },
     };
   }
+
+  async #joined(
+    joined: Joined,
+    ctx: ExecutionContext,
+    columns: readonly string[] | undefined,
+    reading: RowsReading,
+  ): Promise<RowsWork> {
+    const { inputs, params } = await joined.prepared(columns);
+    const [left, right] = await Promise.all(
+      inputs.map(async (plan) => inputOf(await optimize(plan, {}, ctx.signal), reading, ctx)),
+    );
+    const kept = { ...params, ...(columns && { keeps: columns }) };
+    const schema = new JoinRows(kept).outputSchema(left.schema, right.schema);
+    const exchange = new JoinedExchange(kept, { left, right });
+    const { device } = left;
+    return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
+  }
+}
+
+/** An optimized plan as the input of an exchange. */
+async function inputOf(
+  plan: LogicalPlan,
+  reading: RowsReading,
+  ctx: ExecutionContext,
+): Promise<ExchangeInput> {
+  const { source, rest } = splitSource(plan, reading, true);
+  const request = sourceRequest(plan);
+  const work =
+    rest.length > 0
+      ? `${rest[0].name} runs in the calling thread`
+      : await source.work(ctx, request.columns, request.needs, reading);
+  return {
+    schema: await schemaOf(plan, undefined, ctx.signal),
+    device: hostInfo(ctx),
+    room: reading.room ?? new ExchangeRoom(),
+    work: typeof work === 'string' ? { stream: (held) => executePlan(inThreads(plan, reading), held) } : work,
+  };
 }
 
 function hostInfo(ctx: ExecutionContext): RowsWork['device'] {
   return hostDevice(ctx.executor).info;
 }
 
-async function* batchesOf(work: RowsWork, ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
+async function* batchesOf(
+  work: RowsWork,
+  room: ExchangeRoom,
+  ctx: ExecutionContext,
+): AsyncGenerator<RecordBatch> {
   const holdings = new Holdings(ctx);
   try {
     yield* new RowTasks(await begun(work, holdings.ctx), holdings.ctx).batches();
   } finally {
     await holdings.close();
+    room.close();
   }
 }

@@ -43,6 +43,10 @@ export class JoinRows implements BinaryOperator {
     return new JoinRows(params as unknown as JoinParams);
   }
 
+  get build(): Side {
+    return this.params.build;
+  }
+
   describe(): JsonObject {
     return { ...describeJoin(this.params), holds: `the ${this.params.build}` };
   }
