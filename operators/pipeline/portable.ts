@@ -1,4 +1,3 @@
-import type { BinaryOperator } from '../../engine/stream/binary-operator.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import { Ones } from '../ratings/rows/ones.ts';
 import { SelectRatings } from '../ratings/rows/select-ratings.ts';
@@ -18,6 +17,7 @@ const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
   'distinct-rows': async () => (await import('../dataflow/distinct-rows.ts')).DistinctRows.from,
   'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls.from,
   filter: async () => (await import('../dataflow/filter.ts')).Filter.from,
+  join: async () => (await import('../dataflow/join/join-rows.ts')).JoinRows.from,
   'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches.from,
   ones: () => Ones.from,
   project: async () => (await import('../dataflow/project.ts')).Project.from,
@@ -51,11 +51,4 @@ export async function chainOperatorFrom(portable: PortableOperator): Promise<Cha
   const load = makers[portable.operator];
   if (load === undefined) throw new Error(`no operator has the name ${portable.operator}`);
   return (await load())(portable as never);
-}
-
-/** Makes an operator with two inputs from its JSON. */
-export async function binaryOperatorFrom(portable: PortableOperator): Promise<BinaryOperator> {
-  if (portable.operator !== 'join')
-    throw new Error(`no operator of two inputs has the name ${portable.operator}`);
-  return (await import('../dataflow/join/join-rows.ts')).JoinRows.from(portable as never);
 }

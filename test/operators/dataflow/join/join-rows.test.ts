@@ -18,7 +18,7 @@ import { CounterRandom } from '../../../../engine/random.ts';
 import type { Side } from '../../../../engine/stream/binary-operator.ts';
 import { joinKinds, type JoinParams, mayBroadcast } from '../../../../operators/dataflow/join/join-kinds.ts';
 import { JoinRows } from '../../../../operators/dataflow/join/join-rows.ts';
-import { binaryOperatorFrom } from '../../../../operators/pipeline/portable.ts';
+import { chainOperatorFrom } from '../../../../operators/pipeline/portable.ts';
 import { collect, context, streamOf } from '../../../connectors/parquet/parquet-testing.ts';
 import { batchesOf, drawJoin, duckJoin, type RandomJoin, resultColumns, rowTexts } from './random-joins.ts';
 
@@ -30,7 +30,7 @@ const sides: readonly Side[] = ['left', 'right'];
 type Batches = readonly [RecordBatch, ...RecordBatch[]];
 
 async function joined(left: Batches, right: Batches, params: JoinParams): Promise<RecordBatch[]> {
-  const operator = (await binaryOperatorFrom(
+  const operator = (await chainOperatorFrom(
     JSON.parse(JSON.stringify(new JoinRows(params).portable())),
   )) as JoinRows;
   const stream = operator.execute(
