@@ -6,27 +6,24 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import type { Exchange } from '../exchange/exchange.ts';
-import type { ReadRowsParams, ReadRowsValues } from '../tasks/reading-tasks.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
+import { contracts } from '../tasks/tasks.ts';
 import { portableOf } from './portable.ts';
 import { type GroupEnd, isGuess, type RowsBefore, type SplitGroup } from './split-order.ts';
 import type { OtherRows, RowUnit } from './row-unit.ts';
 import type { RowsWork, TakenRows } from './rows-work.ts';
+import { type OneTask, rowsTask } from './rows-task.ts';
 import { runChain } from './run-chain.ts';
 import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
 
-/**
- * Most bytes of a split, as stored, and of its rows in memory; a larger one is read by the calling thread,
- * batch by batch.
- */
+/** Most bytes of a split, as stored; a larger one is read by the calling thread, batch by batch. */
 const MOST_STORED = 32 << 20;
-const MOST_ROW_BYTES = 64 << 20;
 
 const NO_ROWS: RowsBefore = { rows: 0, lines: 0 };
 
@@ -217,7 +214,15 @@ export class RowTasks {
       STAGE,
       rows,
       place,
-      steps.task(STAGE, place, this.#task(taken, { rows }, { operators: this.#portable(more) })),
+      steps.task(
+        STAGE,
+        place,
+        rowsTask(
+          this.#work,
+          { taken, schema: this.#schemaRef, outputs: { rows } },
+          { operators: portableOf([...this.#work.operators, ...more]) },
+        ),
+      ),
     );
     steps.free(STAGE, place, [rows]);
     const results = await runSteps(steps.steps, ctx);
@@ -243,41 +248,15 @@ export class RowTasks {
     }));
     const outputs = Object.fromEntries(refs.map((ref, part) => [`divided.${part}`, ref]));
     const steps = new StepList(contracts);
-    const task = this.#task(taken, outputs, { exchange: { by, parts, task: number } });
+    const task = rowsTask(
+      this.#work,
+      { taken, schema: this.#schemaRef, outputs },
+      { exchange: { by, parts, task: number } },
+    );
     const inputs = { ...task.inputs, ...(bounds && { bounds }) };
     steps.task(STAGE, place, { ...task, inputs });
     const [values] = (await runSteps(steps.steps, ctx)).of(STAGE) as ReadRowsValues[];
     return { rows: values.rows, end: values.end, refs, sizes: values.parts };
-  }
-
-  #task(
-    { splits, unit }: OneTask,
-    outputs: TaskOf<'read-rows'>['outputs'],
-    more: Partial<ReadRowsParams> = {},
-  ): TaskOf<'read-rows'> {
-    const parts = unit?.parts ?? [];
-    const others = [...(unit?.others ?? []), ...(this.#work.others ?? [])].map(({ columns, unit: other }) => [
-      columns,
-      ...other.parts,
-    ]);
-    return {
-      kernel: 'read-rows',
-      inputs: { schema: this.#schemaRef, ...numbered('parts', parts), ...numbered('others', others.flat()) },
-      outputs,
-      params: {
-        splits,
-        parts: parts.length,
-        others: others.map(({ length }) => length),
-        operators: this.#portable(),
-        takesFaults: false,
-        maximumBytes: MOST_ROW_BYTES,
-        ...more,
-      },
-    };
-  }
-
-  #portable(more: readonly Operator[] = []): PortableOperator[] {
-    return portableOf([...this.#work.operators, ...more]);
   }
 
   async #free(refs: readonly PartitionRef[]): Promise<void> {
@@ -291,12 +270,6 @@ export class RowTasks {
   }
 }
 
-/** The rows of one task. */
-interface OneTask {
-  readonly splits: SplitGroup;
-  readonly unit?: RowUnit;
-}
-
 async function allOf<T>(elements: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const element of elements) all.push(element);
@@ -306,14 +279,4 @@ async function allOf<T>(elements: AsyncIterable<T>): Promise<T[]> {
 function unitsOf(taken: TakenRows): AsyncIterable<RowUnit> {
   if (taken.kind !== 'units') throw new Error(`${taken.kind} are no units`);
   return taken.units;
-}
-
-function numbered<Name extends string>(
-  name: Name,
-  refs: readonly PartitionRef[],
-): Record<`${Name}.${number}`, PartitionRef> {
-  return Object.fromEntries(refs.map((ref, i) => [`${name}.${i}`, ref] as const)) as Record<
-    `${Name}.${number}`,
-    PartitionRef
-  >;
 }

@@ -1,0 +1,61 @@
+import type { PartitionRef } from '../../engine/partition.ts';
+import type { ReadRowsParams } from '../tasks/reading-tasks.ts';
+import type { TaskOf } from '../tasks/tasks.ts';
+import { portableOf } from './portable.ts';
+import type { RowUnit } from './row-unit.ts';
+import type { RowsWork } from './rows-work.ts';
+import type { SplitGroup } from './split-order.ts';
+
+/** Most bytes of a task's rows in memory; more are read by the calling thread, batch by batch. */
+const MOST_ROW_BYTES = 64 << 20;
+
+/** The rows of one task. */
+export interface OneTask {
+  readonly splits: SplitGroup;
+  readonly unit?: RowUnit;
+}
+
+/** One task of a work. `schema`: the columns of the rows that it takes, as a partition. */
+export function rowsTask(
+  { operators, others: ofAll = [] }: Pick<RowsWork, 'operators' | 'others'>,
+  {
+    taken: { splits, unit },
+    schema,
+    outputs,
+  }: {
+    readonly taken: OneTask;
+    readonly schema: PartitionRef;
+    readonly outputs: TaskOf<'read-rows'>['outputs'];
+  },
+  more: Partial<ReadRowsParams>,
+): TaskOf<'read-rows'> {
+  const parts = unit?.parts ?? [];
+  const others = [...(unit?.others ?? []), ...ofAll].map(({ columns, unit: other }) => [
+    columns,
+    ...other.parts,
+  ]);
+  return {
+    kernel: 'read-rows',
+    inputs: { schema, ...numbered('parts', parts), ...numbered('others', others.flat()) },
+    outputs,
+    params: {
+      splits,
+      parts: parts.length,
+      others: others.map(({ length }) => length),
+      operators: portableOf(operators),
+      takesFaults: false,
+      maximumBytes: MOST_ROW_BYTES,
+      ...more,
+    },
+  };
+}
+
+function numbered<Name extends string>(
+  name: Name,
+  refs: readonly PartitionRef[],
+): Record<`${Name}.${number}`, PartitionRef> {
+  return Object.fromEntries(refs.map((ref, i) => [`${name}.${i}`, ref] as const)) as Record<
+    `${Name}.${number}`,
+    PartitionRef
+  >;
+}
