@@ -246,6 +246,21 @@ export {
   type TimeUnit,
   when,
 } from './api/expressions.ts';
+export {
+  AggregateColumn,
+  collectList,
+  count,
+  countDistinct,
+  first,
+  last,
+  max,
+  mean,
+  min,
+  stddev,
+  sum,
+} from './api/aggregates.ts';
+export { GroupedRows } from './api/grouped-rows.ts';
+export type { AggregateName } from './operators/dataflow/aggregate/aggregation.ts';
 export type { ColumnSummary } from './api/inspect/summaries.ts';
 export type { ColumnRange } from './api/reading.ts';
 export type { JoinKeys, JoinOptions } from './api/join-plan.ts';

@@ -14,6 +14,7 @@ import type { Operator } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
+import { Distinct } from '../operators/exchange/distinct.ts';
 import { Repartition } from '../operators/exchange/repartition.ts';
 import { Wide } from '../operators/exchange/wide.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
@@ -24,6 +25,7 @@ import { Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
 import { Column, col, coalesce, lit } from './expressions.ts';
+import { GroupedRows } from './grouped-rows.ts';
 import { checkModule } from './inspect/user-modules.ts';
 import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
 import { tableText } from './inspect/table-text.ts';
@@ -180,6 +182,27 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     const { seed = 0, by } = options;
     checkSeed(seed);
     return this.pipe(new Sample(fraction, { seed, ...(by && { by }) }));
+  }
+
+  /**
+   * The rows in groups with the same values of some columns or expressions, for aggregates of each:
+   * `groupBy('item').agg(count(), mean('rating'))`, `groupBy(truncate(col('ts'), 'month').as('month')).count()`.
+   */
+  groupBy(...keys: readonly (string | Column)[]): GroupedRows<Made> {
+    return new GroupedRows(this.plan, keys, (plan) => this.over(plan));
+  }
+
+  /** The rows without those that are equal to an earlier one in all columns. */
+  distinct(): Made {
+    return this.over(fromSource(new Wide(new Distinct(), [this.plan])));
+  }
+
+  /** The first row, in the order of the input, with each combination of these columns' values; default: of all. */
+  dropDuplicates(...keys: readonly string[]): Made {
+    const wrong = keys.find((key) => typeof key !== 'string');
+    if (wrong !== undefined)
+      throw new UsageError(`dropDuplicates takes names of columns, got ${shown(wrong)}`);
+    return this.over(fromSource(new Wide(new Distinct(keys.length === 0 ? undefined : keys), [this.plan])));
   }
 
   /**

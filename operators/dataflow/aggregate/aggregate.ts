@@ -7,16 +7,10 @@ import { plainType } from '../../../engine/stream/plain-data.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
 import { columnAt } from '../column-at.ts';
+import type { Aggregation } from './aggregation.ts';
 import { argumentType } from './argument.ts';
 import { FewerRows } from './fewer-rows.ts';
-import {
-  type AggregateForm,
-  type Aggregation,
-  aggregationJson,
-  formOf,
-  formOfState,
-  textOf,
-} from './functions.ts';
+import { type AggregateForm, aggregationJson, formOf, formOfState, textOf } from './functions.ts';
 import { type Grouping, Groups } from './groups.ts';
 
 /**

@@ -10,7 +10,6 @@ import {
   Precision,
 } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
-import type { Expression } from '../../../engine/expressions/expression.ts';
 import { print } from '../../../engine/expressions/print.ts';
 import {
   isFloat,
@@ -23,18 +22,12 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { isText } from '../../../engine/sorting/sort-texts.ts';
 import { wordWriter } from '../../../engine/sorting/sort-words.ts';
 import type { Accumulator } from './accumulator.ts';
+import type { AggregateName, Aggregation } from './aggregation.ts';
 import { Count } from './counts.ts';
 import { ExtremeInteger, ExtremeNumber } from './extremes.ts';
 import { CountDistinct, Listed, listOf } from './lists.ts';
 import { ExtremeRow, First, Last } from './picked.ts';
 import { Deviation, FloatSums, IntegerSums, Mean, Sum } from './sums.ts';
-
-/** An aggregate of a group's rows under a name; `value` is absent of `count` of rows. */
-export interface Aggregation {
-  readonly name: string;
-  readonly call: AggregateName;
-  readonly value?: Expression;
-}
 
 /** An aggregate of values of one type: its columns, and what collects the values. */
 export interface AggregateForm {
@@ -131,7 +124,7 @@ const picked = (Kind: typeof First | typeof Last): AggregateFunction => ({
 
 const itemType = ({ type }: Field): DataType => (Types.isList(type) ? type.children[0].type : type);
 
-const functions = {
+const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
   count: {
     typeOf: () => new Null(),
     form: ({ name }) => oneColumn(new Field(name, new Int64(), false), () => new Count()),
@@ -180,16 +173,13 @@ const functions = {
     typeOf: itemType,
     form: ({ name, type }) => oneColumn(new Field(name, listOf(type), false), () => new Listed(type)),
   },
-} satisfies Record<string, AggregateFunction>;
-
-export type AggregateName = keyof typeof functions;
+};
 
 /** The form of an aggregation of values of a type; throws UsageError where it takes none such. */
 export function formOf(aggregation: Aggregation, type: DataType): AggregateForm {
   const { name, call } = aggregation;
-  const found: AggregateFunction = functions[call];
   const text = textOf(aggregation);
-  const form = found.form({ name, type, text });
+  const form = functions[call].form({ name, type, text });
   if (form !== undefined) return form;
   throw new UsageError(`${call} takes no values of type ${type}: ${text}`, {
     ...(isText(type) && { advice: 'Cast the column to a number' }),
@@ -198,7 +188,7 @@ export function formOf(aggregation: Aggregation, type: DataType): AggregateForm 
 
 /** The form of an aggregation whose states begin with a column. */
 export function formOfState(aggregation: Aggregation, state: Field): AggregateForm {
-  const { typeOf }: AggregateFunction = functions[aggregation.call];
+  const { typeOf } = functions[aggregation.call];
   return formOf(aggregation, typeOf(state));
 }
 

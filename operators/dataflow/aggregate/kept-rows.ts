@@ -39,7 +39,7 @@ export class KeptRows {
   }
 
   /** The values at some rows become those of their groups. True where the chunks were made anew. */
-  put(data: Data, positions: Uint32Array, codes: Uint32Array, groups: number): boolean {
+  replace(data: Data, positions: Uint32Array, codes: Uint32Array, groups: number): boolean {
     this.#at = grown(this.#at, groups);
     this.#groups = groups;
     if (positions.length === 0) return false;

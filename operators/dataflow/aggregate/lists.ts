@@ -23,9 +23,12 @@ class ValuesByGroup {
     this.#type = type;
   }
 
+  /** `codes`: the group of each value. Copies the values, whose memory may be that of the next batch. */
   add(values: Data, codes: Uint32Array): void {
+    const all = new Uint32Array(codes.length);
+    for (let i = 0; i < all.length; i++) all[i] = i;
     this.#codes.push(codes);
-    this.#values.push(values);
+    this.#values.push(takeData(values, all));
   }
 
   lists(groups: number): Data {

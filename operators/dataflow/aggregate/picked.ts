@@ -36,7 +36,7 @@ export class First extends Picked {
     if (argument === undefined || groups === this.#groups) return;
     const positions = newGroups(codes, this.#groups, groups);
     this.#groups = groups;
-    this.kept.put(argument.data, positions, codes, groups);
+    this.kept.replace(argument.data, positions, codes, groups);
   }
 }
 
@@ -51,7 +51,7 @@ export class Last extends Picked {
     for (let i = 0; i < codes.length; i++) last[codes[i]] = i;
     let found = 0;
     for (let i = 0; i < codes.length; i++) if (last[codes[i]] === i) positions[found++] = i;
-    this.kept.put(argument.data, positions.subarray(0, found), codes, groups);
+    this.kept.replace(argument.data, positions.subarray(0, found), codes, groups);
   }
 }
 
@@ -87,7 +87,7 @@ export class ExtremeRow extends Picked {
       if (kept === undefined || compareRows(words, i, this.#words[kept[0]], kept[1]) < 0)
         positions[found++] = i;
     }
-    const anew = this.kept.put(argument.data, positions.subarray(0, found), codes, groups);
+    const anew = this.kept.replace(argument.data, positions.subarray(0, found), codes, groups);
     if (anew) this.#words = [];
     for (const chunk of this.kept.chunks.slice(this.#words.length)) this.#words.push(this.#wordsOf(chunk));
   }

@@ -3,7 +3,7 @@
  */
 import { expect, it } from 'vitest';
 import { CounterRandom } from '../../../../engine/random.ts';
-import type { Aggregation } from '../../../../operators/dataflow/aggregate/functions.ts';
+import type { Aggregation } from '../../../../operators/dataflow/aggregate/aggregation.ts';
 import { duckdb, duckRows } from '../../../connectors/parquet/parquet-testing.ts';
 import type { Kind } from '../../../engine/expressions/random-expressions.ts';
 import {

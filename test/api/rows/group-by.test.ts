@@ -1,0 +1,248 @@
+/** Groups of rows of files, by several threads and exchanges, beside DuckDB's. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  col,
+  collectList,
+  count,
+  countDistinct,
+  DataError,
+  type Dataset,
+  first,
+  functions,
+  last,
+  max,
+  mean,
+  min,
+  Session,
+  stddev,
+  sum,
+  UsageError,
+} from '../../../index.ts';
+import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+
+const folder = temporaryFolder();
+const path = join(folder, 'rows.parquet');
+const ROWS = 30_000;
+const sessions: Session[] = [];
+
+/** A user with half of the rows; ids beyond 2^53, nulls, NaN and both zeros. */
+function* rows() {
+  for (let i = 0; i < ROWS; i++) {
+    const user = i % 2 === 0 ? 7 : (i * 31) % 997;
+    const big = 2n ** 60n + BigInt(i % 13);
+    const value = i % 11 === 0 ? null : [0, -0, Number.NaN, 1.5, -2][i % 5];
+    yield { row: i, user, item: i % 101, big, value, word: i % 17 === 0 ? null : `w${(i * 7) % 23}` };
+  }
+}
+
+beforeAll(async () => {
+  for (const workers of [1, 2, 5])
+    sessions.push(await Session.create({ device: 'cpu', workers, splitBytes: 20_000 }));
+  const types = { row: 'int32', user: 'int32', item: 'int32', big: 'int64', value: 'float64' } as const;
+  await sessions[0]
+    .fromRows([...rows()])
+    .cast(types)
+    .write.parquet(path, { rowGroupSize: 2000 });
+});
+
+afterAll(async () => {
+  for (const session of sessions) await session.close();
+});
+
+const plain = (value: unknown): unknown => {
+  if (typeof value === 'number') return value + 0;
+  if (typeof value !== 'object' || value === null) return value;
+  return Symbol.iterator in value ? Array.from(value as Iterable<unknown>, plain) : value;
+};
+
+/** The rows by each session, in the order of their text. */
+async function compare(make: (table: Dataset) => Dataset, query: string): Promise<void> {
+  const wanted = (await duckRows(query.replace('rows', `read_parquet('${path}')`))).map((row) =>
+    row.map((cell) => text(plain(cell))),
+  );
+  const orders = new Set<string>();
+  for (const session of sessions) {
+    const made = make(session.read.parquet(path));
+    const found = (await made.toArray()).map((row) => Object.values(row).map((cell) => text(plain(cell))));
+    expect(found.map(String).toSorted(), query).toEqual(wanted.map(String).toSorted());
+    expect(await made.count()).toBe(wanted.length);
+    orders.add(JSON.stringify(found));
+  }
+  // The same order with any number of threads.
+  expect(orders.size).toBe(1);
+}
+
+const text = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(text).join()}]`;
+  return typeof value === 'number' && !Number.isInteger(value) ? value.toPrecision(12) : String(value);
+};
+
+describe('groups', () => {
+  it('by one key, with all aggregates', () =>
+    compare(
+      (table) =>
+        table
+          .groupBy('user')
+          .agg(
+            count(),
+            count('value').as('values'),
+            countDistinct('word'),
+            sum('item'),
+            mean('item').as('average'),
+            min('big'),
+            max('value'),
+            stddev('item'),
+            first('word'),
+            last('row').as('last'),
+          ),
+      `SELECT "user", count(*), count(value), count(DISTINCT word), sum(item)::BIGINT, avg(item), min(big), max(value),
+        stddev_samp(item), first(word ORDER BY row), max(row) FROM rows GROUP BY "user"`,
+    ));
+
+  it.each(['big', 'value', 'word'])('by %s', (key) =>
+    compare(
+      (table) => table.groupBy(key).agg(collectList('item').as('items'), sum('row')),
+      `SELECT ${key}, list(item ORDER BY row), sum(row)::BIGINT FROM rows GROUP BY ${key}`,
+    ),
+  );
+
+  it('by several keys and expressions, one of which takes the name of a column', () =>
+    compare(
+      (table) =>
+        table
+          .groupBy(col('row').mod(7).as('row'), functions.upper(col('word')).as('word'), 'item')
+          .agg(max('row'), countDistinct(col('big').minus(1)).as('bigs')),
+      `SELECT row % 7, upper(word), item, max(row), count(DISTINCT big) FROM rows GROUP BY row % 7, upper(word), item`,
+    ));
+
+  it('of all rows', () =>
+    compare(
+      (table) => table.filter(col('item').gt(3)).groupBy().agg(count(), sum('item'), mean('row')),
+      'SELECT count(*), sum(item)::BIGINT, avg(row) FROM rows WHERE item > 3',
+    ));
+
+  it('of no rows', () =>
+    compare(
+      (table) => table.filter(col('item').gt(3000)).groupBy().agg(count(), sum('item')),
+      'SELECT count(*), sum(item)::BIGINT FROM rows WHERE item > 3000',
+    ));
+
+  it('of groups, filtered', () =>
+    compare(
+      (table) => table.groupBy('user', 'item').count().filter(col('count').ge(3)).groupBy('user').count(),
+      `SELECT "user", count(*) FROM (SELECT "user", item FROM rows GROUP BY "user", item HAVING count(*) >= 3) GROUP BY "user"`,
+    ));
+
+  it('of rows in memory and of one stream', async () => {
+    const few = sessions[1].fromRows([
+      { a: 1, b: 'x' },
+      { a: 2, b: 'y' },
+      { a: 1, b: null },
+    ]);
+    const found = await few.groupBy('a').agg(count(), count('b'), collectList('b').as('all')).toArray();
+    expect(found.map((row) => Object.values(row).map((cell) => text(plain(cell))))).toEqual([
+      ['1', '2', '1', '[x]'],
+      ['2', '1', '1', '[y]'],
+    ]);
+    const closure = sessions[1].read.parquet(path).mapBatches((batch) => batch);
+    expect(await closure.groupBy('item').count().count()).toBe(101);
+  });
+});
+
+describe('distinct rows', () => {
+  it('of all columns', () =>
+    compare(
+      (table) => table.select('user', 'value').distinct(),
+      'SELECT DISTINCT "user", CASE WHEN value = 0 THEN 0 ELSE value END FROM rows',
+    ));
+
+  it('by keys, each the first in the order of the rows', () =>
+    compare(
+      (table) => table.dropDuplicates('word', 'big').select('row', 'word', 'big'),
+      'SELECT min(row), word, big FROM rows GROUP BY word, big',
+    ));
+
+  it('by keys, counted', () =>
+    compare((table) => table.dropDuplicates('user'), 'SELECT DISTINCT ON ("user") * FROM rows ORDER BY row'));
+
+  it('are the same as distinct without keys', async () => {
+    const table = sessions[1].read.parquet(path).select('item');
+    expect(await table.dropDuplicates().count()).toBe(101);
+  });
+});
+
+describe('refuses', () => {
+  const table = () => sessions[0].read.parquet(path);
+
+  it.each<[string, () => unknown, string]>([
+    ['no aggregates', () => table().groupBy('user').agg(), 'agg takes one aggregate or more'],
+    [
+      'columns in place of aggregates',
+      () =>
+        table()
+          .groupBy('user')
+          .agg(col('item') as never),
+      "agg takes aggregates such as mean('rating'), got an object",
+    ],
+    ['other keys', () => table().groupBy(3 as never), 'groupBy takes names and columns, got 3'],
+    ['other values', () => sum(3 as never), 'sum takes the name of a column or an expression, got 3'],
+    ['an empty name', () => count().as(''), 'the name of an aggregate must be a text, got ""'],
+    [
+      'a name twice',
+      () => table().groupBy('user').agg(count(), sum('item').as('count')),
+      'the result would have the column "count" twice',
+    ],
+    [
+      'a key as the name of an aggregate',
+      () => table().groupBy('user').agg(count().as('user')),
+      'the result would have the column "user" twice',
+    ],
+    ['other names', () => table().dropDuplicates(3 as never), 'dropDuplicates takes names of columns, got 3'],
+  ])('%s', (_, run, message) => {
+    expect(run).toThrow(UsageError);
+    expect(run).toThrow(message);
+  });
+
+  it.each<[string, (own: Dataset) => Dataset, string]>([
+    [
+      'an unknown key',
+      (own) => own.groupBy('usr').count(),
+      'there is no column "usr" to group by. Did you mean user?',
+    ],
+    [
+      'an unknown value',
+      (own) => own.groupBy('user').agg(sum('itm')),
+      'there is no column "itm". Did you mean item?',
+    ],
+    [
+      'a sum of texts',
+      (own) => own.groupBy().agg(sum('word')),
+      'sum takes no values of type Utf8: sum(word)',
+    ],
+    [
+      'an unknown column',
+      (own) => own.dropDuplicates('usr'),
+      'there is no column "usr" by which rows would be distinct',
+    ],
+  ])('%s, when it is run', async (_, make, message) => {
+    const error = await make(table())
+      .toArray()
+      .catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(UsageError);
+    expect((error as UsageError).message).toContain(message);
+    await expect(make(table()).schema()).rejects.toThrow(UsageError);
+  });
+
+  it('sums beyond int64, in tasks too', async () => {
+    for (const session of sessions)
+      await expect(session.read.parquet(path).groupBy().agg(sum('big')).toArray()).rejects.toThrow(DataError);
+  });
+});
+
+it('explains its steps: partial aggregates of splits, an exchange, final ones of parts', async () => {
+  const text = await sessions[1].read.parquet(path).groupBy('item').agg(mean('row')).explain();
+  expect(text).toContain('group-rows keys: item; aggregates: mean(row) as mean(row)');
+  expect(text).toMatch(/parquet-source > aggregate\n +exchange by hash of item/);
+  expect(text).not.toContain('calling thread');
+});
