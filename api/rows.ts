@@ -29,6 +29,7 @@ import { GroupedRows } from './grouped-rows.ts';
 import { checkModule } from './inspect/user-modules.ts';
 import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
 import { tableText } from './inspect/table-text.ts';
+import { analyzeRows } from './inspect/analyze-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import { runRows } from './run-rows.ts';
@@ -48,6 +49,11 @@ export interface SampleOptions {
 export interface MapBatchesOptions {
   /** The columns of the batches that the function gives; default: its input's columns. */
   readonly schema?: Schema;
+}
+
+export interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
+  /** Runs the plan as well, and adds what was measured: rows, bytes and times of tasks and exchanges. */
+  readonly analyze?: boolean;
 }
 
 /** A row as a plain object, by names of columns. */
@@ -217,9 +223,10 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     return this.over(fromSource(new Wide(new Repartition(parts, columns), [this.plan])));
   }
 
-  /** The logical, the optimized and the physical plan, with reasons; reads metadata only. */
-  explain(options: Pick<RunOptions, 'signal'> = {}): Promise<string> {
-    return explainRows(this.plan, this.session, options);
+  /** The logical, the optimized and the physical plan, with reasons; reads metadata only, unless `analyze` is true. */
+  async explain({ analyze = false, ...options }: ExplainRowsOptions = {}): Promise<string> {
+    const text = await explainRows(this.plan, this.session, options);
+    return analyze ? `${text}\n\n${await analyzeRows(this.plan, this.session, options)}` : text;
   }
 
   /** Runs the plan; `columns` lets it compute and read no others. */

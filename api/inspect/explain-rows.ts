@@ -15,6 +15,7 @@ import { Joined } from '../../operators/dataflow/join/joined.ts';
 import { Union } from '../../operators/dataflow/union.ts';
 import type { RowsWork } from '../../operators/pipeline/rows-work.ts';
 import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
+import { exchangeRoomOf } from '../run-rows.ts';
 import type { RunOptions, Session } from '../session.ts';
 import { skippedLines } from './skipped-lines.ts';
 
@@ -103,7 +104,11 @@ async function physicalLines(
     );
     return lines;
   }
-  const { pipeline, rest, work } = await planRows(plan, session.splitBytes, ctx);
+  const { pipeline, rest, work } = await planRows(
+    plan,
+    { splitBytes: session.splitBytes, room: exchangeRoomOf(session) },
+    ctx,
+  );
   const stages = [source.name, ...pipeline.map(({ name }) => name)].join(' > ');
   const own = [
     ...(await skippedLines(plan)),

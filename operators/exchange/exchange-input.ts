@@ -1,4 +1,5 @@
 import type { Schema } from 'apache-arrow';
+import { formatBytes } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { type Division, RowTasks } from '../pipeline/row-tasks.ts';
@@ -11,6 +12,7 @@ import {
   unitsOfStream,
 } from '../pipeline/row-unit.ts';
 import { eachOf } from '../pipeline/split-tasks.ts';
+import { describeExchange } from './exchange.ts';
 import type { ExchangeRoom } from './exchange-room.ts';
 import { rowBytes } from './row-bytes.ts';
 
@@ -19,6 +21,9 @@ const UNPACKED = 4;
 
 /** Units of a stream that are read before the number of parts is chosen. */
 const FIRST_UNITS = 8;
+
+/** The name of the bytes of exchanges that went to files, among measures. */
+export const EXCHANGE_IN_FILES = 'exchange in files';
 
 /** The rows of a plan that go into an exchange. */
 export interface ExchangeInput {
@@ -40,6 +45,13 @@ export interface OpenInput {
 
 export function homeOf({ device, room }: ExchangeInput): PartsHome {
   return { place: device.place, room };
+}
+
+/** Bytes as text, with the place where they are kept. */
+export function whereKept(bytes: number, { room }: ExchangeInput): string {
+  const about = `about ${formatBytes(bytes)}`;
+  if (bytes <= room.bytes) return `${about} in memory`;
+  return `${about}: ${formatBytes(room.bytes)} in memory, the rest in files`;
 }
 
 /** Bytes of an input's rows in memory, as far as they are known before rows are read. */
@@ -83,12 +95,16 @@ export async function dividedRows(
   ctx: ExecutionContext,
 ): Promise<RowPart[][]> {
   const byPart: RowPart[][] = Array.from({ length: division.parts }, () => []);
+  const name = `exchange ${describeExchange(division.by)}`;
   for await (const { refs, sizes } of new RowTasks(work, ctx).divided(division)) {
     const found = refs.flatMap((ref, part) => {
       const { rows, bytes } = sizes[part];
       return rows > 0 ? [{ ref, part, bytes }] : [];
     });
     const kept = await keepParts(found, home, ctx);
+    const bytesDown = bytesOf(found);
+    ctx.metrics.add(name, { rows: sizes.reduce((sum, { rows }) => sum + rows, 0), bytesDown });
+    if (kept.some(({ spilled }) => spilled)) ctx.metrics.add(EXCHANGE_IN_FILES, { bytesDown });
     kept.forEach((own, i) => byPart[found[i].part].push(own));
   }
   return byPart;

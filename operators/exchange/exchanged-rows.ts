@@ -1,4 +1,4 @@
-import { counted, formatBytes } from '../../engine/format.ts';
+import { counted } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { ChainOperator } from '../pipeline/run-chain.ts';
 import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
@@ -11,6 +11,7 @@ import {
   estimatedBytes,
   type ExchangeInput,
   homeOf,
+  whereKept,
   opened,
 } from './exchange-input.ts';
 import { rangeBounds } from './range-bounds.ts';
@@ -37,7 +38,7 @@ export class ExchangedRows implements RowExchange {
     const { by, parts } = this.#options;
     const bytes = estimatedBytes(this.#input);
     const number = parts ?? (bytes === undefined ? undefined : partsOf(bytes));
-    const about = bytes === undefined ? '' : `, about ${formatBytes(bytes)}`;
+    const about = bytes === undefined ? '' : `, ${whereKept(bytes, this.#input)}`;
     const to = number === undefined ? 'as many parts as the rows need' : counted(number, 'part');
     return `exchange ${describeExchange(by)} to ${to}${about}`;
   }

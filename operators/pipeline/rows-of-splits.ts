@@ -70,10 +70,10 @@ export interface RowsPlan {
 
 export async function planRows(
   plan: LogicalPlan,
-  splitBytes: number | undefined,
+  reading: Omit<RowsReading, 'readHere'>,
   ctx: ExecutionContext,
 ): Promise<RowsPlan> {
-  const { source, pipeline, rest } = splitSource(plan, { readHere: noReader, splitBytes });
+  const { source, pipeline, rest } = splitSource(plan, { ...reading, readHere: noReader });
   const { columns, needs } = sourceRequest(rest.reduce(andThen, fromSource(source)));
   return { pipeline, rest, work: await source.work(ctx, columns, needs) };
 }

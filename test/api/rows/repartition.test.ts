@@ -98,6 +98,15 @@ describe('rows that are divided among parts', () => {
     expect(await twice.count()).toBe(ROWS);
   });
 
+  it('are planned and measured by explain', async () => {
+    await using session = await open(3);
+    const rows = session.read.parquet(path('rows.parquet')).select('row', 'user').repartition(PARTS, 'user');
+    const text = await rows.explain({ analyze: true });
+    expect(text).toMatch(/exchange by hash of user to 7 parts, about [\d.]+ KiB in memory/);
+    expect(text).toContain('Measured\n');
+    expect(text).toMatch(/exchange by hash of user: \d+ runs, 30,000 rows, [\d.]+ KiB/);
+  });
+
   it('refuses bad numbers and unknown columns', async () => {
     await using session = await open(2);
     const rows = session.read.parquet(path('rows.parquet'));
