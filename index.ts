@@ -264,7 +264,8 @@ export type { AggregateName } from './operators/dataflow/aggregate/aggregation.t
 export type { ColumnSummary } from './api/inspect/summaries.ts';
 export type { ColumnRange } from './api/reading.ts';
 export type { JoinKeys, JoinOptions } from './api/join-plan.ts';
-export type { ExplainRowsOptions, MapBatchesOptions, PlainRow, SampleOptions } from './api/rows.ts';
+export type { ExplainRowsOptions, PlainRow } from './api/readable-rows.ts';
+export type { MapBatchesOptions, SampleOptions } from './api/rows.ts';
 export type { JoinKind } from './operators/dataflow/join/join-kinds.ts';
 export type { PortableOperator } from './engine/stream/operator.ts';
 export type {

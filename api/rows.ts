@@ -1,18 +1,9 @@
-import { type RecordBatch, type Schema, Table } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import type { Expression } from '../engine/expressions/expression.ts';
+import type { Expression, Plain } from '../engine/expressions/expression.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
-import {
-  andThen,
-  fromSource,
-  type LogicalPlan,
-  operatorsOf,
-  rootSource,
-  schemaOf,
-} from '../engine/stream/logical-plan.ts';
+import { andThen, fromSource, type LogicalPlan } from '../engine/stream/logical-plan.ts';
 import type { Operator } from '../engine/stream/operator.ts';
-import type { BatchStream } from '../engine/stream/stream.ts';
-import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
 import { Distinct } from '../operators/exchange/distinct.ts';
 import { Repartition } from '../operators/exchange/repartition.ts';
@@ -23,18 +14,12 @@ import { Limit } from '../operators/dataflow/limit.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
 import { Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';
-import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
+import { checkOptions, checkSeed, shown } from './check-options.ts';
 import { Column, col, coalesce, lit } from './expressions.ts';
 import { GroupedRows } from './grouped-rows.ts';
 import { checkModule } from './inspect/user-modules.ts';
-import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
-import { tableText } from './inspect/table-text.ts';
-import { analyzeRows } from './inspect/analyze-rows.ts';
-import { explainRows } from './inspect/explain-rows.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
-import { runRows } from './run-rows.ts';
-import type { Plain } from '../engine/expressions/expression.ts';
-import type { RunOptions, Session } from './session.ts';
+import { ReadableRows } from './readable-rows.ts';
 
 /** As many as a task divides its rows into. */
 const MOST_PARTS = 1024;
@@ -51,34 +36,17 @@ export interface MapBatchesOptions {
   readonly schema?: Schema;
 }
 
-export interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
-  /** Runs the plan as well, and adds what was measured: rows, bytes and times of tasks and exchanges. */
-  readonly analyze?: boolean;
-}
-
-/** A row as a plain object, by names of columns. */
-export type PlainRow = Record<string, unknown>;
-
 /**
  * Rows of named columns that are read later: what is common to all data, named as in Spark's DataFrame.
  * `Made` is what a transformation gives.
  */
-export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
-  abstract readonly session: Session;
-  abstract readonly plan: LogicalPlan;
-
+export abstract class Rows<Made> extends ReadableRows {
   /** @internal The rows of a plan over this one. */
   abstract over(plan: LogicalPlan): Made;
 
   /** These rows through one more operator, of the library or of the caller. */
   pipe(operator: Operator): Made {
     return this.over(andThen(this.plan, operator));
-  }
-
-  /** The columns; opens metadata only. */
-  async schema({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
-    using _ = this.session.beginPhase('open files');
-    return await schemaOf(this.plan, undefined, signal);
   }
 
   /** These columns alone, in this order: names, or expressions with names: `select('user', col('r').times(2).as('x'))`. */
@@ -221,74 +189,6 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
         `repartition takes a number of parts from 1 to ${MOST_PARTS}, got ${shown(parts)}`,
       );
     return this.over(fromSource(new Wide(new Repartition(parts, columns), [this.plan])));
-  }
-
-  /** The logical, the optimized and the physical plan, with reasons; reads metadata only, unless `analyze` is true. */
-  async explain({ analyze = false, ...options }: ExplainRowsOptions = {}): Promise<string> {
-    const text = await explainRows(this.plan, this.session, options);
-    return analyze ? `${text}\n\n${await analyzeRows(this.plan, this.session, options)}` : text;
-  }
-
-  /** Runs the plan; `columns` lets it compute and read no others. */
-  async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
-    checkOptions('stream', options, ['columns', ...runOptionNames]);
-    return runRows(this, options.columns, this.session.context(options));
-  }
-
-  async *[Symbol.asyncIterator](): AsyncIterator<RecordBatch> {
-    yield* await this.stream();
-  }
-
-  /** Number of rows; from metadata where no operator changes it. */
-  async count(options: RunOptions = {}): Promise<number> {
-    checkOptions('count', options, runOptionNames);
-    const source = rootSource(this.plan);
-    if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
-    const plan = andThen(this.plan, new CountRows());
-    return countedRows(
-      await runRows({ plan, session: this.session }, undefined, this.session.context(options)),
-    );
-  }
-
-  /** All rows as one Arrow table, in memory. */
-  async collect(options: RunOptions = {}): Promise<Table> {
-    const stream = await this.stream(options);
-    const batches: RecordBatch[] = [];
-    for await (const batch of stream) batches.push(batch);
-    return new Table(stream.schema, batches);
-  }
-
-  /** All rows as plain objects, in memory; integers of 64 bits as bigint, times as numbers of milliseconds. */
-  async toArray(options: RunOptions = {}): Promise<PlainRow[]> {
-    return (await this.collect(options)).toArray().map((row: { toJSON(): PlainRow }) => row.toJSON());
-  }
-
-  /** The first row as a plain object; undefined without rows. */
-  async first(options: RunOptions = {}): Promise<PlainRow | undefined> {
-    for await (const batch of await this.stream(options))
-      if (batch.numRows > 0) return batch.get(0)?.toJSON() as PlainRow;
-    return undefined;
-  }
-
-  /** Prints the first rows, 20 by default, as a table. */
-  async show(rows = 20, options: RunOptions = {}): Promise<void> {
-    const shownRows: RecordBatch[] = [];
-    let left = rows;
-    const stream = await this.stream(options);
-    for await (const batch of stream) {
-      shownRows.push(batch.slice(0, left));
-      left -= batch.numRows;
-      if (left <= 0) break;
-    }
-    console.log(tableText(new Table(stream.schema, shownRows), left < 0));
-  }
-
-  /** Of each column: values, nulls, least and greatest; of numbers also mean and standard deviation. */
-  async describe(...names: readonly string[]): Promise<ColumnSummary[]> {
-    const stream = await this.stream(names.length === 0 ? {} : { columns: names });
-    const summaries = new Summaries(stream.schema, names.length === 0 ? undefined : names);
-    for await (const batch of stream) summaries.add(batch);
-    return summaries.found;
   }
 
   #project(projection: Projection): Made {

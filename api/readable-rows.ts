@@ -1,0 +1,105 @@
+import { type RecordBatch, type Schema, Table } from 'apache-arrow';
+import {
+  andThen,
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  schemaOf,
+} from '../engine/stream/logical-plan.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
+import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
+import { analyzeRows } from './inspect/analyze-rows.ts';
+import { explainRows } from './inspect/explain-rows.ts';
+import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
+import { tableText } from './inspect/table-text.ts';
+import { runRows } from './run-rows.ts';
+import type { RunOptions, Session } from './session.ts';
+
+export interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
+  /** Runs the plan as well, and adds what was measured: rows, bytes and times of tasks and exchanges. */
+  readonly analyze?: boolean;
+}
+
+/** A row as a plain object, by names of columns. */
+export type PlainRow = Record<string, unknown>;
+
+/** Rows of named columns that are read later, and what reads them. */
+export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
+  abstract readonly session: Session;
+  abstract readonly plan: LogicalPlan;
+
+  /** The columns; opens metadata only. */
+  async schema({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
+    using _ = this.session.beginPhase('open files');
+    return await schemaOf(this.plan, undefined, signal);
+  }
+
+  /** The logical, the optimized and the physical plan, with reasons; reads metadata only, unless `analyze` is true. */
+  async explain({ analyze = false, ...options }: ExplainRowsOptions = {}): Promise<string> {
+    const text = await explainRows(this.plan, this.session, options);
+    return analyze ? `${text}\n\n${await analyzeRows(this.plan, this.session, options)}` : text;
+  }
+
+  /** Runs the plan; `columns` lets it compute and read no others. */
+  async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
+    checkOptions('stream', options, ['columns', ...runOptionNames]);
+    return runRows(this, options.columns, this.session.context(options));
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<RecordBatch> {
+    yield* await this.stream();
+  }
+
+  /** Number of rows; from metadata where no operator changes it. */
+  async count(options: RunOptions = {}): Promise<number> {
+    checkOptions('count', options, runOptionNames);
+    const source = rootSource(this.plan);
+    if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
+    const plan = andThen(this.plan, new CountRows());
+    return countedRows(
+      await runRows({ plan, session: this.session }, undefined, this.session.context(options)),
+    );
+  }
+
+  /** All rows as one Arrow table, in memory. */
+  async collect(options: RunOptions = {}): Promise<Table> {
+    const stream = await this.stream(options);
+    const batches: RecordBatch[] = [];
+    for await (const batch of stream) batches.push(batch);
+    return new Table(stream.schema, batches);
+  }
+
+  /** All rows as plain objects, in memory; integers of 64 bits as bigint, times as numbers of milliseconds. */
+  async toArray(options: RunOptions = {}): Promise<PlainRow[]> {
+    return (await this.collect(options)).toArray().map((row: { toJSON(): PlainRow }) => row.toJSON());
+  }
+
+  /** The first row as a plain object; undefined without rows. */
+  async first(options: RunOptions = {}): Promise<PlainRow | undefined> {
+    for await (const batch of await this.stream(options))
+      if (batch.numRows > 0) return batch.get(0)?.toJSON() as PlainRow;
+    return undefined;
+  }
+
+  /** Prints the first rows, 20 by default, as a table. */
+  async show(rows = 20, options: RunOptions = {}): Promise<void> {
+    const shownRows: RecordBatch[] = [];
+    let left = rows;
+    const stream = await this.stream(options);
+    for await (const batch of stream) {
+      shownRows.push(batch.slice(0, left));
+      left -= batch.numRows;
+      if (left <= 0) break;
+    }
+    console.log(tableText(new Table(stream.schema, shownRows), left < 0));
+  }
+
+  /** Of each column: values, nulls, least and greatest; of numbers also mean and standard deviation. */
+  async describe(...names: readonly string[]): Promise<ColumnSummary[]> {
+    const stream = await this.stream(names.length === 0 ? {} : { columns: names });
+    const summaries = new Summaries(stream.schema, names.length === 0 ? undefined : names);
+    for await (const batch of stream) summaries.add(batch);
+    return summaries.found;
+  }
+}
