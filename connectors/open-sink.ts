@@ -5,6 +5,8 @@ import type { ArrowCodec } from './arrow/buffer-codecs.ts';
 import { delimiterOf, kindOfFormat, kindOfPath } from './files/format-names.ts';
 import type { FileFormatName } from './files/format-names.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';
+import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from './folders/files-of-folders.ts';
+import { type FilesOfFolders, PartitionedSink } from './folders/partitioned-sink.ts';
 import { NdjsonSink } from './ndjson/ndjson-sink.ts';
 import type { CheckedSink } from './output/checked-sink.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
@@ -22,6 +24,8 @@ export interface OpenSinkOptions {
   /** For text alone, as is `header`. */
   readonly delimiter?: string;
   readonly header?: boolean;
+  /** Columns whose values name folders of the output; the path is that of the folder around them. */
+  readonly partitionBy?: readonly string[];
 }
 
 /**
@@ -48,6 +52,11 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
   };
   if (kind !== 'arrow') only('parquet', { codec });
   only('text', { delimiter, header });
+  if (options.partitionBy !== undefined)
+    return new PartitionedSink(path, filesOf(path, format, options), {
+      columns: options.partitionBy,
+      overwrite,
+    });
   if (kind === 'arrow') return new ArrowSink(path, { overwrite, codec: codec as ArrowCodec | undefined });
   if (kind === 'ndjson') return new NdjsonSink(path, { overwrite });
   if (kind === 'text')
@@ -62,6 +71,24 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
       advice: 'Name a file, or set the option format: csv, ndjson or arrow',
     });
   return new ParquetSink(path, { overwrite, codec, backend: parquetBackend });
+}
+
+/** The files of folders that values name. */
+function filesOf(
+  path: string,
+  format: FileFormatName,
+  { codec, parquetBackend, delimiter, header }: OpenSinkOptions,
+): FilesOfFolders {
+  switch (kindOfFormat(format)) {
+    case 'arrow':
+      return arrowFiles({ codec: codec as ArrowCodec | undefined });
+    case 'ndjson':
+      return ndjsonFiles({});
+    case 'text':
+      return textFiles({ delimiter, header }, format === 'tsv' || format === 'dat' ? format : 'csv');
+    default:
+      return parquetFiles(path, { codec, backend: parquetBackend });
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { codecs } from '../../connectors/parquet/backend.ts';
 import { fileFormats } from '../../connectors/files/format-names.ts';
-import { choice, text, toggle } from './kinds.ts';
+import { choice, listOf, text, toggle } from './kinds.ts';
 
 /** Flags of every command. */
 export const commonOptions = {
@@ -34,6 +34,12 @@ export const toOption = choice({
   group: 'Output:',
   choices: fileFormats,
   defaultText: "by the output's ending",
+});
+
+export const partitionByOption = listOf({
+  describe:
+    'columns whose values name folders of the output, such as genre=Drama/year=1999, with commas between them',
+  group: 'Output:',
 });
 
 export const codecOption = choice({

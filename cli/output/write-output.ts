@@ -17,7 +17,7 @@ export const STANDARD_STREAM = '-';
 export const OUTPUT_DESCRIPTION =
   'file, its format by its ending: .parquet, .csv, .tsv, .ndjson, .arrow (text also with .gz, .zst, .lz4); a folder of Parquet part files, without an ending; or - for stdout, with --to';
 
-interface OutputValues extends Pick<OpenSinkOptions, 'codec' | 'parquetBackend'> {
+interface OutputValues extends Pick<OpenSinkOptions, 'codec' | 'parquetBackend' | 'partitionBy'> {
   readonly force: boolean;
   readonly json: boolean;
   readonly to: OpenSinkOptions['format'] | undefined;
@@ -31,7 +31,7 @@ interface OutputValues extends Pick<OpenSinkOptions, 'codec' | 'parquetBackend'>
  */
 export async function openOutput(
   output: string,
-  { force, json, to, codec, parquetBackend }: OutputValues,
+  { force, json, to, codec, parquetBackend, partitionBy }: OutputValues,
   inputs: readonly (string | undefined)[],
 ): Promise<CheckedSink> {
   if (output === STANDARD_STREAM && json)
@@ -44,7 +44,7 @@ export async function openOutput(
       advice: 'Set --to: csv, tsv, dat, ndjson or arrow',
     });
   const { openSink } = await import('../../connectors/open-sink.ts');
-  const sink = openSink(output, { format: to, overwrite: force, codec, parquetBackend });
+  const sink = openSink(output, { format: to, overwrite: force, codec, parquetBackend, partitionBy });
   if (output !== STANDARD_STREAM) {
     await refuseOverlap(output, inputs);
     await checkWritable(output);

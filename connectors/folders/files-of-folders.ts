@@ -27,13 +27,13 @@ export function parquetFiles(path: string, options: Omit<ParquetSinkOptions, 'ov
   };
 }
 
-export function textFiles({ compression, ...options }: Omit<TextSinkOptions, 'overwrite'>): FilesOfFolders {
-  return sinkFiles(
-    'csv',
-    `.csv${packed(compression)}`,
-    textExtensions,
-    (file) => new TextSink(file, options),
-  );
+/** The ending chooses what the options leave open, as in TextSink. */
+export function textFiles(
+  { compression, ...options }: Omit<TextSinkOptions, 'overwrite'>,
+  ending: 'csv' | 'tsv' | 'dat' = 'csv',
+): FilesOfFolders {
+  const extension = `.${ending}${packed(compression)}`;
+  return sinkFiles(ending, extension, textExtensions, (file) => new TextSink(file, options));
 }
 
 export function ndjsonFiles({ compression }: Omit<NdjsonSinkOptions, 'overwrite'>): FilesOfFolders {

@@ -40,6 +40,7 @@ export interface PartitionedOptions {
 }
 
 const BUFFER_BYTES = 128 * 2 ** 20;
+const LOOK_ROWS = 1 << 14;
 
 /**
  * Writes rows into folders that are named by their values of some columns, as Hive and Spark do:
@@ -151,6 +152,8 @@ class FolderFiles implements BatchOutput {
   readonly #atOnce: number;
   readonly #rows = new FolderRows();
   #folders: FoldersOfRows | undefined;
+  /** Rows so far. */
+  #taken = 0;
   /** Part files of each folder so far. */
   readonly #parts: number[] = [];
 
@@ -164,7 +167,19 @@ class FolderFiles implements BatchOutput {
     this.#atOnce = piecesAtOnce(ctx);
   }
 
+  /** Looks at the bound after every `LOOK_ROWS` rows: the files do not depend on how rows are cut into batches. */
   async write(batch: RecordBatch): Promise<void> {
+    for (let start = 0; start < batch.numRows;) {
+      const end = Math.min(batch.numRows, start + LOOK_ROWS - (this.#taken % LOOK_ROWS));
+      this.#add(end - start === batch.numRows ? batch : batch.slice(start, end));
+      this.#taken += end - start;
+      start = end;
+      if (this.#taken % LOOK_ROWS === 0 && this.#rows.bytes > this.#to.bufferBytes)
+        await this.#flush(this.#to.bufferBytes / 2);
+    }
+  }
+
+  #add(batch: RecordBatch): void {
     const { schema, named, stored } = this.#layout;
     const { children } = batch.data;
     this.#folders ??= new FoldersOfRows(named.map((i) => batch.schema.fields[i]));
@@ -181,7 +196,6 @@ class FolderFiles implements BatchOutput {
         batch,
       ),
     );
-    if (this.#rows.bytes > this.#to.bufferBytes) await this.#flush(this.#to.bufferBytes / 2);
   }
 
   async end(): Promise<void> {

@@ -5,6 +5,7 @@ import { defineCommand } from '../command.ts';
 import { choice } from '../../options/kinds.ts';
 import { rowOptions } from '../../options/data/data-options.ts';
 import { readSpec, textOptions } from '../../options/data/text-options.ts';
+import { partitionByOption } from '../../options/output-options.ts';
 import { copyingOptions } from '../../options/writing-options.ts';
 import { openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
@@ -20,6 +21,7 @@ const options = {
   }),
   ...rowOptions,
   ...textOptions,
+  partitionBy: partitionByOption,
   ...copyingOptions,
 };
 
@@ -44,20 +46,24 @@ export const convert = defineCommand({
       `convert plays.csv liked.parquet --with "rating = log1p(plays)" --where "plays > 1"`,
       'compute columns and keep some of the rows',
     ],
+    [
+      'convert ratings.csv by-year/ --partition-by year',
+      'write folders by-year/year=1999/ and so on, as Spark does; every command reads them back',
+    ],
     ['convert ratings/ - --to arrow', 'write an Arrow stream for the next program'],
   ],
   epilog:
     'Types are inferred from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls, and in columns of numbers also NA, NULL and the like.',
   run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
     const started = performance.now();
-    const { from, to, codec, parquetBackend, workers, force, json } = values;
+    const { from, workers, parquetBackend } = values;
     const output = positionals.paths.at(-1) ?? '';
     const inputs = positionals.paths.slice(0, -1);
     if (inputs.length === 0)
       throw new UsageError('convert needs an input and an output', {
         advice: 'See factorflow convert --help',
       });
-    const sink = await openOutput(output, { to, codec, parquetBackend, force, json }, inputs);
+    const sink = await openOutput(output, values, inputs);
     await using session = await openSession({ device: 'cpu', workers, parquetBackend }, { signal, profile });
     const source = await chosenRows(
       await session.read.any(inputs, readSpec({ ...values, format: from })),

@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { withTmpfs } from '../../support/tmpfs.ts';
 import {
   expectFailure,
   factorflow,
@@ -25,29 +25,6 @@ const generate = (output: string) => [
   '--output',
   output,
 ];
-
-/** Runs `test` in a tiny file system of its own; says so when none can be mounted. */
-async function withTmpfs(
-  skip: (reason: string) => void,
-  name: string,
-  options: string,
-  test: (path: string) => Promise<void>,
-): Promise<void> {
-  const path = join(folder, name);
-  mkdirSync(path);
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path], { stdio: 'pipe' });
-  } catch (error) {
-    return skip(
-      `no tmpfs can be mounted here (${error instanceof Error ? error.message.split('\n')[0] : String(error)})`,
-    );
-  }
-  try {
-    await test(path);
-  } finally {
-    execFileSync('umount', [path]);
-  }
-}
 
 describe('outputs that cannot be written fail before the work', () => {
   it('a file in place of a folder', async () => {
@@ -91,7 +68,7 @@ describe('outputs that cannot be written fail before the work', () => {
   });
 
   it('a read-only file system', async ({ skip }) => {
-    await withTmpfs(skip, 'ro', 'ro,size=64k', (path) =>
+    await withTmpfs(skip, join(folder, 'ro'), 'ro,size=64k', (path) =>
       fails(3, /read-only .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model')),
     );
   });
@@ -111,7 +88,7 @@ describe('outputs that cannot be written fail before the work', () => {
 
 describe('a full disk', () => {
   it('exits with 4 and leaves nothing', async ({ skip }) => {
-    await withTmpfs(skip, 'full', 'size=256k', async (path) => {
+    await withTmpfs(skip, join(folder, 'full'), 'size=256k', async (path) => {
       expectFailure(
         await factorflow(...generate(join(path, 'data')), '--quiet'),
         4,

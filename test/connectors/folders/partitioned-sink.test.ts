@@ -9,7 +9,8 @@ import {
   textFiles,
 } from '../../../connectors/folders/files-of-folders.ts';
 import { PartitionedSink } from '../../../connectors/folders/partitioned-sink.ts';
-import { batchStream } from '../../../engine/stream/stream.ts';
+import { joinData } from '../../../engine/stream/join-data.ts';
+import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';
 import { context, duckRows, outcome, random, streamOf, temporaryFolder } from '../parquet/parquet-testing.ts';
 
@@ -79,6 +80,28 @@ describe('rows of many folders in random order', () => {
       .flatMap((batch) => batch.toArray().map((row) => Object.values(row.toJSON() as object)))
       .sort((a, b) => (`k=${a[1]}/` < `k=${b[1]}/` ? -1 : a[1] === b[1] ? Number(a[0]) - Number(b[0]) : 1));
     expect(written).toEqual(expected);
+  });
+
+  it('give the same files however they are cut into batches', async () => {
+    const columns = schema.fields.map(({ type }, i) =>
+      joinData(
+        type,
+        batches.map(({ data }) => data.children[i]),
+      ),
+    );
+    const whole = batchOf({ n: columns[0], k: columns[1], t: columns[2] });
+    const cuts = [0, 1, 16_383, 16_384, 20_000, 39_999, ROWS];
+    const recut = cuts.slice(1).map((end, i) => whole.slice(cuts[i], end));
+    const write = async (to: string, rows: BatchStream) => {
+      await sink(to, { bufferBytes: 300_000 }).consume(rows, context() as never);
+      return filesBelow(path(to)).map((file) => [
+        file,
+        readFileSync(join(path(to), file)).toString('base64'),
+      ]);
+    };
+    expect(await write('cut-1', streamOf(schema, recut))).toEqual(
+      await write('cut-2', streamOf(schema, batches)),
+    );
   });
 
   it('are a file a folder where all of them fit the buffer', async () => {
