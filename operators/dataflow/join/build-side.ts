@@ -1,4 +1,4 @@
-import type { Data, RecordBatch } from 'apache-arrow';
+import { type Data, DataType, type RecordBatch } from 'apache-arrow';
 import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
@@ -18,7 +18,6 @@ export interface HeldColumn {
  *     offsets   0 2 4             rows     0 2 1 4
  */
 export class BuildSide {
-  readonly rowCount: number;
   /** The number of each row's key; UNKNOWN_ROW for a null. */
   readonly keyOfRow: Uint32Array;
   readonly offsets: Uint32Array;
@@ -26,38 +25,38 @@ export class BuildSide {
   readonly #numbers: KeyNumbers;
   readonly #columns: ReadonlyMap<string, HeldColumn>;
 
-  private constructor(
-    numbers: KeyNumbers,
-    codes: readonly Uint32Array[],
-    columns: ReadonlyMap<string, HeldColumn>,
-  ) {
-    [this.#numbers, this.#columns] = [numbers, columns];
-    this.rowCount = codes.reduce((sum, { length }) => sum + length, 0);
-    this.keyOfRow = concatenated(codes, this.rowCount);
-    [this.offsets, this.rows] = grouped(this.keyOfRow, numbers.size);
+  private constructor(numbers: KeyNumbers, keyOfRow: Uint32Array, columns: ReadonlyMap<string, HeldColumn>) {
+    [this.#numbers, this.#columns, this.keyOfRow] = [numbers, columns, keyOfRow];
+    [this.offsets, this.rows] = grouped(keyOfRow, numbers.size);
   }
 
   /** Reads all rows of a stream; `names` are the columns that are held. */
   static async read(
     input: BatchStream,
     keys: readonly string[],
-    names: Iterable<string>,
+    names: readonly string[],
   ): Promise<BuildSide> {
-    const numbers = new KeyNumbers(input.schema, keys);
-    const parts = new Map(Array.from(names, (name) => [name, [] as Data[]]));
-    const codes: Uint32Array[] = [];
-    for await (const batch of input) {
-      if (batch.numRows === 0) continue;
-      codes.push(numbers.add(batch, keys));
-      for (const [name, own] of parts) own.push(columnOf(batch, name));
-    }
+    const { schema } = input;
+    const parts = new Map([...keys, ...names].map((name) => [name, [] as Data[]]));
+    for await (const batch of input)
+      if (batch.numRows > 0) for (const [name, own] of parts) own.push(columnOf(batch, name));
+    const numbers = new KeyNumbers(schema, keys);
+    const keyOfRow = numbered(
+      numbers,
+      keys.map((name) => ({ type: fieldOf(schema, name).type, parts: parts.get(name) as Data[] })),
+    );
     const columns = new Map<string, HeldColumn>();
-    for (const [name, own] of parts) {
-      columns.set(name, held(joinData(fieldOf(input.schema, name).type, own, 1)));
+    for (const name of names) {
+      const own = parts.get(name) as Data[];
+      columns.set(name, held(joinData(fieldOf(schema, name).type, own, 1)));
       // Only one column at a time is in memory twice.
       own.length = 0;
     }
-    return new BuildSide(numbers, codes, columns);
+    return new BuildSide(numbers, keyOfRow, columns);
+  }
+
+  get rowCount(): number {
+    return this.keyOfRow.length;
   }
 
   /** The number of distinct keys. */
@@ -82,13 +81,38 @@ export class BuildSide {
   }
 }
 
+interface KeyParts {
+  readonly type: DataType;
+  readonly parts: readonly Data[];
+}
+
+/**
+ * The numbers of all rows' keys. Single numbers of 32 bits are numbered all at once: whether they are near each other
+ * shows in all of them.
+ */
+function numbered(numbers: KeyNumbers, keys: readonly KeyParts[]): Uint32Array {
+  const [{ type, parts }] = keys;
+  if (keys.length === 1 && DataType.isInt(type) && type.bitWidth === 32) {
+    const all = joinData(type, parts);
+    return numbers.add([all], all.length);
+  }
+  return concatenated(
+    parts.map(({ length }, i) =>
+      numbers.add(
+        keys.map((key) => key.parts[i]),
+        length,
+      ),
+    ),
+  );
+}
+
 function held(withNull: Data): HeldColumn {
   return { values: withNull.slice(0, withNull.length - 1), withNull };
 }
 
-function concatenated(parts: readonly Uint32Array[], length: number): Uint32Array {
+function concatenated(parts: readonly Uint32Array[]): Uint32Array {
   if (parts.length === 1) return parts[0];
-  const all = new Uint32Array(length);
+  const all = new Uint32Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) {
     all.set(part, at);

@@ -12,7 +12,7 @@ import { HashJoin } from './hash-join.ts';
 import { type JoinColumn, joinColumns, requiredOf } from './join-columns.ts';
 import { joinKinds, type JoinParams, keepsLeftOnly, keepsUnmatched, otherSide } from './join-kinds.ts';
 import { JoinedBatches } from './joined-batches.ts';
-import { KeyNumbers } from './key-numbers.ts';
+import { columnOf, KeyNumbers } from './key-numbers.ts';
 
 type Streams = Readonly<Record<Side, BatchStream>>;
 
@@ -78,7 +78,10 @@ export class JoinRows implements BinaryOperator {
   async *#filter({ left, right }: Streams, schema: Schema): AsyncGenerator<RecordBatch> {
     const { kind, keys } = this.params;
     const numbers = new KeyNumbers(right.schema, keys.right);
-    for await (const batch of right) if (batch.numRows > 0) numbers.add(batch, keys.right);
+    for await (const batch of right) {
+      const own = keys.right.map((name) => columnOf(batch, name));
+      if (batch.numRows > 0) numbers.add(own, batch.numRows);
+    }
     for await (const batch of left) {
       if (batch.numRows === 0) continue;
       const positions = positionsOf(numbers.find(batch, keys.left), kind === 'semi');

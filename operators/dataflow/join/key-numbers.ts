@@ -17,9 +17,7 @@ export class KeyNumbers {
   }
 
   /** The number of each row's key, new keys among them; UNKNOWN_ROW for a null. */
-  add(batch: RecordBatch, names: readonly string[]): Uint32Array {
-    const keys = names.map((name) => columnOf(batch, name));
-    const rows = batch.numRows;
+  add(keys: readonly Data[], rows: number): Uint32Array {
     const nullable = keys.filter((data) => DataType.isNull(data.type) || hasNulls(data));
     if (nullable.length === 0) return this.#numbers.add(keys, rows);
     const whole = wholeRows(nullable, rows);
