@@ -67,7 +67,7 @@ async function resolveOne(path: string, options: DatasetPathOptions): Promise<Da
   if (kind === 'folder') {
     const files = await filesBelow(path, options);
     if (files.length === 0) throw emptyFolder(path, options);
-    return files.map((file) => ({ file, partitions: partitionsOf(relative(path, file)) }));
+    return files.map((file) => ({ file, partitions: valuesOf(relative(path, file), options) }));
   }
   if (pattern) return resolveGlob(path, options);
   throw new DataError('no such file or folder', { phase: 'read', file: path, advice: 'Check the path' });
@@ -92,7 +92,11 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
       phase: 'read',
       advice: 'Check the pattern',
     });
-  return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
+  return files.map((file) => ({ file, partitions: valuesOf(relative(base, file), options) }));
+}
+
+function valuesOf(path: string, { partitions }: DatasetPathOptions): PartitionValues {
+  return partitions === 'none' ? {} : partitionsOf(path);
 }
 
 async function filesBelow(folder: string, options: DatasetPathOptions): Promise<string[]> {

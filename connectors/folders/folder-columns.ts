@@ -1,4 +1,4 @@
-import { type Data, Field } from 'apache-arrow';
+import { type Data, Field, makeData, Utf8 } from 'apache-arrow';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { castValues, isCastable } from '../../engine/expressions/cast.ts';
 import { arrowTypeOf, type ValueType, valueTypes } from '../../engine/expressions/types.ts';
@@ -40,12 +40,23 @@ export function checkFolderColumns(partitions: unknown): void {
     });
 }
 
-/** "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" } */
+/**
+ * "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" }. Throws DataError for a column that
+ * two folders name.
+ */
 export function partitionsOf(path: string): PartitionValues {
   const values: Record<string, string | null> = {};
   for (const folder of path.split(/[\\/]/).slice(0, -1)) {
     const found = readFolderName(folder);
-    if (found !== undefined) values[found.column] = found.value;
+    if (found === undefined) continue;
+    if (Object.hasOwn(values, found.column))
+      throw new DataError('two folders of this path name the same column', {
+        phase: 'read',
+        file: inputName(path),
+        column: found.column,
+        advice: 'Rename one of them, or name the folder that is inside',
+      });
+    values[found.column] = found.value;
   }
   return values;
 }
@@ -137,7 +148,20 @@ export function constantsOf(columns: readonly PartitionColumn[], values: Partiti
 
 /** The column as `rows` times its value. */
 export function constantData({ value, type }: ConstantColumn, rows: number): Data {
+  if (type === 'utf8' && value !== null) return repeatedText(value, rows);
   return writeData(castValues(textValues([value], true), type).values, rows);
+}
+
+function repeatedText(text: string, rows: number): Data<Utf8> {
+  const one = new TextEncoder().encode(text);
+  const data = new Uint8Array(one.length * rows);
+  if (rows > 0) data.set(one);
+  // Twice as many with each copy.
+  for (let filled = one.length; filled > 0 && filled < data.length; filled *= 2)
+    data.copyWithin(filled, 0, Math.min(filled, data.length - filled));
+  const valueOffsets = new Int32Array(rows + 1);
+  for (let row = 0; row < valueOffsets.length; row++) valueOffsets[row] = row * one.length;
+  return makeData({ type: new Utf8(), length: rows, nullCount: 0, valueOffsets, data });
 }
 
 /** The values of folders, a row each. */

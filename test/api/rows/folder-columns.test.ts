@@ -1,7 +1,9 @@
 /** The columns that names of folders give, and the folders that are read. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Vector } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ConstantColumn, constantData } from '../../../connectors/folders/folder-columns.ts';
 import { col, type Dataset, functions, Session } from '../../../index.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
@@ -112,6 +114,16 @@ describe('folders that cannot be read together', () => {
     }
   });
 
+  it('name a column twice', async () => {
+    mkdirSync(path('twice/a=1/a=2'), { recursive: true });
+    writeFileSync(path('twice/a=1/a=2/part-0.csv'), 'v\n5\n');
+    await expect(session.read.csv(path('twice')).schema()).rejects.toThrow(
+      /two folders of this path name the same column \(a=1\/a=2\/part-0\.csv, column "a"\)/,
+    );
+    expect(await session.read.csv(path('twice'), { partitions: 'none' }).count()).toBe(1);
+    expect(await session.read.csv(path('twice/a=1')).toArray()).toEqual([{ v: 5, a: 2 }]);
+  });
+
   it('name a column that is in the files too', async () => {
     mkdirSync(path('both/v=1'), { recursive: true });
     writeFileSync(path('both/v=1/part-0.csv'), 'v\n5\n');
@@ -141,4 +153,20 @@ describe('folders that cannot be read together', () => {
       "partitions must be 'infer', 'text', 'none' or types by column, got off",
     );
   });
+});
+
+it('a column of folders has its value in every row, of any type', () => {
+  const valuesOf = (column: ConstantColumn, rows: number) =>
+    Array.from(new Vector([constantData(column, rows)]), (value) => value);
+  for (const rows of [0, 1, 2, 7, 1000]) {
+    for (const value of ['', 'a', 'é😀', 'abc'.repeat(20)])
+      expect(valuesOf({ name: 'c', type: 'utf8', value }, rows)).toEqual(Array(rows).fill(value));
+    expect(valuesOf({ name: 'c', type: 'int64', value: '-9223372036854775808' }, rows)).toEqual(
+      Array(rows).fill(-(2n ** 63n)),
+    );
+    expect(valuesOf({ name: 'c', type: 'float32', value: '0.5' }, rows)).toEqual(Array(rows).fill(0.5));
+    expect(valuesOf({ name: 'c', type: 'bool', value: 'true' }, rows)).toEqual(Array(rows).fill(true));
+    for (const type of ['utf8', 'date', 'int32', 'bool'] as const)
+      expect(valuesOf({ name: 'c', type, value: null }, rows)).toEqual(Array(rows).fill(null));
+  }
 });
