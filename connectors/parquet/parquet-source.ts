@@ -120,7 +120,7 @@ export class ParquetSource implements Source {
               files.map(({ file }) => file),
             ),
           ];
-    if (folders.length > 0 && this.#bounds.length === 0) return folders;
+    if (folders.length > 0 && (this.#bounds.length === 0 || files.length === 0)) return folders;
     const found = await this.#within(columns);
     const total = (of: (one: RequestsWithin) => number) => found.reduce((sum, one) => sum + of(one), 0);
     const all = files.reduce((sum, { info }) => sum + info.rowGroups.length, 0);

@@ -77,6 +77,12 @@ describe('folders that a filter excludes', () => {
     expect((await make().toArray()).length).toBe(count);
   });
 
+  it('count alone where no file is left', async () => {
+    const text = await rows.filter(col('year').lt(0).and(col('i').lt(9))).explain();
+    expect(text).toContain('reads 0 of 20 folders: names exclude the others');
+    expect(text).not.toContain('row group');
+  });
+
   it('are read where the condition fails for a value of another folder, as its rows', async () => {
     const failing = rows.filter(col('g').cast('int32').eq(1));
     expect(await failing.explain()).toContain('reads all 20 folders: names exclude none');
