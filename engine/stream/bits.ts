@@ -43,9 +43,10 @@ export function takeBits(
   offset: number,
   positions: Uint32Array,
 ): { readonly bits: Uint8Array; readonly ones: number } {
-  const bits = makeBits(positions.length);
+  const rows = positions.length;
+  const bits = makeBits(rows);
   let ones = 0;
-  for (let i = 0; i < positions.length; i++) {
+  for (let i = 0; i < rows; i++) {
     const at = offset + positions[i];
     const bit = (source[at >>> 3] >> (at & 7)) & 1;
     bits[i >>> 3] |= bit << (i & 7);

@@ -76,31 +76,51 @@ export function copyBytes(from: Uint8Array, start: number, length: number, to: U
 function takeValues(source: Numbers, positions: Uint32Array, stride: number): Numbers {
   const values = new (source.constructor as Int32ArrayConstructor)(positions.length * stride);
   const words = (values.BYTES_PER_ELEMENT * stride) / 4;
-  if (stride === 1 && words <= 1) takeEach(source, positions, values);
-  else if (Number.isInteger(words) && source.byteOffset % 4 === 0)
+  if (Number.isInteger(words) && source.byteOffset % 4 === 0)
     takeWords(wordsOf(source), positions, wordsOf(values), words);
+  else if (stride === 1) takeSmall(source, positions, values);
   else
     for (let i = 0; i < positions.length; i++)
       copyBytes(source as never, positions[i] * stride, stride, values as never, i * stride);
   return values;
 }
 
-function takeEach(source: Numbers, positions: Uint32Array, values: Numbers): void {
-  for (let i = 0; i < positions.length; i++) values[i] = source[positions[i]];
+/** Values of 8 or 16 bits. */
+function takeSmall(source: Numbers, positions: Uint32Array, values: Numbers): void {
+  const rows = positions.length;
+  for (let i = 0; i < rows; i++) values[i] = source[positions[i]];
 }
 
-/** Values of some words of 32 bits each: 64 bits would be read as a BigInt. */
+/** Values of some words of 32 bits each, whatever their type: 64 bits would be read as a BigInt. */
 function takeWords(source: Int32Array, positions: Uint32Array, values: Int32Array, words: number): void {
-  if (words === 2)
-    for (let i = 0, at = 0; i < positions.length; i++, at += 2) {
+  const rows = positions.length;
+  if (words === 1) takeEach(source, positions, values);
+  else if (words === 2)
+    for (let i = 0, at = 0; i < rows; i++, at += 2) {
       const from = 2 * positions[i];
       values[at] = source[from];
       values[at + 1] = source[from + 1];
     }
   else
-    for (let i = 0, at = 0; i < positions.length; i++)
+    for (let i = 0, at = 0; i < rows; i++)
       for (let from = words * positions[i], end = from + words; from < end; from++)
         values[at++] = source[from];
+}
+
+/**
+ * Four at a time, and the length read once: 0.7 ns a value, where V8 makes 5 of a loop to `positions.length` that
+ * went through its middle compiler.
+ */
+function takeEach(source: Int32Array, positions: Uint32Array, values: Int32Array): void {
+  const rows = positions.length;
+  const inFours = rows - (rows % 4);
+  for (let i = 0; i < inFours; i += 4) {
+    values[i] = source[positions[i]];
+    values[i + 1] = source[positions[i + 1]];
+    values[i + 2] = source[positions[i + 2]];
+    values[i + 3] = source[positions[i + 3]];
+  }
+  for (let i = inFours; i < rows; i++) values[i] = source[positions[i]];
 }
 
 function wordsOf({ buffer, byteOffset, byteLength }: Numbers): Int32Array {
@@ -109,8 +129,9 @@ function wordsOf({ buffer, byteOffset, byteLength }: Numbers): Int32Array {
 
 /** Offsets of the taken rows; a null has no bytes and no elements. */
 function takeOffsets(given: Offsets, positions: Uint32Array, valid: Uint8Array | undefined): Float64Array {
-  const offsets = new Float64Array(positions.length + 1);
-  for (let i = 0, at = 0; i < positions.length; i++) {
+  const rows = positions.length;
+  const offsets = new Float64Array(rows + 1);
+  for (let i = 0, at = 0; i < rows; i++) {
     const row = positions[i];
     // The value behind a null is never read.
     if (valid === undefined || bitAt(valid, i)) at += Number(given[row + 1]) - Number(given[row]);
@@ -125,12 +146,30 @@ function takeBytes(
   positions: Uint32Array,
   offsets: Float64Array,
 ): Uint8Array {
-  const bytes = new Uint8Array(offsets[positions.length]);
-  for (let i = 0; i < positions.length; i++) {
-    const at = offsets[i];
-    copyBytes(source, Number(given[positions[i]]), offsets[i + 1] - at, bytes, at);
+  const rows = positions.length;
+  const bytes = new Uint8Array(offsets[rows]);
+  const [from, to] = [viewOf(source), viewOf(bytes)];
+  for (let i = 0; i < rows; i++) {
+    const [start, at] = [Number(given[positions[i]]), offsets[i]];
+    const length = offsets[i + 1] - at;
+    if (length > 3 && length < LONG) copyWords(from, start, length, to, at);
+    else copyBytes(source, start, length, bytes, at);
   }
   return bytes;
+}
+
+/** Bytes from which on a view for each text is faster. */
+const LONG = 256;
+
+/** Copies four bytes or more, four at a time; the last four may overlap those before them. */
+function copyWords(from: DataView, start: number, length: number, to: DataView, at: number): void {
+  const last = length - 4;
+  for (let i = 0; i < last; i += 4) to.setInt32(at + i, from.getInt32(start + i, true), true);
+  to.setInt32(at + last, from.getInt32(start + last, true), true);
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
 }
 
 /** The positions of the elements of all taken rows. */
