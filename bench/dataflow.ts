@@ -4,10 +4,14 @@
  * medians of the ratios within a round.
  *
  *     npm run build && node bench/dataflow.ts FOLDER [--rounds 7] [--python PYTHON] [--arquero DIR] [--copies 6]
+ *         [--spark PYTHON] [--pipelines items,sort]
  *
  * FOLDER: `factorflow generate --preset movielens20m --seed 1 --output DIR` makes DIR/train. PYTHON has polars;
  * DIR/node_modules has arquero; engines without their option are left out. `write` is filter, project and write
- * Parquet (zstd, level 1); `count` is filter and count; `sum` is a computed column and its sum. --copies: also
+ * Parquet (zstd, level 1); `count` is filter and count; `sum` is a computed column and its sum. `items`, `users`
+ * and `pairs` are counts and mean ratings by group, `join` is with a row for each item, `top` the 100 items with most
+ * ratings, `sort` all columns by user and timestamp (`generate --timestamps` makes one); their results are computed
+ * whole, in memory. --spark: a Python with pyspark, local[2], whose first round is its warming up. --copies: also
  * milliseconds until the first batch of a filter over N copies (links) of the files, in a process that has not
  * read any file before.
  */
@@ -18,7 +22,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { type Pipeline, pipelineNames } from './dataflow/engines.ts';
+import { type Pipeline, narrow, pipelineNames, titlesBeside, wide } from './dataflow/engines.ts';
 import { describeMachine } from './machine.ts';
 
 const { values, positionals } = parseArgs({
@@ -28,6 +32,8 @@ const { values, positionals } = parseArgs({
     python: { type: 'string' },
     arquero: { type: 'string' },
     copies: { type: 'string' },
+    spark: { type: 'string' },
+    pipelines: { type: 'string' },
   },
 });
 const folder = resolve(positionals[0]);
@@ -37,7 +43,8 @@ interface Measured {
   readonly seconds: number;
   /** Seconds of processors, of all threads. */
   readonly processor: number;
-  readonly result: number;
+  /** Null of an engine that does not count. */
+  readonly result: number | null;
 }
 
 /** An engine's process, which runs one pipeline at a time. */
@@ -68,7 +75,16 @@ class Engine {
   }
 }
 
-function engines(): Engine[] {
+/** A row for each item, for the join. */
+async function writeItems(): Promise<void> {
+  const { DuckDBInstance } = await import('@duckdb/node-api');
+  const connection = await (await DuckDBInstance.create(':memory:')).connect();
+  const items = `SELECT item, (item % 97)::FLOAT AS weight FROM '${folder}/*.parquet' GROUP BY item`;
+  await connection.run(`COPY (${items}) TO '${titlesBeside(folder)}' (FORMAT parquet)`);
+  connection.closeSync();
+}
+
+function engines(isWide: boolean): Engine[] {
   const output = (name: string) => join(scratch, `${name}.parquet`);
   const ofNode = (name: string, folderOf: string, ...more: readonly string[]) =>
     new Engine(name, process.execPath, [
@@ -83,6 +99,9 @@ function engines(): Engine[] {
     ofNode('factorflow', folder),
     ofNode('duckdb', folder),
     ...(values.python ? [new Engine('polars', values.python, [python, folder, output('polars')])] : []),
+    ...(values.spark && isWide
+      ? [new Engine('spark', values.spark, [join(import.meta.dirname, 'dataflow/spark-engine.py'), folder])]
+      : []),
     ...(values.arquero ? [ofNode('arquero', folder, resolve(values.arquero))] : []),
   ];
 }
@@ -97,7 +116,9 @@ async function measure(all: readonly Engine[], pipeline: Pipeline): Promise<void
     const measured: Measured[] = [];
     for (const engine of all) measured.push(await engine.run(pipeline));
     const [{ result: expected }] = measured;
-    if (measured.some(({ result }) => Math.abs(result - expected) > 1e-9 * Math.abs(expected)))
+    const isOther = (result: number | null) =>
+      result !== null && Math.abs(result - Number(expected)) > 1e-9 * Math.abs(Number(expected));
+    if (measured.some(({ result }) => isOther(result)))
       throw new Error(`the results differ: ${measured.map(({ result }) => result).join(', ')}`);
     if (round > 0) measured.forEach((one, i) => runs[i].push(one));
   }
@@ -138,9 +159,15 @@ function measureFirstBatch(copies: string): void {
 try {
   console.log(describeMachine());
   if (values.copies) measureFirstBatch(copiesOf(Number(values.copies)));
-  const all = engines();
-  for (const pipeline of pipelineNames) await measure(all, pipeline);
-  for (const engine of all) await engine.close();
+  const chosen = pipelineNames.filter((name) => values.pipelines?.split(',').includes(name) ?? true);
+  for (const names of [narrow, wide].map((all) => chosen.filter((name) => all.some((one) => one === name)))) {
+    if (names.length === 0) continue;
+    const isWide = names.some((name) => wide.some((one) => one === name));
+    if (isWide) await writeItems();
+    const all = engines(isWide);
+    for (const pipeline of names) await measure(all, pipeline);
+    for (const engine of all) await engine.close();
+  }
 } finally {
   rmSync(scratch, { recursive: true, force: true });
 }

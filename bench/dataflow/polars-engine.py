@@ -26,7 +26,32 @@ def add_up():
     return rows.select(pl.col("x").cast(pl.Float64).sum()).collect().item()
 
 
-pipelines = {"write": write, "count": count, "sum": add_up}
+def grouped(*keys):
+    return scan().group_by(*keys).agg(n=pl.len(), mean=pl.col("rating").mean()).collect().height
+
+
+def join():
+    items = pl.scan_parquet(f"{folder}-items.parquet")
+    return scan().join(items, on="item").select("user", "weight", "rating").collect().height
+
+
+def top():
+    counts = scan().group_by("item").agg(n=pl.len())
+    return counts.sort(["n", "item"], descending=[True, False]).limit(100).collect().height
+
+
+pipelines = {
+    "write": write,
+    "count": count,
+    "sum": add_up,
+    "items": lambda: grouped("item"),
+    "users": lambda: grouped("user"),
+    "pairs": lambda: grouped("user", "item"),
+    "join": join,
+    "distinct": lambda: scan().select("user", "item").unique().collect().height,
+    "top": top,
+    "sort": lambda: scan().sort("user", "timestamp").collect().height,
+}
 for line in sys.stdin:
     start, used = time.perf_counter(), time.process_time()
     result = pipelines[line.strip()]()

@@ -1,5 +1,5 @@
 /** Bytes of rows of a part: with what operators hold beside them, some times as many for each thread. */
-const PART_BYTES = 16 << 20;
+const PART_BYTES = 8 << 20;
 const MOST_PARTS = 1024;
 
 /** Fewest bytes that a task takes of an exchange: smaller parts are taken together. */
