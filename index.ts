@@ -236,16 +236,11 @@ export type { BadRowPolicy } from './operators/ratings/rows/bad-rows.ts';
 export type { SgdParams } from './operators/sgd/params.ts';
 export type { Similarity } from './operators/serving/similar.ts';
 export type { TrainingIteration } from './operators/training/iteration.ts';
-export {
-  Cases,
-  col,
-  Column,
-  type ColumnOrValue,
-  functions,
-  lit,
-  type TimeUnit,
-  when,
-} from './api/expressions.ts';
+export { Cases, col, Column, type ColumnOrValue, lit, when } from './api/expressions.ts';
+export { functions, type TimeUnit } from './api/functions.ts';
+export type { OrderKey } from './api/order-by.ts';
+export { SortOrder } from './api/sort-order.ts';
+export type { SortKey } from './engine/sorting/sort-keys.ts';
 export {
   AggregateColumn,
   collectList,

@@ -1,14 +1,17 @@
 import { call, type Cast, type Expression, literal, type Plain } from '../engine/expressions/expression.ts';
 import { print } from '../engine/expressions/print.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
+import { SortOrder } from './sort-order.ts';
 
 /** A column, or a value that is taken as a constant. */
 export type ColumnOrValue = Column | Plain;
 
-const expressionOf = (value: ColumnOrValue): Expression =>
+/** @internal */
+export const expressionOf = (value: ColumnOrValue): Expression =>
   value instanceof Column ? value.expression : literal(value);
 
-const made = (name: string, ...args: readonly ColumnOrValue[]): Column =>
+/** @internal A column that a function of columns gives. */
+export const made = (name: string, ...args: readonly ColumnOrValue[]): Column =>
   new Column(call(name, ...args.map(expressionOf)));
 
 /**
@@ -165,6 +168,15 @@ export class Column {
     return new Column({ kind: 'cast', value: this.expression, to, onError });
   }
 
+  /** A key of `orderBy`, least values first; nulls come first unless `.nullsLast()`: `col('user').asc()`. */
+  asc(): SortOrder {
+    return new SortOrder(this.expression, false);
+  }
+  /** A key of `orderBy`, greatest values first; nulls come last unless `.nullsFirst()`: `col('rating').desc()`. */
+  desc(): SortOrder {
+    return new SortOrder(this.expression, true);
+  }
+
   /** The expression in SQL. */
   toString(): string {
     return print(this.expression);
@@ -194,105 +206,3 @@ export class Cases extends Column {
 /** The value where a condition is true: `when(col('rating').ge(4), 'high').otherwise('low')`. */
 export const when = (condition: Column, value: ColumnOrValue): Cases =>
   new Cases({ kind: 'when', branches: [{ when: condition.expression, value: expressionOf(value) }] });
-
-/** The first value that is not null: `coalesce(col('a'), col('b'), 0)`. */
-export const coalesce = (...values: readonly ColumnOrValue[]): Column => made('coalesce', ...values);
-/** A value in place of null: `ifNull(col('a'), 0)`. */
-export const ifNull = (value: ColumnOrValue, other: ColumnOrValue): Column => made('coalesce', value, other);
-/** The least value that is not null: `least(col('a'), 5)`. */
-export const least = (...values: readonly ColumnOrValue[]): Column => made('least', ...values);
-/** The greatest value that is not null: `greatest(col('a'), 0)`. */
-export const greatest = (...values: readonly ColumnOrValue[]): Column => made('greatest', ...values);
-
-/** `abs(col('a'))`. */
-export const abs = (value: ColumnOrValue): Column => made('abs', value);
-/** `sqrt(col('a'))`; NaN below 0. */
-export const sqrt = (value: ColumnOrValue): Column => made('sqrt', value);
-/** Natural logarithm; null for 0 and below: `ln(col('plays'))`. */
-export const ln = (value: ColumnOrValue): Column => made('ln', value);
-/** ln(1 + x); null for -1 and below: `log1p(col('plays'))`. */
-export const log1p = (value: ColumnOrValue): Column => made('log1p', value);
-/** `exp(col('a'))`. */
-export const exp = (value: ColumnOrValue): Column => made('exp', value);
-/** `pow(col('a'), 2)`. */
-export const pow = (value: ColumnOrValue, power: ColumnOrValue): Column => made('pow', value, power);
-/** To decimals, halves away from 0: `round(col('rating'), 1)`. */
-export const round = (value: ColumnOrValue, digits: ColumnOrValue = 0): Column =>
-  made('round', value, digits);
-/** The next whole number below: `floor(col('rating'))`. */
-export const floor = (value: ColumnOrValue): Column => made('floor', value);
-/** The next whole number above: `ceil(col('rating'))`. */
-export const ceil = (value: ColumnOrValue): Column => made('ceil', value);
-
-/** `lower(col('title'))`. */
-export const lower = (text: ColumnOrValue): Column => made('lower', text);
-/** `upper(col('title'))`. */
-export const upper = (text: ColumnOrValue): Column => made('upper', text);
-/** Without spaces at both ends: `trim(col('title'))`. */
-export const trim = (text: ColumnOrValue): Column => made('trim', text);
-/** Characters of a text: `length(col('title'))`. */
-export const length = (text: ColumnOrValue): Column => made('length', text);
-/** `concat(col('first'), ' ', col('last'))`. */
-export const concat = (...texts: readonly ColumnOrValue[]): Column => made('concat', ...texts);
-/** From character `start`, counted from 1, or from the end if negative: `substring(col('title'), 1, 3)`. */
-export const substring = (text: ColumnOrValue, start: ColumnOrValue, count?: ColumnOrValue): Column =>
-  made('substring', text, start, ...(count === undefined ? [] : [count]));
-/** All of a part by another: `replace(col('title'), ':', '')`. */
-export const replace = (text: ColumnOrValue, search: ColumnOrValue, by: ColumnOrValue): Column =>
-  made('replace', text, search, by);
-
-/** Units of `truncate`. */
-export type TimeUnit = 'year' | 'quarter' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second';
-
-/** The begin of a time's unit: `truncate(col('ts'), 'month')`. Weeks begin on Monday. */
-export const truncate = (time: ColumnOrValue, unit: TimeUnit): Column => made('truncate', time, unit);
-/** `year(col('ts'))`. */
-export const year = (time: ColumnOrValue): Column => made('year', time);
-/** 1 to 12: `month(col('ts'))`. */
-export const month = (time: ColumnOrValue): Column => made('month', time);
-/** Of the month, from 1: `day(col('ts'))`. */
-export const day = (time: ColumnOrValue): Column => made('day', time);
-/** 0 to 23, in UTC: `hour(col('ts'))`. */
-export const hour = (time: ColumnOrValue): Column => made('hour', time);
-/** From 1, Sunday, to 7: `dayOfWeek(col('ts'))`. */
-export const dayOfWeek = (time: ColumnOrValue): Column => made('dayOfWeek', time);
-/** The timestamp of seconds since 1970: `timestampSeconds(col('ts'))`. */
-export const timestampSeconds = (seconds: ColumnOrValue): Column => made('timestampSeconds', seconds);
-/** Whole seconds since 1970 of a time: `unixSeconds(col('ts'))`. */
-export const unixSeconds = (time: ColumnOrValue): Column => made('unixSeconds', time);
-/** The timestamp of an ISO text: `toTimestamp(col('date'))`. */
-export const toTimestamp = (text: Column, onError: Cast['onError'] = 'error'): Column =>
-  text.cast('timestamp', onError);
-
-/** Functions of columns, by the names of Spark's: `functions.log1p(col('plays'))`. */
-export const functions = {
-  abs,
-  ceil,
-  coalesce,
-  concat,
-  day,
-  dayOfWeek,
-  exp,
-  floor,
-  greatest,
-  hour,
-  ifNull,
-  least,
-  length,
-  ln,
-  log1p,
-  lower,
-  month,
-  pow,
-  replace,
-  round,
-  sqrt,
-  substring,
-  timestampSeconds,
-  toTimestamp,
-  trim,
-  truncate,
-  unixSeconds,
-  upper,
-  year,
-} as const;

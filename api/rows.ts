@@ -15,8 +15,10 @@ import { type BatchFunction, MapBatches, type ModuleFunction } from '../operator
 import { Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';
 import { checkOptions, checkSeed, shown } from './check-options.ts';
-import { Column, col, coalesce, lit } from './expressions.ts';
+import { Column, col, lit } from './expressions.ts';
+import { coalesce } from './functions.ts';
 import { GroupedRows } from './grouped-rows.ts';
+import { type OrderKey, sortingBy } from './order-by.ts';
 import { checkModule } from './inspect/user-modules.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import { ReadableRows } from './readable-rows.ts';
@@ -138,7 +140,21 @@ export abstract class Rows<Made> extends ReadableRows {
     return this.over(joinPlan([this, other], on, how));
   }
 
-  /** The first rows, in the order of files. */
+  /**
+   * The rows in the order of some keys: names of columns, `col('rating').desc()`, or `{ column, descending, nulls }`.
+   * Nulls come first when ascending and last when descending, unless the key says otherwise; NaN is the largest
+   * number. Rows with equal keys keep their order. Followed by `limit`, only the first rows are kept in memory.
+   */
+  orderBy(...keys: readonly OrderKey[]): Made {
+    return this.over(sortingBy(keys).reduce(andThen, this.plan));
+  }
+
+  /** As `orderBy`. */
+  sort(...keys: readonly OrderKey[]): Made {
+    return this.orderBy(...keys);
+  }
+
+  /** The first rows, in the order of files, or of `orderBy`. */
   limit(rows: number): Made {
     if (!Number.isSafeInteger(rows) || rows < 0)
       throw new UsageError(`limit takes a whole number of rows, got ${shown(rows)}`);

@@ -10,6 +10,7 @@ import {
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { Chain, Rule } from './rules/chain.ts';
 import { dropIdle } from './rules/drop-idle.ts';
+import { joinSorts } from './rules/join-sorts.ts';
 import { mergeProjections } from './rules/merge-projections.ts';
 import { pruneColumns } from './rules/prune-columns.ts';
 import { pushFilters } from './rules/push-filters.ts';
@@ -18,13 +19,18 @@ import { pushIntoUnion } from './rules/push-into-union.ts';
 import { pushLimits } from './rules/push-limits.ts';
 import { pushToSource } from './rules/push-to-source.ts';
 import { resolveColumns } from './rules/resolve-columns.ts';
+import { takeTopRows } from './rules/take-top-rows.ts';
+import { SortRows } from './sort/sort-rows.ts';
+import { sortedRows } from './sort/sorted-rows.ts';
 
 /** In the order in which they are applied, and by name for `explain`. */
 export const rules: Readonly<Record<string, Rule>> = {
   'resolve columns': resolveColumns,
   'push filters': pushFilters,
   'push into joins': pushIntoJoin,
+  'join sorts': joinSorts,
   'push limits': pushLimits,
+  'take top rows': takeTopRows,
   'merge projections': mergeProjections,
   'prune columns': pruneColumns,
   'drop what does nothing': dropIdle,
@@ -52,5 +58,9 @@ export async function optimize(
   const schema = await schemaOf(fromSource(source), request.needs, signal);
   const first: Chain = { source, schema, operators, ...(columns && { wanted: columns }) };
   const chain = Object.values(rules).reduce((own, rule) => rule(own), first);
-  return chain.operators.reduce(andThen, fromSource(chain.source));
+  return chain.operators.reduce(
+    (input, operator) =>
+      operator instanceof SortRows ? sortedRows(input, operator.keys) : andThen(input, operator),
+    fromSource(chain.source),
+  );
 }

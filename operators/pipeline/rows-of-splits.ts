@@ -92,6 +92,12 @@ function splitSource(plan: LogicalPlan, reading: RowsReading, divides = false) {
   return { source, pipeline, rest };
 }
 
+/** True where an operator may name lines of a file: not one that takes all rows, nor any after it. */
+function namesLines(operators: readonly Operator[]): boolean {
+  const first = operators.find((operator) => !(operator instanceof Limit));
+  return first !== undefined && first.takesAllRows !== true;
+}
+
 /** The operators on a source. */
 interface SplitChain {
   /** In the tasks. */
@@ -178,7 +184,7 @@ class SplitSource implements Source {
       return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
     // Errors of operators name lines of a file, which ranges of it do not know in the calling thread.
-    if (ranges && this.#chain.rest.some((operator) => !(operator instanceof Limit)))
+    if (ranges && namesLines(this.#chain.rest))
       return 'errors of later operators name lines of the file, which parts of it do not know';
     if (
       !ranges &&

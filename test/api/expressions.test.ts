@@ -1,10 +1,12 @@
 import { expect, it, test } from 'vitest';
-import * as api from '../../api/expressions.ts';
+import * as columns from '../../api/expressions.ts';
+import * as ofColumns from '../../api/functions.ts';
 import { parseExpression } from '../../connectors/expressions/parse-expression.ts';
 import { functions } from '../../engine/expressions/functions/table.ts';
 import { partsOf, type Expression } from '../../engine/expressions/expression.ts';
 
-const { col, lit, when } = api;
+const { col, lit, when } = columns;
+const api = { ...columns, ...ofColumns };
 const x = col('x');
 
 test.each([

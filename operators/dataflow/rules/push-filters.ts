@@ -4,6 +4,7 @@ import { call, columnsOf, type Expression } from '../../../engine/expressions/ex
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { Filter } from '../filter.ts';
 import { Project } from '../project.ts';
+import { SortRows } from '../sort/sort-rows.ts';
 import type { Rule } from './chain.ts';
 import { substitute } from './substitute.ts';
 
@@ -75,7 +76,7 @@ function filterOf([first, ...others]: readonly Expression[]): Filter {
 
 /** The conjunct before an operator; undefined where it must stay after it. */
 function before(conjunct: Expression, operator: Operator): Expression | undefined {
-  if (operator.isRowwise) return conjunct;
+  if (operator.isRowwise || operator instanceof SortRows) return conjunct;
   if (!(operator instanceof Project) || operator.projection.kind !== 'select') return undefined;
   const { columns } = operator.projection;
   const names = columnsOf(conjunct);

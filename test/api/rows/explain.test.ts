@@ -72,6 +72,12 @@ it.each<[string, () => Dataset]>([
         .withColumnRenamed('i', 'id'),
   ],
   ['limit through projection', () => rows.withColumn('y', col('x').times(2)).limit(10)],
+  ['sorted', () => rows.orderBy('user', col('x').desc().nullsFirst()).filter(col('i').lt(10))],
+  [
+    'first of sorted by an expression',
+    () => rows.orderBy(col('x').times(2).desc(), 'i').limit(10).select('i'),
+  ],
+  ['first of sorted CSV', () => csv.orderBy('x').limit(10)],
   ['union', () => rows.select('i', 'x').union(csv.select('i', 'x')).filter(col('i').lt(10))],
   [
     'join',

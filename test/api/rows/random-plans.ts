@@ -1,5 +1,5 @@
 /** Random chains of transformations of rows, with DuckDB's query for the same rows. */
-import type { Dataset } from '../../../index.ts';
+import { col, type Column, type Dataset, type SortOrder } from '../../../index.ts';
 import { parseColumn } from '../../../api/parse-column.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import {
@@ -96,6 +96,8 @@ export class RandomPlans {
       (plan) => this.#fillNulls(plan),
       (plan) => this.#union(plan),
       (plan) => this.#limit(plan),
+      (plan) => this.#orderBy(plan),
+      (plan) => this.#limit(this.#orderBy(plan)),
     ]);
   }
 
@@ -231,6 +233,46 @@ export class RandomPlans {
       query: `SELECT * FROM (${plan.query}) ORDER BY "${ORDER}" LIMIT ${rows}`,
     });
   }
+
+  /** By columns and an expression, of which rows with equal values keep their order. */
+  #orderBy(plan: RandomPlan): RandomPlan {
+    const keys = this.#some(Object.keys(plan.columns), 0.2).map((name) =>
+      this.#key(col(name), name, `"${name}"`),
+    );
+    const [own, other] = this.#expression(plan, this.#pick(kinds));
+    if (this.#random() < 0.3) keys.unshift(this.#key(parseColumn(own), own, other));
+    const columns = quoted(Object.keys(plan.columns));
+    const order = keys.map(({ sql }) => sql).join(', ');
+    return next(
+      plan,
+      `orderBy(${keys.map(({ text }) => text).join(', ')})`,
+      (rows) => rows.orderBy(...keys.map(({ key }) => key)),
+      {
+        query: `SELECT row_number() OVER (ORDER BY ${order}, "${ORDER}") AS "${ORDER}", ${columns}
+          FROM (${plan.query})`,
+      },
+    );
+  }
+
+  #key(column: Column, text: string, sql: string): RandomKey {
+    const descending = this.#random() < 0.5;
+    const nulls = this.#pick(['first', 'last', undefined] as const);
+    const plain = descending ? column.desc() : column.asc();
+    const placed = nulls === 'first' ? plain.nullsFirst() : nulls === 'last' ? plain.nullsLast() : plain;
+    const direction = descending ? 'DESC' : 'ASC';
+    return {
+      text: `${text} ${direction} ${nulls ?? ''}`,
+      sql: `${sql} ${direction} NULLS ${nulls ?? (descending ? 'LAST' : 'FIRST')}`,
+      key: placed,
+    };
+  }
+}
+
+/** A key of `orderBy` and DuckDB's. */
+interface RandomKey {
+  readonly text: string;
+  readonly sql: string;
+  readonly key: SortOrder;
 }
 
 interface Change {

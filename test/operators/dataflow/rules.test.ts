@@ -6,6 +6,7 @@ import { print } from '../../../engine/expressions/print.ts';
 import type { Bound } from '../../../engine/expressions/expression.ts';
 import type { Operator, Source } from '../../../engine/stream/operator.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
+import { CountRows } from '../../../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../../../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../../../operators/dataflow/filter.ts';
 import { Joined } from '../../../operators/dataflow/join/joined.ts';
@@ -17,6 +18,7 @@ import { Project } from '../../../operators/dataflow/project.ts';
 import { Union } from '../../../operators/dataflow/union.ts';
 import { fromSource, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
+import { SortRows } from '../../../operators/dataflow/sort/sort-rows.ts';
 
 const schema = new Schema([
   new Field('a', new Int32(), true),
@@ -91,6 +93,11 @@ describe('push filters', () => {
     );
   });
 
+  it('goes before a sort', () => {
+    const sort = new SortRows([{ column: 'x' }]);
+    expect(applied('push filters', [sort, filter('a > 1')])).toEqual(['filter a > 1', 'sort-rows by x']);
+  });
+
   it('stays after limits and functions', () => {
     for (const stop of [new Limit(3), new MapBatches((batch) => batch)])
       expect(applied('push filters', [stop, filter('a > 1')])[1]).toBe('filter a > 1');
@@ -114,6 +121,44 @@ describe('push limits', () => {
     ]);
     expect(applied('push limits', [select({ a: 'a' }), new Limit(1 << 20)])[0]).toBe('select a');
     expect(applied('push limits', [filter('a > 1'), new Limit(4)])[0]).toBe('filter a > 1');
+  });
+});
+
+describe('take top rows', () => {
+  const sort = (...columns: string[]) => new SortRows(columns.map((column) => ({ column })));
+
+  it('takes the first sorted rows of each split, then of all', () => {
+    expect(applied('take top rows', [filter('a > 1'), sort('a'), new Limit(5), select({ a: 'a' })])).toEqual([
+      'filter a > 1',
+      'top-rows rows 5,by a,of each split',
+      'top-rows rows 5,by a',
+      'select a',
+    ]);
+    expect(applied('take top rows', [sort('a'), new Limit(2 ** 21)])).toEqual([
+      'sort-rows by a',
+      `limit rows ${2 ** 21}`,
+    ]);
+    expect(applied('take top rows', [new Limit(5), sort('a')])[1]).toBe('sort-rows by a');
+  });
+});
+
+describe('join sorts', () => {
+  const sort = (...columns: string[]) => new SortRows(columns.map((column) => ({ column })));
+
+  it('sorts once by the keys of all sorts in a row', () => {
+    expect(applied('join sorts', [sort('a', 'f'), sort('x', 'a'), select({ a: 'a' })])).toEqual([
+      'sort-rows by x,a,f',
+      'select a',
+    ]);
+    expect(applied('join sorts', [sort('a'), new Limit(3), sort('x')])).toHaveLength(3);
+  });
+
+  it('does not sort rows that are counted', () => {
+    expect(applied('join sorts', [sort('a'), filter('a > 1'), new CountRows()])).toEqual([
+      'filter a > 1',
+      'count-rows ',
+    ]);
+    expect(applied('join sorts', [sort('a'), new Limit(3), new CountRows()])).toHaveLength(3);
   });
 });
 

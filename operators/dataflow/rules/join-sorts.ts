@@ -1,0 +1,32 @@
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { CountRows } from '../count-rows.ts';
+import { Filter } from '../filter.ts';
+import { Project } from '../project.ts';
+import { SortRows } from '../sort/sort-rows.ts';
+import type { Rule } from './chain.ts';
+
+/** Sorts in a row are one, whose later keys are those of the first; rows that are counted are not sorted. */
+export const joinSorts: Rule = (chain) => {
+  const operators: Operator[] = [];
+  for (const [i, operator] of chain.operators.entries()) {
+    if (!(operator instanceof SortRows)) operators.push(operator);
+    else if (!isCounted(chain.operators.slice(i + 1))) {
+      const before = operators.at(-1);
+      if (before instanceof SortRows) operators.pop();
+      const keys = before instanceof SortRows ? [...operator.keys, ...before.keys] : operator.keys;
+      const first = keys.filter(({ column }, at) => keys.findIndex((key) => key.column === column) === at);
+      operators.push(first.length === operator.keys.length ? operator : new SortRows(first));
+    }
+  }
+  return { ...chain, operators };
+};
+
+/** True where the rows are counted in the end, and none is left out by its place. */
+function isCounted(after: readonly Operator[]): boolean {
+  const end = after.find(
+    (operator) =>
+      !(operator instanceof Project || operator instanceof Filter || operator instanceof SortRows) &&
+      !operator.isRowwise,
+  );
+  return end instanceof CountRows;
+}

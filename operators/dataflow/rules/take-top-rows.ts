@@ -1,0 +1,22 @@
+import { Limit } from '../limit.ts';
+import { SortRows } from '../sort/sort-rows.ts';
+import { TopRows } from '../sort/top-rows.ts';
+import type { Rule } from './chain.ts';
+
+/** Most rows of a limit that are kept at hand while rows are read. */
+const MOST_ROWS = 1 << 20;
+
+/** The first sorted rows are found without sorting all: those of each split, and of those the first of all. */
+export const takeTopRows: Rule = (chain) => {
+  const operators = chain.operators.flatMap((operator, i) => {
+    const [before, after] = [chain.operators[i - 1], chain.operators[i + 1]];
+    if (operator instanceof SortRows && isSmall(after)) return [];
+    if (!(before instanceof SortRows) || !isSmall(operator)) return [operator];
+    return [new TopRows(before.keys, operator.rows, 'split'), new TopRows(before.keys, operator.rows, 'all')];
+  });
+  return { ...chain, operators };
+};
+
+function isSmall(operator: unknown): operator is Limit {
+  return operator instanceof Limit && operator.rows <= MOST_ROWS;
+}
