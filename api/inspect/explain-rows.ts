@@ -13,6 +13,7 @@ import { optimize } from '../../operators/dataflow/optimize.ts';
 import { Wide } from '../../operators/exchange/wide.ts';
 import { Joined } from '../../operators/dataflow/join/joined.ts';
 import { Union } from '../../operators/dataflow/union.ts';
+import { withExchanges } from '../../operators/pipeline/with-exchanges.ts';
 import type { RowsWork } from '../../operators/pipeline/rows-work.ts';
 import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
 import { exchangeRoomOf } from '../run-rows.ts';
@@ -35,7 +36,7 @@ export async function explainRows(
     ...treeOf(optimized),
     '',
     'Physical plan',
-    ...(await physicalLines(optimized, session, ctx)),
+    ...(await physicalLines(withExchanges(optimized), session, ctx)),
     '  result: batches in the order of rows',
   ].join('\n');
 }
@@ -127,10 +128,10 @@ async function physicalLines(
 async function readyInputs(plan: LogicalPlan, signal: AbortSignal): Promise<readonly LogicalPlan[]> {
   const source = rootSource(plan);
   const { columns } = sourceRequest(plan);
-  if (source instanceof Wide) return [(await source.rowsToExchange(columns, signal)).plan];
+  if (source instanceof Wide) return [withExchanges((await source.rowsToExchange(columns, signal)).plan)];
   if (!(source instanceof Joined)) return inputsOf(source);
   const { inputs } = await source.prepared(columns);
-  return Promise.all(inputs.map((input) => optimize(input, {}, signal)));
+  return Promise.all(inputs.map(async (input) => withExchanges(await optimize(input, {}, signal))));
 }
 
 function workLines({ taken, device }: RowsWork, stages: string): string[] {

@@ -20,8 +20,6 @@ import { pushLimits } from './rules/push-limits.ts';
 import { pushToSource } from './rules/push-to-source.ts';
 import { resolveColumns } from './rules/resolve-columns.ts';
 import { takeTopRows } from './rules/take-top-rows.ts';
-import { SortRows } from './sort/sort-rows.ts';
-import { sortedRows } from './sort/sorted-rows.ts';
 
 /** In the order in which they are applied, and by name for `explain`. */
 export const rules: Readonly<Record<string, Rule>> = {
@@ -58,9 +56,5 @@ export async function optimize(
   const schema = await schemaOf(fromSource(source), request.needs, signal);
   const first: Chain = { source, schema, operators, ...(columns && { wanted: columns }) };
   const chain = Object.values(rules).reduce((own, rule) => rule(own), first);
-  return chain.operators.reduce(
-    (input, operator) =>
-      operator instanceof SortRows ? sortedRows(input, operator.keys) : andThen(input, operator),
-    fromSource(chain.source),
-  );
+  return chain.operators.reduce(andThen, fromSource(chain.source));
 }

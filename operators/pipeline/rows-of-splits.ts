@@ -28,6 +28,7 @@ import { JoinedExchange } from '../exchange/joined-exchange.ts';
 import { Wide } from '../exchange/wide.ts';
 import { RowTasks } from './row-tasks.ts';
 import { begun, type RowsWork } from './rows-work.ts';
+import { withExchanges } from './with-exchanges.ts';
 import { groupSplits } from './split-order.ts';
 
 /** Stored bytes of a task. Sources that have no more come in one stream. */
@@ -54,7 +55,7 @@ export interface RowsReading {
  * the device, where the source has splits or is an exchange.
  */
 export function inThreads(plan: LogicalPlan, reading: RowsReading): LogicalPlan {
-  const { source, rest } = splitSource(plan, reading);
+  const { source, rest } = splitSource(withExchanges(plan), reading);
   return rest.reduce(andThen, fromSource(source));
 }
 
@@ -240,7 +241,7 @@ async function inputOf(
   reading: RowsReading,
   ctx: ExecutionContext,
 ): Promise<ExchangeInput> {
-  const { source, rest } = splitSource(plan, reading, true);
+  const { source, rest } = splitSource(withExchanges(plan), reading, true);
   const request = sourceRequest(plan);
   const work =
     rest.length > 0
