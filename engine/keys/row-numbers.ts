@@ -1,7 +1,6 @@
 import { type Data, DataType } from 'apache-arrow';
 import { hasNulls, isNullAt } from './arrow-keys.ts';
 import { type Word, WordReader } from './row-words.ts';
-import { Int64KeyTable } from './tables/int64-key-table.ts';
 import { UNKNOWN_KEY } from './tables/key-table.ts';
 import { NearInt32Table } from './tables/near-int32-table.ts';
 import { WordsTable } from './tables/words-table.ts';
@@ -152,7 +151,6 @@ class Numbers {
 class SequenceTable {
   readonly #width: number;
   readonly #single = new NearInt32Table();
-  readonly #pairs = new Int64KeyTable();
   readonly #longer: WordsTable;
   /** 1 once there are rows without words: all of them are equal. */
   #empty = 0;
@@ -165,23 +163,18 @@ class SequenceTable {
 
   get size(): number {
     if (this.#width === 0) return this.#empty;
-    if (this.#width === 1) return this.#single.size;
-    return this.#width === 2 ? this.#pairs.size : this.#longer.size;
+    return this.#width === 1 ? this.#single.size : this.#longer.size;
   }
 
   add(words: readonly Word[], codes: Uint32Array): void {
     if (this.#width === 0) this.#empty = Math.max(this.#empty, Math.min(codes.length, 1));
     else if (this.#width === 1) this.#single.add(this.#join(words, codes.length), codes);
-    else if (this.#width === 2)
-      this.#pairs.add({ type: 'int64', halves: this.#join(words, codes.length) }, codes);
     else this.#longer.add(this.#join(words, codes.length), codes);
   }
 
   find(words: readonly Word[], codes: Uint32Array): void {
     if (this.#width === 0) codes.fill(this.#empty === 0 ? UNKNOWN_KEY : 0);
     else if (this.#width === 1) this.#single.find(this.#join(words, codes.length), codes);
-    else if (this.#width === 2)
-      this.#pairs.find({ type: 'int64', halves: this.#join(words, codes.length) }, codes);
     else this.#longer.find(this.#join(words, codes.length), codes);
   }
 

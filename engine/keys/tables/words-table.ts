@@ -1,13 +1,34 @@
 import { UNKNOWN_KEY } from './key-table.ts';
-import { Slots, spread } from './slots.ts';
+import { spread } from './slots.ts';
 
-/** Numbers sequences of 32-bit words, all of one length, in the order in which they are first added. */
+/** Sequences whose tags are read together before they are searched: the memory then gives many at a time. */
+const BLOCK = 256;
+/** Slots up to which a table that is full becomes four times as large. */
+const FEW_SLOTS = 1 << 20;
+
+/** Most slots of a table that the cache holds. */
+const CACHED_SLOTS = 1 << 17;
+
+/** The hashes of a block. */
+const hashes = new Int32Array(BLOCK);
+
+/** Takes what was read ahead, so that the compiler keeps the reads. */
+const ahead = new Int32Array(1);
+
+/**
+ * Numbers sequences of 32-bit words, all of one length, in the order in which they are first added: 0, 1, 2, ...
+ *
+ * A slot has a tag, a byte of the hash or 0 where it is empty, and the number of its sequence. A search looks at
+ * tags, which are few bytes: a sequence that is not there is found to be new without a look at others, and one that
+ * is there is compared with itself alone but for one of 128. At most half of the slots are taken.
+ */
 export class WordsTable {
   readonly #width: number;
-  size = 0;
+  #tags = new Uint8Array(128);
+  #codes = new Int32Array(128);
   /** Word w of sequence c at c * width + w. */
   #keys: Int32Array;
-  readonly #slots = new Slots();
+  size = 0;
 
   constructor(width: number) {
     this.#width = width;
@@ -16,56 +37,143 @@ export class WordsTable {
 
   /** Writes the number of each of `codes.length` sequences, adding those that are new. */
   add(words: Int32Array, codes: Uint32Array): void {
-    const width = this.#width;
-    for (let i = 0; i < codes.length; i++) {
-      const slot = this.#slotOf(words, i * width);
-      const entry = this.#slots.table[slot];
-      codes[i] = entry === 0 ? this.#insert(slot, words, i * width) : entry - 1;
+    for (let from = 0; from < codes.length; from += BLOCK) {
+      const to = Math.min(from + BLOCK, codes.length);
+      this.#reserve(this.size + to - from);
+      this.#hash(words, from, to);
+      this.#addBlock(words, codes, from, to);
     }
   }
 
   /** Writes the number of each sequence, or UNKNOWN_KEY. */
   find(words: Int32Array, codes: Uint32Array): void {
+    for (let from = 0; from < codes.length; from += BLOCK) {
+      const to = Math.min(from + BLOCK, codes.length);
+      this.#hash(words, from, to);
+      this.#findBlock(words, codes, from, to);
+    }
+  }
+
+  #hash(words: Int32Array, from: number, to: number): void {
+    const tags = this.#tags;
+    const mask = tags.length - 1;
     const width = this.#width;
-    for (let i = 0; i < codes.length; i++) {
-      const entry = this.#slots.table[this.#slotOf(words, i * width)];
-      codes[i] = entry === 0 ? UNKNOWN_KEY : entry - 1;
+    let read = 0;
+    for (let i = from; i < to; i++) {
+      const hash = hashOf(words, i * width, width);
+      hashes[i - from] = hash;
+      read ^= tags[hash & mask];
+    }
+    ahead[0] = read;
+    if (tags.length > CACHED_SLOTS) this.#readAhead(to - from);
+  }
+
+  /** Reads the sequences that those of the block are likely to be. */
+  #readAhead(rows: number): void {
+    const tags = this.#tags;
+    const known = this.#codes;
+    const keys = this.#keys;
+    const width = this.#width;
+    const mask = known.length - 1;
+    let read = 0;
+    for (let i = 0; i < rows; i++) {
+      const slot = hashes[i] & mask;
+      if (tags[slot] === tagOf(hashes[i])) read ^= keys[known[slot] * width];
+    }
+    ahead[0] ^= read;
+  }
+
+  #addBlock(words: Int32Array, codes: Uint32Array, from: number, to: number): void {
+    const tags = this.#tags;
+    const known = this.#codes;
+    const keys = this.#keys;
+    const width = this.#width;
+    const mask = tags.length - 1;
+    let size = this.size;
+    for (let i = from, at = from * width; i < to; i++, at += width) {
+      const hash = hashes[i - from];
+      const tag = tagOf(hash);
+      let slot = hash & mask;
+      let code = -1;
+      for (let found = tags[slot]; found !== 0; found = tags[slot]) {
+        if (found === tag && isSame(keys, known[slot] * width, words, at, width)) {
+          code = known[slot];
+          break;
+        }
+        slot = (slot + 1) & mask;
+      }
+      if (code < 0) {
+        code = size++;
+        tags[slot] = tag;
+        known[slot] = code;
+        for (let w = 0; w < width; w++) keys[code * width + w] = words[at + w];
+      }
+      codes[i] = code;
+    }
+    this.size = size;
+  }
+
+  #findBlock(words: Int32Array, codes: Uint32Array, from: number, to: number): void {
+    const tags = this.#tags;
+    const known = this.#codes;
+    const keys = this.#keys;
+    const width = this.#width;
+    const mask = tags.length - 1;
+    for (let i = from, at = from * width; i < to; i++, at += width) {
+      const hash = hashes[i - from];
+      const tag = tagOf(hash);
+      let slot = hash & mask;
+      let code = UNKNOWN_KEY;
+      for (let found = tags[slot]; found !== 0; found = tags[slot]) {
+        if (found === tag && isSame(keys, known[slot] * width, words, at, width)) {
+          code = known[slot];
+          break;
+        }
+        slot = (slot + 1) & mask;
+      }
+      codes[i] = code;
     }
   }
 
-  /** The slot that holds the sequence at a position, or the empty one where it belongs. */
-  #slotOf(words: Int32Array, at: number): number {
-    const { table, mask } = this.#slots;
-    const [keys, width] = [this.#keys, this.#width];
-    let slot = hashWords(words, at, width) & mask;
-    for (let entry = table[slot]; entry !== 0; entry = table[slot]) {
-      const own = (entry - 1) * width;
-      let same = 0;
-      while (same < width && keys[own + same] === words[at + same]) same++;
-      if (same === width) break;
-      slot = (slot + 1) & mask;
-    }
-    return slot;
-  }
-
-  #insert(slot: number, words: Int32Array, at: number): number {
-    const [code, width] = [this.size++, this.#width];
-    if (code * width === this.#keys.length) {
-      const grown = new Int32Array(2 * this.#keys.length);
+  /** Makes room for a number of sequences. */
+  #reserve(size: number): void {
+    const width = this.#width;
+    if (size * width > this.#keys.length) {
+      const grown = new Int32Array(Math.max(size * width, 2 * this.#keys.length));
       grown.set(this.#keys);
       this.#keys = grown;
     }
-    for (let w = 0; w < width; w++) this.#keys[code * width + w] = words[at + w];
-    this.#slots.table[slot] = code + 1;
-    if (this.#slots.isFull(this.size)) {
-      this.#slots.reset(this.size);
-      for (let c = 0; c < this.size; c++) this.#slots.table[this.#slotOf(this.#keys, c * width)] = c + 1;
+    let slots = this.#tags.length;
+    while (2 * size > slots) slots *= slots < FEW_SLOTS ? 4 : 2;
+    if (slots === this.#tags.length) return;
+    const tags = new Uint8Array(slots);
+    const codes = new Int32Array(slots);
+    const mask = slots - 1;
+    for (let code = 0; code < this.size; code++) {
+      const hash = hashOf(this.#keys, code * width, width);
+      let slot = hash & mask;
+      while (tags[slot] !== 0) slot = (slot + 1) & mask;
+      tags[slot] = tagOf(hash);
+      codes[slot] = code;
     }
-    return code;
+    [this.#tags, this.#codes] = [tags, codes];
   }
 }
 
-function hashWords(words: Int32Array, at: number, width: number): number {
+/** The upper bits, which choose no slot but in the largest tables. */
+function tagOf(hash: number): number {
+  return (hash >>> 24) | 1;
+}
+
+function isSame(keys: Int32Array, own: number, words: Int32Array, at: number, width: number): boolean {
+  if (keys[own] !== words[at]) return false;
+  if (width === 2) return keys[own + 1] === words[at + 1];
+  for (let w = 1; w < width; w++) if (keys[own + w] !== words[at + w]) return false;
+  return true;
+}
+
+function hashOf(words: Int32Array, at: number, width: number): number {
+  if (width === 2) return spread(words[at] ^ Math.imul(words[at + 1], 0x9e37_79b1));
   let hash = words[at];
   for (let w = 1; w < width; w++) hash = (Math.imul(hash, 0x9e37_79b1) ^ (hash >>> 15)) + words[at + w];
   return spread(hash);

@@ -51,7 +51,8 @@ export class ExtremeNumber extends Extreme {
     const [best, seen] = [this.#best, this.seen];
     for (let i = 0; i < codes.length; i++) {
       if (valid !== undefined && valid[i] === 0) continue;
-      const [group, value] = [codes[i], values[i]];
+      const group = codes[i];
+      const value = values[i];
       if (seen[group] === 0) {
         seen[group] = 1;
         best[group] = value;
@@ -63,7 +64,8 @@ export class ExtremeNumber extends Extreme {
     const [best, seen] = [this.#best, this.seen];
     for (let i = 0; i < codes.length; i++) {
       if (valid !== undefined && valid[i] === 0) continue;
-      const [group, value] = [codes[i], values[i]];
+      const group = codes[i];
+      const value = values[i];
       if (seen[group] === 0) {
         seen[group] = 1;
         best[group] = value;
@@ -103,8 +105,11 @@ export class ExtremeInteger extends Extreme {
     const [hasNulls, flip, largest] = [data.nullCount > 0, this.#flip, this.takesLargest];
     for (let i = 0; i < codes.length; i++) {
       if (hasNulls && !data.getValid(i)) continue;
-      const [group, low, high] = [codes[i], halves[2 * i], halves[2 * i + 1]];
-      const [own, other] = [high ^ flip, best[2 * group + 1] ^ flip];
+      const group = codes[i];
+      const low = halves[2 * i];
+      const high = halves[2 * i + 1];
+      const own = high ^ flip;
+      const other = best[2 * group + 1] ^ flip;
       const isLess = own < other || (own === other && low >>> 0 < best[2 * group] >>> 0);
       const isSame = own === other && low === best[2 * group];
       if (seen[group] === 1 && (isSame || isLess === largest)) continue;

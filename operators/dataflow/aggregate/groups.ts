@@ -97,15 +97,29 @@ export class Groups {
     const rows = Math.min(BATCH_ROWS, Math.max(1, Math.floor((BATCH_BYTES / bytes) * groups)));
     const parts = this.#keys.map((chunks, i) => new Parts(keys[i].field.type, chunks));
     const type = new Struct(schema.fields);
-    for (let from = 0; from < groups; from += rows) {
-      const length = Math.min(rows, groups - from);
+    let from = 0;
+    for (const length of lengthsOf(this.#keys[0]?.map((part) => part.length) ?? [groups], rows)) {
       const children = [
         ...parts.map((part) => part.next(length)),
         ...results.map((data) => (length === groups ? data : data.slice(from, length))),
       ];
+      from += length;
       yield new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
     }
   }
+}
+
+/** Lengths of batches of at most that many rows, which are of whole parts where these are not longer. */
+function* lengthsOf(parts: readonly number[], most: number): Generator<number> {
+  let rows = 0;
+  for (const part of parts) {
+    if (rows > 0 && rows + part > most) {
+      yield rows;
+      rows = 0;
+    }
+    for (rows += part; rows >= most; rows -= most) yield most;
+  }
+  if (rows > 0) yield rows;
 }
 
 /** A column in parts, whose rows are taken from the first on. */

@@ -78,7 +78,8 @@ export class IntegerSums implements Sums {
     const isSigned = values instanceof BigInt64Array;
     for (let i = 0; i < codes.length; i++) {
       if (valid !== undefined && valid[i] === 0) continue;
-      const [top, code] = [halves.high[2 * i + 1], codes[i]];
+      const code = codes[i];
+      const top = halves.high[2 * i + 1];
       high[code] += isSigned ? top >> 21 : top >>> 21;
       const rest = (top & 0x1f_ffff) * HALF + halves.low[2 * i];
       const sum = this.#low[code] + rest;
@@ -236,7 +237,8 @@ export class Deviation implements Accumulator {
     for (let i = 0; i < codes.length; i++) {
       if (ns[i] === 0) continue;
       const group = codes[i];
-      const [own, all] = [counts[group], counts[group] + ns[i]];
+      const own = counts[group];
+      const all = own + ns[i];
       const distance = ms[i] - means[group];
       counts[group] = all;
       means[group] += (distance * ns[i]) / all;
