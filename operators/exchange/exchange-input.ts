@@ -14,6 +14,7 @@ import {
 import { eachOf } from '../pipeline/split-tasks.ts';
 import { describeExchange } from './exchange.ts';
 import type { ExchangeRoom } from './exchange-room.ts';
+import type { PartSizes } from './part-sizes.ts';
 import { rowBytes } from './row-bytes.ts';
 
 /** Bytes in memory for each that is stored, where the number of rows is not known. */
@@ -30,6 +31,7 @@ export interface ExchangeInput {
   readonly schema: Schema;
   readonly device: RowsWork['device'];
   readonly room: ExchangeRoom;
+  readonly sizes: PartSizes;
   /** The work of tasks, or a stream in the calling thread. */
   readonly work: RowsWork | { readonly stream: (ctx: ExecutionContext) => Promise<BatchStream> };
 }
@@ -71,7 +73,12 @@ export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promi
     if (ready.taken.kind === 'splits') return { work: ready, bytes: estimatedBytes(input) };
     return { work: ready, bytes: ready.bytes };
   }
-  const units = unitsOfStream(schema, await work.stream(ctx), homeOf(input), ctx);
+  const units = unitsOfStream(
+    schema,
+    await work.stream(ctx),
+    { ...homeOf(input), bytes: input.sizes.ofStream },
+    ctx,
+  );
   const workOf = (all: AsyncIterable<RowUnit>): RowsWork => ({
     source: schema,
     schema,

@@ -15,7 +15,6 @@ import {
   opened,
 } from './exchange-input.ts';
 import { rangeBounds } from './range-bounds.ts';
-import { partsOf, STREAM_PARTS, UNIT_BYTES } from './part-sizes.ts';
 
 export interface ExchangedOptions {
   readonly by: Exchange;
@@ -37,7 +36,7 @@ export class ExchangedRows implements RowExchange {
   describe(): string {
     const { by, parts } = this.#options;
     const bytes = estimatedBytes(this.#input);
-    const number = parts ?? (bytes === undefined ? undefined : partsOf(bytes));
+    const number = parts ?? (bytes === undefined ? undefined : this.#input.sizes.partsOf(bytes));
     const about = bytes === undefined ? '' : `, ${whereKept(bytes, this.#input)}`;
     const to = number === undefined ? 'as many parts as the rows need' : counted(number, 'part');
     return `exchange ${describeExchange(by)} to ${to}${about}`;
@@ -48,11 +47,15 @@ export class ExchangedRows implements RowExchange {
     const { schema, device } = this.#input;
     const { work, bytes, units: all } = await opened(this.#input, ctx);
     const isOne = given === undefined && all !== undefined && all.length <= 1;
-    const parts = given ?? (bytes === undefined ? undefined : partsOf(bytes));
+    const parts = given ?? (bytes === undefined ? undefined : this.#input.sizes.partsOf(bytes));
     const home = homeOf(this.#input);
     const units = isOne
       ? all
-      : unitsOfParts(await this.#divided(work, parts, ctx), home, given !== undefined);
+      : unitsOfParts(
+          await this.#divided(work, parts, ctx),
+          home,
+          given === undefined ? this.#input.sizes.unit : 0,
+        );
     return {
       source: schema,
       schema,
@@ -65,11 +68,13 @@ export class ExchangedRows implements RowExchange {
 
   async #divided(work: RowsWork, parts: number | undefined, ctx: ExecutionContext): Promise<RowPart[][]> {
     const { by } = this.#options;
+    const { sizes } = this.#input;
     const home = homeOf(this.#input);
-    if (by.kind !== 'range') return dividedRows(work, { by, parts: parts ?? STREAM_PARTS }, home, ctx);
+    if (by.kind !== 'range')
+      return dividedRows(work, { by, parts: parts ?? sizes.partsOf(undefined) }, home, ctx);
     // All units are there before the bounds are known.
     const all = await collected(work);
-    const number = parts ?? partsOf(all.bytes ?? 0);
+    const number = parts ?? sizes.partsOf(all.bytes ?? 0);
     if (number === 1) return dividedRows(all, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
     const bounds = await rangeBounds(all, { keys: by.keys, parts: number, place: home.place }, ctx);
     return bounds === undefined ? [] : dividedRows(all, { by, parts: number, bounds }, home, ctx);
@@ -89,14 +94,14 @@ async function collected(work: RowsWork): Promise<RowsWork> {
   };
 }
 
-/** A unit for each part, or for small parts that follow each other. */
-function unitsOfParts(byPart: readonly RowPart[][], home: PartsHome, apart: boolean): RowUnit[] {
+/** A unit for each part, or for parts that follow each other and are smaller than `least` bytes together. */
+function unitsOfParts(byPart: readonly RowPart[][], home: PartsHome, least: number): RowUnit[] {
   const units: RowPart[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const own of byPart) {
-    if (own.length === 0 && !apart) continue;
+    if (own.length === 0 && least > 0) continue;
     const more = bytesOf(own);
-    if (apart || bytes + more > UNIT_BYTES) {
+    if (least === 0 || bytes + more > least) {
       units.push([...own]);
       bytes = more;
     } else {

@@ -16,7 +16,7 @@ import {
   type OpenInput,
   opened,
 } from './exchange-input.ts';
-import { BROADCAST_BYTES, partsOf, STREAM_PARTS, UNIT_BYTES } from './part-sizes.ts';
+import type { PartSizes } from './part-sizes.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;
 
@@ -38,8 +38,12 @@ export class JoinedExchange implements RowExchange {
     [this.#params, this.#sides] = [params, sides];
   }
 
+  get #sizes(): PartSizes {
+    return this.#sides.left.sizes;
+  }
+
   describe(): string {
-    const [bound] = [formatBytes(BROADCAST_BYTES)];
+    const [bound] = [formatBytes(this.#sizes.broadcast)];
     for (const side of this.#mayBeWhole()) {
       const bytes = estimatedBytes(this.#sides[side]);
       if (bytes !== undefined)
@@ -48,7 +52,7 @@ export class JoinedExchange implements RowExchange {
     const known = (['left', 'right'] as const).map((side) => estimatedBytes(this.#sides[side]));
     const most = Math.max(...known.map((bytes) => bytes ?? 0));
     const { left, right } = this.#params.keys;
-    const hash = `by hash of ${left.join(', ')} and of ${right.join(', ')} to ${counted(partsOf(most), 'part')}`;
+    const hash = `by hash of ${left.join(', ')} and of ${right.join(', ')} to ${counted(this.#sizes.partsOf(most), 'part')}`;
     const [first] = this.#mayBeWhole();
     return first === undefined
       ? `exchange both sides ${hash}`
@@ -59,7 +63,7 @@ export class JoinedExchange implements RowExchange {
     const whole: Partial<Record<Side, WholeSide>> = {};
     for (const side of this.#mayBeWhole()) {
       const found = await this.#whole(side, ctx);
-      if (found.unit.bytes <= BROADCAST_BYTES) return this.#broadcast(side, found.unit, ctx);
+      if (found.unit.bytes <= this.#sizes.broadcast) return this.#broadcast(side, found.unit, ctx);
       whole[side] = found;
     }
     return this.#divided(whole, ctx);
@@ -70,7 +74,7 @@ export class JoinedExchange implements RowExchange {
     const bytes = (side: Side) => estimatedBytes(this.#sides[side]);
     return (['right', 'left'] as const)
       .filter((build) => mayBroadcast({ ...this.#params, build }))
-      .filter((side) => (bytes(side) ?? 0) <= BROADCAST_BYTES)
+      .filter((side) => (bytes(side) ?? 0) <= this.#sizes.broadcast)
       .toSorted((a, b) => Number(bytes(a) === undefined) - Number(bytes(b) === undefined));
   }
 
@@ -100,8 +104,8 @@ export class JoinedExchange implements RowExchange {
     const right = await this.#open('right', whole.right, ctx);
     const parts =
       left.bytes === undefined || right.bytes === undefined
-        ? STREAM_PARTS
-        : partsOf(Math.max(left.bytes, right.bytes));
+        ? this.#sizes.partsOf(undefined)
+        : this.#sizes.partsOf(Math.max(left.bytes, right.bytes));
     const rows = {
       left: await this.#divide('left', left, parts, ctx),
       right: await this.#divide('right', right, parts, ctx),
@@ -154,7 +158,7 @@ export class JoinedExchange implements RowExchange {
         other.push(...held[part]);
         bytes += bytesOf(probe[part]) + bytesOf(held[part]);
         part++;
-      } while (part < probe.length && bytes + bytesOf(probe[part]) + bytesOf(held[part]) <= UNIT_BYTES);
+      } while (part < probe.length && bytes + bytesOf(probe[part]) + bytesOf(held[part]) <= this.#sizes.unit);
       if (bytes === 0) continue;
       units.push(...(await this.#cut(streamed, other, { build, isCut }, ctx)));
     }
@@ -167,7 +171,7 @@ export class JoinedExchange implements RowExchange {
     { build, isCut }: { readonly build: Side; readonly isCut: boolean },
     ctx: ExecutionContext,
   ): Promise<RowUnit[]> {
-    const pieces = isCut ? piecesOf(streamed, MOST_STREAMED) : [streamed];
+    const pieces = isCut ? piecesOf(streamed, this.#sizes.streamed) : [streamed];
     const { schema, device } = this.#sides[build];
     const home = homeOf(this.#sides[build]);
     const unit = new RowUnit(other, { ...home, uses: pieces.length });
@@ -179,9 +183,6 @@ export class JoinedExchange implements RowExchange {
     return join.outputSchema(this.#sides.left.schema, this.#sides.right.schema);
   }
 }
-
-/** Bytes of the streamed side that a task takes at most, where it may be cut: a key may have many rows. */
-const MOST_STREAMED = 32 << 20;
 
 function piecesOf(parts: readonly RowPart[], most: number): RowPart[][] {
   const pieces: RowPart[][] = [[]];

@@ -1,17 +1,35 @@
-/** Bytes of rows of a part: with what operators hold beside them, some times as many for each thread. */
-const PART_BYTES = 8 << 20;
+/** Stored bytes of a task that reads. Sources that have no more come in one stream. */
+export const SPLIT_BYTES = 2 << 20;
+
 const MOST_PARTS = 1024;
 
-/** Fewest bytes that a task takes of an exchange: smaller parts are taken together. */
-export const UNIT_BYTES = 4 << 20;
-
-/** Most bytes of a side of a join that every task takes whole. */
-export const BROADCAST_BYTES = 16 << 20;
-
 /** Parts of a stream whose bytes are not known. */
-export const STREAM_PARTS = 128;
+const STREAM_PARTS = 128;
 
-/** The number of parts for rows of so many bytes; it depends on nothing else, as the order of rows does. */
-export function partsOf(bytes: number): number {
-  return Math.max(1, Math.min(MOST_PARTS, Math.ceil(bytes / PART_BYTES)));
+/** The sizes of an exchange, in bytes of rows in memory; all follow from the stored bytes of a task. */
+export class PartSizes {
+  /** Bytes of a part: with what operators hold beside them, some times as many for each thread. */
+  readonly part: number;
+  /** Fewest bytes that a task takes: smaller parts are taken together. */
+  readonly unit: number;
+  /** Most bytes of the streamed side of a join that a task takes, where it may be cut: a key may have many rows. */
+  readonly streamed: number;
+  /** Most bytes of a side of a join that every task takes whole. */
+  readonly broadcast: number;
+  /** Bytes of a stream that are one task's. */
+  readonly ofStream: number;
+
+  constructor(splitBytes = SPLIT_BYTES) {
+    this.part = 4 * splitBytes;
+    this.unit = 2 * splitBytes;
+    this.streamed = 16 * splitBytes;
+    this.broadcast = 8 * splitBytes;
+    this.ofStream = 4 * splitBytes;
+  }
+
+  /** The number of parts for rows of so many bytes; it depends on nothing else, as the order of rows does. */
+  partsOf(bytes: number | undefined): number {
+    if (bytes === undefined) return STREAM_PARTS;
+    return Math.max(1, Math.min(MOST_PARTS, Math.ceil(bytes / this.part)));
+  }
 }

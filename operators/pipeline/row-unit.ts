@@ -12,9 +12,6 @@ import { contracts } from '../tasks/tasks.ts';
 
 const STAGE = 'exchange';
 
-/** Bytes of rows of a stream that one task takes. */
-const UNIT_BYTES = 8 << 20;
-
 /** A partition of rows as an Arrow stream. */
 export interface RowPart {
   readonly ref: PartitionRef;
@@ -127,11 +124,11 @@ export async function keepParts(
   return parts.map((part) => ({ ...part, spilled }));
 }
 
-/** The rows of a stream as units; a stream of few rows gives one that is small. */
+/** The rows of a stream as units of about so many `bytes`; a stream of few rows gives one that is small. */
 export async function* unitsOfStream(
   schema: Schema,
   batches: AsyncIterable<RecordBatch>,
-  at: PartsHome,
+  at: PartsHome & { readonly bytes: number },
   ctx: ExecutionContext,
 ): AsyncGenerator<RowUnit> {
   const name = dataSetName('rows');
@@ -149,7 +146,7 @@ export async function* unitsOfStream(
   };
   for await (const batch of batches) {
     if (batch.numRows > 0) rows.add(batch);
-    if (rows.length < UNIT_BYTES) continue;
+    if (rows.length < at.bytes) continue;
     yield await unit(false);
     rows = new RowStream(schema, false);
   }

@@ -25,14 +25,12 @@ import { ExchangeRoom } from '../exchange/exchange-room.ts';
 import type { ExchangeInput } from '../exchange/exchange-input.ts';
 import { ExchangedRows } from '../exchange/exchanged-rows.ts';
 import { JoinedExchange } from '../exchange/joined-exchange.ts';
+import { PartSizes, SPLIT_BYTES } from '../exchange/part-sizes.ts';
 import { Wide } from '../exchange/wide.ts';
 import { RowTasks } from './row-tasks.ts';
 import { begun, type RowsWork } from './rows-work.ts';
 import { withExchanges } from './with-exchanges.ts';
 import { groupSplits } from './split-order.ts';
-
-/** Stored bytes of a task. Sources that have no more come in one stream. */
-const SPLIT_BYTES = 2 << 20;
 
 /**
  * Fewest threads for files whose batches are the same in one stream: the calling thread keeps fewer ones
@@ -251,6 +249,7 @@ async function inputOf(
     schema: await schemaOf(plan, undefined, ctx.signal),
     device: hostInfo(ctx),
     room: reading.room ?? new ExchangeRoom(),
+    sizes: new PartSizes(reading.splitBytes),
     work: typeof work === 'string' ? { stream: (held) => executePlan(inThreads(plan, reading), held) } : work,
   };
 }
