@@ -22,7 +22,8 @@ import {
   type RandomColumns,
   randomColumns,
 } from '../../engine/expressions/random-rows.ts';
-import { type KindsByName, ORDER, type RandomPlan, RandomPlans } from './random-plans.ts';
+import { type KindsByName, ORDER, type RandomPlan } from './random-plan.ts';
+import { RandomPlans } from './random-plans.ts';
 
 const plans = Number(process.env.FACTORFLOW_PLANS ?? 200);
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));

@@ -1,5 +1,5 @@
 /** Random chains of transformations of rows, with DuckDB's query for the same rows. */
-import { col, type Column, count, countDistinct, type Dataset, min, type SortOrder } from '../../../index.ts';
+import { col, type Column, type SortOrder } from '../../../index.ts';
 import { parseColumn } from '../../../api/parse-column.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import {
@@ -9,24 +9,10 @@ import {
   type Twin,
 } from '../../engine/expressions/random-expressions.ts';
 import { namesByKind } from '../../engine/expressions/random-rows.ts';
-
-/** The column by which DuckDB keeps the order of rows. */
-export const ORDER = 'row number';
-
-/** Columns of a state of the chain, in order. */
-export type KindsByName = Readonly<Record<string, Kind | 'wide'>>;
-
-/** Rows after some transformations: as a data set is made from that of a table, and as a query. */
-export interface RandomPlan {
-  readonly text: string;
-  readonly columns: KindsByName;
-  readonly query: string;
-  readonly make: (table: Dataset) => Dataset;
-}
+import { next, ORDER, quoted, type RandomPlan } from './random-plan.ts';
+import { wideStep, type WideTools } from './random-wide.ts';
 
 type Step = (plan: RandomPlan) => RandomPlan;
-
-const quoted = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ');
 
 /** The types to which a column can be cast with nulls for the rest, and DuckDB's expression. */
 const casts: Readonly<Partial<Record<Kind | 'wide', readonly (readonly [ValueType, Kind, string])[]>>> = {
@@ -98,9 +84,18 @@ export class RandomPlans {
       (plan) => this.#limit(plan),
       (plan) => this.#orderBy(plan),
       (plan) => this.#limit(this.#orderBy(plan)),
-      (plan) => this.#wide(plan),
-      (plan) => this.#wide(plan),
+      (plan) => wideStep(plan, this.#tools),
+      (plan) => wideStep(plan, this.#tools),
     ]);
+  }
+
+  get #tools(): WideTools {
+    return {
+      pick: (choices) => this.#pick(choices),
+      some: (names) => this.#some(names, 0.3),
+      condition: (plan) => this.#expression(plan, 'bool'),
+      name: () => `n${this.#names++}`,
+    };
   }
 
   #pick<T>(choices: readonly T[]): T {
@@ -268,83 +263,6 @@ export class RandomPlans {
       key: placed,
     };
   }
-
-  /** An operator over all rows, whose result is sorted by all of its columns. */
-  #wide(plan: RandomPlan): RandomPlan {
-    const exact = Object.keys(plan.columns).filter((name) => isExact(plan.columns[name]));
-    if (exact.length === 0) return plan;
-    const keys = this.#some(exact, 0.3);
-    const step = this.#pick([
-      () => this.#groupBy(plan, keys, exact),
-      () => sorted(distinctOf(selected(plan, keys))),
-      () => sorted(dropDuplicatesOf(selected(plan, exact), keys)),
-      () => this.#join(selected(plan, exact), keys),
-    ]);
-    return step();
-  }
-
-  #groupBy(plan: RandomPlan, keys: readonly string[], values: readonly string[]): RandomPlan {
-    const of = this.#pick(values);
-    const [rows, distinct, least] = Array.from({ length: 3 }, () => `n${this.#names++}`);
-    const aggregates = [count().as(rows), countDistinct(of).as(distinct), min(of).as(least)];
-    const own = Object.fromEntries(keys.map((name) => [name, plan.columns[name]]));
-    const columns = { ...own, [rows]: 'int', [distinct]: 'int', [least]: plan.columns[of] } as const;
-    const list = `count(*) AS ${rows}, count(DISTINCT "${of}") AS ${distinct}, min("${of}") AS ${least}`;
-    const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
-    const make = (table: Dataset) => table.groupBy(...keys).agg(...aggregates);
-    return sorted(next(plan, `groupBy(${keys.join(', ')}).agg(${of})`, make, { columns, query }));
-  }
-
-  /** With the number of some of the rows by the same keys. */
-  #join(plan: RandomPlan, keys: readonly string[]): RandomPlan {
-    const [own, other] = this.#expression(plan, 'bool');
-    const how = this.#pick(['inner', 'left', 'right', 'full', 'semi', 'anti'] as const);
-    const rows = `n${this.#names++}`;
-    const isFilter = how === 'semi' || how === 'anti';
-    const columns = isFilter ? plan.columns : { ...plan.columns, [rows]: 'int' as const };
-    const counts = `SELECT ${quoted(keys)}, count(*) AS ${rows} FROM (${plan.query}) WHERE ${other} GROUP BY ${quoted(keys)}`;
-    const query = `SELECT ${quoted(Object.keys(columns))}
-      FROM (${plan.query}) ${how.toUpperCase()} JOIN (${counts}) USING (${quoted(keys)})`;
-    const make = (table: Dataset) => {
-      const counted = table
-        .filter(parseColumn(own))
-        .groupBy(...keys)
-        .agg(count().as(rows));
-      return table.join(counted, keys, how);
-    };
-    return sorted(
-      next(plan, `join(counts of filter(${own}), ${keys.join(', ')}, ${how})`, make, { columns, query }),
-    );
-  }
-}
-
-/** Values that are the same bits wherever they are equal. */
-function isExact(kind: Kind | 'wide'): boolean {
-  return !['float32', 'float64'].includes(kind);
-}
-
-function selected(plan: RandomPlan, names: readonly string[]): RandomPlan {
-  const columns = Object.fromEntries(names.map((name) => [name, plan.columns[name]]));
-  return next(plan, `select(${names.join(', ')})`, (rows) => rows.select(...names), { columns });
-}
-
-function distinctOf(plan: RandomPlan): RandomPlan {
-  const query = `SELECT DISTINCT ${quoted(Object.keys(plan.columns))} FROM (${plan.query})`;
-  return next(plan, 'distinct()', (rows) => rows.distinct(), { query });
-}
-
-function dropDuplicatesOf(plan: RandomPlan, keys: readonly string[]): RandomPlan {
-  const query = `SELECT * FROM (${plan.query})
-    QUALIFY row_number() OVER (PARTITION BY ${quoted(keys)} ORDER BY "${ORDER}") = 1`;
-  return next(plan, `dropDuplicates(${keys.join(', ')})`, (rows) => rows.dropDuplicates(...keys), { query });
-}
-
-/** In the order of all columns: rows that are equal in these are the same. */
-function sorted(plan: RandomPlan): RandomPlan {
-  const names = Object.keys(plan.columns);
-  const order = names.map((name) => `"${name}" ASC NULLS FIRST`).join(', ');
-  const query = `SELECT row_number() OVER (ORDER BY ${order}) AS "${ORDER}", ${quoted(names)} FROM (${plan.query})`;
-  return next(plan, 'orderBy(all columns)', (rows) => rows.orderBy(...names), { query });
 }
 
 /** A key of `orderBy` and DuckDB's. */
@@ -352,26 +270,4 @@ interface RandomKey {
   readonly text: string;
   readonly sql: string;
   readonly key: SortOrder;
-}
-
-interface Change {
-  readonly columns?: KindsByName;
-  /** DuckDB's expressions of columns; others are those of before. */
-  readonly values?: Readonly<Record<string, string>>;
-  readonly query?: string;
-}
-
-function next(
-  plan: RandomPlan,
-  text: string,
-  make: (rows: Dataset) => Dataset,
-  { columns = plan.columns, values = {}, query }: Change,
-): RandomPlan {
-  const list = Object.keys(columns).map((name) => `${values[name] ?? `"${name}"`} AS "${name}"`);
-  return {
-    text: `${plan.text}\n  .${text}`,
-    columns,
-    query: query ?? `SELECT "${ORDER}", ${list.join(', ')} FROM (${plan.query})`,
-    make: (table) => make(plan.make(table)),
-  };
 }
