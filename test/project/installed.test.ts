@@ -131,14 +131,14 @@ describe('the package', () => {
     expect(links.filter(({ target }) => !existsSync(join(installed, target)))).toEqual([]);
   });
 
-  it('takes less than 50 MB with all that it needs', () => {
+  it('takes less than 51 MB with all that it needs', () => {
     expect(existsSync(join(modules, 'webgpu'))).toBe(false);
     // In blocks of 4 KiB, as a disk keeps them.
     const bytes = globSync('**/*', { cwd: modules, withFileTypes: true }).reduce(
       (sum, entry) => sum + Math.ceil(statSync(join(entry.parentPath, entry.name)).size / 4096) * 4096,
       0,
     );
-    expect(bytes / 1e6).toBeLessThan(50);
+    expect(bytes / 1e6).toBeLessThan(51);
   });
 });
 
