@@ -1,7 +1,8 @@
 import { Bands } from './bands.ts';
 import { type PackedWords, packWords } from './pack-words.ts';
 import { compareWords, RadixSort } from './radix-sort.ts';
-import { compareRows, type KeyWords, wordAt } from './sort-keys.ts';
+import type { KeyWords } from './sort-keys.ts';
+import { sortTies } from './sort-ties.ts';
 
 /** The stable order of rows by their keys. */
 export interface SortedRows {
@@ -30,7 +31,7 @@ export function sortInBands(keys: KeyWords): SortedRows {
   const sorted = isSorted(packed.words, keys.rows);
   const bands = sorted ? Bands.one(keys.rows) : Bands.of(packed.words[0]);
   if (!sorted) sortEachBand(packed, bands, places);
-  if (keys.texts.length > 0) sortTies(keys, places, bands.rowsByPlace());
+  if (keys.texts.length > 0) sortTies(keys, { places, rows: bands.rowsByPlace() }, sortRows);
   return { bands, places };
 }
 
@@ -46,29 +47,4 @@ function sortEachBand({ words, unused }: PackedWords, bands: Bands, places: Uint
 function isSorted(words: readonly Uint32Array[], rows: number): boolean {
   for (let row = 1; row < rows; row++) if (compareWords(words, 0, row - 1, row) > 0) return false;
   return true;
-}
-
-/** Sorts places whose order depends on bytes after a text's prefix; `rows` has the row of each place. */
-function sortTies(keys: KeyWords, places: Uint32Array, rows: Uint32Array): void {
-  if (!keys.texts.some(({ end, long }) => hasValue(keys.words[end - 1], long))) return;
-  const compare = (a: number, b: number) => compareRows(keys, rows[a], keys, rows[b]) || a - b;
-  for (let start = 0, end = 1; end <= places.length; end++) {
-    if (end < places.length && isTie(keys, rows[places[end - 1]], rows[places[end]])) continue;
-    if (end - start > 1) places.subarray(start, end).sort(compare);
-    start = end;
-  }
-}
-
-function hasValue(word: Uint32Array | number, value: number): boolean {
-  return typeof word === 'number' ? word === value : word.includes(value);
-}
-
-/** True if words up to the end of a long text are equal. */
-function isTie({ words, texts }: KeyWords, a: number, b: number): boolean {
-  let word = 0;
-  for (const { end, long } of texts) {
-    for (; word < end; word++) if (wordAt(words[word], a) !== wordAt(words[word], b)) return false;
-    if (wordAt(words[end - 1], a) === long) return true;
-  }
-  return false;
 }

@@ -6,6 +6,8 @@ export interface SortTexts {
   readonly bytes: Uint8Array;
   readonly offsets: Int32Array | Float64Array;
   readonly index?: Int32Array;
+  /** First bytes of each text that are left out; default: none. */
+  readonly skip?: number;
 }
 
 /** Words of a text: 8 bytes, then its length, which is `LONG_TEXT` if more bytes follow. */
@@ -36,13 +38,13 @@ export function textsOfDictionary(data: Data, dictionary: Vector): SortTexts {
 }
 
 export function writeTexts(
-  { bytes, offsets, index }: SortTexts,
+  { bytes, offsets, index, skip = 0 }: SortTexts,
   length: number,
   [high, low, size]: readonly Uint32Array[],
 ): void {
   for (let row = 0; row < length; row++) {
     const text = index === undefined ? row : index[row];
-    const start = offsets[text];
+    const start = offsets[text] + skip;
     const count = Math.min(offsets[text + 1] - start, LONG_TEXT);
     let first = 0;
     let second = 0;
@@ -58,8 +60,8 @@ export function writeTexts(
 export function compareTexts(a: SortTexts, rowA: number, b: SortTexts, rowB: number): number {
   const textA = a.index === undefined ? rowA : a.index[rowA];
   const textB = b.index === undefined ? rowB : b.index[rowB];
-  const startA = a.offsets[textA];
-  const startB = b.offsets[textB];
+  const startA = a.offsets[textA] + (a.skip ?? 0);
+  const startB = b.offsets[textB] + (b.skip ?? 0);
   const lengthA = a.offsets[textA + 1] - startA;
   const lengthB = b.offsets[textB + 1] - startB;
   const common = Math.min(lengthA, lengthB);
@@ -68,4 +70,26 @@ export function compareTexts(a: SortTexts, rowA: number, b: SortTexts, rowB: num
     if (difference !== 0) return difference;
   }
   return lengthA - lengthB;
+}
+
+/** The texts of some rows, without their first `skip` bytes. */
+export function textsOfRows(texts: SortTexts, rows: Uint32Array, skip: number): SortTexts {
+  const index = new Int32Array(rows.length);
+  for (let i = 0; i < index.length; i++)
+    index[i] = texts.index === undefined ? rows[i] : texts.index[rows[i]];
+  return { ...texts, index, skip };
+}
+
+/** The number of bytes with which all texts begin. */
+export function commonBytes({ bytes, offsets, index = new Int32Array(1), skip = 0 }: SortTexts): number {
+  const start = offsets[index[0]] + skip;
+  let common = offsets[index[0] + 1] - start;
+  for (let i = 1; i < index.length; i++) {
+    const own = offsets[index[i]] + skip;
+    common = Math.min(common, offsets[index[i] + 1] - own);
+    let same = 0;
+    while (same < common && bytes[start + same] === bytes[own + same]) same++;
+    common = same;
+  }
+  return common;
 }

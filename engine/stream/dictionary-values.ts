@@ -20,9 +20,8 @@ export function expandDictionary(
   const codes = data.values as Int32Array | BigInt64Array;
   const nulls = values.length;
   // A row is null where its code is null, or the value that the code names.
-  const positions = Uint32Array.from({ length }, (_, row) =>
-    nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]),
-  );
-  if (!positions.includes(nulls)) return takeData(values, positions);
-  return takeData(joinData(values.type, [values], 1), positions);
+  const positions = new Uint32Array(length);
+  for (let row = 0; row < length; row++)
+    positions[row] = nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]);
+  return takeData(nullCount > 0 ? joinData(values.type, [values], 1) : values, positions);
 }

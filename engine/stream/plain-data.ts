@@ -1,7 +1,7 @@
 import { type Data, DataType, Utf8 } from 'apache-arrow';
 import { withoutViews } from '../expressions/without-views.ts';
-import { joinData, nullData } from './join-data.ts';
-import { takeData } from './take-data.ts';
+import { expandDictionary } from './dictionary-values.ts';
+import { joinData } from './join-data.ts';
 
 /** The type of a column's values without a dictionary, of texts as views that of plain texts. */
 export function plainType(type: DataType): DataType {
@@ -12,15 +12,6 @@ export function plainType(type: DataType): DataType {
 /** A column with its values in place of codes of a dictionary, so that columns of several batches can be joined. */
 export function plainData(data: Data): Data {
   if (!DataType.isDictionary(data.type)) return withoutViews(data);
-  const { length, dictionary } = data;
-  const type = plainType(data.type);
-  const entries = joinData(type, dictionary?.data.map(plainData) ?? []);
-  if (entries.length === 0) return nullData(type, length);
-  const positions = new Uint32Array(length);
-  const codes = data.values as ArrayLike<number | bigint>;
-  for (let i = 0; i < length; i++) if (data.getValid(i)) positions[i] = Number(codes[i]);
-  const taken = takeData(entries, positions);
-  if (data.nullCount === 0) return taken;
-  for (let i = 0; i < length; i++) if (!data.getValid(i)) taken.setValid(i, false);
-  return taken;
+  const values = data.dictionary?.data ?? [];
+  return expandDictionary(data, joinData(plainType(data.type), values.map(plainData)));
 }

@@ -234,6 +234,29 @@ it('orders many rows by bands, stably, with any share of equal keys', () => {
   }
 });
 
+it('orders many texts that begin with the same bytes', () => {
+  const rows = 5000;
+  const begins = ['user_00000', 'user_00000 and some more', 'user', ''];
+  const drawText = () => begins[Math.floor(random() * 4)] + Math.floor(random() ** 3 * 2000);
+  const texts = Array.from({ length: rows }, drawText);
+  const more = Array.from({ length: rows }, drawText);
+  const number = Int32Array.from({ length: rows }, () => Math.floor(random() * 3));
+  const batch = batchOf({
+    a: vectorFromArray(texts, new Dictionary(new Utf8(), new Int32())).data[0],
+    n: makeData({ type: new Int32(), data: number }),
+    b: vectorFromArray(more, new Utf8()).data[0],
+  });
+  const by = (x: string, y: string) => (x < y ? -1 : x > y ? 1 : 0);
+  for (const descending of [false, true]) {
+    const sign = descending ? -1 : 1;
+    const sorted = [...texts.keys()].sort(
+      (x, y) => sign * by(texts[x], texts[y]) || number[x] - number[y] || by(more[y], more[x]) || x - y,
+    );
+    const keys = [{ column: 'a', descending }, { column: 'n' }, { column: 'b', descending: true }];
+    expect(order(batch, keys)).toEqual(sorted);
+  }
+});
+
 it('names the column and type that it cannot sort by, and the columns that exist', () => {
   const list = vectorFromArray([[1], [2]]).data[0];
   expect(() => order(single(list), [{ column: 'x' }])).toThrow(

@@ -1,0 +1,75 @@
+import { compareRows, type KeyWord, type KeyWords, type TextKey, wordAt } from './sort-keys.ts';
+import { commonBytes, TEXT_WORDS, textsOfRows, writeTexts } from './sort-texts.ts';
+
+/** Most rows whose texts are compared with each other. */
+const FEW_ROWS = 32;
+
+/** Rows by place, and places in order. */
+interface Placed {
+  readonly places: Uint32Array;
+  readonly rows: Uint32Array;
+}
+
+/** Gives the stable order of rows. */
+type Sort = (keys: KeyWords) => Uint32Array;
+
+/** Sorts places whose order depends on bytes after a text's prefix. */
+export function sortTies(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
+  if (!keys.texts.some(({ end, long }) => hasValue(keys.words[end - 1], long))) return;
+  for (let start = 0, end = 1; end <= places.length; end++) {
+    if (end < places.length && isTie(keys, rows[places[end - 1]], rows[places[end]])) continue;
+    if (end - start > 1) sortTie(keys, { places: places.subarray(start, end), rows }, sort);
+    start = end;
+  }
+}
+
+function hasValue(word: KeyWord, value: number): boolean {
+  return typeof word === 'number' ? word === value : word.includes(value);
+}
+
+/** True if words up to the end of a long text are equal. */
+function isTie({ words, texts }: KeyWords, a: number, b: number): boolean {
+  let word = 0;
+  for (const { end, long } of texts) {
+    for (; word < end; word++) if (wordAt(words[word], a) !== wordAt(words[word], b)) return false;
+    if (wordAt(words[end - 1], a) === long) return true;
+  }
+  return false;
+}
+
+/** Sorts rows with the same words up to a long text: by the bytes after those that the texts have in common. */
+function sortTie(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
+  if (places.length <= FEW_ROWS) {
+    places.sort((a, b) => compareRows(keys, rows[a], keys, rows[b]) || a - b);
+    return;
+  }
+  const inOrder = places.toSorted();
+  const own = inOrder.map((place) => rows[place]);
+  const order = sort(keysAfterText(keys, own));
+  for (let i = 0; i < order.length; i++) places[i] = inOrder[order[i]];
+}
+
+/** Keys of some rows with the same words up to their first long text: the rest of the text, and what follows it. */
+function keysAfterText({ words, texts }: KeyWords, rows: Uint32Array): KeyWords {
+  const at = texts.findIndex(({ end, long }) => wordAt(words[end - 1], rows[0]) === long);
+  const first = texts[at];
+  const same = textsOfRows(first.texts, rows, first.texts.skip ?? 0);
+  const rest = { ...same, skip: (same.skip ?? 0) + commonBytes(same) };
+  const ofText = Array.from({ length: TEXT_WORDS }, () => new Uint32Array(rows.length));
+  writeTexts(rest, rows.length, ofText);
+  if (first.sign < 0) for (const word of ofText) for (let i = 0; i < word.length; i++) word[i] = ~word[i];
+  const moved = ({ end, texts: own, ...key }: TextKey): TextKey => ({
+    ...key,
+    end: end - first.end + TEXT_WORDS,
+    texts: textsOfRows(own, rows, own.skip ?? 0),
+  });
+  return {
+    rows: rows.length,
+    words: [...ofText, ...words.slice(first.end).map((word) => wordOfRows(word, rows))],
+    texts: [{ ...first, end: TEXT_WORDS, texts: rest }, ...texts.slice(at + 1).map(moved)],
+  };
+}
+
+function wordOfRows(word: KeyWord, rows: Uint32Array): KeyWord {
+  return typeof word === 'number' ? word : rows.map((row) => word[row]);
+}
