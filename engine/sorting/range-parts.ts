@@ -6,6 +6,7 @@ import { takeData } from '../stream/take-data.ts';
 import { LeadingWords } from './leading-words.ts';
 import { compareRows, type KeyWords, type SortKey, SortKeys, wordAt } from './sort-keys.ts';
 import { sortRows } from './sort-rows.ts';
+import { commonBytes, isText, textsOf } from './sort-texts.ts';
 
 /** The place of a batch's rows in the input: rows of equal keys are ordered by task, then by row. */
 export interface RowsPosition {
@@ -110,13 +111,24 @@ export function rangeParts(
   position: RowsPosition,
 ): Uint16Array {
   if (bounds.numRows === 0) return new Uint16Array(batch.numRows);
-  const words = new SortKeys(batch.schema, keys).of(batch);
-  const ofBounds = new SortKeys(bounds.schema, sampleKeysOf(keys)).of(bounds);
+  const prefixes = keys.map((_, i) => prefixOf(bounds.data.children[i]));
+  const words = new SortKeys(batch.schema, keys, prefixes).of(batch);
+  const ofBounds = new SortKeys(bounds.schema, sampleKeysOf(keys), prefixes).of(bounds);
   const search = new BoundSearch(words, ofBounds, rowsOfBounds(bounds, keys.length, position));
   const { parts, undecided, ends, nextWord } = new LeadingWords(words, ofBounds).parts();
   for (const row of undecided)
     parts[row] = search.partOf(row, { word: nextWord, from: parts[row], to: ends[parts[row]] });
   return parts;
+}
+
+/** The bytes with which all texts of a column begin; undefined for other columns, and without any. */
+function prefixOf(column: Data): Uint8Array | undefined {
+  if (!isText(column.type)) return undefined;
+  const texts = Int32Array.from({ length: column.length }, (_, row) => row);
+  const all = { ...textsOf(column), index: texts.filter((row) => column.getValid(row)) };
+  const common = all.index.length === 0 ? 0 : commonBytes(all);
+  const start = all.offsets[all.index[0]];
+  return common === 0 ? undefined : all.bytes.subarray(start, start + common);
 }
 
 /** The rows of a batch that are the first ones not before each bound, if all have equal keys; may be infinite. */

@@ -4,7 +4,7 @@ import { nearest, spelled } from '../nearest.ts';
 import { expandDictionary } from '../stream/dictionary-values.ts';
 import { joinData } from '../stream/join-data.ts';
 import { compareTexts, isText, LONG_TEXT, type SortTexts, TEXT_WORDS } from './sort-texts.ts';
-import { textsOf, textsOfDictionary, writeTexts } from './sort-texts.ts';
+import { textsOf, textsOfDictionary, writeSides, writeTexts } from './sort-texts.ts';
 import { nullRows } from './null-rows.ts';
 import { type WordWriter, wordWriter } from './sort-words.ts';
 
@@ -41,15 +41,19 @@ interface KeyColumn {
   readonly descending: boolean;
   /** Undefined for texts. */
   readonly writer: WordWriter | undefined;
+  readonly prefix?: Uint8Array | undefined;
 }
 
 /** Makes the words of batches of one schema. */
 export class SortKeys {
   readonly #columns: readonly KeyColumn[];
 
-  /** Throws UsageError for a column that does not exist or has no order. */
-  constructor(schema: Schema, keys: readonly SortKey[]) {
-    this.#columns = keys.map((key) => columnOf(schema, key));
+  /**
+   * `prefixes`: bytes with which most texts of a key begin, which its words then leave out. Throws UsageError for a
+   * column that does not exist or has no order.
+   */
+  constructor(schema: Schema, keys: readonly SortKey[], prefixes: readonly (Uint8Array | undefined)[] = []) {
+    this.#columns = keys.map((key, i) => ({ ...columnOf(schema, key), prefix: prefixes[i] }));
   }
 
   of(batch: RecordBatch): KeyWords {
@@ -64,7 +68,7 @@ export class SortKeys {
     const words: KeyWord[] = [];
     const texts: TextKey[] = [];
     for (const column of this.#columns) {
-      const values = Array.from({ length: column.writer?.count ?? TEXT_WORDS }, () => new Uint32Array(rows));
+      const values = Array.from({ length: wordsOf(column) }, () => new Uint32Array(rows));
       const given = columns[column.position];
       // The rest of a text is compared in one array of bytes.
       const chunks =
@@ -77,6 +81,11 @@ export class SortKeys {
     }
     return { rows, words, texts };
   }
+}
+
+/** Words of a value; one of a text says on which side of the prefix it is. */
+function wordsOf({ writer, prefix }: KeyColumn): number {
+  return writer?.count ?? TEXT_WORDS + (prefix === undefined ? 0 : 1);
 }
 
 function columnOf(schema: Schema, { column: name, descending = false, nulls }: SortKey): KeyColumn {
@@ -98,10 +107,11 @@ function columnOf(schema: Schema, { column: name, descending = false, nulls }: S
 }
 
 function writeColumn(
-  { writer, descending }: KeyColumn,
+  { writer, descending, prefix }: KeyColumn,
   chunks: readonly Data[],
-  values: readonly Uint32Array[],
+  all: readonly Uint32Array[],
 ): SortTexts | undefined {
+  const values = prefix === undefined ? all : all.slice(1);
   let texts: SortTexts | undefined;
   let row = 0;
   for (const data of chunks) {
@@ -110,6 +120,10 @@ function writeColumn(
     if (writer !== undefined) writer.write(dictionary === undefined ? data : expandDictionary(data), own);
     else {
       texts = dictionary === undefined ? textsOf(data) : textsOfDictionary(data, dictionary);
+      if (prefix !== undefined) {
+        writeSides(texts, prefix, all[0], descending);
+        texts = { ...texts, skip: prefix.length };
+      }
       writeTexts(texts, length, own);
     }
     row += length;

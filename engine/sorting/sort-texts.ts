@@ -93,3 +93,21 @@ export function commonBytes({ bytes, offsets, index = new Int32Array(1), skip = 
   }
   return common;
 }
+
+/** Of each row's text 1 if it begins with a prefix, else 0 before and 2 after the texts that do, in their order. */
+export function writeSides(
+  { bytes, offsets, index }: SortTexts,
+  prefix: Uint8Array,
+  sides: Uint32Array,
+  descending: boolean,
+): void {
+  for (let row = 0; row < sides.length; row++) {
+    const text = index === undefined ? row : index[row];
+    const start = offsets[text];
+    const length = Math.min(offsets[text + 1] - start, prefix.length);
+    let same = 0;
+    while (same < length && bytes[start + same] === prefix[same]) same++;
+    const isAfter = same < length && bytes[start + same] > prefix[same];
+    sides[row] = same === prefix.length ? 1 : isAfter !== descending ? 2 : 0;
+  }
+}

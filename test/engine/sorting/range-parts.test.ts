@@ -130,6 +130,18 @@ it('takes keys behind dictionaries, which may differ from batch to batch', () =>
   ]);
 });
 
+it('takes texts that begin with the same bytes, and others before, among and after them', () => {
+  const begins = ['user_00000', 'user_00000', 'user_00000', 'user_', 'user_1', 'user', '', 'v'];
+  for (const share of [0, 0.01, 0.3])
+    for (const descending of [false, true]) {
+      const words = Array.from({ length: 3000 }, () =>
+        random() < share ? pick([...begins, null]) : `user_00000${Math.floor(random() * 500)}`,
+      );
+      const whole = batchOf({ word: vectorFromArray(words, new Utf8()).data[0] });
+      check(whole, [{ column: 'word', descending }], 16, 40);
+    }
+});
+
 it('gives one part without samples', () => {
   const empty = batchOf({ x: numbers([]) });
   const keys = [{ column: 'x' }];
