@@ -39,7 +39,9 @@ export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'function') return 'a function';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+  if (typeof value !== 'object' || value === null) return String(value);
+  const { name } = value.constructor ?? Object;
+  return name === 'Object' || name === '' ? 'an object' : `an object of class ${name}`;
 }
 
 /** Throws UsageError unless `columns` names columns of a data set. */

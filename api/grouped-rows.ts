@@ -21,8 +21,13 @@ export class GroupedRows<Made> {
     this.#keys = keys.map((key) => {
       if (typeof key === 'string') return { name: key, value: col(key).expression };
       if (key instanceof Column) return { name: key.name ?? key.toString(), value: key.expression };
-      throw new UsageError(`groupBy takes names and columns, got ${shown(key)}`);
+      throw new UsageError(`groupBy takes names and columns, got ${shown(key)}`, {
+        ...(Array.isArray(key) && { advice: "Write groupBy('user', 'item')" }),
+      });
     });
+    const names = this.#keys.map(({ name }) => name);
+    const twice = names.find((name, i) => names.indexOf(name) < i);
+    if (twice !== undefined) throw new UsageError(`groupBy: the key "${twice}" is named twice`);
   }
 
   /**

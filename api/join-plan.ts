@@ -3,6 +3,7 @@ import { nearest, spelled } from '../engine/nearest.ts';
 import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
 import { type JoinKind, joinKinds, type JoinParams } from '../operators/dataflow/join/join-kinds.ts';
 import { joinedRows } from '../operators/dataflow/join/joined.ts';
+import { Column } from './expressions.ts';
 import { checkOptions, shown } from './check-options.ts';
 import { readyPlan } from './run-rows.ts';
 import type { Session } from './session.ts';
@@ -57,7 +58,7 @@ function joinParams(on: JoinKeys, how: JoinKind | JoinOptions): JoinParams {
 
 function keysOf(on: JoinKeys): JoinParams['keys'] {
   if (typeof on === 'string' || isNames(on)) return { left: namesOf(on), right: namesOf(on) };
-  if (typeof on !== 'object' || on === null)
+  if (typeof on !== 'object' || on === null || on instanceof Column)
     throw new UsageError(`join takes names of columns, or { left, right }, got ${shown(on)}`, {
       advice: "Write join(other, 'item') or join(other, { left: 'user', right: 'id' })",
     });
@@ -85,8 +86,23 @@ function namesOf(names: string | readonly string[]): readonly string[] {
   return all as readonly string[];
 }
 
+/** Spark's other names of kinds. */
+const sparkKinds: ReadonlyMap<string, JoinKind> = new Map([
+  ['outer', 'full'],
+  ['fullouter', 'full'],
+  ['full_outer', 'full'],
+  ['leftouter', 'left'],
+  ['left_outer', 'left'],
+  ['rightouter', 'right'],
+  ['right_outer', 'right'],
+  ['leftsemi', 'semi'],
+  ['left_semi', 'semi'],
+  ['leftanti', 'anti'],
+  ['left_anti', 'anti'],
+]);
+
 function unknownKind(kind: unknown): UsageError {
-  const guess = typeof kind === 'string' ? nearest(kind, joinKinds) : undefined;
+  const guess = typeof kind === 'string' ? (sparkKinds.get(kind) ?? nearest(kind, joinKinds)) : undefined;
   return new UsageError(`there is no join ${shown(kind)}`, {
     advice: spelled(guess, `The kinds are: ${joinKinds.join(', ')}`),
   });

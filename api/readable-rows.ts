@@ -1,4 +1,5 @@
 import { type RecordBatch, type Schema, Table } from 'apache-arrow';
+import { UsageError } from '../engine/errors.ts';
 import {
   andThen,
   type LogicalPlan,
@@ -8,7 +9,7 @@ import {
 } from '../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
-import { checkOptions, runOptionNames } from './check-options.ts';
+import { checkOptions, runOptionNames, shown } from './check-options.ts';
 import { analyzeRows } from './inspect/analyze-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
@@ -36,7 +37,11 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
   }
 
   /** The logical, the optimized and the physical plan, with reasons; reads metadata only, unless `analyze` is true. */
-  async explain({ analyze = false, ...options }: ExplainRowsOptions = {}): Promise<string> {
+  async explain(options: ExplainRowsOptions = {}): Promise<string> {
+    checkOptions('explain', options, ['analyze', 'signal'], '{ analyze: true }');
+    const { analyze = false } = options;
+    if (typeof analyze !== 'boolean')
+      throw new UsageError(`analyze of explain must be true or false, got ${shown(analyze)}`);
     const text = await explainRows(this.plan, this.session, options);
     return analyze ? `${text}\n\n${await analyzeRows(this.plan, this.session, options)}` : text;
   }

@@ -23,7 +23,7 @@ import { checkModule } from './inspect/user-modules.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import { ReadableRows } from './readable-rows.ts';
 
-/** As many as a task divides its rows into. */
+/** The largest number of parts into which a task divides its rows. */
 const MOST_PARTS = 1024;
 
 export interface SampleOptions {
@@ -189,9 +189,7 @@ export abstract class Rows<Made> extends ReadableRows {
 
   /** The first row, in the order of the input, with each combination of these columns' values; default: of all. */
   dropDuplicates(...keys: readonly string[]): Made {
-    const wrong = keys.find((key) => typeof key !== 'string');
-    if (wrong !== undefined)
-      throw new UsageError(`dropDuplicates takes names of columns, got ${shown(wrong)}`);
+    requireNames('dropDuplicates', keys);
     return this.over(fromSource(new Wide(new Distinct(keys.length === 0 ? undefined : keys), [this.plan])));
   }
 
@@ -204,12 +202,18 @@ export abstract class Rows<Made> extends ReadableRows {
       throw new UsageError(
         `repartition takes a number of parts from 1 to ${MOST_PARTS}, got ${shown(parts)}`,
       );
+    requireNames('repartition', columns);
     return this.over(fromSource(new Wide(new Repartition(parts, columns), [this.plan])));
   }
 
   #project(projection: Projection): Made {
     return this.pipe(new Project(projection));
   }
+}
+
+function requireNames(what: string, names: readonly unknown[]): void {
+  const wrong = names.findIndex((name) => typeof name !== 'string');
+  if (wrong >= 0) throw new UsageError(`${what} takes names of columns, got ${shown(names[wrong])}`);
 }
 
 function expressionOf(value: unknown, what: string): Expression {

@@ -40,6 +40,8 @@ const expected: Readonly<Record<string, RegExp>> = {
   '08-serve-with-fastify.ts':
     /^\/recommend\/26\?n=3 -> 200 \{"user":26,"known":true,"items":\[(\{"item":\d+,"score":\d+\.\d+,"name":"[^"]+ \(\d{4}\)"\},?){3}\],"short":false,"unknownItems":0\}\n.*deny=68646,77777 -> 200 .*"unknownItems":1\}\n.*999999\?n=2 -> 200 \{"user":999999,"known":false,"fallback":"popular","items":\[\{"item":770828,"score":1812,"name":"Man of Steel \(2013\)"\},.*\n\/similar\/68646\?n=2 -> 200 \{"item":"68646","similar":\[\{"item":68646,"rank":1,"similarItem":\d+,"name":"[^"]+","similarity":0\.\d+\},.*\n\/similar\/5 -> 404 \{"error":"there is no item 5"\}\n.*n=0 -> 400 \{"error":"n must be a whole number from 1 to 1,000, got 0"\}\n3 ratings -> 200 \{"user":null,"known":true,"short":false,"unknownItems":1,"items":\[(\{"item":\d+,"score":\d+\.\d+,"name":"[^"]+","because":"The (Godfather|Dark Knight) \(\d{4}\)"\},?){2}\]\}\n0 ratings -> 200 \{"user":null,"known":false,"fallback":"popular","short":false,"unknownItems":0,"items":\[\{"item":770828,"score":1812,"name":"Man of Steel \(2013\)"\},.*\]\}\n$/,
   '09-rows-and-titles.ts': /^(\d?[13579] Song no\. \d?[13579] [45]\.\d\d\n){3}$/,
+  '10-group-join-sort.ts':
+    /^1154 active users, 32270 positive ratings\ngenre=Action genre=Adventure genre=Animation\n([^\n]+ \(\d{4}\), \w+: for [2-9]\d\d users\n){5}$/,
 };
 
 describe(`the examples on Node ${node.version}`, () => {

@@ -1,6 +1,6 @@
 import type { Schema } from 'apache-arrow';
-import { check } from '../../engine/expressions/check.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { columnAt } from '../dataflow/column-at.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
 /** The same rows in a number of parts: by the hash of some columns, or evenly. */
@@ -20,7 +20,8 @@ export class Repartition implements WideOperator {
   }
 
   outputSchema(input: Schema): Schema {
-    for (const name of this.#columns) check({ kind: 'column', name }, input);
+    const names = input.fields.map(({ name }) => name);
+    for (const name of this.#columns) columnAt(name, names, 'to repartition by');
     return input;
   }
 

@@ -84,7 +84,9 @@ export class RowTasks {
       held: unit.small ? undefined : await this.#readUnit(unit),
     });
     for await (const { unit, held } of mapOrdered(unitsOf(taken), this.#atOnce, read)) {
-      yield* held ? this.#batchesOf(held, NO_ROWS) : this.#runHere(unit.batches(this.#ctx), unit.others);
+      yield* held
+        ? this.#batchesOf(held, NO_ROWS)
+        : this.#runHere(unit.batches(this.#work.source, this.#ctx), unit.others);
       await unit.free(this.#ctx);
     }
   }
@@ -175,7 +177,7 @@ export class RowTasks {
   ): AsyncGenerator<RecordBatch> {
     const { source, operators, others = [] } = this.#work;
     const sides = [...ofUnit, ...others].map(({ schema, unit }) =>
-      batchStream(schema, unit.batches(this.#ctx)),
+      batchStream(schema, unit.batches(schema, this.#ctx)),
     );
     yield* runChain(operators, batchStream(source, rows), sides, this.#ctx);
   }

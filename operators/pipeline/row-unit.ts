@@ -6,6 +6,7 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { columnsAs } from '../dataflow/same-rows.ts';
 import type { ExchangeRoom } from '../exchange/exchange-room.ts';
 import { schemaPartition } from './split-tasks.ts';
 import { contracts } from '../tasks/tasks.ts';
@@ -65,8 +66,8 @@ export class RowUnit {
     return this.#parts.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** The rows in the calling thread. */
-  async *batches(ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
+  /** The rows in the calling thread, as batches of the given schema. */
+  async *batches(schema: Schema, ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
     for (const { ref, spilled } of this.#parts) {
       const steps = new StepList(contracts);
       const as = { ...ref, version: ref.version + 1 };
@@ -74,7 +75,7 @@ export class RowUnit {
       steps.handOut(STAGE, spilled ? as : ref, this.#place);
       const [{ columns }] = (await runSteps(steps.steps, ctx)).handed;
       const bytes = columns.bytes as Uint8Array;
-      if (bytes.length > 0) yield* RecordBatchReader.from(bytes);
+      if (bytes.length > 0) for (const batch of RecordBatchReader.from(bytes)) yield columnsAs(batch, schema);
       if (!spilled) continue;
       const freeing = new StepList(contracts);
       freeing.free(STAGE, this.#place, [as]);

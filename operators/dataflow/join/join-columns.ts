@@ -1,5 +1,6 @@
 import type { Field, Schema } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
+import { valueTypeOf, widen } from '../../../engine/expressions/types.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
 import type { Side } from '../../../engine/stream/binary-operator.ts';
@@ -109,9 +110,12 @@ export function keyField(schemas: Schemas, side: Side, name: string): Field {
 }
 
 export function differentTypes(left: Field, right: Field): UsageError {
+  const [own, other] = [valueTypeOf(left.type), valueTypeOf(right.type)];
+  const to = widen(own, other) ?? 'utf8';
+  const { name } = other === to ? left : right;
   return new UsageError(
     `join: the key "${left.name}" of the left is ${left.type}, and "${right.name}" of the right is ${right.type}`,
-    { advice: `Cast one of them to the other's type, as cast({ ${right.name}: 'utf8' }) does` },
+    { advice: `Cast one of them to the other's type, as cast({ ${name}: '${to}' }) does` },
   );
 }
 

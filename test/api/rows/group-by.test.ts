@@ -170,6 +170,22 @@ describe('distinct rows', () => {
     const table = sessions[1].read.parquet(path).select('item');
     expect(await table.dropDuplicates().count()).toBe(101);
   });
+
+  it('of few rows, which the calling thread has, are collected with the columns of the data set', async () => {
+    const few = sessions[0].fromRows([
+      { user: 1, at: new Date(0) },
+      { user: null, at: null },
+      { user: 1, at: new Date(0) },
+    ]);
+    expect(await few.distinct().toArray()).toEqual([
+      { user: 1, at: 0 },
+      { user: null, at: null },
+    ]);
+    const [batch] = (await few.distinct().collect()).batches;
+    expect(batch.schema.fields.map(({ type }) => type)).toEqual(
+      (await few.schema()).fields.map(({ type }) => type),
+    );
+  });
 });
 
 describe('refuses', () => {
@@ -184,6 +200,12 @@ describe('refuses', () => {
           .groupBy('user')
           .agg(col('item') as never),
       "agg takes aggregates such as mean('rating'), got an object",
+    ],
+    ['a key twice', () => table().groupBy('user', col('user')), 'groupBy: the key "user" is named twice'],
+    [
+      'other columns to repartition by',
+      () => table().repartition(2, col('user') as never),
+      'repartition takes names of columns, got an object of class Column',
     ],
     ['other keys', () => table().groupBy(3 as never), 'groupBy takes names and columns, got 3'],
     ['other values', () => sum(3 as never), 'sum takes the name of a column or an expression, got 3'],

@@ -221,8 +221,9 @@ describe('join', () => {
     const [left, right] = [ratings(), users()];
     const wrong = (on: unknown, how?: unknown) => () => left.join(right, on as never, how as JoinKind);
     expect(wrong('id', 'outer')).toThrow(
-      'there is no join "outer". The kinds are: inner, left, right, full, semi, anti',
+      'there is no join "outer". Did you mean full? The kinds are: inner, left, right, full, semi, anti',
     );
+    expect(wrong('id', 'left_semi')).toThrow(/Did you mean semi\?/);
     expect(wrong('id', 'lef')).toThrow(/Did you mean left\?/);
     expect(wrong('id', { type: 'left' })).toThrow(/unknown option type of join/);
     expect(wrong('id', { suffix: '' })).toThrow(/the suffix of a join must be a text/);
@@ -230,7 +231,7 @@ describe('join', () => {
     expect(wrong(['user', 'user'])).toThrow('the key "user" is named twice');
     expect(wrong(['user', 3])).toThrow('a key of a join must be the name of a column, got 3');
     expect(wrong(undefined)).toThrow(/join takes names of columns, or { left, right }, got undefined/);
-    expect(wrong(col('user'))).toThrow(/unknown option expression of join|join takes/);
+    expect(wrong(col('user'))).toThrow('or { left, right }, got an object of class Column. Write join(');
     expect(wrong({ left: ['user'], right: ['id', 'age'] })).toThrow(
       /1 columns of the left cannot be compared with 2/,
     );
@@ -244,7 +245,7 @@ describe('join', () => {
       /Did you mean item\?/,
     );
     await expect(left.join(right, { left: 'user', right: 'name' }).explain()).rejects.toThrow(
-      /the key "user" of the left is .*, and "name" of the right is Utf8. Cast one of them/,
+      /the key "user" of the left is .*, and "name" of the right is Utf8. Cast one of them to the other's type, as cast\({ user: 'utf8' }\) does/,
     );
     await expect(left.join(left, 'user').stream({ columns: ['user'] })).rejects.toThrow(
       /both sides have a column "item"/,
