@@ -110,6 +110,13 @@ const outputs: Readonly<Record<string, readonly RegExp[]>> = {
     /^\{ rank: \d+, regOffset: \d+ \} 1\.\d+ 6 16554\n$/,
     /test RMSE +1\.\d+/,
   ],
+  'docs/group-join-sort.md': [
+    /^null 1 60 \[ 10 \]\n1 2 165 \[ 10, 11 \]\n2 1 null \[ 10 \]\n3\n$/,
+    /^2\n\[ \{ user: 1, item: 10, page: 'home' \} \]\n3\n$/,
+    /^\[\n {2}\{ user: 1, item: 10, title: 'Heat' \},\n {2}\{ user: 1, item: 12, title: 'Alien' \},\n {2}\{ user: 2, item: 99, title: null \}\n\]\n\[ \{ user: 2, item: 99, stars: 3 \} \]\n$/,
+    /^\[\n( {2}\{ user: \d+, rating: 10, timestamp: 13780\d+n \},?\n){2}\]\n$/,
+    /^The Shawshank Redemption \(1994\) 9\.45\n[^]*Physical plan\n {2}left input of the join:\n[^]* {2}exchange by hash of item [^]*tasks over the parts, by 2 threads: join > top-rows\n/,
+  ],
   'docs/coming-from-spark-and-implicit.md': [/^\d\.\d+\n$/],
   'docs/folders.md': [
     /^genre=Drama genre=Sci-Fi%2FHorror genre=__HIVE_DEFAULT_PARTITION__\n\[ \{ film: 1, rating: 4\.5, genre: 'Drama', year: 1999 \} \]\nreads 1 of 3 folders: names exclude the others\n$/,
