@@ -128,7 +128,10 @@ async function physicalLines(
 async function readyInputs(plan: LogicalPlan, signal: AbortSignal): Promise<readonly LogicalPlan[]> {
   const source = rootSource(plan);
   const { columns } = sourceRequest(plan);
-  if (source instanceof Wide) return [withExchanges((await source.rowsToExchange(columns, signal)).plan)];
+  if (source instanceof Wide) {
+    const { plan: rows } = await source.rowsToExchange(columns, signal);
+    return [withExchanges(await optimize(rows, {}, signal))];
+  }
   if (!(source instanceof Joined)) return inputsOf(source);
   const { inputs } = await source.prepared(columns);
   return Promise.all(inputs.map(async (input) => withExchanges(await optimize(input, {}, signal))));

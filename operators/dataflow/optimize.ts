@@ -18,6 +18,7 @@ import { pushIntoJoin } from './rules/push-into-join.ts';
 import { pushIntoUnion } from './rules/push-into-union.ts';
 import { pushLimits } from './rules/push-limits.ts';
 import { pushToSource } from './rules/push-to-source.ts';
+import { pushIntoWide } from './rules/push-into-wide.ts';
 import { resolveColumns } from './rules/resolve-columns.ts';
 import { takeTopRows } from './rules/take-top-rows.ts';
 
@@ -33,6 +34,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   'prune columns': pruneColumns,
   'drop what does nothing': dropIdle,
   'push into unions': pushIntoUnion,
+  'push into exchanges': pushIntoWide,
   'push bounds to the source': pushToSource,
 };
 

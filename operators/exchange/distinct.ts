@@ -1,7 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { DistinctRows } from '../dataflow/distinct-rows.ts';
-import { Project } from '../dataflow/project.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
 /** The first row with each combination of the values of some columns; default: of all. */
@@ -14,6 +13,10 @@ export class Distinct implements WideOperator {
     const keys = given && [...new Set(given)];
     this.#keys = keys;
     this.after = [new DistinctRows({ step: 'whole', ...(keys && { keys }) })];
+  }
+
+  get filterable(): readonly string[] | 'all' {
+    return this.#keys ?? 'all';
   }
 
   describe(): JsonObject {
@@ -29,10 +32,9 @@ export class Distinct implements WideOperator {
     const partial = new DistinctRows({ step: 'partial', ...(keys && { keys }) });
     const names = schema.fields.map(({ name }) => name);
     const columns = keys && wanted && names.filter((name) => wanted.includes(name) || keys.includes(name));
-    const own = columns?.map((name) => ({ name, value: { kind: 'column', name } as const }));
     return {
       columns,
-      before: [...(own ? [new Project({ kind: 'select', columns: own })] : []), partial],
+      before: [partial],
       by: { kind: 'hash', columns: [...(keys ?? names)] },
     };
   }

@@ -19,6 +19,10 @@ export class GroupRows implements WideOperator {
     if (options.keys.length === 0) this.parts = 1;
   }
 
+  get filterable(): readonly string[] {
+    return this.#keys;
+  }
+
   describe(): JsonObject {
     const { keys, aggregates } = this.#partial.describe();
     return { keys, aggregates };

@@ -8,6 +8,7 @@ import type { WideInput, WideOperator } from './wide.ts';
 export class OrderRows implements WideOperator {
   readonly name = 'order-rows';
   readonly after: readonly [SortRows];
+  readonly filterable = 'all';
 
   constructor(keys: readonly SortKey[]) {
     this.after = [new SortRows(keys)];

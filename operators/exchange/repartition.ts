@@ -8,6 +8,7 @@ export class Repartition implements WideOperator {
   readonly name = 'repartition';
   readonly parts: number;
   readonly after = [];
+  readonly filterable = 'all';
   readonly #columns: readonly string[];
 
   constructor(parts: number, columns: readonly string[]) {

@@ -10,11 +10,12 @@ import {
 } from '../../engine/stream/logical-plan.ts';
 import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { optimize } from '../dataflow/optimize.ts';
+import { Project } from '../dataflow/project.ts';
 import type { Exchange } from './exchange.ts';
 
 /** An input of a wide operator: the rows that go through an exchange. */
 export interface WideInput {
+  /** The columns that are needed; default: all. */
   readonly columns: readonly string[] | undefined;
   /** Operators on the rows of each split, before the exchange. */
   readonly before: readonly Operator[];
@@ -30,6 +31,11 @@ export interface WideOperator extends Description {
   readonly after: readonly Operator[];
   /** The number of parts, where it is not to follow from the bytes of the rows. */
   readonly parts?: number;
+  /**
+   * The columns of which a condition may be asked of the input's rows in place of the result's, with the same
+   * outcome; 'all' where each row of the result is one of the input.
+   */
+  readonly filterable: readonly string[] | 'all';
 }
 
 /** The rows of a wide operator over a plan. */
@@ -61,7 +67,7 @@ export class Wide implements Source {
     return this.operator.outputSchema(await schemaOf(this.inputs[0]));
   }
 
-  /** The rows to exchange as an optimized plan, and the way in which they are exchanged. */
+  /** The plan of the rows to exchange, and the way in which they are exchanged. */
   async rowsToExchange(
     wanted: readonly string[] | undefined,
     signal: AbortSignal,
@@ -70,8 +76,9 @@ export class Wide implements Source {
     const schema = await schemaOf(input, undefined, signal);
     this.operator.outputSchema(schema);
     const { columns, before, by } = this.operator.input(schema, wanted);
-    const plan = before.reduce(andThen, input);
-    return { plan: await optimize(plan, columns && { columns }, signal), by };
+    const isAll = columns === undefined || columns.length === schema.fields.length;
+    const select = isAll ? [] : [selectOf(columns)];
+    return { plan: [...select, ...before].reduce(andThen, input), by };
   }
 
   /** In the calling thread, without an exchange: all rows are one part. */
@@ -80,4 +87,9 @@ export class Wide implements Source {
     const rows = await executePlan(plan, ctx);
     return this.operator.after.reduce((stream, operator) => operator.execute(stream, ctx), rows);
   }
+}
+
+function selectOf(names: readonly string[]): Project {
+  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
+  return new Project({ kind: 'select', columns });
 }

@@ -204,7 +204,7 @@ class SplitSource implements Source {
     reading: RowsReading,
   ): Promise<RowsWork> {
     const { plan, by } = await wide.rowsToExchange(columns, ctx.signal);
-    const input = await inputOf(plan, reading, ctx);
+    const input = await inputOf(await optimize(plan, {}, ctx.signal), reading, ctx);
     const { after, parts } = wide.operator;
     return {
       source: input.schema,

@@ -70,7 +70,8 @@ function insert(operators: Operator[], conditions: readonly Condition[]): void {
   }
 }
 
-function filterOf([first, ...others]: readonly Expression[]): Filter {
+/** A filter by all of some conditions. */
+export function filterOf([first, ...others]: readonly Expression[]): Filter {
   return new Filter(others.reduce((all, one) => call('and', all, one), first));
 }
 

@@ -1,16 +1,29 @@
+import type { Schema } from 'apache-arrow';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { Filter } from '../filter.ts';
 import { Project } from '../project.ts';
 import type { Rule } from './chain.ts';
 
-/** Writes projections as lists of all their columns, which needs the columns of the source. */
+/**
+ * Writes projections as lists of all their columns, which needs the columns of the source. A filter that leaves out
+ * columns, as a plan has it that was optimized before, becomes a filter and a projection, which later rules know.
+ */
 export const resolveColumns: Rule = (chain) => {
   let { schema } = chain;
-  const operators = chain.operators.map((operator) => {
-    const resolved =
-      operator instanceof Project && operator.projection.kind !== 'select'
-        ? new Project({ kind: 'select', columns: operator.columns(schema) })
-        : operator;
-    schema = resolved.outputSchema(schema);
+  const operators = chain.operators.flatMap((operator) => {
+    const resolved = resolvedOf(operator, schema);
+    schema = operator.outputSchema(schema);
     return resolved;
   });
   return { ...chain, operators };
 };
+
+function resolvedOf(operator: Operator, schema: Schema): Operator[] {
+  if (operator instanceof Project && operator.projection.kind !== 'select')
+    return [new Project({ kind: 'select', columns: operator.columns(schema) })];
+  if (!(operator instanceof Filter) || operator.keeps === undefined) return [operator];
+  const columns = operator
+    .outputSchema(schema)
+    .fields.map(({ name }) => ({ name, value: { kind: 'column', name } }) as const);
+  return [new Filter(operator.predicate), new Project({ kind: 'select', columns })];
+}

@@ -15,6 +15,10 @@ import { Limit } from '../../../operators/dataflow/limit.ts';
 import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
 import { Project } from '../../../operators/dataflow/project.ts';
+import { Distinct } from '../../../operators/exchange/distinct.ts';
+import { GroupRows } from '../../../operators/exchange/group-rows.ts';
+import { Repartition } from '../../../operators/exchange/repartition.ts';
+import { Wide, type WideOperator } from '../../../operators/exchange/wide.ts';
 import { Union } from '../../../operators/dataflow/union.ts';
 import { fromSource, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
@@ -69,6 +73,11 @@ function applied(rule: string, operators: readonly Operator[], wanted?: readonly
 }
 
 describe('resolve columns', () => {
+  it('makes a filter and a projection of a filter that leaves out columns', () => {
+    const kept = new Filter(parseExpression('a > 1'), ['x', 'f']);
+    expect(applied('resolve columns', [kept])).toEqual(['filter a > 1', 'select f,x']);
+  });
+
   it('writes projections as lists of all columns', () => {
     expect(
       applied('resolve columns', [
@@ -269,6 +278,29 @@ describe('push into unions', () => {
       expect(operatorsOf(input).map(textOf)).toEqual(['select a,f,x,t', ...moved.map(textOf)]);
     const stopped = chain([new MapBatches((batch) => batch), filter('a > 1')]);
     expect(rules['push into unions'](stopped)).toBe(stopped);
+  });
+});
+
+describe('push into exchanges', () => {
+  const pushed = (operator: WideOperator, text: string) => {
+    const chain = { source: new Wide(operator, [fromSource(new Rows())]), schema, operators: [filter(text)] };
+    const { source, operators } = rules['push into exchanges'](chain);
+    return [operatorsOf((source as Wide).inputs[0]), operators].map((all) => all.map(textOf).join());
+  };
+
+  it('asks conditions on keys of the rows that are grouped, and others of the groups', () => {
+    const groups = new GroupRows({ keys: ['a'], aggregations: [{ name: 'n', call: 'count' }] });
+    expect(pushed(groups, 'a > 1 and n > 2')).toEqual(['filter a > 1', 'filter n > 2']);
+    expect(pushed(groups, 'a > n')).toEqual(['', 'filter a > n']);
+    // Without rows there is one row without keys.
+    const all = new GroupRows({ keys: [], aggregations: [{ name: 'n', call: 'count' }] });
+    expect(pushed(all, '1 > 2')).toEqual(['', 'filter 1 > 2']);
+  });
+
+  it('asks conditions of all rows where each row of the result is one of them', () => {
+    expect(pushed(new Distinct(), 'f > 1 and t is not null')).toEqual(['filter f > 1 and t is not null', '']);
+    expect(pushed(new Distinct(['a']), 'a > 1 and f > 1')).toEqual(['filter a > 1', 'filter f > 1']);
+    expect(pushed(new Repartition(3, ['a']), 'f > 1')).toEqual(['filter f > 1', '']);
   });
 });
 
