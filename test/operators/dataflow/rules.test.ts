@@ -1,9 +1,8 @@
 /** Each rule of the optimizer by itself: a chain of operators, and the chain that it gives. */
-import { Field, Float32, Float64, Int32, Schema, Utf8 } from 'apache-arrow';
+import { Field, Float32, Int32, Schema } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
+import { computed, filter, Rows, schema, select, textOf } from './rule-testing.ts';
 import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
-import { print } from '../../../engine/expressions/print.ts';
-import type { Bound } from '../../../engine/expressions/expression.ts';
 import type { Operator, Source } from '../../../engine/stream/operator.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { CountRows } from '../../../operators/dataflow/count-rows.ts';
@@ -15,56 +14,10 @@ import { Limit } from '../../../operators/dataflow/limit.ts';
 import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
 import { Project } from '../../../operators/dataflow/project.ts';
-import { Distinct } from '../../../operators/exchange/distinct.ts';
-import { GroupRows } from '../../../operators/exchange/group-rows.ts';
-import { Repartition } from '../../../operators/exchange/repartition.ts';
-import { Wide, type WideOperator } from '../../../operators/exchange/wide.ts';
 import { Union } from '../../../operators/dataflow/union.ts';
 import { fromSource, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
 import { SortRows } from '../../../operators/dataflow/sort/sort-rows.ts';
-
-const schema = new Schema([
-  new Field('a', new Int32(), true),
-  new Field('f', new Float32(), true),
-  new Field('x', new Float64(), true),
-  new Field('t', new Utf8(), true),
-]);
-
-class Rows implements Source {
-  readonly name = 'rows';
-  readonly replayable = true;
-  readonly bounds: readonly Bound[];
-  constructor(bounds: readonly Bound[] = []) {
-    this.bounds = bounds;
-  }
-  describe() {
-    return {};
-  }
-  async schema() {
-    return schema;
-  }
-  within(bounds: readonly Bound[]) {
-    return new Rows(bounds);
-  }
-  async execute() {
-    return batchStream(schema, (async function* () {})());
-  }
-}
-
-const filter = (text: string) => new Filter(parseExpression(text));
-const named = (columns: Readonly<Record<string, string>>) =>
-  Object.entries(columns).map(([name, text]) => ({ name, value: parseExpression(text) }));
-const select = (columns: Readonly<Record<string, string>>) =>
-  new Project({ kind: 'select', columns: named(columns) });
-const computed = (columns: Readonly<Record<string, string>>) =>
-  new Project({ kind: 'with', columns: named(columns) });
-
-const textOf = (operator: Operator) => {
-  if (operator instanceof Filter) return `filter ${print(operator.predicate)}`;
-  const facts = Object.entries(operator.describe()).map(([key, value]) => `${key} ${String(value)}`);
-  return operator instanceof Project ? facts.join() : `${operator.name} ${facts.join()}`;
-};
 
 /** The chain that a rule makes of another, as text. */
 function applied(rule: string, operators: readonly Operator[], wanted?: readonly string[]): string[] {
@@ -278,29 +231,6 @@ describe('push into unions', () => {
       expect(operatorsOf(input).map(textOf)).toEqual(['select a,f,x,t', ...moved.map(textOf)]);
     const stopped = chain([new MapBatches((batch) => batch), filter('a > 1')]);
     expect(rules['push into unions'](stopped)).toBe(stopped);
-  });
-});
-
-describe('push into exchanges', () => {
-  const pushed = (operator: WideOperator, text: string) => {
-    const chain = { source: new Wide(operator, [fromSource(new Rows())]), schema, operators: [filter(text)] };
-    const { source, operators } = rules['push into exchanges'](chain);
-    return [operatorsOf((source as Wide).inputs[0]), operators].map((all) => all.map(textOf).join());
-  };
-
-  it('asks conditions on keys of the rows that are grouped, and others of the groups', () => {
-    const groups = new GroupRows({ keys: ['a'], aggregations: [{ name: 'n', call: 'count' }] });
-    expect(pushed(groups, 'a > 1 and n > 2')).toEqual(['filter a > 1', 'filter n > 2']);
-    expect(pushed(groups, 'a > n')).toEqual(['', 'filter a > n']);
-    // Without rows there is one row without keys.
-    const all = new GroupRows({ keys: [], aggregations: [{ name: 'n', call: 'count' }] });
-    expect(pushed(all, '1 > 2')).toEqual(['', 'filter 1 > 2']);
-  });
-
-  it('asks conditions of all rows where each row of the result is one of them', () => {
-    expect(pushed(new Distinct(), 'f > 1 and t is not null')).toEqual(['filter f > 1 and t is not null', '']);
-    expect(pushed(new Distinct(['a']), 'a > 1 and f > 1')).toEqual(['filter a > 1', 'filter f > 1']);
-    expect(pushed(new Repartition(3, ['a']), 'f > 1')).toEqual(['filter f > 1', '']);
   });
 });
 
