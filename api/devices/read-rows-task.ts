@@ -48,12 +48,13 @@ function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRow
   const all = streamsOf(
     scope,
     'others',
-    others.reduce((sum, count) => sum + count, 0),
+    others.reduce((sum, { parts }) => sum + parts, 0),
   );
   let at = 0;
-  return others.map((count) => {
-    const streams = all.slice(at, (at += count));
-    return batchStream(RecordBatchReader.from(streams[0]).open().schema, source.readStreams(streams, false));
+  return others.map(({ parts, name }) => {
+    const streams = all.slice(at, (at += parts));
+    const { schema } = RecordBatchReader.from(streams[0]).open();
+    return { ...batchStream(schema, source.readStreams(streams, false)), identity: name };
   });
 }
 

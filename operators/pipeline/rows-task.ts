@@ -41,7 +41,7 @@ export function rowsTask(
     params: {
       splits,
       parts: parts.length,
-      others: others.map(({ length }) => length),
+      others: others.map((refs) => ({ parts: refs.length, name: refs[0].name })),
       operators: portableOf(operators),
       takesFaults: false,
       maximumBytes: MOST_ROW_BYTES,

@@ -45,8 +45,8 @@ export type ReadRowsParams = {
   readonly maximumBytes: number;
   /** Parts of an exchange that are read in place of splits. */
   readonly parts: number;
-  /** Parts of the other side of each join among the operators. */
-  readonly others: readonly number[];
+  /** The other side of each join among the operators: its number of parts, and a name that no other rows have. */
+  readonly others: readonly { readonly parts: number; readonly name: string }[];
   /** Present where the rows are divided among the parts of an exchange. */
   readonly exchange?: ExchangeParams;
 };

@@ -8,6 +8,7 @@ import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts'
 import { takeRows } from '../take-rows.ts';
 import { columnsAs } from '../same-rows.ts';
 import { BuildSide } from './build-side.ts';
+import { HeldOnce } from './held-once.ts';
 import { HashJoin } from './hash-join.ts';
 import { type JoinColumn, joinColumns, requiredOf } from './join-columns.ts';
 import { joinKinds, type JoinParams, keepsLeftOnly, keepsUnmatched, otherSide } from './join-kinds.ts';
@@ -15,6 +16,9 @@ import { JoinedBatches } from './joined-batches.ts';
 import { columnOf, KeyNumbers } from './key-numbers.ts';
 
 type Streams = Readonly<Record<Side, BatchStream>>;
+
+const buildSides = new HeldOnce<BuildSide>();
+const keySets = new HeldOnce<KeyNumbers>();
 
 /**
  * Joins the rows of two inputs with equal keys. The side `build` is held in memory, the other one streams: rows come
@@ -77,11 +81,7 @@ export class JoinRows implements BinaryOperator {
   /** The rows of the left of which the right has a match, or none. */
   async *#filter({ left, right }: Streams, schema: Schema): AsyncGenerator<RecordBatch> {
     const { kind, keys } = this.params;
-    const numbers = new KeyNumbers(right.schema, keys.right);
-    for await (const batch of right) {
-      const own = keys.right.map((name) => columnOf(batch, name));
-      if (batch.numRows > 0) numbers.add(own, batch.numRows);
-    }
+    const numbers = await keySets.of(right, [keys.right], () => keySetOf(right, keys.right));
     for await (const batch of left) {
       if (batch.numRows === 0) continue;
       const positions = positionsOf(numbers.find(batch, keys.left), kind === 'semi');
@@ -99,7 +99,10 @@ export class JoinRows implements BinaryOperator {
     const { kind, keys, build } = this.params;
     const probe = otherSide(build);
     const names = columns.flatMap((column) => column[build] ?? []);
-    const held = await BuildSide.read(streams[build], keys[build], names);
+    const rows = streams[build];
+    const held = await buildSides.of(rows, [keys[build], names], () =>
+      BuildSide.read(rows, keys[build], names),
+    );
     const limit = JoinedBatches.limitOf(columns);
     const isLeftOnly = keepsLeftOnly(kind);
     const keepsHeld = keepsUnmatched(kind, build);
@@ -117,6 +120,15 @@ export class JoinRows implements BinaryOperator {
     }
     if (isLeftOnly || keepsHeld) yield* made.ofHeld(join.heldRows(kind === 'semi'), limit);
   }
+}
+
+async function keySetOf(rows: BatchStream, keys: readonly string[]): Promise<KeyNumbers> {
+  const numbers = new KeyNumbers(rows.schema, keys);
+  for await (const batch of rows) {
+    const own = keys.map((name) => columnOf(batch, name));
+    if (batch.numRows > 0) numbers.add(own, batch.numRows);
+  }
+  return numbers;
 }
 
 /** The kind, the keys and the suffix, for plans. */
