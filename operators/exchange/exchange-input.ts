@@ -4,6 +4,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { type Division, RowTasks } from '../pipeline/row-tasks.ts';
 import { begun, type RowsWork } from '../pipeline/rows-work.ts';
+import { isBinary } from '../pipeline/run-chain.ts';
 import {
   keepParts,
   type PartsHome,
@@ -65,13 +66,18 @@ export function estimatedBytes({ work, schema }: ExchangeInput): number | undefi
     .reduce((sum, { rows, bytes }) => sum + (rows === undefined ? UNPACKED * bytes : rows * each), 0);
 }
 
+/** About the bytes of rows after the operators, as far as they are known: a join may give many times its input. */
+export function bytesAfter({ bytes, operators }: RowsWork): number | undefined {
+  return operators.some(isBinary) ? undefined : bytes;
+}
+
 /** Runs the exchanges below, and reads the first rows of a stream. */
 export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promise<OpenInput> {
   const { schema, device, work } = input;
   if (!('stream' in work)) {
     const ready = await begun(work, ctx);
     if (ready.taken.kind === 'splits') return { work: ready, bytes: estimatedBytes(input) };
-    return { work: ready, bytes: ready.bytes };
+    return { work: ready, bytes: bytesAfter(ready) };
   }
   const units = unitsOfStream(
     schema,

@@ -6,6 +6,7 @@ import { type PartsHome, type RowPart, RowUnit } from '../pipeline/row-unit.ts';
 import { eachOf } from '../pipeline/split-tasks.ts';
 import { describeExchange, type Exchange } from './exchange.ts';
 import {
+  bytesAfter,
   bytesOf,
   dividedRows,
   estimatedBytes,
@@ -74,7 +75,7 @@ export class ExchangedRows implements RowExchange {
       return dividedRows(work, { by, parts: parts ?? sizes.partsOf(undefined) }, home, ctx);
     // All units are there before the bounds are known.
     const all = await collected(work);
-    const number = parts ?? sizes.partsOf(all.bytes ?? 0);
+    const number = parts ?? sizes.partsOf(bytesAfter(all));
     if (number === 1) return dividedRows(all, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
     const bounds = await rangeBounds(all, { keys: by.keys, parts: number, place: home.place }, ctx);
     return bounds === undefined ? [] : dividedRows(all, { by, parts: number, bounds }, home, ctx);

@@ -266,3 +266,12 @@ describe('join', () => {
     ).rejects.toThrow(/cancel/i);
   });
 });
+
+it('exchanges by the bytes of pairs, not of the inputs, which may be far fewer', async () => {
+  const side = (name: string) =>
+    sessions[0].fromRows(Array.from({ length: 1500 }, (_, i) => ({ key: i % 3, [name]: i })));
+  const pairs = side('a').join(side('b'), 'key');
+  const text = await pairs.groupBy('a', 'b').count().explain({ analyze: true });
+  const [, runs] = /group-rows: (\d+) runs?, 750,000 rows/.exec(text) ?? [];
+  expect(Number(runs), text).toBeGreaterThan(100);
+});
