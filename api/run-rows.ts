@@ -6,15 +6,19 @@ import { optimize } from '../operators/dataflow/optimize.ts';
 import { ExchangeRoom } from '../operators/exchange/exchange-room.ts';
 import { inThreads } from '../operators/pipeline/rows-of-splits.ts';
 import type { Session } from './session.ts';
+import { dataBytes } from './training/plans/memory-budget.ts';
 
-/** The share of the budget that exchanges hold in memory; tasks need the rest, for rows and for tables of keys. */
-const EXCHANGE_SHARE = 0.4;
+/**
+ * The share of the budget, without what the process and its threads take, that exchanges hold in memory. Tasks
+ * need the rest, for rows and for tables of keys.
+ */
+const EXCHANGE_SHARE = 1 / 3;
 
 const rooms = new WeakMap<Session, ExchangeRoom>();
 
 /** The host memory of a session's exchanges. */
 export function exchangeRoomOf(session: Session): ExchangeRoom {
-  const room = rooms.get(session) ?? new ExchangeRoom(EXCHANGE_SHARE * session.memoryBudget);
+  const room = rooms.get(session) ?? new ExchangeRoom(EXCHANGE_SHARE * dataBytes(session));
   rooms.set(session, room);
   return room;
 }

@@ -53,7 +53,7 @@ const fileTasks: URL = workerFile(new URL('./file-tasks.js', import.meta.url));
  * A memory budget in which the heaps of threads and memory that waits for its collection would take a large
  * part.
  */
-const SCARCE_BYTES = 2 ** 30;
+const SCARCE_BYTES = 2 ** 31;
 /** Of such a budget the share that may wait for its collection. */
 const SCARCE_COLLECT_SHARE = 40;
 

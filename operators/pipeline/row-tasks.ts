@@ -109,7 +109,7 @@ export class RowTasks {
       await unit.free(this.#ctx);
       return rows;
     };
-    yield* mapOrdered(unitsOf(taken), this.#atOnce, read);
+    yield* mapOrdered(unitsOf(taken), this.#dividedAtOnce, read);
   }
 
   /**
@@ -141,12 +141,18 @@ export class RowTasks {
     return this.#work.device.parallelism + 2;
   }
 
+  /** Tasks that divide rows under way, or done and not taken yet: the outputs of each are all of its rows. */
+  get #dividedAtOnce(): number {
+    return this.#work.device.parallelism + 1;
+  }
+
   #ofSplits<Read extends GroupEnd>(
     groups: readonly SplitGroup[],
     read: (group: SplitGroup, ctx: ExecutionContext, first: SplitGroup) => Promise<Read>,
     drop?: (read: Read) => Promise<void>,
   ) {
-    return readSplits({ groups, atOnce: this.#atOnce, read, ...(drop && { drop }) }, this.#ctx);
+    const atOnce = drop ? this.#dividedAtOnce : this.#atOnce;
+    return readSplits({ groups, atOnce, read, ...(drop && { drop }) }, this.#ctx);
   }
 
   #giveSchema(): Promise<void> {

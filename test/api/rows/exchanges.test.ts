@@ -1,0 +1,198 @@
+/** Operators over all rows, in memory and by way of files, and what is left where they end early. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { col, count, type Dataset, mean, Session } from '../../../index.ts';
+import { exchangeRoomOf } from '../../../api/run-rows.ts';
+import { hostMeter } from '../../../engine/run/memory-meter.ts';
+import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { withTmpfs } from '../../support/tmpfs.ts';
+
+const folder = temporaryFolder();
+const path = (name: string) => join(folder, name);
+const ROWS = 12_000;
+const PARTS = 16;
+
+beforeAll(async () => {
+  const line = (i: number) =>
+    `${i},${(i * 31) % 997},${i % 5 === 0 ? '' : `word ${i % 31}`},${(i % 10) / 2}\n`;
+  const lines = Array.from({ length: ROWS }, (_, i) => line(i));
+  writeFileSync(path('rows.csv'), `row,user,word,rating\n${lines.join('')}`);
+  await using session = await open(2);
+  await session.read.csv(path('rows.csv')).write.parquet(path('rows.parquet'), { rowGroupSize: 2000 });
+});
+
+interface Options {
+  readonly inFiles?: boolean;
+  readonly spillDir?: string;
+}
+
+/** The number of times that exchanges found no room. */
+let refused = 0;
+
+/** `inFiles`: exchanges have no room in memory. */
+async function open(workers: number, { inFiles = false, spillDir = path('spill') }: Options = {}) {
+  const session = await Session.create({ device: 'cpu', workers, splitBytes: 4000, spillDir });
+  const room = exchangeRoomOf(session);
+  if (inFiles) vi.spyOn(room, 'take').mockImplementation(() => ++refused === 0);
+  return session;
+}
+
+const rowsOf = (session: Session): Dataset => session.read.parquet(path('rows.parquet'));
+
+const wide = {
+  groups: (rows) => rows.groupBy('user', 'word').agg(count(), mean('rating')),
+  distinct: (rows) => rows.select('user', 'rating').distinct(),
+  'the first rows of keys': (rows) => rows.dropDuplicates('user', 'word'),
+  join: (rows) =>
+    rows.join(rows.filter(col('rating').gt(1)).select('row', col('word').as('other')), 'row', 'left'),
+  order: (rows) => rows.orderBy('user', col('rating').desc()),
+  parts: (rows) => rows.repartition(PARTS, 'user'),
+  'groups of joined and sorted rows': (rows) =>
+    rows
+      .orderBy('word')
+      .join(rows.dropDuplicates('user').select('user'), 'user')
+      .groupBy('word')
+      .agg(count()),
+} satisfies Record<string, (rows: Dataset) => Dataset>;
+const cases = Object.entries(wide);
+/** Ranges, and hashes of two inputs. */
+const ending = cases.filter(([name]) => ['order', 'join'].includes(name));
+
+const textOf = (rows: unknown) =>
+  JSON.stringify(rows, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
+
+describe.each(cases)('%s', (_name, make) => {
+  it('are the same rows in the same order with any number of threads, in memory and by files', async () => {
+    const texts = new Set<string>();
+    for (const workers of [1, 2, 5])
+      for (const inFiles of [false, true]) {
+        await using session = await open(workers, { inFiles });
+        refused = 0;
+        texts.add(textOf(await make(rowsOf(session)).toArray()));
+        expect(refused > 0).toBe(inFiles);
+      }
+    expect(texts.size).toBe(1);
+    expect([...texts][0].length).toBeGreaterThan(100);
+    expect(existsSync(path('spill'))).toBe(false);
+  });
+});
+
+/** Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again. */
+async function leavesNothing(
+  make: (rows: Dataset) => Dataset,
+  inFiles: boolean,
+  work: (plan: Dataset, stop: AbortController, session: Session) => Promise<void>,
+): Promise<void> {
+  await using session = await open(2, { inFiles });
+  const [room, before] = [exchangeRoomOf(session), hostMeter.now];
+  const plan = make(rowsOf(session));
+  const expected = await plan.count();
+  await work(plan, new AbortController(), session);
+  // After a cancellation, memory may be released a little later.
+  await vi.waitUntil(() => hostMeter.now === before, { timeout: 20_000 });
+  vi.restoreAllMocks();
+  expect(room.take(room.bytes)).toBe(true);
+  room.give(room.bytes);
+  expect(await plan.count()).toBe(expected);
+  expect(hostMeter.now).toBe(before);
+  const [own, ...others] = existsSync(path('spill')) ? readdirSync(path('spill')) : [];
+  expect(others).toEqual([]);
+  if (own !== undefined) await vi.waitUntil(() => readdirSync(join(path('spill'), own)).length === 0);
+  await session.close();
+  expect(existsSync(path('spill'))).toBe(false);
+}
+
+async function pulled(plan: Dataset, signal: AbortSignal, each: () => void = () => undefined) {
+  for await (const _ of await plan.stream({ signal })) each();
+}
+
+const cancelled = { name: 'CancelledError' };
+
+describe.each(ending)('%s that end early', (_name, make) => {
+  it.each([false, true])('while rows are divided (in files: %s) leave nothing', async (inFiles) => {
+    await leavesNothing(make, inFiles, async (plan, stop, session) => {
+      let takes = 0;
+      vi.spyOn(exchangeRoomOf(session), 'take').mockImplementation(() => {
+        if (++takes === 2) stop.abort();
+        return false;
+      });
+      await expect(pulled(plan, stop.signal)).rejects.toMatchObject(cancelled);
+      expect(takes).toBeGreaterThan(1);
+    });
+  });
+
+  it.each([false, true])('while parts are read (in files: %s) leave nothing', async (inFiles) => {
+    await leavesNothing(make, inFiles, async (plan, stop) => {
+      await expect(pulled(plan, stop.signal, () => stop.abort())).rejects.toMatchObject(cancelled);
+    });
+    await leavesNothing(make, inFiles, async (plan) => {
+      for await (const _ of plan) break;
+    });
+  });
+});
+
+describe('the files of exchanges', () => {
+  it('that the disk does not hold are an error of capacity', async ({ skip }) => {
+    await withTmpfs(skip, path('full'), 'size=64k', async (spillDir) => {
+      for (const make of [wide.order, wide.parts]) {
+        await using session = await open(2, { inFiles: true, spillDir });
+        const before = hostMeter.now;
+        await expect(make(rowsOf(session)).toArray()).rejects.toMatchObject({
+          name: 'CapacityError',
+          exitCode: 4,
+          message: expect.stringContaining('the disk is full'),
+          details: { phase: 'spill', advice: expect.stringContaining('choose another spillDir') },
+        });
+        expect(hostMeter.now).toBe(before);
+        expect(await rowsOf(session).count()).toBe(ROWS);
+      }
+      expect(readdirSync(spillDir)).toEqual([]);
+    });
+  });
+
+  it.each([
+    ['cut', 'is cut off', (file: string) => truncateSync(file, 100)],
+    ['written to', 'has another checksum', (file: string) => writeFileSync(file, 'x'.repeat(1 << 20))],
+  ])('that are %s by another program are an error of data', async (_how, text, change) => {
+    await using session = await open(1, { inFiles: true });
+    let seen = 0;
+    const reading = async () => {
+      for await (const _ of rowsOf(session).repartition(PARTS, 'user')) {
+        if (seen++ > 0) continue;
+        const [own] = readdirSync(path('spill'));
+        for (const file of readdirSync(join(path('spill'), own))) change(join(path('spill'), own, file));
+      }
+    };
+    await expect(reading()).rejects.toMatchObject({
+      name: 'DataError',
+      message: expect.stringContaining(text),
+    });
+    expect(await rowsOf(session).repartition(PARTS, 'user').count()).toBe(ROWS);
+  });
+
+  it('of a process that was killed go with the next session that has files there', async () => {
+    const spillDir = path('killed');
+    mkdirSync(spillDir);
+    const index = new URL('../../../dist/index.js', import.meta.url).href;
+    const script = `const { Session } = await import(${JSON.stringify(index)});
+      const session = await Session.create({ device: 'cpu', workers: 1, splitBytes: 4000, memoryBudget: '64MiB',
+        spillDir: ${JSON.stringify(spillDir)} });
+      const rows = session.read.parquet(${JSON.stringify(path('rows.parquet'))}).repartition(${PARTS}, 'user');
+      for await (const batch of rows) { console.log(batch.numRows); await new Promise((go) => setTimeout(go, 1e6)); }`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(child.stdout, 'data');
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const [left] = readdirSync(spillDir);
+    expect(readdirSync(join(spillDir, left)).length).toBeGreaterThan(0);
+    await using session = await open(1, { inFiles: true, spillDir });
+    for await (const _ of rowsOf(session).repartition(PARTS, 'user'))
+      expect(readdirSync(spillDir)).not.toContain(left);
+    expect(readdirSync(spillDir)).toHaveLength(1);
+  });
+});
