@@ -98,7 +98,8 @@ function leadingWords(
     const isWhole = most - least + 3 <= room;
     const shift = isWhole ? 0 : Math.ceil(Math.log2((most - least + 3) / room)) + 1;
     const values = Math.floor((most - least) / 2 ** shift) + 3;
-    if (values <= room) leading.push({ word, least, most, shift, values });
+    // A shift by all 32 bits would be none.
+    if (values <= room && shift < 32) leading.push({ word, least, most, shift, values });
     if (!isWhole) return { leading, next: word };
     room = Math.floor(room / values);
   }

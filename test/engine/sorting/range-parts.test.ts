@@ -149,3 +149,18 @@ it('gives one part without samples', () => {
   const parts = rangeParts(batchOf({ x: numbers([3, null, 1]) }), keys, bounds, { task: 1, firstRow: 5 });
   expect([...parts]).toEqual([0, 0, 0]);
 });
+
+it('decides by as many bits of the last word as there is room for, also where that is none', () => {
+  for (const widest of [500_000, 600_000, 680_000, 1_000_000, 2_000_000]) {
+    const rows = 300;
+    const column = (value: () => number) =>
+      vectorFromArray(Array.from({ length: rows }, value), new Int32()).data[0];
+    const whole = batchOf({
+      a: column(() => pick([-(2 ** 31), 0, 2 ** 31 - 1])),
+      b: column(() => pick([0, 1, widest])),
+      c: column(() => Math.floor(random() * 2 ** 32) - 2 ** 31),
+    });
+    for (const parts of [2, 5, 40])
+      check(whole, [{ column: 'a' }, { column: 'b' }, { column: 'c' }], parts, 2);
+  }
+});
