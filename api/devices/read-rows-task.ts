@@ -18,10 +18,11 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
   return whileWanted(scope, async (source) => {
     const params = scope.params as ReadRowsParams;
     const operators = await Promise.all(params.operators.map(madeOf));
+    const keepsBatches = operators.some((operator) => 'keepsBatches' in operator && operator.keepsBatches);
     const rows =
       params.parts > 0
         ? source.readStreams(streamsOf(scope, 'parts', params.parts))
-        : source.read(params, true);
+        : source.read(params, !keepsBatches);
     const stream = runChain(
       operators,
       batchStream(source.schema, rows),

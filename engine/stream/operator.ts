@@ -115,6 +115,8 @@ export interface Operator extends Description {
    * thread alone: it is the caller's own, or a row's fate depends on the rows before it.
    */
   portable?(): PortableOperator;
+  /** True where it holds batches after the next ones were pulled, whose memory must then be theirs. */
+  readonly keepsBatches?: boolean;
   /** True where its result is of all rows together: it does not run over the splits of a source one by one. */
   readonly takesAllRows?: boolean;
   /**

@@ -11,6 +11,7 @@ import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts'
 export class SortRows implements Operator {
   readonly name = 'sort-rows';
   readonly takesAllRows = true;
+  readonly keepsBatches = true;
   readonly keys: readonly SortKey[];
 
   constructor(keys: readonly SortKey[]) {

@@ -26,6 +26,7 @@ export type TopRowsOf = 'split' | 'all';
  */
 export class TopRows implements Operator {
   readonly name = 'top-rows';
+  readonly keepsBatches = true;
   readonly keys: readonly SortKey[];
   readonly rows: number;
   readonly of: TopRowsOf;

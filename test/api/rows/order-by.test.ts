@@ -52,6 +52,9 @@ describe.each([1, 2, 5])('%d threads', (workers) => {
     expect(await rowsOf(rows.orderBy(col('word').desc(), col('user').desc()))).toEqual(byWord);
     for (const first of [0, 1, 100, 7000]) {
       expect(await rowsOf(rows.orderBy('user').limit(first))).toEqual(byUser.slice(0, first));
+      // Numbers alone come in memory that the next rows may overwrite.
+      const numbers = rows.select('row', 'user').orderBy('user').limit(first);
+      expect(await rowsOf(numbers), `${first} rows of numbers`).toEqual(byUser.slice(0, first));
       const top = rows.orderBy(col('word').desc(), col('user').desc()).limit(first);
       expect(await rowsOf(top), `${first} rows`).toEqual(byWord.slice(0, first));
     }
