@@ -18,7 +18,12 @@ const rooms = new WeakMap<Session, ExchangeRoom>();
 
 /** The host memory of a session's exchanges. */
 export function exchangeRoomOf(session: Session): ExchangeRoom {
-  const room = rooms.get(session) ?? new ExchangeRoom(EXCHANGE_SHARE * dataBytes(session));
+  const known = rooms.get(session);
+  if (known !== undefined) return known;
+  // A session without devices has no threads, and no exchanges.
+  const workers = session.context().executor.devices.length === 0 ? 0 : session.workers;
+  const { memoryBudget } = session;
+  const room = new ExchangeRoom(EXCHANGE_SHARE * dataBytes({ memoryBudget, workers }));
   rooms.set(session, room);
   return room;
 }

@@ -240,11 +240,10 @@ async function inputOf(
   ctx: ExecutionContext,
 ): Promise<ExchangeInput> {
   const { source, rest } = splitSource(withExchanges(plan), reading, true);
-  const request = sourceRequest(plan);
   const work =
     rest.length > 0
       ? `${rest[0].name} runs in the calling thread`
-      : await source.work(ctx, request.columns, request.needs, reading);
+      : await source.work(ctx, undefined, undefined, reading);
   return {
     schema: await schemaOf(plan, undefined, ctx.signal),
     device: hostInfo(ctx),

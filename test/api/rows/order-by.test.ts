@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { List, vectorFromArray } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { col, type Dataset, functions, type OrderKey, Session } from '../../../index.ts';
+import { col, count, type Dataset, functions, type OrderKey, Session } from '../../../index.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';
 
@@ -126,4 +126,15 @@ it('refuses no keys, unknown columns, types without an order, and what is no key
   expect(wrong({ column: 3 })).toThrow('the column of a key of orderBy must be a name, got 3');
   expect(wrong({ column: 'x', nulls: 'middle' })).toThrow('must be first or last, got "middle"');
   expect(wrong({ column: 'x', descending: 1 })).toThrow('must be true or false, got 1');
+});
+
+it('needs no more columns than come before it, where a filter before it has left some out', async () => {
+  await using session = await open(2);
+  const few = session.read
+    .csv(join(folder, 'rows.csv'))
+    .filter(col('word').isNotNull())
+    .orderBy('user')
+    .select('row', 'user');
+  const counts = few.groupBy('user').agg(count().as('rows'));
+  expect(await few.join(counts, 'user').count()).toBe(ROWS - ROWS / 5);
 });
