@@ -20,6 +20,8 @@ const rooms = new WeakMap<Session, ExchangeRoom>();
 export function exchangeRoomOf(session: Session): ExchangeRoom {
   const known = rooms.get(session);
   if (known !== undefined) return known;
+  // Rows whose reading began before the session closed are read to their end, without exchanges.
+  if (session.closed) return new ExchangeRoom(0);
   // A session without devices has no threads, and no exchanges.
   const workers = session.context().executor.devices.length === 0 ? 0 : session.workers;
   const { memoryBudget } = session;
