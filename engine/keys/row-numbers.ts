@@ -35,9 +35,8 @@ export class RowNumbers {
     return this.#numbers?.size ?? this.#whole.size;
   }
 
-  /** The number of each row; new ones follow those of earlier calls. */
-  add(columns: readonly Data[], rows: number): Uint32Array {
-    const codes = new Uint32Array(rows);
+  /** The number of each row, in `codes`; new ones follow those of earlier calls. */
+  add(columns: readonly Data[], rows: number, codes = new Uint32Array(rows)): Uint32Array {
     const words = this.#words(columns, true);
     const nullable = nullableOf(columns);
     if (nullable.length === 0 && this.#numbers === undefined) {
@@ -167,9 +166,12 @@ class SequenceTable {
   }
 
   add(words: readonly Word[], codes: Uint32Array): void {
-    if (this.#width === 0) this.#empty = Math.max(this.#empty, Math.min(codes.length, 1));
-    else if (this.#width === 1) this.#single.add(this.#join(words, codes.length), codes);
-    else this.#longer.add(this.#join(words, codes.length), codes);
+    if (this.#width === 0) {
+      codes.fill(0);
+      this.#empty = Math.max(this.#empty, Math.min(codes.length, 1));
+    }
+    if (this.#width === 1) this.#single.add(this.#join(words, codes.length), codes);
+    if (this.#width > 1) this.#longer.add(this.#join(words, codes.length), codes);
   }
 
   find(words: readonly Word[], codes: Uint32Array): void {

@@ -24,17 +24,25 @@ export class NearInt32Table {
 
   /** Writes the number of each key, adding those that are new. */
   add(values: Int32Array, codes: Uint32Array): void {
-    if (values.length === 0) return;
     this.#rows += values.length;
-    if (this.#hashed === undefined) this.#include(values);
-    if (this.#hashed !== undefined) {
-      this.#hashed.add({ type: 'int32', values }, codes);
-      return;
+    let done = 0;
+    while (done < values.length && this.#hashed === undefined) {
+      done = this.#addWithin(values, codes, done);
+      if (done < values.length) this.#include(values.subarray(done));
     }
+    if (done < values.length)
+      this.#hashed?.add({ type: 'int32', values: values.subarray(done) }, codes.subarray(done));
+  }
+
+  /** Adds keys from `from` on up to the first one outside of the range; gives its position. */
+  #addWithin(values: Int32Array, codes: Uint32Array, from: number): number {
     const [entries, least] = [this.#entries, this.#least];
+    const range = entries.length;
     let size = this.#size;
-    for (let i = 0; i < values.length; i++) {
+    let i = from;
+    for (; i < values.length; i++) {
       const at = values[i] - least;
+      if (at < 0 || at >= range) break;
       let entry = entries[at];
       if (entry === 0) {
         entry = ++size;
@@ -43,6 +51,7 @@ export class NearInt32Table {
       codes[i] = entry - 1;
     }
     this.#size = size;
+    return i;
   }
 
   /** Writes the number of each key, or UNKNOWN_KEY. */

@@ -9,6 +9,7 @@ import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts'
 import { columnAt } from '../column-at.ts';
 import type { Aggregation } from './aggregation.ts';
 import { argumentType } from './argument.ts';
+import { MOST_COUNTED } from './counts.ts';
 import { FewerRows } from './fewer-rows.ts';
 import { type AggregateForm, aggregationJson, formOf, formOfState, textOf } from './functions.ts';
 import { type Grouping, Groups } from './groups.ts';
@@ -95,6 +96,10 @@ export class Aggregate implements Operator {
       if (fewer.isGivenUp) {
         yield* new Groups(grouping).addEach(batch).batches();
         continue;
+      }
+      if (step === 'partial' && groups.rows + batch.numRows > MOST_COUNTED) {
+        yield* groups.batches();
+        groups = new Groups(grouping);
       }
       const before = groups.size;
       groups.add(batch);

@@ -1,7 +1,7 @@
 import { type Data, type DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import type { Checked } from '../../../engine/expressions/check.ts';
 import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts';
-import { readData } from '../../../engine/expressions/read.ts';
+import { readData, type StoredNumbers, storedNumbers } from '../../../engine/expressions/read.ts';
 import type { Values } from '../../../engine/expressions/values.ts';
 import { repeated, writeData } from '../../../engine/expressions/write.ts';
 import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
@@ -10,6 +10,10 @@ import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
 export interface Argument {
   readonly rows: number;
   readonly values: Values;
+  /** A column of numbers as it is stored, which `values` would copy. */
+  readonly stored: StoredNumbers | undefined;
+  /** A byte a row, 0 for a null; undefined where there is none. */
+  readonly valid: Uint8Array | undefined;
   /** Without a dictionary. */
   readonly data: Data;
 }
@@ -39,8 +43,13 @@ export class Arguments {
   #make(checked: Checked): Argument {
     const [evaluation, { numRows: rows, data: batch }] = [this.#evaluation, this.#batch];
     let [values, data]: [Values?, Data?] = [];
+    const stored = checked.kind === 'column' ? storedNumbers(batch.children[checked.index]) : undefined;
     return {
       rows,
+      stored,
+      get valid() {
+        return stored ? stored.valid : this.values.valid;
+      },
       get values() {
         if (values !== undefined) return values;
         const found = evaluation.values(checked);
@@ -62,6 +71,10 @@ export function argumentOf(data: Data): Argument {
   return {
     rows: data.length,
     data,
+    stored: undefined,
+    get valid() {
+      return this.values.valid;
+    },
     get values() {
       return (values ??= readData(data));
     },

@@ -1,38 +1,106 @@
-import type { Data } from 'apache-arrow';
-import { type Accumulator, grown, numberData, numbersIn } from './accumulator.ts';
+import { type Data, Int32 } from 'apache-arrow';
+import { type Accumulator, fixedData, grown, numberData } from './accumulator.ts';
 import type { Argument } from './argument.ts';
+
+/** Most rows that are counted in one state. */
+export const MOST_COUNTED = 2 ** 31 - 1;
+
+/** Rows of which the first ones of a batch are inspected. */
+const SAMPLE = 128;
+
+/**
+ * True where most rows have the group of the row before, as in sorted data: a loop over runs then need not wait for
+ * each number to be stored before it adds to it again.
+ */
+export function isInRuns(codes: Uint32Array): boolean {
+  const rows = Math.min(SAMPLE, codes.length);
+  let same = 0;
+  for (let i = 1; i < rows; i++) if (codes[i] === codes[i - 1]) same++;
+  return 2 * same > rows;
+}
 
 /** Counts rows by group. */
 export class Counts {
   #counts = new Float64Array(0);
 
-  /** `valid`: a byte a row, 0 for a row that does not count. */
-  add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
+  add(codes: Uint32Array, groups: number): void {
     const counts = (this.#counts = grown(this.#counts, groups));
-    if (valid === undefined) for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
-    else for (let i = 0; i < codes.length; i++) counts[codes[i]] += valid[i];
+    if (!isInRuns(codes)) {
+      for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
+      return;
+    }
+    for (let i = 0, start = 0; i < codes.length; start = i) {
+      const group = codes[i];
+      while (i < codes.length && codes[i] === group) i++;
+      counts[group] += i - start;
+    }
   }
 
-  merge(state: Data, codes: Uint32Array, groups: number): void {
-    const [counts, added] = [(this.#counts = grown(this.#counts, groups)), numbersIn(state)];
+  merge(added: Int32Array, codes: Uint32Array, groups: number): void {
+    const counts = (this.#counts = grown(this.#counts, groups));
     for (let i = 0; i < codes.length; i++) counts[codes[i]] += added[i];
   }
 
   of(groups: number): Float64Array {
     return (this.#counts = grown(this.#counts, groups));
   }
+}
 
-  data(groups: number): Data {
-    return numberData('int64', this.of(groups), groups);
+/** The rows of groups, which all aggregates that count have in common: they are counted once for all of them. */
+export class RowCounts extends Counts {
+  /** True once an aggregate counts. */
+  isWanted = false;
+}
+
+/** The values of a group that are not null: its rows without the nulls, of which there are few. */
+export class ValueCounts {
+  readonly #rows: RowCounts;
+  #nulls = new Float64Array(0);
+  readonly #merged = new Counts();
+  #isMerged = false;
+
+  constructor(rows: RowCounts) {
+    rows.isWanted = true;
+    this.#rows = rows;
+  }
+
+  /** Takes rows that are counted already. `valid`: a byte a row, 0 for a null; undefined where there is none. */
+  add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
+    if (valid === undefined) return;
+    const nulls = (this.#nulls = grown(this.#nulls, groups));
+    for (let i = 0; i < codes.length; i++) nulls[codes[i]] += 1 - valid[i];
+  }
+
+  merge(state: Data, codes: Uint32Array, groups: number): void {
+    this.#isMerged = true;
+    this.#merged.merge(state.values as Int32Array, codes, groups);
+  }
+
+  of(groups: number): Float64Array {
+    if (this.#isMerged) return this.#merged.of(groups);
+    const rows = this.#rows.of(groups);
+    if (this.#nulls.length === 0) return rows;
+    const nulls = grown(this.#nulls, groups);
+    const counts = new Float64Array(groups);
+    for (let group = 0; group < groups; group++) counts[group] = rows[group] - nulls[group];
+    return counts;
+  }
+
+  state(groups: number): Data {
+    return fixedData(new Int32(), new Int32Array(this.of(groups).subarray(0, groups)), groups);
   }
 }
 
 /** Rows of a group, or its values that are not null. */
 export class Count implements Accumulator {
-  readonly #counts = new Counts();
+  readonly #counts: ValueCounts;
+
+  constructor(rows: RowCounts) {
+    this.#counts = new ValueCounts(rows);
+  }
 
   add(argument: Argument | undefined, codes: Uint32Array, groups: number): void {
-    this.#counts.add(argument?.values.valid, codes, groups);
+    this.#counts.add(argument?.valid, codes, groups);
   }
 
   merge([state]: readonly Data[], codes: Uint32Array, groups: number): void {
@@ -40,10 +108,10 @@ export class Count implements Accumulator {
   }
 
   states(groups: number): Data[] {
-    return [this.result(groups)];
+    return [this.#counts.state(groups)];
   }
 
   result(groups: number): Data {
-    return this.#counts.data(groups);
+    return numberData('int64', this.#counts.of(groups), groups);
   }
 }

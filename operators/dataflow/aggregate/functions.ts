@@ -23,7 +23,7 @@ import { isText } from '../../../engine/sorting/sort-texts.ts';
 import { wordWriter } from '../../../engine/sorting/sort-words.ts';
 import type { Accumulator } from './accumulator.ts';
 import type { AggregateName, Aggregation } from './aggregation.ts';
-import { Count } from './counts.ts';
+import { Count, type RowCounts } from './counts.ts';
 import { ExtremeInteger, ExtremeNumber } from './extremes.ts';
 import { CountDistinct, Listed, listOf } from './lists.ts';
 import { ExtremeRow, First, Last } from './picked.ts';
@@ -34,8 +34,8 @@ export interface AggregateForm {
   /** The columns of a partial aggregation's states; the names begin with that of the result. */
   readonly states: readonly Field[];
   readonly result: Field;
-  /** `isPartial`: it will be asked for states. */
-  make(isPartial: boolean): Accumulator;
+  /** `isPartial`: it will be asked for states. `rows`: of the same groups. */
+  make(isPartial: boolean, rows: RowCounts): Accumulator;
 }
 
 interface FormRequest {
@@ -124,10 +124,16 @@ const picked = (Kind: typeof First | typeof Last): AggregateFunction => ({
 
 const itemType = ({ type }: Field): DataType => (Types.isList(type) ? type.children[0].type : type);
 
+const countField = (name: string) => new Field(name, new Int32(), false);
+
 const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
   count: {
     typeOf: () => new Null(),
-    form: ({ name }) => oneColumn(new Field(name, new Int64(), false), () => new Count()),
+    form: ({ name }) => ({
+      states: [countField(name)],
+      result: new Field(name, new Int64(), false),
+      make: (_, rows) => new Count(rows),
+    }),
   },
   countDistinct: {
     typeOf: itemType,
@@ -148,9 +154,9 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
   mean: {
     typeOf: summedType,
     form: ofNumbers(({ name, text }, type) => ({
-      states: [...sumFields(name, type), new Field(`${name}#count`, new Int64(), false)],
+      states: [...sumFields(name, type), countField(`${name}#count`)],
       result: new Field(name, new Float64(), true),
-      make: () => new Mean(sumsOf(type, text)),
+      make: (_, rows) => new Mean(sumsOf(type, text), rows),
     })),
   },
   stddev: {

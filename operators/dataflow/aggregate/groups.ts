@@ -7,6 +7,7 @@ import { takeData } from '../../../engine/stream/take-data.ts';
 import type { Accumulator } from './accumulator.ts';
 import type { AggregatedColumn, AggregateStep, GroupKey } from './aggregate.ts';
 import { Arguments } from './argument.ts';
+import { RowCounts } from './counts.ts';
 import { newGroups } from './new-groups.ts';
 
 /** Most rows and bytes of a batch of the result. */
@@ -26,15 +27,20 @@ export class Groups {
   readonly #grouping: Grouping;
   readonly #numbers: RowNumbers;
   readonly #accumulators: readonly Accumulator[];
+  readonly #counts = new RowCounts();
+  /** Of a batch. */
+  #codes = new Uint32Array(0);
   /** The keys of the groups, in parts. */
   readonly #keys: Data[][];
   #size = 0;
+  /** Rows that were added. */
+  rows = 0;
 
   constructor(grouping: Grouping) {
     const { keys, columns, step } = grouping;
     this.#grouping = grouping;
     this.#numbers = new RowNumbers(keys.map(({ field }) => field));
-    this.#accumulators = columns.map(({ form }) => form.make(step === 'partial'));
+    this.#accumulators = columns.map(({ form }) => form.make(step === 'partial', this.#counts));
     this.#keys = keys.map(() => []);
   }
 
@@ -46,7 +52,9 @@ export class Groups {
     const { keys } = this.#grouping;
     const columns = keys.map(({ index }) => batch.data.children[index]);
     const before = this.#numbers.size;
-    const codes = this.#numbers.add(columns, batch.numRows);
+    if (this.#codes.length < batch.numRows) this.#codes = new Uint32Array(batch.numRows);
+    const codes = this.#codes.subarray(0, batch.numRows);
+    this.#numbers.add(columns, batch.numRows, codes);
     this.#size = this.#numbers.size;
     if (this.#size > before) {
       const first = newGroups(codes, before, this.#size);
@@ -67,6 +75,8 @@ export class Groups {
 
   #collect(batch: RecordBatch, codes: Uint32Array): void {
     const { columns, step } = this.#grouping;
+    this.rows += batch.numRows;
+    if (step !== 'final' && this.#counts.isWanted) this.#counts.add(codes, this.#size);
     withScratch(() => {
       const values = new Arguments(batch);
       for (const [i, { checked, states }] of columns.entries()) {

@@ -23,11 +23,11 @@ class ValuesByGroup {
     this.#type = type;
   }
 
-  /** `codes`: the group of each value. Copies the values, whose memory may be that of the next batch. */
+  /** `codes`: the group of each value. Copies them, whose memory may be that of the next batch. */
   add(values: Data, codes: Uint32Array): void {
     const all = new Uint32Array(codes.length);
     for (let i = 0; i < all.length; i++) all[i] = i;
-    this.#codes.push(codes);
+    this.#codes.push(codes.slice());
     this.#values.push(takeData(values, all));
   }
 
@@ -142,7 +142,7 @@ export class CountDistinct implements Accumulator {
     const pairs = this.#numbers.add([group, data], codes.length);
     const positions = newGroups(pairs, before, this.#numbers.size);
     const own = Uint32Array.from(positions, (row) => codes[row]);
-    this.#counts.add(undefined, own, groups);
+    this.#counts.add(own, groups);
     if (values === undefined) return;
     values.add(takeData(data, positions), own);
     this.#fewer.see(codes.length, positions.length);
