@@ -20,6 +20,7 @@ import { otherWork } from '../files/small-file.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
 import { boundText } from './may-match.ts';
+import { mostValues } from './most-values.ts';
 import { parquetSplits } from './parquet-splits.ts';
 import { readRowGroups } from './read-row-groups.ts';
 import type { RowGroupRequest } from './read-row-groups.ts';
@@ -161,7 +162,9 @@ export class ParquetSource implements Source {
       const { info, stamp } = opened.get(request.file) as Opened['files'][number];
       splits.push(...(await parquetSplits(request, info, targetBytes)).map((split) => ({ ...split, stamp })));
     }
-    return { schema: pruneSchema(await this.schema(), columns), splits };
+    const schema = pruneSchema(await this.schema(), columns);
+    const infos = [...opened.values()].map(({ info }) => info);
+    return { schema, splits, mostValues: mostValues(infos, schema) };
   }
 
   /**

@@ -38,6 +38,12 @@ export class DistinctRows implements Operator {
     return { operator: 'distinct-rows', step, ...(keys && { keys: [...keys] }) } as const;
   }
 
+  /** The keys of a partial step, where they are not all columns. */
+  get mergedBy(): readonly string[] | undefined {
+    const { step, keys } = this.#options;
+    return step === 'partial' ? keys : undefined;
+  }
+
   describe(): JsonObject {
     const { keys, step } = this.#options;
     return { step, columns: keys ? [...keys] : 'all' };

@@ -12,10 +12,12 @@ import {
   type RowUnit,
   unitsOfStream,
 } from '../pipeline/row-unit.ts';
+import type { SplitGroup } from '../pipeline/split-order.ts';
 import { eachOf } from '../pipeline/split-tasks.ts';
 import { describeExchange } from './exchange.ts';
 import type { ExchangeRoom } from './exchange-room.ts';
 import type { PartSizes } from './part-sizes.ts';
+import { mostGroups } from './most-groups.ts';
 import { rowBytes } from './row-bytes.ts';
 
 /** Bytes in memory for each that is stored, where the number of rows is not known. */
@@ -61,9 +63,10 @@ export function whereKept(bytes: number, { room }: ExchangeInput): string {
 export function estimatedBytes({ work, schema }: ExchangeInput): number | undefined {
   if ('stream' in work || work.taken.kind !== 'splits') return undefined;
   const each = rowBytes(schema);
-  return work.taken.groups
-    .flat()
-    .reduce((sum, { rows, bytes }) => sum + (rows === undefined ? UNPACKED * bytes : rows * each), 0);
+  const most = mostGroups(work) * each;
+  const bytesOfTask = (group: SplitGroup) =>
+    group.reduce((sum, { rows, bytes }) => sum + (rows === undefined ? UNPACKED * bytes : rows * each), 0);
+  return work.taken.groups.reduce((sum, group) => sum + Math.min(most, bytesOfTask(group)), 0);
 }
 
 /** About the bytes of rows after the operators, as far as they are known: a join may give many times its input. */

@@ -178,7 +178,7 @@ class SplitSource implements Source {
     const device = hostInfo(ctx);
     const found = await this.#source.splits?.(ctx, columns, needs, splitBytes);
     if (found === undefined) return 'the rows come in one stream';
-    const { schema, splits } = found;
+    const { schema, splits, mostValues } = found;
     if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
       return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
@@ -192,7 +192,8 @@ class SplitSource implements Source {
       device.parallelism < FEWEST_THREADS
     )
       return `fewer than ${FEWEST_THREADS} threads would be no faster`;
-    const taken = { kind: 'splits', groups: groupSplits(splits, splitBytes), readHere } as const;
+    const groups = groupSplits(splits, splitBytes);
+    const taken = { kind: 'splits', groups, readHere, ...(mostValues && { mostValues }) } as const;
     return { source: schema, schema, operators: [], device, taken };
   }
 

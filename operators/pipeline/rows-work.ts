@@ -23,7 +23,13 @@ export interface RowsWork {
 
 /** The rows of splits, a group a task, or units of rows in memory or in files of this process. */
 export type TakenRows =
-  | { readonly kind: 'splits'; readonly groups: readonly SplitGroup[]; readonly readHere: ReadSplit }
+  | {
+      readonly kind: 'splits';
+      readonly groups: readonly SplitGroup[];
+      readonly readHere: ReadSplit;
+      /** See SourceSplits. */
+      readonly mostValues?: Readonly<Record<string, number>>;
+    }
   | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> }
   | { readonly kind: 'exchange'; readonly exchange: RowExchange };
 

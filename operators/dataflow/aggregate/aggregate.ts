@@ -60,6 +60,12 @@ export class Aggregate implements Operator {
     return { operator: 'aggregate', keys: [...keys], aggregations: json, step } as const;
   }
 
+  /** The keys of a partial step. */
+  get mergedBy(): readonly string[] | undefined {
+    const { step, keys } = this.#options;
+    return step === 'partial' ? keys : undefined;
+  }
+
   describe(): JsonObject {
     const { keys, aggregations, step } = this.#options;
     const aggregates = aggregations.map((one) => `${textOf(one)} as ${one.name}`);

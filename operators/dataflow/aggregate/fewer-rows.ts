@@ -2,6 +2,9 @@
 const ROWS = 1 << 16;
 const SHARE = 1 / 3;
 
+/** Most groups of which it is known that merging their rows is never given up. */
+export const MOST_MERGED = Math.floor(ROWS * (1 - SHARE));
+
 /**
  * Decides about work that leaves out rows ahead of an exchange, which the step after it would leave out as well: it
  * is given up where it leaves out few of the first rows.

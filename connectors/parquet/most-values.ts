@@ -1,0 +1,19 @@
+import { DataType, type Schema } from 'apache-arrow';
+import type { ParquetFileInfo } from './backend.ts';
+
+/** The most values that each column of integers can have by its statistics, a null among them. */
+export function mostValues(files: readonly ParquetFileInfo[], { fields }: Schema): Record<string, number> {
+  const most: Record<string, number> = {};
+  for (const { name, type } of fields) {
+    if (!DataType.isInt(type)) continue;
+    let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const { columns } of files.flatMap(({ rowGroups }) => rowGroups)) {
+      const own = columns.find(({ column }) => column === name)?.statistics;
+      // NaN of a row group whose values are not known.
+      least = Math.min(least, Number(own?.min ?? Number.NaN));
+      greatest = Math.max(greatest, Number(own?.max ?? Number.NaN));
+    }
+    if (greatest >= least) most[name] = greatest - least + 2;
+  }
+  return most;
+}

@@ -1,0 +1,43 @@
+import { Aggregate } from '../dataflow/aggregate/aggregate.ts';
+import { MOST_MERGED } from '../dataflow/aggregate/fewer-rows.ts';
+import { DistinctRows } from '../dataflow/distinct-rows.ts';
+import { DropNulls } from '../dataflow/drop-nulls.ts';
+import { Filter } from '../dataflow/filter.ts';
+import { Project } from '../dataflow/project.ts';
+import { Sample } from '../dataflow/sample.ts';
+import type { RowsWork } from '../pipeline/rows-work.ts';
+import type { ChainOperator } from '../pipeline/run-chain.ts';
+
+/**
+ * The most rows that a task gives whose last operator merges rows by keys: all combinations of their values, where
+ * these are known and so few that it will not let rows pass. Infinity where that is not known.
+ */
+export function mostGroups({ operators, taken }: RowsWork): number {
+  const keys = mergedBy(operators.at(-1));
+  if (keys === undefined || taken.kind !== 'splits') return Number.POSITIVE_INFINITY;
+  const counts = keys.map((key) => {
+    const name = operators.slice(0, -1).reduceRight<string | undefined>(nameBefore, key);
+    return (name !== undefined && taken.mostValues?.[name]) || Number.POSITIVE_INFINITY;
+  });
+  const most = counts.reduce((product, count) => product * count, 1);
+  return most <= MOST_MERGED ? most : Number.POSITIVE_INFINITY;
+}
+
+function mergedBy(operator: ChainOperator | undefined): readonly string[] | undefined {
+  return operator instanceof Aggregate || operator instanceof DistinctRows ? operator.mergedBy : undefined;
+}
+
+/** The name of a column before an operator that does not change it; undefined where it may. */
+function nameBefore(name: string | undefined, operator: ChainOperator): string | undefined {
+  if (name === undefined) return undefined;
+  if (operator instanceof Project) {
+    const { projection } = operator;
+    if (projection.kind === 'drop') return name;
+    if (projection.kind === 'rename') return name === projection.to ? projection.from : name;
+    const made = projection.columns.find((column) => column.name === name);
+    if (made === undefined) return name;
+    return made.value.kind === 'column' ? made.value.name : undefined;
+  }
+  const keeps = [Filter, DropNulls, Sample].some((kind) => operator instanceof kind);
+  return keeps ? name : undefined;
+}
