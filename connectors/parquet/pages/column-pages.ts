@@ -7,6 +7,7 @@ import { HEADER_BYTES, HeaderReader, type PageHeader } from './page-header.ts';
 import type { PageKernel } from './page-kernel.ts';
 import { PageProblem } from './page-problem.ts';
 import { pageCodecs, type UnpackPage, unpackSnappy } from './unpack-page.ts';
+import { unpackZstd } from './unpack-zstd.ts';
 
 /** Encodings of values in a dictionary, and of indices into it. */
 const plain = ['PLAIN', 'PLAIN_DICTIONARY'];
@@ -16,6 +17,11 @@ const STATE_BYTES = 24;
 /** True for a codec of pages that are read here. */
 export function isReadCodec(codec: string): boolean {
   return codec === 'snappy' || pageCodecs[codec] !== undefined;
+}
+
+function unpackerOf(codec: string, kernel: PageKernel): UnpackPage {
+  if (codec === 'snappy') return unpackSnappy(kernel);
+  return codec === 'zstd' ? unpackZstd(pageCodecs.zstd) : pageCodecs[codec];
 }
 
 /**
@@ -57,7 +63,7 @@ export class ColumnPages {
       optional,
       kernel,
     ];
-    this.#unpack = codec === 'snappy' ? unpackSnappy(kernel) : pageCodecs[codec];
+    this.#unpack = unpackerOf(codec, kernel);
     this.#state = kernel.reserve(STATE_BYTES);
     this.#headers = new HeaderReader(kernel);
   }

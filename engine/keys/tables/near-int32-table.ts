@@ -28,7 +28,7 @@ export class NearInt32Table {
     let done = 0;
     while (done < values.length && this.#hashed === undefined) {
       done = this.#addWithin(values, codes, done);
-      if (done < values.length) this.#include(values.subarray(done));
+      if (done < values.length) this.#include(values.subarray(done, done + LEAST_RANGE));
     }
     if (done < values.length)
       this.#hashed?.add({ type: 'int32', values: values.subarray(done) }, codes.subarray(done));

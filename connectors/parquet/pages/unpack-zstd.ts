@@ -1,0 +1,62 @@
+import * as zlib from 'node:zlib';
+import type { UnpackPage } from './unpack-page.ts';
+
+/** Largest page that is unpacked here: a damaged header may claim any size. */
+const LARGEST = 1 << 22;
+
+/** What zlib's functions for whole buffers use of a decompressor of Node. */
+interface Decompressor {
+  readonly destroyed: boolean;
+  /** Room and input that the last write has left. */
+  readonly _writeState: Uint32Array;
+  readonly _handle: {
+    writeSync(
+      flush: number,
+      from: Uint8Array,
+      start: number,
+      length: number,
+      to: Uint8Array,
+      at: number,
+      room: number,
+    ): void;
+  };
+}
+
+/** Undefined before the first page of this thread; false where Node has no such decompressor. */
+let kept: Decompressor | false | undefined;
+
+function isDecompressor(value: object): value is Decompressor {
+  if (!('_handle' in value && '_writeState' in value && 'destroyed' in value)) return false;
+  const { _handle: handle, _writeState: state } = value;
+  const isHandle = typeof handle === 'object' && handle !== null && 'writeSync' in handle;
+  return isHandle && state instanceof Uint32Array && state.length === 2;
+}
+
+function decompressor(): Decompressor | false {
+  if (kept !== undefined && !(kept && kept.destroyed)) return kept;
+  const made = zlib.createZstdDecompress();
+  // `whole` reports the error.
+  made.on('error', () => {});
+  return (kept = isDecompressor(made) && made);
+}
+
+/**
+ * Zstd by one decompressor for all pages of a thread: Node makes one for each call of zstdDecompressSync, which takes
+ * as long as unpacking a page. A page that does not come out as it should is left to `whole`. The result is in memory
+ * that the next call uses again.
+ */
+export function unpackZstd(whole: UnpackPage): UnpackPage {
+  let room = new Uint8Array(0);
+  return (bytes, size) => {
+    const own = size <= LARGEST && decompressor();
+    if (!own) return whole(bytes, size);
+    // With room for one byte more a page that is too long is found out.
+    if (room.length <= size) room = new Uint8Array(2 * size + 1);
+    const { ZSTD_e_end: end } = zlib.constants;
+    own._handle.writeSync(end, bytes, 0, bytes.length, room, 0, size + 1);
+    const [left, unread] = own._writeState;
+    if (!own.destroyed && left === 1 && unread === 0) return room.subarray(0, size);
+    kept = undefined;
+    return whole(bytes, size);
+  };
+}
