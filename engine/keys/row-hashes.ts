@@ -1,4 +1,5 @@
-import { type Data, DataType } from 'apache-arrow';
+import { type Data, DataType, Vector } from 'apache-arrow';
+import { withoutViews } from '../expressions/without-views.ts';
 import { mix32 } from '../random.ts';
 import { hasNulls, isNullAt, keysFromData, keysFromVector } from './arrow-keys.ts';
 import { hashesOf } from './key-hash.ts';
@@ -14,7 +15,7 @@ const NULL_WORD = 0x6e756c6c;
 export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
   const hashes = new Uint32Array(rows);
   for (const data of columns) {
-    const { words, step } = hashWords(data, rows);
+    const { words, step } = hashWords(withoutViews(data), rows);
     if (hasNulls(data)) mixNullable(hashes, data, words, step);
     else if (step === 1) for (let row = 0; row < rows; row++) hashes[row] = mix32(hashes[row], words[row]);
     else mixSteps(hashes, words, step);
@@ -42,7 +43,7 @@ function hashWords(data: Data, rows: number): { readonly words: Int32Array; read
     if (dictionary === undefined || dictionary.length === 0) return { words: new Int32Array(rows), step: 1 };
     const step = isText(type.dictionary) ? 1 : wordsOfType(type.dictionary);
     const entries = isText(type.dictionary)
-      ? hashesOf(keysFromVector(dictionary, 'dictionary'))
+      ? hashesOf(keysFromVector(new Vector(dictionary.data.map(withoutViews)), 'dictionary'))
       : Int32Array.from(dictionary.data.flatMap((chunk) => [...wordArray(chunk)]));
     const [words, codes] = [new Int32Array(rows * step), data.values as Int32Array];
     for (let row = 0; row < rows; row++)
@@ -55,5 +56,5 @@ function hashWords(data: Data, rows: number): { readonly words: Int32Array; read
 }
 
 function isText(type: DataType): boolean {
-  return DataType.isUtf8(type) || DataType.isLargeUtf8(type);
+  return DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type);
 }

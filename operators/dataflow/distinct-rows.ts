@@ -38,9 +38,9 @@ export class DistinctRows implements Operator {
     return { operator: 'distinct-rows', step, ...(keys && { keys: [...keys] }) } as const;
   }
 
-  /** The keys of a partial step, where they are not all columns. */
-  get mergedBy(): readonly string[] | undefined {
-    const { step, keys } = this.#options;
+  /** The keys of a partial step. */
+  get mergedBy(): readonly string[] | 'all' | undefined {
+    const { step, keys = 'all' } = this.#options;
     return step === 'partial' ? keys : undefined;
   }
 

@@ -12,8 +12,9 @@ import type { ChainOperator } from '../pipeline/run-chain.ts';
  * The most rows that a task gives whose last operator merges rows by keys: all combinations of their values, where
  * these are known and so few that it will not let rows pass. Infinity where that is not known.
  */
-export function mostGroups({ operators, taken }: RowsWork): number {
-  const keys = mergedBy(operators.at(-1));
+export function mostGroups({ operators, taken, schema }: RowsWork): number {
+  const merged = mergedBy(operators.at(-1));
+  const keys = merged === 'all' ? schema.fields.map(({ name }) => name) : merged;
   if (keys === undefined || taken.kind !== 'splits') return Number.POSITIVE_INFINITY;
   const counts = keys.map((key) => {
     const name = operators.slice(0, -1).reduceRight<string | undefined>(nameBefore, key);
@@ -23,7 +24,7 @@ export function mostGroups({ operators, taken }: RowsWork): number {
   return most <= MOST_MERGED ? most : Number.POSITIVE_INFINITY;
 }
 
-function mergedBy(operator: ChainOperator | undefined): readonly string[] | undefined {
+function mergedBy(operator: ChainOperator | undefined): readonly string[] | 'all' | undefined {
   return operator instanceof Aggregate || operator instanceof DistinctRows ? operator.mergedBy : undefined;
 }
 

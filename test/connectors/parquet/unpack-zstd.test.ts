@@ -22,7 +22,12 @@ describe('pages of zstd', () => {
     const good = page(5000, 11);
     const stored = zstdCompressSync(good);
     const isUnpacked = () => expect(unpack(stored, good.length)).toEqual(good);
-    expect(() => unpack(stored.map((byte, i) => (i === 9 ? byte ^ 255 : byte)), good.length)).toThrow();
+    expect(() =>
+      unpack(
+        stored.map((byte, i) => (i === 9 ? byte ^ 255 : byte)),
+        good.length,
+      ),
+    ).toThrow();
     isUnpacked();
     expect(() => unpack(stored.subarray(0, stored.length / 2), good.length).length).toThrow();
     isUnpacked();
