@@ -7,6 +7,7 @@ import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { batchStream, type BatchStream, originOf } from '../../engine/stream/stream.ts';
 import { divided, partOfRows } from '../../operators/exchange/divide-rows.ts';
 import type { ExchangeParams } from '../../operators/exchange/exchange.ts';
+import { PartRows } from '../../operators/exchange/part-rows.ts';
 import { chainOperatorFrom } from '../../operators/pipeline/portable.ts';
 import { type ChainOperator, runChain } from '../../operators/pipeline/run-chain.ts';
 import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
@@ -66,14 +67,14 @@ async function divide(
   stream: BatchStream,
   bounds: Uint8Array | undefined,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  const streams = Array.from({ length: params.parts }, (): RowStream | undefined => undefined);
+  const all = Array.from({ length: params.parts }, (): PartRows | undefined => undefined);
   const partOf = partOfRows(params, stream.schema, bounds);
   for await (const batch of stream)
     for (const { part, rows: own } of divided(batch, partOf(batch), params.parts))
-      (streams[part] ??= new RowStream(stream.schema, false)).add(own);
-  const partitions = streams.map((own): Partition => {
-    const bytes = own?.takeShared() ?? sharedArray(Uint8Array, 0);
-    return { layout: 'arrow-stream', rows: own?.rows ?? 0, columns: { bytes } };
+      (all[part] ??= new PartRows(stream.schema)).add(own);
+  const partitions = all.map((own): Partition => {
+    const { rows: taken, bytes } = own?.takeShared() ?? { rows: 0, bytes: sharedArray(Uint8Array, 0) };
+    return { layout: 'arrow-stream', rows: taken, columns: { bytes } };
   });
   const { rows, end, spans } = source;
   const parts = partitions.map((own) => ({ rows: own.rows, bytes: own.columns.bytes.length }));

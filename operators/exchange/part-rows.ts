@@ -1,0 +1,67 @@
+import { DataType, makeData, RecordBatch, type Schema, Struct } from 'apache-arrow';
+import { wordsOfType } from '../../engine/keys/row-words.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { joinData } from '../../engine/stream/join-data.ts';
+
+/** Rows and bytes up to which pieces become one batch. */
+const BATCH_ROWS = 1 << 15;
+const BATCH_BYTES = 1 << 22;
+
+/**
+ * The rows of one part of an exchange as an Arrow stream. Each batch of the input gives a small piece to each part:
+ * pieces are put together, since batches of few rows cost more to write and to read than their rows.
+ */
+export class PartRows {
+  readonly #schema: Schema;
+  readonly #stream: RowStream;
+  readonly #isJoined: boolean;
+  #pieces: RecordBatch[] = [];
+  #rows = 0;
+  #bytes = 0;
+
+  constructor(schema: Schema) {
+    this.#schema = schema;
+    this.#stream = new RowStream(schema, false);
+    this.#isJoined = schema.fields.every(({ type }) => isPlain(type));
+  }
+
+  add(piece: RecordBatch): void {
+    if (!this.#isJoined) {
+      this.#stream.add(piece);
+      return;
+    }
+    this.#pieces.push(piece);
+    this.#rows += piece.numRows;
+    this.#bytes += piece.data.byteLength;
+    if (this.#rows >= BATCH_ROWS || this.#bytes >= BATCH_BYTES) this.#write();
+  }
+
+  /** The bytes in shared memory, and the end of the rows. */
+  takeShared(): { readonly rows: number; readonly bytes: Uint8Array } {
+    if (this.#pieces.length > 0) this.#write();
+    return { rows: this.#stream.rows, bytes: this.#stream.takeShared() };
+  }
+
+  #write(): void {
+    const [pieces, length] = [this.#pieces, this.#rows];
+    [this.#pieces, this.#rows, this.#bytes] = [[], 0, 0];
+    if (pieces.length === 1) {
+      this.#stream.add(pieces[0]);
+      return;
+    }
+    const { fields } = this.#schema;
+    const children = fields.map(({ type }, i) =>
+      joinData(
+        type,
+        pieces.map(({ data }) => data.children[i]),
+      ),
+    );
+    const data = makeData({ type: new Struct(fields), length, nullCount: 0, children });
+    this.#stream.add(new RecordBatch(this.#schema, data));
+  }
+}
+
+/** True of texts and of values of fixed width. */
+function isPlain(type: DataType): boolean {
+  return DataType.isUtf8(type) || wordsOfType(type) > 0;
+}
