@@ -17,6 +17,11 @@ export function finalize(h: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
+/** Spreads 32 bits over all bits, as a signed number. */
+export function spread(bits: number): number {
+  return finalize(bits) | 0;
+}
+
 /** One u32 from two; for a fixed `a` (or `b`) it is one to one in the other. */
 export function mix32(a: number, b: number): number {
   return finalize(finalize((a + GOLDEN) | 0) ^ b);

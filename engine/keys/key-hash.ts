@@ -1,8 +1,8 @@
 import { type KeyColumn, keyCount } from './key-column.ts';
 import { sharedArray } from '../partition.ts';
-import { hashHalves } from './tables/int64-key-table.ts';
-import { spread } from './tables/slots.ts';
+import { spread } from '../random.ts';
 import { hashBytes } from './tables/utf8-key-table.ts';
+import { hashHalves } from './tables/words-table.ts';
 
 /**
  * 64 bits for each key, as two columns of 32, for generators that are keyed by an external id: integers give

@@ -1,7 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { DataError } from '../errors.ts';
 import { hasNulls, isNullAt, keysFromData, keyTypeOf, refusedIn } from './arrow-keys.ts';
-import { DenseInt32Index } from './tables/dense-int32-index.ts';
 import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './tables/key-table.ts';
 import { keyTableOf } from './tables/make-key-table.ts';
@@ -60,7 +59,7 @@ export class KeyLookup {
     let table = this.#tables.get(type);
     if (table === undefined) {
       const keys = type === 'int64' ? widen(this.keys) : this.keys;
-      table = DenseInt32Index.of(keys) ?? keyTableOf(keys);
+      table = keyTableOf(keys);
       this.#tables.set(type, table);
     }
     return table;

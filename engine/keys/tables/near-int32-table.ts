@@ -1,5 +1,5 @@
-import { Int32KeyTable } from './int32-key-table.ts';
 import { UNKNOWN_KEY } from './key-table.ts';
+import { WordsTable } from './words-table.ts';
 
 /** Values of the range of a table, at least and at most. */
 const LEAST_RANGE = 1 << 12;
@@ -16,7 +16,12 @@ export class NearInt32Table {
   #size = 0;
   #rows = 0;
   /** In place of the plain table once keys are far apart. */
-  #hashed: Int32KeyTable | undefined;
+  #hashed: WordsTable | undefined;
+  readonly #largestRange: number;
+
+  constructor(largestRange = LARGEST_RANGE) {
+    this.#largestRange = largestRange;
+  }
 
   get size(): number {
     return this.#hashed?.size ?? this.#size;
@@ -31,7 +36,7 @@ export class NearInt32Table {
       if (done < values.length) this.#include(values.subarray(done, done + LEAST_RANGE));
     }
     if (done < values.length)
-      this.#hashed?.add({ type: 'int32', values: values.subarray(done) }, codes.subarray(done));
+      this.#hashed?.add(values.subarray(done), codes.subarray(done));
   }
 
   /** Adds keys from `from` on up to the first one outside of the range; gives its position. */
@@ -57,7 +62,7 @@ export class NearInt32Table {
   /** Writes the number of each key, or UNKNOWN_KEY. */
   find(values: Int32Array, codes: Uint32Array): void {
     if (this.#hashed !== undefined) {
-      this.#hashed.find({ type: 'int32', values }, codes);
+      this.#hashed.find(values, codes);
       return;
     }
     const [entries, least] = [this.#entries, this.#least];
@@ -67,6 +72,16 @@ export class NearInt32Table {
       const entry = at >= 0 && at < range ? entries[at] : 0;
       codes[i] = entry === 0 ? UNKNOWN_KEY : entry - 1;
     }
+  }
+
+  /** The keys by their numbers. */
+  words(): Int32Array {
+    if (this.#hashed !== undefined) return this.#hashed.words();
+    const values = new Int32Array(this.#size);
+    this.#entries.forEach((entry, at) => {
+      if (entry > 0) values[entry - 1] = this.#least + at;
+    });
+    return values;
   }
 
   /** Makes room for the values' range, or hashes the keys from now on. */
@@ -82,7 +97,7 @@ export class NearInt32Table {
       if (least >= from && most < from + range) return;
       [least, most] = [Math.min(least, from), Math.max(most, from + range - 1)];
     }
-    const limit = Math.min(LARGEST_RANGE, LEAST_RANGE + 8 * this.#rows);
+    const limit = Math.min(this.#largestRange, LEAST_RANGE + 8 * this.#rows);
     if (most - least >= limit) {
       this.#hash();
       return;
@@ -97,12 +112,9 @@ export class NearInt32Table {
   }
 
   #hash(): void {
-    const values = new Int32Array(this.#size);
-    this.#entries.forEach((entry, at) => {
-      if (entry > 0) values[entry - 1] = this.#least + at;
-    });
-    this.#hashed = new Int32KeyTable();
-    this.#hashed.add({ type: 'int32', values }, new Uint32Array(values.length));
+    const hashed = new WordsTable(1);
+    hashed.add(this.words(), new Uint32Array(this.#size));
+    this.#hashed = hashed;
     this.#entries = new Int32Array(0);
   }
 }

@@ -1,6 +1,6 @@
+import { spread } from '../../random.ts';
 import type { KeyColumn } from '../key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
-import { Slots, spread } from './slots.ts';
 
 /** Bytes from which on keys are taken in words. */
 const LONG = 128;
@@ -13,7 +13,11 @@ export class Utf8KeyTable implements KeyTable {
   #offsets = new Int32Array(65);
   #bytes = new Uint8Array(1024);
   #hashes = new Int32Array(64);
-  readonly #slots = new Slots();
+  /**
+   * Number + 1 of the key in each slot, 0 in an empty one. A power of two, and at least twice as many slots as keys,
+   * so that a search ends after one or two steps.
+   */
+  #slots = new Int32Array(64);
 
   add(column: KeyColumn, codes: Uint32Array): void {
     const { offsets, bytes } = column as Utf8Column;
@@ -22,7 +26,7 @@ export class Utf8KeyTable implements KeyTable {
       const to = offsets[i + 1];
       const hash = slotHash(bytes, from, to);
       const slot = this.#slotOf(hash, bytes, from, to);
-      const entry = this.#slots.table[slot];
+      const entry = this.#slots[slot];
       codes[i] = entry === 0 ? this.#insert(slot, hash, bytes, from, to) : entry - 1;
     }
   }
@@ -31,7 +35,7 @@ export class Utf8KeyTable implements KeyTable {
     const { offsets, bytes } = column as Utf8Column;
     for (let i = 0; i + 1 < offsets.length; i++) {
       const hash = slotHash(bytes, offsets[i], offsets[i + 1]);
-      const entry = this.#slots.table[this.#slotOf(hash, bytes, offsets[i], offsets[i + 1])];
+      const entry = this.#slots[this.#slotOf(hash, bytes, offsets[i], offsets[i + 1])];
       codes[i] = entry === 0 ? UNKNOWN_KEY : entry - 1;
     }
   }
@@ -65,7 +69,8 @@ export class Utf8KeyTable implements KeyTable {
   }
 
   #slotOf(hash: number, bytes: Uint8Array, from: number, to: number): number {
-    const { table, mask } = this.#slots;
+    const table = this.#slots;
+    const mask = table.length - 1;
     let slot = hash & mask;
     for (let entry = table[slot]; entry !== 0; entry = table[slot]) {
       if (this.#hashes[entry - 1] === hash && this.#isKey(entry - 1, bytes, from, to)) break;
@@ -100,17 +105,20 @@ export class Utf8KeyTable implements KeyTable {
     this.#bytes.set(bytes.subarray(from, to), start);
     this.#offsets[code + 1] = end;
     this.#hashes[code] = hash;
-    this.#slots.table[slot] = code + 1;
-    if (this.#slots.isFull(this.size)) {
-      this.#slots.reset(this.size);
-      const { table, mask } = this.#slots;
-      for (let c = 0; c < this.size; c++) {
-        let free = this.#hashes[c] & mask;
-        while (table[free] !== 0) free = (free + 1) & mask;
-        table[free] = c + 1;
-      }
-    }
+    this.#slots[slot] = code + 1;
+    if (2 * this.size >= this.#slots.length) this.#enlarge();
     return code;
+  }
+
+  #enlarge(): void {
+    const table = new Int32Array(2 * this.#slots.length);
+    const mask = table.length - 1;
+    for (let code = 0; code < this.size; code++) {
+      let free = this.#hashes[code] & mask;
+      while (table[free] !== 0) free = (free + 1) & mask;
+      table[free] = code + 1;
+    }
+    this.#slots = table;
   }
 }
 

@@ -1,5 +1,5 @@
+import { spread } from '../../random.ts';
 import { UNKNOWN_KEY } from './key-table.ts';
-import { spread } from './slots.ts';
 
 /** Sequences whose tags are read together before they are searched: the memory then gives many at a time. */
 const BLOCK = 256;
@@ -25,6 +25,7 @@ const ahead = new Int32Array(1);
 export class WordsTable {
   readonly #width: number;
   #tags = new Uint8Array(128);
+  /** Number + 1 of the sequence of each slot; 0 in an empty one. */
   #codes = new Int32Array(128);
   /** Word w of sequence c at c * width + w. */
   #keys: Int32Array;
@@ -47,11 +48,20 @@ export class WordsTable {
 
   /** Writes the number of each sequence, or UNKNOWN_KEY. */
   find(words: Int32Array, codes: Uint32Array): void {
+    if (this.#tags.length <= CACHED_SLOTS) {
+      this.#findCached(words, codes);
+      return;
+    }
     for (let from = 0; from < codes.length; from += BLOCK) {
       const to = Math.min(from + BLOCK, codes.length);
       this.#hash(words, from, to);
       this.#findBlock(words, codes, from, to);
     }
+  }
+
+  /** The words of all sequences, by their numbers. */
+  words(): Int32Array {
+    return this.#keys.subarray(0, this.size * this.#width);
   }
 
   #hash(words: Int32Array, from: number, to: number): void {
@@ -78,7 +88,7 @@ export class WordsTable {
     let read = 0;
     for (let i = 0; i < rows; i++) {
       const slot = hashes[i] & mask;
-      if (tags[slot] === tagOf(hashes[i])) read ^= keys[known[slot] * width];
+      if (tags[slot] === tagOf(hashes[i])) read ^= keys[(known[slot] - 1) * width];
     }
     ahead[0] ^= read;
   }
@@ -96,8 +106,8 @@ export class WordsTable {
       let slot = hash & mask;
       let code = -1;
       for (let found = tags[slot]; found !== 0; found = tags[slot]) {
-        if (found === tag && isSame(keys, known[slot] * width, words, at, width)) {
-          code = known[slot];
+        if (found === tag && isSame(keys, (known[slot] - 1) * width, words, at, width)) {
+          code = known[slot] - 1;
           break;
         }
         slot = (slot + 1) & mask;
@@ -105,12 +115,29 @@ export class WordsTable {
       if (code < 0) {
         code = size++;
         tags[slot] = tag;
-        known[slot] = code;
+        known[slot] = code + 1;
         for (let w = 0; w < width; w++) keys[code * width + w] = words[at + w];
       }
       codes[i] = code;
     }
     this.size = size;
+  }
+
+  /** A table in the cache is searched without its tags. */
+  #findCached(words: Int32Array, codes: Uint32Array): void {
+    const known = this.#codes;
+    const keys = this.#keys;
+    const width = this.#width;
+    const mask = known.length - 1;
+    for (let i = 0, at = 0; i < codes.length; i++, at += width) {
+      let slot = hashOf(words, at, width) & mask;
+      let entry = known[slot];
+      while (entry !== 0 && !isSame(keys, (entry - 1) * width, words, at, width)) {
+        slot = (slot + 1) & mask;
+        entry = known[slot];
+      }
+      codes[i] = entry === 0 ? UNKNOWN_KEY : entry - 1;
+    }
   }
 
   #findBlock(words: Int32Array, codes: Uint32Array, from: number, to: number): void {
@@ -125,8 +152,8 @@ export class WordsTable {
       let slot = hash & mask;
       let code = UNKNOWN_KEY;
       for (let found = tags[slot]; found !== 0; found = tags[slot]) {
-        if (found === tag && isSame(keys, known[slot] * width, words, at, width)) {
-          code = known[slot];
+        if (found === tag && isSame(keys, (known[slot] - 1) * width, words, at, width)) {
+          code = known[slot] - 1;
           break;
         }
         slot = (slot + 1) & mask;
@@ -154,7 +181,7 @@ export class WordsTable {
       let slot = hash & mask;
       while (tags[slot] !== 0) slot = (slot + 1) & mask;
       tags[slot] = tagOf(hash);
-      codes[slot] = code;
+      codes[slot] = code + 1;
     }
     [this.#tags, this.#codes] = [tags, codes];
   }
@@ -172,8 +199,13 @@ function isSame(keys: Int32Array, own: number, words: Int32Array, at: number, wi
   return true;
 }
 
+/** A hash of two words, such as the halves of an int64. */
+export function hashHalves(low: number, high: number): number {
+  return spread(low ^ Math.imul(high, 0x9e37_79b1));
+}
+
 function hashOf(words: Int32Array, at: number, width: number): number {
-  if (width === 2) return spread(words[at] ^ Math.imul(words[at + 1], 0x9e37_79b1));
+  if (width === 2) return hashHalves(words[at], words[at + 1]);
   let hash = words[at];
   for (let w = 1; w < width; w++) hash = (Math.imul(hash, 0x9e37_79b1) ^ (hash >>> 15)) + words[at + w];
   return spread(hash);
