@@ -39,7 +39,9 @@ export class GroupedRows<Made> {
       throw new UsageError('agg takes one aggregate or more', { advice: "Write agg(count(), sum('plays'))" });
     const stranger = aggregates.find((one) => !(one instanceof AggregateColumn));
     if (stranger !== undefined)
-      throw new UsageError(`agg takes aggregates such as mean('rating'), got ${shown(stranger)}`);
+      throw new UsageError(
+        `agg takes aggregates such as mean('rating').as('average'), got ${shown(stranger)}`,
+      );
     const aggregations = aggregates.map(({ name, call, value }) => ({ name, call, ...(value && { value }) }));
     return this.#over(grouped(this.#plan, this.#keys, aggregations));
   }

@@ -31,8 +31,8 @@ export class Writers {
    * files have the other columns. `read.parquet('out')` gives the columns back, after those of the files. A null and
    * an empty text are one folder, `__HIVE_DEFAULT_PARTITION__`. Rows may come in any order, which they keep inside a
    * folder: up to 128 MiB of them (an eighth of the session's memoryBudget, where that is less) wait in memory, then
-   * the largest folders are written, a file each. Throws DataError for a column that is missing or whose type cannot
-   * name folders, and where no column is left for the files.
+   * the largest folders are written, a file each. Throws UsageError for a column that is missing, and DataError for
+   * one whose type cannot name folders, and where no column is left for the files.
    */
   partitionBy(...columns: readonly string[]): Writers {
     if (columns.length === 0 || !columns.every((column) => typeof column === 'string'))

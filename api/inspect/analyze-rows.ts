@@ -1,7 +1,7 @@
 import { counted, formatBytes, formatCount, formatMilliseconds } from '../../engine/format.ts';
 import type { Measure } from '../../engine/metrics.ts';
 import type { LogicalPlan } from '../../engine/stream/logical-plan.ts';
-import { EXCHANGE_IN_FILES } from '../../operators/exchange/exchange-input.ts';
+import { EXCHANGE, EXCHANGE_IN_FILES } from '../../operators/exchange/exchange-input.ts';
 import { runRows } from '../run-rows.ts';
 import type { RunOptions, Session } from '../session.ts';
 
@@ -23,16 +23,17 @@ export async function analyzeRows(
   ].join('\n');
 }
 
+/** Stages have tasks, which threads run at once; operators in the calling thread have batches. */
 function lineOf(name: string, { runs, rows, bytesDown, milliseconds, wallMilliseconds }: Measure): string {
   if (name === EXCHANGE_IN_FILES) return `${name}: ${formatBytes(bytesDown)}`;
-  const times = [
-    ...(milliseconds > 0 ? [`${formatMilliseconds(milliseconds)} of threads`] : []),
-    ...(wallMilliseconds > 0 ? [`${formatMilliseconds(wallMilliseconds)} by the clock`] : []),
+  const isStage = wallMilliseconds > 0 || name.startsWith(EXCHANGE);
+  const units = isStage ? counted(runs, 'task') : `${formatCount(runs)} ${runs === 1 ? 'batch' : 'batches'}`;
+  const where = isStage ? 'in all threads together' : 'in the calling thread';
+  const facts = [
+    ...(runs > 0 ? [`${counted(rows, 'row')} in ${units}`] : []),
+    ...(bytesDown > 0 ? [`${formatBytes(bytesDown)} made`] : []),
+    ...(wallMilliseconds > 0 ? [`took ${formatMilliseconds(wallMilliseconds)}`] : []),
+    ...(milliseconds > 0 ? [`${formatMilliseconds(milliseconds)} ${where}`] : []),
   ];
-  return [
-    `${name}: ${formatCount(runs)} runs`,
-    counted(rows, 'row'),
-    ...(bytesDown > 0 ? [formatBytes(bytesDown)] : []),
-    ...times,
-  ].join(', ');
+  return `${name}: ${facts.join(', ')}`;
 }

@@ -124,14 +124,14 @@ interface Layout {
   readonly stored: readonly number[];
 }
 
-/** Throws DataError for a column that is missing, and where none is left for the files. */
+/** Throws UsageError for a column that is missing, and DataError where none is left for the files. */
 function layoutOf({ fields }: Schema, columns: readonly string[]): Layout {
   const names = fields.map(({ name }) => name);
   const named = columns.map((column) => {
     const at = names.indexOf(column);
     if (at >= 0) return at;
     const advice = spelled(nearest(column, names), `The columns are: ${names.join(', ')}`);
-    throw new DataError('there is no such column to partition by', { phase: 'write', column, advice });
+    throw new UsageError(`there is no column "${column}" to partition by`, { phase: 'write', advice });
   });
   const stored = [...names.keys()].filter((i) => !named.includes(i));
   if (stored.length === 0)

@@ -26,6 +26,9 @@ const UNPACKED = 4;
 /** Units of a stream that are read before the number of parts is chosen. */
 const FIRST_UNITS = 8;
 
+/** The beginning of the names of exchanges, among measures. */
+export const EXCHANGE = 'exchange ';
+
 /** The name of the bytes of exchanges that went to files, among measures. */
 export const EXCHANGE_IN_FILES = 'exchange in files';
 
@@ -60,7 +63,7 @@ export function whereKept(bytes: number, { room }: ExchangeInput): string {
 }
 
 /** Bytes of an input's rows in memory, as far as they are known before rows are read. */
-export function estimatedBytes({ work, schema }: ExchangeInput): number | undefined {
+export function estimatedBytes({ work, schema }: Pick<ExchangeInput, 'work' | 'schema'>): number | undefined {
   if ('stream' in work || work.taken.kind !== 'splits') return undefined;
   const each = rowBytes(schema);
   const most = mostGroups(work) * each;
@@ -111,7 +114,11 @@ export async function dividedRows(
   ctx: ExecutionContext,
 ): Promise<RowPart[][]> {
   const byPart: RowPart[][] = Array.from({ length: division.parts }, () => []);
-  const name = `exchange ${describeExchange(division.by)}`;
+  const planned = estimatedBytes({ work, schema: work.schema });
+  const name = [
+    EXCHANGE + describeExchange(division.by),
+    ...(planned === undefined ? [] : [`planned about ${formatBytes(planned)} of input`]),
+  ].join(', ');
   for await (const { refs, sizes } of new RowTasks(work, ctx).divided(division)) {
     const found = refs.flatMap((ref, part) => {
       const { rows, bytes } = sizes[part];

@@ -47,7 +47,7 @@ export class JoinedExchange implements RowExchange {
     for (const side of this.#mayBeWhole()) {
       const bytes = estimatedBytes(this.#sides[side]);
       if (bytes !== undefined)
-        return `all of the ${side} side to every task, about ${formatBytes(bytes)}: at most ${bound}`;
+        return `every task takes all of the ${side} side: about ${formatBytes(bytes)}, and up to ${bound} are sent whole`;
     }
     const known = (['left', 'right'] as const).map((side) => estimatedBytes(this.#sides[side]));
     const most = Math.max(...known.map((bytes) => bytes ?? 0));
@@ -56,7 +56,7 @@ export class JoinedExchange implements RowExchange {
     const [first] = this.#mayBeWhole();
     return first === undefined
       ? `exchange both sides ${hash}`
-      : `all of the ${first} side to every task if it is at most ${bound}, else exchange both sides ${hash}`;
+      : `every task takes all of the ${first} side if it is at most ${bound}, else exchange both sides ${hash}`;
   }
 
   async begin(ctx: ExecutionContext): Promise<RowsWork> {

@@ -30,6 +30,7 @@ beforeAll(async () => {
     .csv(join(folder, 'rows.csv'), { types: { x: 'float64' } })
     .write.parquet(join(folder, 'rows.parquet'), { rowGroupSize: 2000 });
   rows = session.read.parquet(join(folder, 'rows.parquet'));
+  writeFileSync(join(folder, 'small.csv'), 'user,title\n1,one\n2,two\n');
   const inFolders = writer.fromRows(
     Array.from({ length: 1000 }, (_, i) => ({
       i,
@@ -86,6 +87,23 @@ it.each<[string, () => Dataset]>([
         .join(csv.select(col('i').as('id'), col('t').as('title')), { left: 'i', right: 'id' }, 'left')
         .filter(col('user').lt(10))
         .select('user', 'title'),
+  ],
+  [
+    'join with a few rows',
+    () =>
+      rows.join(
+        rows.limit(100).select(col('i').as('id'), col('t').as('title')),
+        { left: 'i', right: 'id' },
+        'left',
+      ),
+  ],
+  [
+    'join with a small file',
+    () => rows.join(session.read.csv(join(folder, 'small.csv')), 'user').select('i', 'title'),
+  ],
+  [
+    'groups of a union',
+    () => rows.select('i', 'user').union(csv.select('i', 'user')).groupBy('user').count(),
   ],
   ['sample and dropped nulls', () => rows.dropNulls('t').sample(0.1, { seed: 3, by: ['user'] })],
   ['closure', () => rows.mapBatches((batch) => batch).filter(col('x').gt(1))],

@@ -199,7 +199,7 @@ describe('refuses', () => {
         table()
           .groupBy('user')
           .agg(col('item') as never),
-      "agg takes aggregates such as mean('rating'), got an object",
+      "agg takes aggregates such as mean('rating').as('average'), got an object",
     ],
     ['a key twice', () => table().groupBy('user', col('user')), 'groupBy: the key "user" is named twice'],
     [

@@ -51,8 +51,8 @@ describe('convert --partition-by', () => {
     [
       'a missing column',
       ['--partition-by', 'ratings'],
-      3,
-      /no such column to partition by .*Did you mean rating\?/,
+      2,
+      /there is no column "ratings" to partition by\. Did you mean rating\?/,
     ],
     ['all columns', ['--partition-by', 'user,item,rating,timestamp'], 3, /all columns are partition columns/],
     ['a column twice', ['--partition-by', 'user,user'], 2, /--partition-by names the column "user" twice/],
@@ -75,18 +75,37 @@ describe('convert --partition-by', () => {
     );
   });
 
-  it('that is killed leaves what a reader passes over and the next run clears', async () => {
-    const output = path('killed/out');
-    const { signal } = await start(['convert', ratings, output, '--partition-by', 'rating', '--quiet'], {
+  const filesBelow = (output: string) => readdirSync(output, { recursive: true, encoding: 'utf8' }).sort();
+  const killed = async (at: 'before' | 'after', ...args: readonly string[]) => {
+    const { signal } = await start(['convert', ratings, ...args, '--quiet'], {
       nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')],
-      env: { FACTORFLOW_DIE_AT: 'rename:1:before' },
+      env: { FACTORFLOW_DIE_AT: `rename:1:${at}` },
     }).outcome;
     expect(signal).toBe('SIGKILL');
+  };
+
+  it('that is killed leaves what a reader passes over and the next run clears', async () => {
+    const output = path('killed/out');
+    await killed('before', output, '--partition-by', 'rating');
     expect(readdirSync(path('killed')).filter((name) => !name.startsWith('.'))).toEqual([]);
     await fails(3, /no such file or folder/, 'inspect', output);
     await json('convert', ratings, output, '--partition-by', 'rating');
     expect(readdirSync(path('killed'))).toEqual(['out']);
   });
+
+  it.each(['before', 'after'] as const)(
+    'that is killed %s the old one is moved leaves that whole',
+    async (at) => {
+      const output = path(`replaced-${at}/out`);
+      await json('convert', ratings, output, '--partition-by', 'rating', '--where', 'rating >= 9');
+      const [before, { rows }] = [filesBelow(output), await json('inspect', output)];
+      await killed(at, output, '--partition-by', 'item', '--where', 'item <= 1000', '--force');
+      expect((await json('inspect', output)).rows).toBe(rows);
+      expect(filesBelow(output)).toEqual(before);
+      await json('convert', ratings, output, '--partition-by', 'rating', '--force');
+      expect(readdirSync(path(`replaced-${at}`))).toEqual(['out']);
+    },
+  );
 
   it('on a full disk exits with 4 and leaves nothing', async ({ skip }) => {
     mkdirSync(path('disks'));
