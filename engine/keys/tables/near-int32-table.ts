@@ -35,8 +35,7 @@ export class NearInt32Table {
       done = this.#addWithin(values, codes, done);
       if (done < values.length) this.#include(values.subarray(done, done + LEAST_RANGE));
     }
-    if (done < values.length)
-      this.#hashed?.add(values.subarray(done), codes.subarray(done));
+    if (done < values.length) this.#hashed?.add(values.subarray(done), codes.subarray(done));
   }
 
   /** Adds keys from `from` on up to the first one outside of the range; gives its position. */
