@@ -4,10 +4,10 @@
  * medians of the ratios within a round.
  *
  *     npm run build && node bench/dataflow.ts FOLDER [--rounds 7] [--python PYTHON] [--arquero DIR] [--copies 6]
- *         [--spark PYTHON] [--pipelines items,sort]
+ *         [--nodejs-polars DIR] [--spark PYTHON] [--pipelines items,sort]
  *
  * FOLDER: `factorflow generate --preset movielens20m --seed 1 --output DIR` makes DIR/train. PYTHON has polars;
- * DIR/node_modules has arquero; engines without their option are left out. `write` is filter, project and write
+ * DIR/node_modules has arquero or nodejs-polars (wide pipelines alone); engines without their option are left out. `write` is filter, project and write
  * Parquet (zstd, level 1); `count` is filter and count; `sum` is a computed column and its sum. `items`, `users`
  * and `pairs` are counts and mean ratings by group, `join` is with a row for each item, `top` the 100 items with most
  * ratings, `sort` all columns by user and timestamp (`generate --timestamps` makes one); their results are computed
@@ -31,6 +31,7 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '7' },
     python: { type: 'string' },
     arquero: { type: 'string' },
+    'nodejs-polars': { type: 'string' },
     copies: { type: 'string' },
     spark: { type: 'string' },
     pipelines: { type: 'string' },
@@ -99,6 +100,9 @@ function engines(isWide: boolean): Engine[] {
     ofNode('factorflow', folder),
     ofNode('duckdb', folder),
     ...(values.python ? [new Engine('polars', values.python, [python, folder, output('polars')])] : []),
+    ...(values['nodejs-polars'] && isWide
+      ? [ofNode('nodejs-polars', folder, resolve(values['nodejs-polars']))]
+      : []),
     ...(values.spark && isWide
       ? [new Engine('spark', values.spark, [join(import.meta.dirname, 'dataflow/spark-engine.py'), folder])]
       : []),

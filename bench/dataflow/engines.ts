@@ -2,13 +2,14 @@
  * One engine of bench/dataflow.ts in a process of its own: a line of stdin names the next pipeline, a line of
  * stdout has its seconds and result.
  *
- *     node bench/dataflow/engines.ts ENGINE FOLDER OUTPUT [ARQUERO]
+ *     node bench/dataflow/engines.ts ENGINE FOLDER OUTPUT [MODULES]
  */
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import type { Table } from 'apache-arrow';
+import { nodePolars } from './nodejs-polars.ts';
 import { sums } from './partial-sums.ts';
 
 /** Pipelines over splits alone. */
@@ -179,6 +180,7 @@ const engines: Readonly<Record<string, (...given: [string, string, string]) => P
   factorflow,
   duckdb,
   arquero,
+  'nodejs-polars': async (folder, _, modules) => nodePolars(folder, modules, titlesBeside(folder)),
 };
 
 if (import.meta.main) {

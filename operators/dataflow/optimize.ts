@@ -12,6 +12,7 @@ import type { Chain, Rule } from './rules/chain.ts';
 import { dropIdle } from './rules/drop-idle.ts';
 import { joinSorts } from './rules/join-sorts.ts';
 import { mergeProjections } from './rules/merge-projections.ts';
+import { pruneAggregates } from './rules/prune-aggregates.ts';
 import { pruneColumns } from './rules/prune-columns.ts';
 import { pushFilters } from './rules/push-filters.ts';
 import { pushIntoJoin } from './rules/push-into-join.ts';
@@ -35,6 +36,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   'drop what does nothing': dropIdle,
   'push into unions': pushIntoUnion,
   'push into exchanges': pushIntoWide,
+  'prune aggregates': pruneAggregates,
   'push bounds to the source': pushToSource,
 };
 

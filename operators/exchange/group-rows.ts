@@ -9,18 +9,28 @@ export class GroupRows implements WideOperator {
   readonly after: readonly Aggregate[];
   /** Without keys all rows are one group, also where there are none. */
   readonly parts?: 1;
-  readonly #keys: readonly string[];
+  readonly #options: Omit<AggregateOptions, 'step'>;
   readonly #partial: Aggregate;
 
   constructor(options: Omit<AggregateOptions, 'step'>) {
-    this.#keys = options.keys;
+    this.#options = options;
     this.#partial = new Aggregate({ ...options, step: 'partial' });
     this.after = [new Aggregate({ ...options, step: 'final' })];
     if (options.keys.length === 0) this.parts = 1;
   }
 
   get filterable(): readonly string[] {
-    return this.#keys;
+    return this.#options.keys;
+  }
+
+  /** At least one column is computed. */
+  keeping(needed: readonly string[]): ReturnType<NonNullable<WideOperator['keeping']>> {
+    const { keys, aggregations: all } = this.#options;
+    const wanted = all.filter(({ name }) => needed.includes(name));
+    const aggregations = keys.length + wanted.length > 0 ? wanted : all.slice(0, 1);
+    if (aggregations.length === all.length) return undefined;
+    const columns = [...keys, ...aggregations.map(({ name }) => name)];
+    return { operator: new GroupRows({ keys, aggregations }), columns };
   }
 
   describe(): JsonObject {
@@ -33,10 +43,11 @@ export class GroupRows implements WideOperator {
   }
 
   input(): WideInput {
+    const { keys } = this.#options;
     return {
       columns: undefined,
       before: [this.#partial],
-      by: this.#keys.length === 0 ? { kind: 'evenly' } : { kind: 'hash', columns: [...this.#keys] },
+      by: keys.length === 0 ? { kind: 'evenly' } : { kind: 'hash', columns: [...keys] },
     };
   }
 }

@@ -6,7 +6,7 @@ import { Distinct } from '../../../operators/exchange/distinct.ts';
 import { GroupRows } from '../../../operators/exchange/group-rows.ts';
 import { Repartition } from '../../../operators/exchange/repartition.ts';
 import { Wide, type WideOperator } from '../../../operators/exchange/wide.ts';
-import { filter, Rows, schema, textOf } from './rule-testing.ts';
+import { filter, Rows, schema, select, textOf } from './rule-testing.ts';
 
 describe('push into exchanges', () => {
   const pushed = (operator: WideOperator, text: string) => {
@@ -28,5 +28,38 @@ describe('push into exchanges', () => {
     expect(pushed(new Distinct(), 'f > 1 and t is not null')).toEqual(['filter f > 1 and t is not null', '']);
     expect(pushed(new Distinct(['a']), 'a > 1 and f > 1')).toEqual(['filter a > 1', 'filter f > 1']);
     expect(pushed(new Repartition(3, ['a']), 'f > 1')).toEqual(['filter f > 1', '']);
+  });
+});
+
+describe('prune aggregates', () => {
+  const value = { kind: 'column', name: 'x' } as const;
+  const aggregations = [
+    { name: 'n', call: 'count' },
+    { name: 'sum', call: 'sum', value },
+    { name: 'most', call: 'max', value },
+  ] as const;
+  const left = (keys: readonly string[], columns: Readonly<Record<string, string>>, wanted?: string[]) => {
+    const groups = new GroupRows({ keys, aggregations });
+    const source = new Wide(groups, [fromSource(new Rows())]);
+    const chain = { source, schema: groups.outputSchema(schema), operators: [select(columns)] };
+    const pruned = rules['prune aggregates']({ ...chain, ...(wanted && { wanted }) });
+    expect(pruned.schema).toEqual((pruned.source as Wide).operator.outputSchema(schema));
+    return String(pruned.source.describe().aggregates);
+  };
+
+  it('leaves out those that are not needed after a grouping', () => {
+    expect(left(['a'], { a: 'a', twice: '2 * sum' })).toBe('sum(x) as sum');
+    expect(left(['a'], { a: 'a', twice: '2 * sum', most: 'most' }, ['most'])).toBe(
+      'sum(x) as sum,max(x) as most',
+    );
+    expect(left(['a'], { a: 'a' })).toBe('');
+    expect(left(['a'], { n: 'n', sum: 'sum', most: 'most' })).toBe(
+      'count(*) as n,sum(x) as sum,max(x) as most',
+    );
+  });
+
+  it('keeps one where there are no keys', () => {
+    expect(left([], { one: '1' })).toBe('count(*) as n');
+    expect(left([], { most: 'most' })).toBe('max(x) as most');
   });
 });
