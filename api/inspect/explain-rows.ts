@@ -89,16 +89,19 @@ async function physicalLines(
   plan: LogicalPlan,
   session: Session,
   ctx: ReturnType<Session['context']>,
-  indent = '  ',
+  { indent = '  ', divides = false }: { readonly indent?: string; readonly divides?: boolean } = {},
 ): Promise<string[]> {
   const source = rootSource(plan);
   const lines: string[] = [];
   for (const [i, input] of (await readyInputs(plan, ctx.signal)).entries())
     lines.push(
       `${indent}${inputName(source, i)}:`,
-      ...(await physicalLines(input, session, ctx, `${indent}  `)),
+      ...(await physicalLines(input, session, ctx, {
+        indent: `${indent}  `,
+        divides: divides || !(source instanceof Union),
+      })),
     );
-  if (source instanceof Union) {
+  if (source instanceof Union && !divides) {
     const above = operatorsOf(plan).map(({ name }) => name);
     lines.push(
       `${indent}in the calling thread: ${[source.name, ...above].join(' > ')}, since inputs follow each other`,
@@ -107,7 +110,7 @@ async function physicalLines(
   }
   const { pipeline, rest, work } = await planRows(
     plan,
-    { splitBytes: session.splitBytes, room: exchangeRoomOf(session) },
+    { splitBytes: session.splitBytes, room: exchangeRoomOf(session), divides },
     ctx,
   );
   const stages = [source.name, ...pipeline.map(({ name }) => name)].join(' > ');

@@ -21,11 +21,14 @@ import { JoinRows } from '../dataflow/join/join-rows.ts';
 import { Joined } from '../dataflow/join/joined.ts';
 import { Limit } from '../dataflow/limit.ts';
 import { optimize } from '../dataflow/optimize.ts';
+import { Project } from '../dataflow/project.ts';
+import { Union } from '../dataflow/union.ts';
 import { ExchangeRoom } from '../exchange/exchange-room.ts';
 import type { ExchangeInput } from '../exchange/exchange-input.ts';
 import { ExchangedRows } from '../exchange/exchanged-rows.ts';
 import { JoinedExchange } from '../exchange/joined-exchange.ts';
 import { PartSizes, SPLIT_BYTES } from '../exchange/part-sizes.ts';
+import { UnitedRows } from '../exchange/united-rows.ts';
 import { Wide } from '../exchange/wide.ts';
 import { RowTasks } from './row-tasks.ts';
 import { begun, type RowsWork } from './rows-work.ts';
@@ -69,10 +72,10 @@ export interface RowsPlan {
 
 export async function planRows(
   plan: LogicalPlan,
-  reading: Omit<RowsReading, 'readHere'>,
+  { divides = false, ...reading }: Omit<RowsReading, 'readHere'> & { readonly divides?: boolean },
   ctx: ExecutionContext,
 ): Promise<RowsPlan> {
-  const { source, pipeline, rest } = splitSource(plan, { ...reading, readHere: noReader });
+  const { source, pipeline, rest } = splitSource(plan, { ...reading, readHere: noReader }, divides);
   const { columns, needs } = sourceRequest(rest.reduce(andThen, fromSource(source)));
   return { pipeline, rest, work: await source.work(ctx, columns, needs) };
 }
@@ -163,7 +166,9 @@ class SplitSource implements Source {
         ? await this.#exchanged(this.#source, ctx, request.columns, reading)
         : this.#source instanceof Joined
           ? await this.#joined(this.#source, ctx, request.columns, reading)
-          : await this.#split(ctx, request);
+          : this.#source instanceof Union && this.#chain.divides && request.columns?.length !== 0
+            ? await this.#united(this.#source, ctx, request.columns, reading)
+            : await this.#split(ctx, request);
     if (typeof work === 'string') return work;
     const operators = [...work.operators, ...this.#operators];
     const schema = this.#operators.reduce((own, operator) => operator.outputSchema(own), work.schema);
@@ -230,6 +235,28 @@ class SplitSource implements Source {
     const schema = new JoinRows(kept).outputSchema(left.schema, right.schema);
     const exchange = new JoinedExchange(kept, { left, right });
     const { device } = left;
+    return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
+  }
+
+  /** The inputs of a union, with the same columns in the same order. */
+  async #united(
+    union: Union,
+    ctx: ExecutionContext,
+    columns: readonly string[] | undefined,
+    reading: RowsReading,
+  ): Promise<RowsWork> {
+    const whole = await union.schema();
+    const names = whole.fields.map(({ name }) => name).filter((name) => columns?.includes(name) ?? true);
+    const schema = whole.select(names);
+    const selected = names.map((name) => ({ name, value: { kind: 'column', name } as const }));
+    const project = new Project({ kind: 'select', columns: selected });
+    const inputs = await Promise.all(
+      union.inputs.map(async (plan) =>
+        inputOf(await optimize(andThen(plan, project), {}, ctx.signal), reading, ctx),
+      ),
+    );
+    const exchange = new UnitedRows(schema, inputs);
+    const { device } = inputs[0];
     return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
   }
 }

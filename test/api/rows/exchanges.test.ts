@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { col, count, type Dataset, mean, Session } from '../../../index.ts';
+import { col, count, type Dataset, last, mean, Session } from '../../../index.ts';
 import { exchangeRoomOf } from '../../../api/run-rows.ts';
 import { hostMeter } from '../../../engine/run/memory-meter.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
@@ -42,6 +42,18 @@ async function open(workers: number, { inFiles = false, spillDir = path('spill')
 
 const rowsOf = (session: Session): Dataset => session.read.parquet(path('rows.parquet'));
 
+/** Rows of a file, a stream, and groups; columns come in different orders. */
+const united = (rows: Dataset): Dataset =>
+  rows
+    .select('row', 'word', 'rating')
+    .union(rows.session.fromRows(FEW).select('word', 'rating', 'row'))
+    .union(rows.groupBy('rating').agg(last('word').as('word'), last('row').as('row')));
+const FEW = Array.from({ length: 50 }, (_, i) => ({
+  row: -i,
+  word: i % 3 === 0 ? null : `few ${i % 7}`,
+  rating: i + 0.5,
+}));
+
 const wide = {
   groups: (rows) => rows.groupBy('user', 'word').agg(count(), mean('rating')),
   distinct: (rows) => rows.select('user', 'rating').distinct(),
@@ -56,6 +68,10 @@ const wide = {
       .join(rows.dropDuplicates('user').select('user'), 'user')
       .groupBy('word')
       .agg(count()),
+  'groups of a union': (rows) => united(rows).groupBy('word').agg(count(), mean('rating'), last('row')),
+  'order of a union': (rows) => united(rows).filter(col('row').gt(20)).orderBy('word').select('row', 'word'),
+  'a union joined with a union': (rows) =>
+    united(rows).join(united(rows).select('row', col('word').as('w')), 'row'),
 } satisfies Record<string, (rows: Dataset) => Dataset>;
 const cases = Object.entries(wide);
 /** Ranges, and hashes of two inputs. */
@@ -78,6 +94,22 @@ describe.each(cases)('%s', (_name, make) => {
     expect([...texts][0].length).toBeGreaterThan(100);
     expect(existsSync(path('spill'))).toBe(false);
   });
+});
+
+it('rows of a union that are grouped are those of its inputs', async () => {
+  await using session = await open(3);
+  const rows = united(rowsOf(session));
+  const [all, groups] = [
+    await rows.toArray(),
+    await rows.groupBy('word').agg(count(), last('row')).toArray(),
+  ];
+  const expected = new Map<unknown, { rows: number; last: unknown }>();
+  for (const { word, row } of all)
+    expected.set(word, { rows: (expected.get(word)?.rows ?? 0) + 1, last: row });
+  expect(all).toHaveLength(ROWS + 50 + 10);
+  expect(
+    new Map(groups.map((group) => [group.word, { rows: Number(group.count), last: group['last(row)'] }])),
+  ).toEqual(expected);
 });
 
 /** Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again. */

@@ -1,0 +1,51 @@
+import type { Schema } from 'apache-arrow';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { RowTasks } from '../pipeline/row-tasks.ts';
+import { keepParts, RowUnit } from '../pipeline/row-unit.ts';
+import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
+import { estimatedBytes, type ExchangeInput, homeOf, opened } from './exchange-input.ts';
+
+/** The rows of several inputs, one input after the other: what a task of an input gives is taken by one task. */
+export class UnitedRows implements RowExchange {
+  readonly #schema: Schema;
+  readonly #inputs: readonly ExchangeInput[];
+
+  constructor(schema: Schema, inputs: readonly ExchangeInput[]) {
+    [this.#schema, this.#inputs] = [schema, inputs];
+  }
+
+  describe(): string {
+    return 'the rows of each task of the inputs to one task, in the order of the inputs';
+  }
+
+  async begin(ctx: ExecutionContext): Promise<RowsWork> {
+    const schema = this.#schema;
+    const known = this.#inputs.map(estimatedBytes);
+    return {
+      source: schema,
+      schema,
+      operators: [],
+      device: this.#inputs[0].device,
+      ...(known.every((bytes) => bytes !== undefined) && {
+        bytes: known.reduce((sum, bytes) => sum + bytes),
+      }),
+      taken: { kind: 'units', units: this.#units(ctx) },
+    };
+  }
+
+  async *#units(ctx: ExecutionContext): AsyncGenerator<RowUnit> {
+    for (const input of this.#inputs) {
+      const { work } = await opened(input, ctx);
+      if (work.taken.kind === 'units' && work.operators.length === 0) {
+        yield* work.taken.units;
+        continue;
+      }
+      const home = homeOf(input);
+      const division = { by: { kind: 'evenly' }, parts: 1 } as const;
+      for await (const { refs, sizes } of new RowTasks(work, ctx).divided(division)) {
+        const [{ rows, bytes }] = sizes;
+        if (rows > 0) yield new RowUnit(await keepParts([{ ref: refs[0], bytes }], home, ctx), home);
+      }
+    }
+  }
+}
