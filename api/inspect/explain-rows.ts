@@ -10,6 +10,7 @@ import {
 } from '../../engine/stream/logical-plan.ts';
 import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
 import { optimize } from '../../operators/dataflow/optimize.ts';
+import { UnitedRows } from '../../operators/exchange/united-rows.ts';
 import { Wide } from '../../operators/exchange/wide.ts';
 import { Joined } from '../../operators/dataflow/join/joined.ts';
 import { Union } from '../../operators/dataflow/union.ts';
@@ -142,6 +143,8 @@ async function readyInputs(plan: LogicalPlan, signal: AbortSignal): Promise<read
 
 function workLines({ taken, device }: RowsWork, stages: string): string[] {
   const threads = counted(device.parallelism, 'thread');
+  if (taken.kind === 'exchange' && taken.exchange instanceof UnitedRows)
+    return [`${taken.exchange.describe()}: ${stages}`];
   if (taken.kind === 'exchange')
     return [taken.exchange.describe(), `tasks over the parts, by ${threads}: ${stages}`];
   if (taken.kind === 'units') throw new Error('units are there only when a plan is run');

@@ -5,7 +5,7 @@ import { keepParts, RowUnit } from '../pipeline/row-unit.ts';
 import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
 import { estimatedBytes, type ExchangeInput, homeOf, opened } from './exchange-input.ts';
 
-/** The rows of several inputs, one input after the other: what a task of an input gives is taken by one task. */
+/** The rows of several inputs, one input after the other: a unit has what a task of an input gives. */
 export class UnitedRows implements RowExchange {
   readonly #schema: Schema;
   readonly #inputs: readonly ExchangeInput[];
@@ -15,7 +15,7 @@ export class UnitedRows implements RowExchange {
   }
 
   describe(): string {
-    return 'the rows of each task of the inputs to one task, in the order of the inputs';
+    return 'in the tasks of the inputs, one input after the other';
   }
 
   async begin(ctx: ExecutionContext): Promise<RowsWork> {

@@ -161,14 +161,14 @@ class SplitSource implements Source {
     if (device === undefined) return 'the session has no threads';
     const request = sourceRequest(this.#plan, columns, needs);
     if (request.needs?.takesFaults) return 'the consumer handles values that cannot be read';
+    if (this.#source instanceof Union && this.#chain.divides && request.columns?.length !== 0)
+      return this.#united(this.#source, ctx, request.columns, reading);
     const work =
       this.#source instanceof Wide
         ? await this.#exchanged(this.#source, ctx, request.columns, reading)
         : this.#source instanceof Joined
           ? await this.#joined(this.#source, ctx, request.columns, reading)
-          : this.#source instanceof Union && this.#chain.divides && request.columns?.length !== 0
-            ? await this.#united(this.#source, ctx, request.columns, reading)
-            : await this.#split(ctx, request);
+          : await this.#split(ctx, request);
     if (typeof work === 'string') return work;
     const operators = [...work.operators, ...this.#operators];
     const schema = this.#operators.reduce((own, operator) => operator.outputSchema(own), work.schema);
@@ -238,23 +238,23 @@ class SplitSource implements Source {
     return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
   }
 
-  /** The inputs of a union, with the same columns in the same order. */
+  /** The inputs of a union, with the same columns in the same order; their tasks run the operators. */
   async #united(
     union: Union,
     ctx: ExecutionContext,
     columns: readonly string[] | undefined,
     reading: RowsReading,
   ): Promise<RowsWork> {
-    const whole = await union.schema();
-    const names = whole.fields.map(({ name }) => name).filter((name) => columns?.includes(name) ?? true);
-    const schema = whole.select(names);
+    const all = await union.schema();
+    const names = all.fields.map(({ name }) => name).filter((name) => columns?.includes(name) ?? true);
     const selected = names.map((name) => ({ name, value: { kind: 'column', name } as const }));
-    const project = new Project({ kind: 'select', columns: selected });
+    const operators = [new Project({ kind: 'select', columns: selected }), ...this.#operators];
     const inputs = await Promise.all(
       union.inputs.map(async (plan) =>
-        inputOf(await optimize(andThen(plan, project), {}, ctx.signal), reading, ctx),
+        inputOf(await optimize(operators.reduce(andThen, plan), {}, ctx.signal), reading, ctx),
       ),
     );
+    const schema = this.#operators.reduce((own, operator) => operator.outputSchema(own), all.select(names));
     const exchange = new UnitedRows(schema, inputs);
     const { device } = inputs[0];
     return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };

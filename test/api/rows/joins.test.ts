@@ -272,6 +272,6 @@ it('exchanges by the bytes of pairs, not of the inputs, which may be far fewer',
     sessions[0].fromRows(Array.from({ length: 1500 }, (_, i) => ({ key: i % 3, [name]: i })));
   const pairs = side('a').join(side('b'), 'key');
   const text = await pairs.groupBy('a', 'b').count().explain({ analyze: true });
-  const [, runs] = /group-rows: (\d+) runs?, 750,000 rows/.exec(text) ?? [];
+  const [, runs] = /group-rows: 750,000 rows in (\d+) batches/.exec(text) ?? [];
   expect(Number(runs), text).toBeGreaterThan(100);
 });
