@@ -1,18 +1,22 @@
 import { readSplit } from '../connectors/read-split.ts';
+import { COLLECT_BYTES, COLLECT_SHARE } from '../cpu/device.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
+import { hostDevice } from '../engine/run/devices.ts';
+import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
 import { executePlan, type LogicalPlan } from '../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { optimize } from '../operators/dataflow/optimize.ts';
-import { ExchangeRoom } from '../operators/exchange/exchange-room.ts';
+import { ExchangeRoom, type ProcessMemory } from '../operators/exchange/exchange-room.ts';
 import { inThreads } from '../operators/pipeline/rows-of-splits.ts';
 import type { Session } from './session.ts';
-import { dataBytes } from './training/plans/memory-budget.ts';
+import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
+import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';
 
-/**
- * The share of the budget, without what the process and its threads take, that exchanges hold in memory. Tasks
- * need the rest, for rows and for tables of keys.
- */
-const EXCHANGE_SHARE = 1 / 3;
+/** A memory budget in which threads that run exchanges keep their heaps small and collect garbage soon. */
+const SCARCE_BYTES = 2 ** 31;
+
+/** Of the memory of parts, the share that the allocator of the process loses between them. */
+const LOST_SHARE = 1 / 8;
 
 const rooms = new WeakMap<Session, ExchangeRoom>();
 
@@ -21,13 +25,27 @@ export function exchangeRoomOf(session: Session): ExchangeRoom {
   const known = rooms.get(session);
   if (known !== undefined) return known;
   // Rows whose reading began before the session closed are read to their end, without exchanges.
-  if (session.closed) return new ExchangeRoom(0);
+  if (session.closed) return new ExchangeRoom({ budget: 0, process: 0, garbage: 0 });
   // A session without devices has no threads, and no exchanges.
   const workers = session.context().executor.devices.length === 0 ? 0 : session.workers;
-  const { memoryBudget } = session;
-  const room = new ExchangeRoom(EXCHANGE_SHARE * dataBytes({ memoryBudget, workers }));
+  const room = new ExchangeRoom(processMemory(session, workers));
   rooms.set(session, room);
   return room;
+}
+
+function processMemory(session: Session, workers: number): ProcessMemory {
+  const { memoryBudget: budget } = session;
+  if (budget >= SCARCE_BYTES)
+    return { budget, process: baseBytes(workers) + COLLECT_BYTES, garbage: LOST_SHARE + 1 / COLLECT_SHARE };
+  const waiting = budget / SCARCE_COLLECT_SHARE;
+  let saves = false;
+  const save = () => {
+    if (saves) return;
+    saves = true;
+    keepHeapsSmall();
+    hostDevice(session.context().executor).saveMemory?.(waiting);
+  };
+  return { budget, process: leastBaseBytes(workers) + waiting, garbage: LOST_SHARE, save };
 }
 
 /** Rows that are to be read. */

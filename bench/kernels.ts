@@ -17,7 +17,7 @@ import { findPreset } from '../synthetic/presets.ts';
 import { generateRatings } from '../synthetic/ratings/rating-generator.ts';
 import { buildRatingTables } from '../synthetic/ratings/rating-tables.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { type Partition, sharedArray } from '../engine/partition.ts';
+import { type Partition, pieceOf, sharedArray } from '../engine/partition.ts';
 import { CounterRandom } from '../engine/random.ts';
 import { describeMachine } from './machine.ts';
 
@@ -54,6 +54,7 @@ function benchRank(rank: number): void {
   ): TaskScope<Params & { rank: number; lambda: number }> => ({
     params: { rank, lambda: 0.05, ...params },
     partition: (name) => inputs[name],
+    piece: (name, piece) => pieceOf(inputs[name], piece),
     hasInput: (name) => name in inputs,
     hasMatrix: (name) => name in matrices,
     matrix: (name) => matrices[name],

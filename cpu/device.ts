@@ -30,12 +30,12 @@ const MAXIMUM_PAGES = 65_536;
 /**
  * Shared memory that may be released before the threads are told to collect it, where memory is not scarce.
  */
-const COLLECT_BYTES = 64 << 20;
+export const COLLECT_BYTES = 64 << 20;
 /**
  * The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the
  * others may wait for tasks.
  */
-const COLLECT_SHARE = 2;
+export const COLLECT_SHARE = 2;
 /** Most released bytes that wait, for a share of much memory. */
 const MOST_WAITING = 4 * 2 ** 30;
 
@@ -81,7 +81,7 @@ export class CpuDevice implements Device {
   readonly #store = new Map<string, Stored>();
   readonly #collectsHere: boolean;
   readonly #repeatable: (kernel: string) => boolean;
-  readonly #collectBytes: number;
+  #collectBytes: number;
   #leaves = false;
   /** Bytes of the host partitions. */
   #hostBytes = 0;
@@ -317,6 +317,10 @@ export class CpuDevice implements Device {
     await Promise.all(
       this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))),
     );
+  }
+
+  saveMemory(collectBytes: number): void {
+    this.#collectBytes = Math.min(this.#collectBytes, collectBytes);
   }
 
   leaveGarbage(): void {

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../engine/json.ts';
-import type { Partition } from '../engine/partition.ts';
+import type { Partition, SharedColumn } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import type { KernelTasks, None, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Kernels } from './kernels.ts';
@@ -44,6 +44,8 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
   readonly params: Params;
   /** A host input (throws when the task does not name it). */
   partition(name: string): Partition;
+  /** A piece of the only column of a host input; of one in a file, no more is read. */
+  piece(name: string, piece: number): SharedColumn;
   hasInput(name: string): boolean;
   /** True where the task names a matrix so. */
   hasMatrix(name: string): boolean;

@@ -1,10 +1,30 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import type { Partition } from '../engine/partition.ts';
-import { openProblem, readPartition, type SpilledPartition } from '../engine/spill/spilled-partition.ts';
+import type { Partition, SharedColumn } from '../engine/partition.ts';
+import {
+  openProblem,
+  readPartition,
+  readPiece,
+  type SpilledPartition,
+} from '../engine/spill/spilled-partition.ts';
 
 /** Reads a partition into new memory of this thread. Throws DataError where its file was changed. */
 export function readSpilled(spilled: SpilledPartition): Partition {
+  return readFrom(
+    spilled,
+    readPartition(spilled, (bytes) => new ArrayBuffer(bytes), crc32),
+  );
+}
+
+/** The same of a piece of its column. */
+export function readSpilledPiece(spilled: SpilledPartition, piece: number): SharedColumn {
+  return readFrom(spilled, readPiece(spilled, piece, crc32));
+}
+
+function readFrom<Result>(
+  spilled: SpilledPartition,
+  reads: Generator<{ readonly bytes: Uint8Array; readonly at: number }, Result, number>,
+): Result {
   let handle: number;
   try {
     handle = openSync(spilled.file, 'r');
@@ -12,7 +32,6 @@ export function readSpilled(spilled: SpilledPartition): Partition {
     throw openProblem(error, spilled);
   }
   try {
-    const reads = readPartition(spilled, (bytes) => new ArrayBuffer(bytes), crc32);
     let next = reads.next();
     while (!next.done) {
       const { bytes, at } = next.value;

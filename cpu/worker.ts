@@ -3,9 +3,9 @@ import { workerData } from 'node:worker_threads';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import type { Partition } from '../engine/partition.ts';
+import { type Partition, pieceOf } from '../engine/partition.ts';
 import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
-import { readSpilled } from './read-spilled.ts';
+import { readSpilled, readSpilledPiece } from './read-spilled.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { GivenHandlers, GivenTasks, MatrixView, TaskScope } from './handler.ts';
@@ -87,6 +87,11 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
       const partition = read.get(name) ?? readSpilled(sent.spilled);
       read.set(name, partition);
       return partition;
+    },
+    piece: (name, piece) => {
+      const sent = named(request.partitions, 'partition', name);
+      if (sent.spilled !== undefined) return readSpilledPiece(sent.spilled, piece);
+      return pieceOf(receivedPartition(sent), piece);
     },
     hasInput: (name) => name in request.partitions || name in request.matrices,
     hasMatrix: (name) => name in request.matrices,

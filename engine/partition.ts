@@ -69,6 +69,8 @@ export interface Partition {
    * then.
    */
   readonly reused?: boolean;
+  /** Of pieces of its only column, which tasks may take one by one: the end of each, in elements. */
+  readonly ends?: readonly number[];
   /** Of a partition in a file of the spill folder, in place of columns: tasks of the CPU read it from there. */
   readonly spilled?: SpilledPartition;
   /** Of rows on their way between devices, in place of columns. */
@@ -132,6 +134,12 @@ export function partitionBytes(partition: Partition): number {
   let bytes = partition.inFiles?.bytes ?? 0;
   for (const column of Object.values(partition.columns)) bytes += column.byteLength;
   return bytes;
+}
+
+/** A piece of a partition's only column; one without pieces is a piece. */
+export function pieceOf({ columns, ends }: Pick<Partition, 'columns' | 'ends'>, piece: number): SharedColumn {
+  const [column] = Object.values(columns);
+  return ends === undefined ? column : column.subarray(piece === 0 ? 0 : ends[piece - 1], ends[piece]);
 }
 
 /** A zeroed typed array over fresh shared memory. */

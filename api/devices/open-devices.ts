@@ -53,9 +53,9 @@ const fileTasks: URL = workerFile(new URL('./file-tasks.js', import.meta.url));
  * A memory budget in which the heaps of threads and memory that waits for its collection would take a large
  * part.
  */
-const SCARCE_BYTES = 2 ** 31;
+const SCARCE_BYTES = 2 ** 30;
 /** Of such a budget the share that may wait for its collection. */
-const SCARCE_COLLECT_SHARE = 40;
+export const SCARCE_COLLECT_SHARE = 40;
 
 /**
  * The devices of a session, from the moment when they begin to open until they are closed. A command begins

@@ -1,12 +1,12 @@
 import { RecordBatchReader } from 'apache-arrow';
-import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { joinStreams, RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encoded-groups.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { batchStream, type BatchStream, originOf } from '../../engine/stream/stream.ts';
 import { divided, partOfRows } from '../../operators/exchange/divide-rows.ts';
-import type { ExchangeParams } from '../../operators/exchange/exchange.ts';
+import { type ExchangeParams, partitionsOf } from '../../operators/exchange/exchange.ts';
 import { PartRows } from '../../operators/exchange/part-rows.ts';
 import { chainOperatorFrom } from '../../operators/pipeline/portable.ts';
 import { type ChainOperator, runChain } from '../../operators/pipeline/run-chain.ts';
@@ -21,8 +21,8 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
     const operators = await Promise.all(params.operators.map(madeOf));
     const keepsBatches = operators.some((operator) => 'keepsBatches' in operator && operator.keepsBatches);
     const rows =
-      params.parts > 0
-        ? source.readStreams(streamsOf(scope, 'parts', params.parts))
+      params.parts.length > 0
+        ? source.readStreams(params.parts.map((piece, i) => streamOf(scope, `parts.${i}`, piece)))
         : source.read(params, !keepsBatches);
     const stream = runChain(
       operators,
@@ -32,30 +32,21 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
     );
     const { exchange } = params;
     if (exchange === undefined) return collect(params, source, stream);
-    const bounds = scope.hasInput('bounds') ? bytesOf(scope, 'bounds') : undefined;
+    const bounds = scope.hasInput('bounds') ? streamOf(scope, 'bounds', 0) : undefined;
     return divide(exchange, source, stream, bounds);
   });
 }
 
-function bytesOf(scope: TaskScope, name: string): Uint8Array {
-  return scope.partition(name).columns.bytes as Uint8Array;
+function streamOf(scope: TaskScope, name: string, piece: number): Uint8Array {
+  return scope.piece(name, piece) as Uint8Array;
 }
 
-function streamsOf(scope: TaskScope, name: string, count: number): Uint8Array[] {
-  return Array.from({ length: count }, (_, i) => bytesOf(scope, `${name}.${i}`));
-}
-
-/** The other sides of joins: each begins with a stream without rows, which has the columns. */
+/** The other sides of joins: each comes after a stream without rows, which has the columns. */
 function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRows): BatchStream[] {
-  const all = streamsOf(
-    scope,
-    'others',
-    others.reduce((sum, { parts }) => sum + parts, 0),
-  );
   let at = 0;
   return others.map(({ parts, name }) => {
-    const streams = all.slice(at, (at += parts));
-    const { schema } = RecordBatchReader.from(streams[0]).open();
+    const { schema } = RecordBatchReader.from(streamOf(scope, `others.${at++}`, 0)).open();
+    const streams = parts.map((piece) => streamOf(scope, `others.${at++}`, piece));
     return { ...batchStream(schema, source.readStreams(streams, false)), identity: name };
   });
 }
@@ -67,25 +58,31 @@ async function divide(
   stream: BatchStream,
   bounds: Uint8Array | undefined,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  const all = Array.from({ length: params.parts }, (): PartRows | undefined => undefined);
+  const streams = Array.from({ length: params.parts }, (): PartRows | undefined => undefined);
   const partOf = partOfRows(params, stream.schema, bounds);
   for await (const batch of stream)
     for (const { part, rows: own } of divided(batch, partOf(batch), params.parts))
-      (all[part] ??= new PartRows(stream.schema)).add(own);
-  const partitions = all.map((own): Partition => {
-    const { rows: taken, bytes } = own?.takeShared() ?? { rows: 0, bytes: sharedArray(Uint8Array, 0) };
-    return { layout: 'arrow-stream', rows: taken, columns: { bytes } };
-  });
+      (streams[part] ??= new PartRows(stream.schema)).add(own);
   const { rows, end, spans } = source;
-  const parts = partitions.map((own) => ({ rows: own.rows, bytes: own.columns.bytes.length }));
-  const bytesDown = parts.reduce((sum, { bytes }) => sum + bytes, 0);
+  const bytes = streams.map((own) => own?.finish() ?? 0);
+  const firsts = partitionsOf(bytes);
+  const partitions = firsts.map((first, number): [string, Partition] => {
+    const own = streams.slice(first, firsts[number + 1]);
+    const { bytes: joined, ends } = joinStreams(own);
+    const columns = { bytes: joined };
+    return [`divided.${number}`, { layout: 'arrow-stream', rows: rowsOf(own), columns, ends }];
+  });
   return {
     rows,
     spans,
-    bytesDown,
-    values: { rows, end, complete: true, origins: [], parts },
-    partitions: Object.fromEntries(partitions.map((partition, part) => [`divided.${part}`, partition])),
+    bytesDown: bytes.reduce((sum, own) => sum + own, 0),
+    values: { rows, end, complete: true, origins: [], divided: { rows: rowsOf(streams), bytes, firsts } },
+    partitions: Object.fromEntries(partitions),
   };
+}
+
+function rowsOf(streams: readonly (PartRows | undefined)[]): number {
+  return streams.reduce((sum, own) => sum + (own?.rows ?? 0), 0);
 }
 
 async function collect(
@@ -111,7 +108,7 @@ async function collect(
     rows,
     spans,
     bytesDown: bytes.length,
-    values: { rows, end, complete, origins, parts: [] },
+    values: { rows, end, complete, origins },
     partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes, kept: joined(left) } } },
   };
 }

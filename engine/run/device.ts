@@ -54,6 +54,8 @@ export interface Device {
    * wait for.
    */
   leaveGarbage?(): void;
+  /** Has threads collect released memory of so many bytes at the latest, from now on. */
+  saveMemory?(collectBytes: number): void;
   close(): Promise<void>;
 }
 

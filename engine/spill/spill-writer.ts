@@ -75,18 +75,28 @@ export function spillFile(file: string, partitions: readonly Partition[], checks
   writer.write(
     new RecordBatch(schema, makeData({ type, length: partitions.length, nullCount: 0, children })),
   );
-  const directory = partitions.map(({ layout, rows, columns: own }, number): SpilledPartition => {
+  const directory = partitions.map(({ layout, rows, columns: own, ends }, number): SpilledPartition => {
     let sum = 0;
+    const checksums: number[] = [];
     const placed = Object.entries(own).map(([name, column]) => {
-      const { buffer, byteOffset, byteLength, length } = column;
-      sum = checksum(new Uint8Array(buffer, byteOffset, byteLength), sum);
+      let start = 0;
+      for (const end of ends ?? [column.length]) {
+        sum = checksum(bytesOf(column.subarray(start, end)), sum);
+        checksums.push(sum);
+        start = end;
+      }
       const kind = kindOf(column);
       const at = columns.get(`${name} ${kind}`)?.places.get(column) ?? 0;
-      return [name, { kind, at, length }] as const;
+      return [name, { kind, at, length: column.length }] as const;
     });
-    return { file, number, layout, rows, checksum: sum, columns: Object.fromEntries(placed) };
+    const pieces = ends && { pieces: { ends, checksums } };
+    return { file, number, layout, rows, checksum: sum, ...pieces, columns: Object.fromEntries(placed) };
   });
   return { chunks: writer.end(directory), directory };
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: SharedColumn): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 function columnsOf(partitions: readonly Partition[]): Map<string, FileColumn> {
@@ -144,7 +154,13 @@ class CollectingWriter extends RecordBatchFileWriter {
 
   end(directory: readonly SpilledPartition[]): Uint8Array[] {
     this.#directory = JSON.stringify(
-      directory.map(({ layout, rows, checksum, columns }) => ({ layout, rows, checksum, columns })),
+      directory.map(({ layout, rows, checksum, pieces, columns }) => ({
+        layout,
+        rows,
+        checksum,
+        ...(pieces && { pieces }),
+        columns,
+      })),
     );
     this.finish();
     return this.#chunks;

@@ -12,6 +12,8 @@ export type SpilledPartition = JsonObject & {
   readonly rows: number;
   /** Of the bytes of all columns, in order. */
   readonly checksum: number;
+  /** Of pieces of its only column: the end of each, in elements, and the checksum of all bytes up to there. */
+  readonly pieces?: { readonly ends: readonly number[]; readonly checksums: readonly number[] };
   /** By name: the typed array's kind, its first byte in the file, and its length in elements. */
   readonly columns: Readonly<
     Record<string, { readonly kind: ColumnKind; readonly at: number; readonly length: number }>
@@ -30,35 +32,65 @@ export type Checksum = (bytes: Uint8Array, before: number) => number;
 /** Bytes of a read: few enough that a cache still holds them for the checksum. */
 const READ_BYTES = 1 << 20;
 
+/** Reads, to which the caller responds with the number of bytes that it read into `bytes` from the position `at`. */
+type Reads<Result> = Generator<{ readonly bytes: Uint8Array; readonly at: number }, Result, number>;
+
 /**
- * Reads a partition back. Yields reads, to which the caller responds with the number of bytes that it read
- * into `bytes` from the position `at` of the file. `memory`: of so many bytes or more. Throws DataError where
- * the file is not as it was written.
+ * Reads a partition back. `memory`: of so many bytes or more. Throws DataError where the file is not as it was
+ * written.
  */
 export function* readPartition(
   spilled: SpilledPartition,
   memory: (bytes: number) => ArrayBufferLike,
   checksum: Checksum,
-): Generator<{ readonly bytes: Uint8Array; readonly at: number }, Partition, number> {
-  const { layout, rows } = spilled;
+): Reads<Partition> {
+  const { layout, rows, pieces } = spilled;
   const placed = Object.entries(spilled.columns);
   const buffer = memory(placed.reduce((sum, [, { kind, length }]) => sum + paddedBytes(kind, length), 0));
   const columns: Record<string, SharedColumn> = {};
   let [start, found] = [0, 0];
   for (const [name, { kind, at, length }] of placed) {
     const column = new columnTypes[kind](buffer, start, length);
-    for (let done = 0; done < column.byteLength;) {
-      const bytes = new Uint8Array(buffer, start + done, Math.min(READ_BYTES, column.byteLength - done));
-      const read = yield { bytes, at: at + done };
-      if (read === 0) throw fileChanged(spilled, 'is cut off');
-      found = checksum(bytes.subarray(0, read), found);
-      done += read;
-    }
+    found = yield* readInto(new Uint8Array(buffer, start, column.byteLength), at, found, spilled, checksum);
     columns[name] = column;
     start += paddedBytes(kind, length);
   }
   if (found !== spilled.checksum) throw fileChanged(spilled, 'has another checksum');
-  return { layout, rows, columns };
+  return { layout, rows, columns, ...(pieces && { ends: pieces.ends }) };
+}
+
+/** Reads one piece of a partition's only column back; one without pieces is a piece. Throws as readPartition. */
+export function* readPiece(
+  spilled: SpilledPartition,
+  piece: number,
+  checksum: Checksum,
+): Reads<SharedColumn> {
+  const [{ kind, at, length }] = Object.values(spilled.columns);
+  const { ends, checksums } = spilled.pieces ?? { ends: [length], checksums: [spilled.checksum] };
+  const [start, before] = piece === 0 ? [0, 0] : [ends[piece - 1], checksums[piece - 1]];
+  const size = columnTypes[kind].BYTES_PER_ELEMENT;
+  const buffer = new ArrayBuffer((ends[piece] - start) * size);
+  const found = yield* readInto(new Uint8Array(buffer), at + start * size, before, spilled, checksum);
+  if (found !== checksums[piece]) throw fileChanged(spilled, 'has another checksum');
+  return new columnTypes[kind](buffer);
+}
+
+/** Fills memory from a place of the file; gives the checksum, which continues `found`. */
+function* readInto(
+  all: Uint8Array,
+  at: number,
+  found: number,
+  spilled: SpilledPartition,
+  checksum: Checksum,
+): Reads<number> {
+  for (let done = 0; done < all.length;) {
+    const bytes = all.subarray(done, Math.min(all.length, done + READ_BYTES));
+    const read = yield { bytes, at: at + done };
+    if (read === 0) throw fileChanged(spilled, 'is cut off');
+    found = checksum(bytes.subarray(0, read), found);
+    done += read;
+  }
+  return found;
 }
 
 /** The error where a file cannot be opened. */

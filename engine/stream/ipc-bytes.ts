@@ -1,5 +1,5 @@
 import { AsyncByteQueue, RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
-import { sharedArray } from '../partition.ts';
+import { pagedArray, sharedArray } from '../partition.ts';
 
 /**
  * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue joins
@@ -31,8 +31,12 @@ export class KeptBytes extends AsyncByteQueue {
     return this.#joined(sharedArray(Uint8Array, this.#length));
   }
 
-  #joined(all: Uint8Array): Uint8Array {
-    let at = 0;
+  /** The same into memory from a position on. */
+  takeInto(all: Uint8Array, at: number): void {
+    this.#joined(all, at);
+  }
+
+  #joined(all: Uint8Array, at = 0): Uint8Array {
     for (const bytes of this.#kept) {
       all.set(bytes, at);
       at += bytes.length;
@@ -80,6 +84,12 @@ export class CopiedBytes extends AsyncByteQueue {
     [this.#room, this.#length] = [new Uint8Array(0), 0];
   }
 
+  /** The bytes into memory from a position on, and the end of this queue. */
+  takeInto(all: Uint8Array, at: number): void {
+    all.set(this.take(), at);
+    this.giveBack();
+  }
+
   /** The bytes in shared memory, and the end of this queue. */
   takeShared(): Uint8Array {
     const all = sharedArray(Uint8Array, this.#length);
@@ -119,6 +129,16 @@ export class RowStream {
     return this.#bytes.takeShared();
   }
 
+  /** The end of the stream; gives its number of bytes, for `takeInto`. */
+  finish(): number {
+    this.#writer.finish();
+    return this.#bytes.length;
+  }
+
+  takeInto(all: Uint8Array, at: number): void {
+    this.#bytes.takeInto(all, at);
+  }
+
   /** The bytes, which hold until `giveBack`, and the end of the stream. */
   take(): Uint8Array {
     this.#writer.finish();
@@ -129,4 +149,23 @@ export class RowStream {
   giveBack(): void {
     if (this.#bytes instanceof CopiedBytes) this.#bytes.giveBack();
   }
+}
+
+/** A finished stream. */
+interface FinishedStream {
+  /** Bytes. */
+  readonly length: number;
+  takeInto(all: Uint8Array, at: number): void;
+}
+
+/** Finished streams one after the other in shared memory, and the end of each. */
+export function joinStreams(streams: readonly (FinishedStream | undefined)[]): {
+  readonly bytes: Uint8Array;
+  readonly ends: readonly number[];
+} {
+  let length = 0;
+  const ends = streams.map((stream) => (length += stream?.length ?? 0));
+  const bytes = pagedArray(Uint8Array, length);
+  for (const [i, stream] of streams.entries()) stream?.takeInto(bytes, i === 0 ? 0 : ends[i - 1]);
+  return { bytes, ends };
 }

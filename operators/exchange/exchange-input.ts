@@ -5,23 +5,13 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { type Division, RowTasks } from '../pipeline/row-tasks.ts';
 import { begun, type RowsWork } from '../pipeline/rows-work.ts';
 import { isBinary } from '../pipeline/run-chain.ts';
-import {
-  keepParts,
-  type PartsHome,
-  type RowPart,
-  type RowUnit,
-  unitsOfStream,
-} from '../pipeline/row-unit.ts';
-import type { SplitGroup } from '../pipeline/split-order.ts';
+import { keepPartitions, type PartsHome, type RowUnit, unitsOfStream } from '../pipeline/row-unit.ts';
 import { eachOf } from '../pipeline/split-tasks.ts';
+import { DividedParts } from './divided-parts.ts';
 import { describeExchange } from './exchange.ts';
 import type { ExchangeRoom } from './exchange-room.ts';
 import type { PartSizes } from './part-sizes.ts';
-import { mostGroups } from './most-groups.ts';
-import { rowBytes } from './row-bytes.ts';
-
-/** Bytes in memory for each that is stored, where the number of rows is not known. */
-const UNPACKED = 4;
+import { taskBytes } from './row-stages.ts';
 
 /** Units of a stream that are read before the number of parts is chosen. */
 const FIRST_UNITS = 8;
@@ -55,21 +45,9 @@ export function homeOf({ device, room }: ExchangeInput): PartsHome {
   return { place: device.place, room };
 }
 
-/** Bytes as text, with the place where they are kept. */
-export function whereKept(bytes: number, { room }: ExchangeInput): string {
-  const about = `about ${formatBytes(bytes)}`;
-  if (bytes <= room.bytes) return `${about} in memory`;
-  return `${about}: ${formatBytes(room.bytes)} in memory, the rest in files`;
-}
-
 /** Bytes of an input's rows in memory, as far as they are known before rows are read. */
-export function estimatedBytes({ work, schema }: Pick<ExchangeInput, 'work' | 'schema'>): number | undefined {
-  if ('stream' in work || work.taken.kind !== 'splits') return undefined;
-  const each = rowBytes(schema);
-  const most = mostGroups(work) * each;
-  const bytesOfTask = (group: SplitGroup) =>
-    group.reduce((sum, { rows, bytes }) => sum + (rows === undefined ? UNPACKED * bytes : rows * each), 0);
-  return work.taken.groups.reduce((sum, group) => sum + Math.min(most, bytesOfTask(group)), 0);
+export function estimatedBytes(input: Pick<ExchangeInput, 'work' | 'schema'>): number | undefined {
+  return taskBytes(input)?.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** About the bytes of rows after the operators, as far as they are known: a join may give many times its input. */
@@ -106,31 +84,32 @@ export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promi
   return { work: workOf(eachOf(first)), bytes: bytesOf(first), units: first };
 }
 
-/** Divides all rows; gives the partitions of each part in the order of the rows. */
+/** Divides all rows. */
 export async function dividedRows(
   work: RowsWork,
   division: Division,
   home: PartsHome,
   ctx: ExecutionContext,
-): Promise<RowPart[][]> {
-  const byPart: RowPart[][] = Array.from({ length: division.parts }, () => []);
+): Promise<DividedParts> {
+  const all = new DividedParts(division.parts);
   const planned = estimatedBytes({ work, schema: work.schema });
   const name = [
     EXCHANGE + describeExchange(division.by),
     ...(planned === undefined ? [] : [`planned about ${formatBytes(planned)} of input`]),
   ].join(', ');
-  for await (const { refs, sizes } of new RowTasks(work, ctx).divided(division)) {
-    const found = refs.flatMap((ref, part) => {
-      const { rows, bytes } = sizes[part];
-      return rows > 0 ? [{ ref, part, bytes }] : [];
+  for await (const { refs, divided } of new RowTasks(work, ctx).divided(division)) {
+    const { bytes, firsts } = divided;
+    const partitions = firsts.map((first, number) => {
+      const own = bytes.slice(first, firsts[number + 1]).filter((part) => part > 0);
+      return { ref: refs[number], bytes: own.reduce((sum, part) => sum + part, 0), left: own.length };
     });
-    const kept = await keepParts(found, home, ctx);
-    const bytesDown = bytesOf(found);
-    ctx.metrics.add(name, { rows: sizes.reduce((sum, { rows }) => sum + rows, 0), bytesDown });
+    const kept = await keepPartitions(partitions, home, ctx);
+    const bytesDown = bytesOf(partitions);
+    ctx.metrics.add(name, { rows: divided.rows, bytesDown });
     if (kept.some(({ spilled }) => spilled)) ctx.metrics.add(EXCHANGE_IN_FILES, { bytesDown });
-    kept.forEach((own, i) => byPart[found[i].part].push(own));
+    all.add(kept, divided);
   }
-  return byPart;
+  return all;
 }
 
 export function bytesOf(parts: readonly { readonly bytes: number }[]): number {

@@ -1,21 +1,98 @@
-/** Host memory that exchanges may take together; what it does not hold goes to files. */
-export class ExchangeRoom {
+import { CapacityError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+
+/** A stage of a pipeline with exchanges, and the memory that its tasks take, beside the parts of exchanges. */
+export interface RowStage {
+  readonly name: string;
   readonly bytes: number;
+}
+
+/** The memory of the process. */
+export interface ProcessMemory {
+  /** Bytes that the process may have resident. */
+  readonly budget: number;
+  /** Bytes of the process itself and its threads, and of garbage that waits for its collection. */
+  readonly process: number;
+  /** Bytes that wait for their collection, or are lost between pieces, for each byte of parts. */
+  readonly garbage: number;
+  /** Called before tasks of exchanges begin. */
+  readonly save?: () => void;
+}
+
+/** Of the least budget, the share that is added since figures are about right. */
+const SPARE = 1.03;
+
+/**
+ * Host memory that the parts of exchanges may take together; what it does not hold goes to files. It is the budget
+ * without the process itself and without what the tasks of the runs under way take.
+ */
+export class ExchangeRoom {
+  readonly #memory: ProcessMemory;
   readonly #parent: ExchangeRoom | undefined;
+  /** Bytes of tasks, here and of leases. */
+  #tasks = 0;
   #taken = 0;
 
-  constructor(bytes = Number.POSITIVE_INFINITY, parent?: ExchangeRoom) {
-    [this.bytes, this.#parent] = [bytes, parent];
+  /** Default: without bound. */
+  constructor(
+    memory: ProcessMemory = { budget: Number.POSITIVE_INFINITY, process: 0, garbage: 0 },
+    parent?: ExchangeRoom,
+  ) {
+    [this.#memory, this.#parent] = [memory, parent];
+  }
+
+  get bytes(): number {
+    if (this.#parent !== undefined) return this.#parent.bytes;
+    const { budget, process, garbage } = this.#memory;
+    return Math.max(0, (budget - process - this.#tasks) / (1 + garbage));
   }
 
   /** The same memory for the length of one run, at whose end `close` gives back all that the run has taken. */
   lease(): ExchangeRoom {
-    return new ExchangeRoom(this.bytes, this);
+    return new ExchangeRoom(this.#memory, this);
+  }
+
+  /**
+   * Keeps memory for the tasks of a run, whose stages follow each other. Throws CapacityError where the budget is
+   * less than the process takes with them and with no part in memory.
+   */
+  keepFor(stages: readonly RowStage[]): void {
+    const { budget, process, save } = this.#memory;
+    const { name, bytes } = largest(stages);
+    const least = process + bytes;
+    if (least > budget)
+      throw new CapacityError(
+        `the stage "${name}" needs about ${formatBytes(least)} (its tasks ${formatBytes(bytes)}, the process itself ${formatBytes(process)}) but the memory budget is ${formatBytes(budget)}`,
+        {
+          phase: 'plan',
+          advice: `Raise memoryBudget to ${formatBytes(Math.ceil(SPARE * least))} or more, or use fewer workers`,
+        },
+      );
+    save?.();
+    this.#keep(bytes);
+  }
+
+  #keep(bytes: number): void {
+    this.#tasks += bytes;
+    if (this.#parent !== undefined) this.#parent.#keep(bytes);
+  }
+
+  /** The place of parts of so many bytes, with the reason where they are not all in memory. */
+  placeOf(bytes: number, stages: readonly RowStage[]): string {
+    const about = `about ${formatBytes(bytes)}`;
+    const { budget, process, garbage } = this.#memory;
+    const { name, bytes: tasks } = largest(stages);
+    const room = (budget - process - tasks) / (1 + garbage);
+    if (bytes <= room) return `${about} in memory`;
+    const taken = `the process takes ${formatBytes(process)} of the budget of ${formatBytes(budget)} and tasks ${formatBytes(tasks)} (${name})`;
+    if (room < 0) return `${about}: the budget is too small, since ${taken}`;
+    return `${about}: ${formatBytes(room)} in memory and the rest in files, since ${taken}`;
   }
 
   /** Takes memory; false where there is not so much, and none is taken. */
   take(bytes: number): boolean {
-    if (this.#taken + bytes > this.bytes || this.#parent?.take(bytes) === false) return false;
+    if (this.#parent === undefined ? this.#taken + bytes > this.bytes : !this.#parent.take(bytes))
+      return false;
     this.#taken += bytes;
     return true;
   }
@@ -27,5 +104,11 @@ export class ExchangeRoom {
 
   close(): void {
     this.give(this.#taken);
+    this.#keep(-this.#tasks);
   }
+}
+
+/** Stages follow each other, so the largest counts. */
+function largest(stages: readonly RowStage[]): RowStage {
+  return stages.reduce((most, stage) => (stage.bytes > most.bytes ? stage : most), { name: '', bytes: 0 });
 }

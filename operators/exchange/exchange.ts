@@ -18,6 +18,35 @@ export function describeExchange(by: Exchange): string {
   return by.kind === 'range' ? `by ranges of ${by.keys.map(({ column }) => column).join(', ')}` : 'evenly';
 }
 
+/**
+ * Most partitions of a task that divides its rows. Each has the rows of some parts that follow each other: the
+ * calling thread keeps an entry for each partition, and there may be a thousand parts.
+ */
+const MOST_PARTITIONS = 32;
+
+/** Fewest bytes of a partition, unless the task has fewer: the system gets its pages back by themselves. */
+const LEAST_BYTES = 1 << 20;
+
+export function mostPartitions(parts: number): number {
+  return Math.min(parts, MOST_PARTITIONS);
+}
+
+/** The first part of each partition, for rows of so many bytes a part; parts without rows at the end are in none. */
+export function partitionsOf(bytes: readonly number[]): number[] {
+  const total = bytes.reduce((sum, part) => sum + part, 0);
+  const least = Math.max(LEAST_BYTES, total / mostPartitions(bytes.length));
+  const firsts: number[] = [];
+  let own = least;
+  for (const [part, more] of bytes.entries()) {
+    if (own >= least && more > 0) {
+      firsts.push(part);
+      own = 0;
+    }
+    own += more;
+  }
+  return firsts;
+}
+
 /** The end of a task that divides its rows. */
 export type ExchangeParams = JsonObject & {
   readonly by: Exchange;

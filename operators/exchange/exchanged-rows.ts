@@ -2,8 +2,9 @@ import { counted } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { ChainOperator } from '../pipeline/run-chain.ts';
 import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
-import { type PartsHome, type RowPart, RowUnit } from '../pipeline/row-unit.ts';
+import { type PartsHome, RowUnit } from '../pipeline/row-unit.ts';
 import { eachOf } from '../pipeline/split-tasks.ts';
+import { DividedParts } from './divided-parts.ts';
 import { describeExchange, type Exchange } from './exchange.ts';
 import {
   bytesAfter,
@@ -12,10 +13,11 @@ import {
   estimatedBytes,
   type ExchangeInput,
   homeOf,
-  whereKept,
   opened,
 } from './exchange-input.ts';
+import type { RowStage } from './exchange-room.ts';
 import { rangeBounds } from './range-bounds.ts';
+import { dividingStages, partsStage } from './row-stages.ts';
 
 export interface ExchangedOptions {
   readonly by: Exchange;
@@ -38,9 +40,22 @@ export class ExchangedRows implements RowExchange {
     const { by, parts } = this.#options;
     const bytes = estimatedBytes(this.#input);
     const number = parts ?? (bytes === undefined ? undefined : this.#input.sizes.partsOf(bytes));
-    const about = bytes === undefined ? '' : `, ${whereKept(bytes, this.#input)}`;
+    const about = bytes === undefined ? '' : `, ${this.#input.room.placeOf(bytes, this.stages())}`;
     const to = number === undefined ? 'as many parts as the rows need' : counted(number, 'part');
     return `exchange ${describeExchange(by)} to ${to}${about}`;
+  }
+
+  stages(): RowStage[] {
+    const { by, parts: given } = this.#options;
+    const { sizes, device } = this.#input;
+    const bytes = estimatedBytes(this.#input);
+    const parts = given ?? sizes.partsOf(bytes);
+    const exchange = describeExchange(by);
+    const ofPart = Math.max(sizes.part, (bytes ?? 0) / parts);
+    return [
+      ...dividingStages(exchange, parts, this.#input, device.parallelism),
+      partsStage(`after the exchange ${exchange}`, ofPart, device.parallelism),
+    ];
   }
 
   async begin(ctx: ExecutionContext): Promise<RowsWork> {
@@ -50,24 +65,14 @@ export class ExchangedRows implements RowExchange {
     const isOne = given === undefined && all !== undefined && all.length <= 1;
     const parts = given ?? (bytes === undefined ? undefined : this.#input.sizes.partsOf(bytes));
     const home = homeOf(this.#input);
-    const units = isOne
-      ? all
-      : unitsOfParts(
-          await this.#divided(work, parts, ctx),
-          home,
-          given === undefined ? this.#input.sizes.unit : 0,
-        );
-    return {
-      source: schema,
-      schema,
-      operators: after,
-      device,
-      bytes: bytesOf(units),
-      taken: { kind: 'units', units: eachOf(units) },
-    };
+    const own = { source: schema, schema, operators: after, device };
+    if (isOne) return { ...own, bytes: bytesOf(all), taken: { kind: 'units', units: eachOf(all) } };
+    const divided = await this.#divided(work, parts, ctx);
+    const units = eachUnit(divided, home, given === undefined ? this.#input.sizes.unit : 0);
+    return { ...own, bytes: divided.total, taken: { kind: 'units', units } };
   }
 
-  async #divided(work: RowsWork, parts: number | undefined, ctx: ExecutionContext): Promise<RowPart[][]> {
+  async #divided(work: RowsWork, parts: number | undefined, ctx: ExecutionContext): Promise<DividedParts> {
     const { by } = this.#options;
     const { sizes } = this.#input;
     const home = homeOf(this.#input);
@@ -78,7 +83,8 @@ export class ExchangedRows implements RowExchange {
     const number = parts ?? sizes.partsOf(bytesAfter(all));
     if (number === 1) return dividedRows(all, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
     const bounds = await rangeBounds(all, { keys: by.keys, parts: number, place: home.place }, ctx);
-    return bounds === undefined ? [] : dividedRows(all, { by, parts: number, bounds }, home, ctx);
+    if (bounds === undefined) return new DividedParts(0);
+    return dividedRows(all, { by, parts: number, bounds }, home, ctx);
   }
 }
 
@@ -95,20 +101,16 @@ async function collected(work: RowsWork): Promise<RowsWork> {
   };
 }
 
-/** A unit for each part, or for parts that follow each other and are smaller than `least` bytes together. */
-function unitsOfParts(byPart: readonly RowPart[][], home: PartsHome, least: number): RowUnit[] {
-  const units: RowPart[][] = [];
-  let bytes = Number.POSITIVE_INFINITY;
-  for (const own of byPart) {
-    if (own.length === 0 && least > 0) continue;
-    const more = bytesOf(own);
-    if (least === 0 || bytes + more > least) {
-      units.push([...own]);
-      bytes = more;
-    } else {
-      units[units.length - 1].push(...own);
-      bytes += more;
-    }
+/**
+ * A unit for each part, or for parts that follow each other and are smaller than `least` bytes together. Each is
+ * made when it is asked for.
+ */
+async function* eachUnit(divided: DividedParts, home: PartsHome, least: number): AsyncGenerator<RowUnit> {
+  for (let part = 0; part < divided.parts;) {
+    const first = part;
+    let bytes = divided.bytes[part++];
+    while (least > 0 && part < divided.parts && bytes + divided.bytes[part] <= least)
+      bytes += divided.bytes[part++];
+    if (bytes > 0 || least === 0) yield new RowUnit(divided.ofParts(first, part), home);
   }
-  return units.map((own) => new RowUnit(own, home));
 }

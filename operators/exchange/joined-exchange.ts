@@ -8,7 +8,6 @@ import { RowUnit, otherRows, type OtherRows, type RowPart } from '../pipeline/ro
 import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
 import { eachOf } from '../pipeline/split-tasks.ts';
 import {
-  bytesOf,
   dividedRows,
   estimatedBytes,
   type ExchangeInput,
@@ -16,7 +15,10 @@ import {
   type OpenInput,
   opened,
 } from './exchange-input.ts';
+import type { DividedParts } from './divided-parts.ts';
+import type { RowStage } from './exchange-room.ts';
 import type { PartSizes } from './part-sizes.ts';
+import { belowOf, dividingStages, partsStage } from './row-stages.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;
 
@@ -42,6 +44,31 @@ export class JoinedExchange implements RowExchange {
     return this.#sides.left.sizes;
   }
 
+  stages(): RowStage[] {
+    const { left, right } = this.#sides;
+    const { parallelism: threads } = left.device;
+    const [whole] = this.#mayBeWhole();
+    const isWhole = whole !== undefined && estimatedBytes(this.#sides[whole]) !== undefined;
+    if (isWhole)
+      return [
+        ...dividingStages('of one side', 1, this.#sides[whole], threads),
+        ...belowOf(this.#sides[otherSide(whole)]),
+        partsStage('join with all of a side', this.#sizes.broadcast, threads),
+      ];
+    const sides = [estimatedBytes(left), estimatedBytes(right)];
+    const most = sides.some((bytes) => bytes === undefined)
+      ? undefined
+      : Math.max(...sides.map((bytes) => bytes ?? 0));
+    const parts = this.#sizes.partsOf(most);
+    const both = sides.reduce((sum: number, bytes) => sum + (bytes ?? 0), 0);
+    return [
+      ...(['left', 'right'] as const).flatMap((side) =>
+        dividingStages(`of the ${side} side by hash`, parts, this.#sides[side], threads),
+      ),
+      partsStage('join', Math.max(this.#sizes.part, both / parts), threads),
+    ];
+  }
+
   describe(): string {
     const [bound] = [formatBytes(this.#sizes.broadcast)];
     for (const side of this.#mayBeWhole()) {
@@ -54,8 +81,10 @@ export class JoinedExchange implements RowExchange {
     const { left, right } = this.#params.keys;
     const hash = `by hash of ${left.join(', ')} and of ${right.join(', ')} to ${counted(this.#sizes.partsOf(most), 'part')}`;
     const [first] = this.#mayBeWhole();
+    const all = known.reduce((sum: number, bytes) => sum + (bytes ?? 0), 0);
+    const where = known.includes(undefined) ? '' : `, ${this.#sides.left.room.placeOf(all, this.stages())}`;
     return first === undefined
-      ? `exchange both sides ${hash}`
+      ? `exchange both sides ${hash}${where}`
       : `every task takes all of the ${first} side if it is at most ${bound}, else exchange both sides ${hash}`;
   }
 
@@ -83,7 +112,8 @@ export class JoinedExchange implements RowExchange {
     const { work, units: all } = await opened(input, ctx);
     const home = homeOf(input);
     if (all !== undefined && all.length <= 1) return { unit: all[0] ?? new RowUnit([], home), parts: [] };
-    const [parts] = await dividedRows(work, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
+    const divided = await dividedRows(work, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
+    const parts = divided.ofParts(0, 1);
     return { unit: new RowUnit(parts, home), parts };
   }
 
@@ -95,7 +125,7 @@ export class JoinedExchange implements RowExchange {
       ...work,
       schema: this.#schema(join),
       operators: [...work.operators, join],
-      others: [...(work.others ?? []), await otherRows(schema, unit, device.place, ctx)],
+      others: [...(work.others ?? []), (await otherRows(schema, device.place, ctx))(unit)],
     };
   }
 
@@ -110,11 +140,12 @@ export class JoinedExchange implements RowExchange {
       left: await this.#divide('left', left, parts, ctx),
       right: await this.#divide('right', right, parts, ctx),
     };
-    const [leftBytes, rightBytes] = [bytesOf(rows.left.flat()), bytesOf(rows.right.flat())];
+    const [leftBytes, rightBytes] = [rows.left.total, rows.right.total];
     const build =
       mayBroadcast({ ...this.#params, build: 'left' }) && leftBytes < rightBytes ? 'left' : 'right';
     const join = new JoinRows({ ...this.#params, build });
-    const units = await this.#unitsOf(rows, build, ctx);
+    const { schema: columns, device } = this.#sides[build];
+    const units = this.#unitsOf(rows, build, await otherRows(columns, device.place, ctx));
     const probe = this.#sides[otherSide(build)];
     return {
       source: probe.schema,
@@ -122,7 +153,7 @@ export class JoinedExchange implements RowExchange {
       operators: [join],
       device: probe.device,
       bytes: leftBytes + rightBytes,
-      taken: { kind: 'units', units: eachOf(units) },
+      taken: { kind: 'units', units },
     };
   }
 
@@ -136,47 +167,34 @@ export class JoinedExchange implements RowExchange {
     return { work: { source: schema, schema, operators: [], device, taken }, bytes: whole.unit.bytes };
   }
 
-  #divide(side: Side, { work }: OpenInput, parts: number, ctx: ExecutionContext): Promise<RowPart[][]> {
+  #divide(side: Side, { work }: OpenInput, parts: number, ctx: ExecutionContext): Promise<DividedParts> {
     const by = { kind: 'hash', columns: [...this.#params.keys[side]] } as const;
     return dividedRows(work, { by, parts }, homeOf(this.#sides[side]), ctx);
   }
 
-  /** A unit for each part of the streamed side with that of the held side; small ones together, large ones cut. */
-  async #unitsOf(
-    rows: Readonly<Record<Side, readonly RowPart[][]>>,
+  /**
+   * A unit for each part of the streamed side with that of the held side; small ones together, large ones cut. Each
+   * is made when it is asked for.
+   */
+  async *#unitsOf(
+    rows: Readonly<Record<Side, DividedParts>>,
     build: Side,
-    ctx: ExecutionContext,
-  ): Promise<RowUnit[]> {
-    const units: RowUnit[] = [];
+    other: (unit: RowUnit) => OtherRows,
+  ): AsyncGenerator<RowUnit> {
     const [probe, held] = [rows[otherSide(build)], rows[build]];
-    const isCut = mayBroadcast({ ...this.#params, build });
-    for (let part = 0; part < probe.length;) {
-      const [streamed, other]: [RowPart[], RowPart[]] = [[], []];
-      let bytes = 0;
-      do {
-        streamed.push(...probe[part]);
-        other.push(...held[part]);
-        bytes += bytesOf(probe[part]) + bytesOf(held[part]);
-        part++;
-      } while (part < probe.length && bytes + bytesOf(probe[part]) + bytesOf(held[part]) <= this.#sizes.unit);
-      if (bytes === 0) continue;
-      units.push(...(await this.#cut(streamed, other, { build, isCut }, ctx)));
-    }
-    return units;
-  }
-
-  async #cut(
-    streamed: readonly RowPart[],
-    other: readonly RowPart[],
-    { build, isCut }: { readonly build: Side; readonly isCut: boolean },
-    ctx: ExecutionContext,
-  ): Promise<RowUnit[]> {
-    const pieces = isCut ? piecesOf(streamed, this.#sizes.streamed) : [streamed];
-    const { schema, device } = this.#sides[build];
+    const bytesAt = (part: number) => probe.bytes[part] + held.bytes[part];
+    const most = mayBroadcast({ ...this.#params, build }) ? this.#sizes.streamed : Number.POSITIVE_INFINITY;
     const home = homeOf(this.#sides[build]);
-    const unit = new RowUnit(other, { ...home, uses: pieces.length });
-    const others: OtherRows[] = [await otherRows(schema, unit, device.place, ctx)];
-    return pieces.map((piece) => new RowUnit(piece, { ...home, others }));
+    for (let part = 0; part < probe.parts;) {
+      const first = part;
+      let bytes = bytesAt(part++);
+      while (part < probe.parts && bytes + bytesAt(part) <= this.#sizes.unit) bytes += bytesAt(part++);
+      if (bytes === 0) continue;
+      const pieces = piecesOf(probe.ofParts(first, part), most);
+      const unit = new RowUnit(held.ofParts(first, part), { ...home, uses: pieces.length });
+      const others = [other(unit)];
+      for (const piece of pieces) yield new RowUnit(piece, { ...home, others });
+    }
   }
 
   #schema(join: JoinRows): Schema {

@@ -36,10 +36,23 @@ export class PartRows {
     if (this.#rows >= BATCH_ROWS || this.#bytes >= BATCH_BYTES) this.#write();
   }
 
-  /** The bytes in shared memory, and the end of the rows. */
-  takeShared(): { readonly rows: number; readonly bytes: Uint8Array } {
+  /** The end of the rows; gives the number of bytes. */
+  finish(): number {
     if (this.#pieces.length > 0) this.#write();
-    return { rows: this.#stream.rows, bytes: this.#stream.takeShared() };
+    return this.#stream.finish();
+  }
+
+  get rows(): number {
+    return this.#stream.rows;
+  }
+
+  /** Bytes of finished rows. */
+  get length(): number {
+    return this.#stream.length;
+  }
+
+  takeInto(all: Uint8Array, at: number): void {
+    this.#stream.takeInto(all, at);
   }
 
   #write(): void {

@@ -9,7 +9,7 @@ import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, setOrigin } from '../../engine/stream/stream.ts';
-import type { Exchange } from '../exchange/exchange.ts';
+import { type Exchange, mostPartitions } from '../exchange/exchange.ts';
 import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { portableOf } from './portable.ts';
@@ -43,9 +43,9 @@ interface HeldRows {
 
 /** The rows of one task by the parts of an exchange. */
 export interface DividedRows extends GroupEnd {
-  /** A partition a part; those without rows too. */
+  /** Of the partitions, those that are not needed too. */
   readonly refs: readonly PartitionRef[];
-  readonly sizes: ReadRowsValues['parts'];
+  readonly divided: NonNullable<ReadRowsValues['divided']>;
 }
 
 /** The end of the tasks of an exchange. */
@@ -249,12 +249,12 @@ export class RowTasks {
   ): Promise<DividedRows> {
     const { place } = this.#work.device;
     const name = `${this.#name}/divided/${this.#started++}`;
-    const refs = Array.from({ length: parts }, (_, partition): PartitionRef => ({
+    const refs = Array.from({ length: mostPartitions(parts) }, (_, partition): PartitionRef => ({
       name,
       partition,
       version: 0,
     }));
-    const outputs = Object.fromEntries(refs.map((ref, part) => [`divided.${part}`, ref]));
+    const outputs = Object.fromEntries(refs.map((ref, partition) => [`divided.${partition}`, ref]));
     const steps = new StepList(contracts);
     const task = rowsTask(
       this.#work,
@@ -264,7 +264,8 @@ export class RowTasks {
     const inputs = { ...task.inputs, ...(bounds && { bounds }) };
     steps.task(STAGE, place, { ...task, inputs });
     const [values] = (await runSteps(steps.steps, ctx)).of(STAGE) as ReadRowsValues[];
-    return { rows: values.rows, end: values.end, refs, sizes: values.parts };
+    const { divided = { rows: 0, bytes: [], firsts: [] } } = values;
+    return { rows: values.rows, end: values.end, refs, divided };
   }
 
   async #free(refs: readonly PartitionRef[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
-import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef, pieceOf } from '../../engine/partition.ts';
 import { SPILL, type Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
@@ -13,12 +13,21 @@ import { contracts } from '../tasks/tasks.ts';
 
 const STAGE = 'exchange';
 
-/** A partition of rows as an Arrow stream. */
-export interface RowPart {
+/** A partition of rows, as Arrow streams: a piece for each part of an exchange that it has. */
+export interface KeptPartition {
   readonly ref: PartitionRef;
   readonly bytes: number;
   /** True where it is in a file. */
   readonly spilled: boolean;
+  /** Parts in it whose rows are still needed. */
+  left: number;
+}
+
+/** The rows of a part in one partition. */
+export interface RowPart {
+  readonly of: KeptPartition;
+  readonly piece: number;
+  readonly bytes: number;
 }
 
 /** The place and the memory of partitions. */
@@ -39,42 +48,41 @@ export interface OtherRows {
   readonly schema: Schema;
   /** The same as a partition without rows. */
   readonly columns: PartitionRef;
+  /** A name that no other rows have. */
+  readonly name: string;
   readonly unit: RowUnit;
 }
 
-/** Rows that one task takes: partitions, one after the other. */
+/** Rows that one task takes: those of parts, one after the other. */
 export class RowUnit {
   /** The other side of the first join among the operators, where it belongs to these rows. */
   readonly others: readonly OtherRows[];
   /** True for rows of which there are too few for a task. */
   readonly small: boolean;
-  readonly #parts: readonly RowPart[];
+  readonly parts: readonly RowPart[];
   readonly #place: Place;
   readonly #room: ExchangeRoom;
   #uses: number;
 
   constructor(parts: readonly RowPart[], { place, room, small = false, others = [], uses = 1 }: UnitOptions) {
-    [this.#parts, this.#place, this.#room, this.#uses] = [parts, place, room, uses];
+    [this.parts, this.#place, this.#room, this.#uses] = [parts, place, room, uses];
     [this.small, this.others] = [small, others];
   }
 
-  get parts(): readonly PartitionRef[] {
-    return this.#parts.map(({ ref }) => ref);
-  }
-
   get bytes(): number {
-    return this.#parts.reduce((sum, { bytes }) => sum + bytes, 0);
+    return this.parts.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   /** The rows in the calling thread, as batches of the given schema. */
   async *batches(schema: Schema, ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
-    for (const { ref, spilled } of this.#parts) {
+    for (const { of, piece } of this.parts) {
+      const { ref, spilled } = of;
       const steps = new StepList(contracts);
       const as = { ...ref, version: ref.version + 1 };
       if (spilled) steps.move(STAGE, ref, SPILL, this.#place, { as });
       steps.handOut(STAGE, spilled ? as : ref, this.#place);
-      const [{ columns }] = (await runSteps(steps.steps, ctx)).handed;
-      const bytes = columns.bytes as Uint8Array;
+      const [partition] = (await runSteps(steps.steps, ctx)).handed;
+      const bytes = pieceOf(partition, piece) as Uint8Array;
       if (bytes.length > 0) for (const batch of RecordBatchReader.from(bytes)) yield columnsAs(batch, schema);
       if (!spilled) continue;
       const freeing = new StepList(contracts);
@@ -85,44 +93,45 @@ export class RowUnit {
 
   async free(ctx: ExecutionContext): Promise<void> {
     if (--this.#uses > 0) return;
+    const done = this.parts.flatMap(({ of }) => (--of.left === 0 ? [of] : []));
     const steps = new StepList(contracts);
-    steps.free(STAGE, this.#place, this.parts);
+    const refs = done.map(({ ref }) => ref);
+    if (refs.length > 0) steps.free(STAGE, this.#place, refs);
     await runSteps(steps.steps, ctx);
-    for (const { bytes, spilled } of this.#parts) if (!spilled) this.#room.give(bytes);
+    for (const { bytes, spilled } of done) if (!spilled) this.#room.give(bytes);
     for (const { unit } of this.others) await unit.free(ctx);
   }
 }
 
-/** Rows of another side, with their columns as a partition at the place. */
+/** Gives the columns of another side to a place; then makes that side of rows. */
 export async function otherRows(
   schema: Schema,
-  unit: RowUnit,
   place: Place,
   ctx: ExecutionContext,
-): Promise<OtherRows> {
+): Promise<(unit: RowUnit) => OtherRows> {
   const columns: PartitionRef = { name: dataSetName('columns'), partition: 0, version: 0 };
   await giveTo(ctx, place, [[columns, schemaPartition(schema)]]);
-  return { schema, columns, unit };
+  return (unit) => ({ schema, columns, name: dataSetName('other'), unit });
 }
 
 /** Moves partitions to a file where the room does not hold them; gives them with their places. */
-export async function keepParts(
-  parts: readonly { readonly ref: PartitionRef; readonly bytes: number }[],
+export async function keepPartitions(
+  partitions: readonly Omit<KeptPartition, 'spilled'>[],
   { place, room }: PartsHome,
   ctx: ExecutionContext,
-): Promise<RowPart[]> {
-  const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
+): Promise<KeptPartition[]> {
+  const bytes = partitions.reduce((sum, partition) => sum + partition.bytes, 0);
   const spilled = bytes > 0 && !room.take(bytes);
   if (spilled) {
     const steps = new StepList(contracts);
     steps.spill(
       STAGE,
       place,
-      parts.map(({ ref }) => ref),
+      partitions.map(({ ref }) => ref),
     );
     await runSteps(steps.steps, ctx);
   }
-  return parts.map((part) => ({ ...part, spilled }));
+  return partitions.map((partition) => ({ ...partition, spilled }));
 }
 
 /** The rows of a stream as units of about so many `bytes`; a stream of few rows gives one that is small. */
@@ -142,8 +151,9 @@ export async function* unitsOfStream(
     };
     const ref: PartitionRef = { name, partition: partition++, version: 0 };
     await giveTo(ctx, at.place, [[ref, held]]);
-    const parts = await keepParts([{ ref, bytes: held.columns.bytes.byteLength }], at, ctx);
-    return new RowUnit(parts, { ...at, small });
+    const bytes = held.columns.bytes.byteLength;
+    const [of] = await keepPartitions([{ ref, bytes, left: 1 }], at, ctx);
+    return new RowUnit([{ of, piece: 0, bytes }], { ...at, small });
   };
   for await (const batch of batches) {
     if (batch.numRows > 0) rows.add(batch);

@@ -70,6 +70,7 @@ export interface RowsPlan {
   readonly work: RowsWork | string;
 }
 
+/** `divides`: the rows go into an exchange. */
 export async function planRows(
   plan: LogicalPlan,
   { divides = false, ...reading }: Omit<RowsReading, 'readHere'> & { readonly divides?: boolean },
@@ -147,6 +148,7 @@ class SplitSource implements Source {
     const room = (this.#reading.room ?? new ExchangeRoom()).lease();
     const work = await this.work(ctx, columns, needs, { ...this.#reading, room });
     if (typeof work === 'string') return executePlan(this.#plan, ctx, columns, needs);
+    if (work.taken.kind === 'exchange') room.keepFor(work.taken.exchange.stages());
     return batchStream(work.schema, batchesOf(work, room, ctx));
   }
 

@@ -2,7 +2,7 @@ import type { PartitionRef } from '../../engine/partition.ts';
 import type { ReadRowsParams } from '../tasks/reading-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';
 import { portableOf } from './portable.ts';
-import type { RowUnit } from './row-unit.ts';
+import type { RowPart, RowUnit } from './row-unit.ts';
 import type { RowsWork } from './rows-work.ts';
 import type { SplitGroup } from './split-order.ts';
 
@@ -30,24 +30,30 @@ export function rowsTask(
   more: Partial<ReadRowsParams>,
 ): TaskOf<'read-rows'> {
   const parts = unit?.parts ?? [];
-  const others = [...(unit?.others ?? []), ...ofAll].map(({ columns, unit: other }) => [
-    columns,
-    ...other.parts,
-  ]);
+  const others = [...(unit?.others ?? []), ...ofAll];
+  const refs = others.flatMap(({ columns, unit: other }) => [columns, ...refsOf(other.parts)]);
   return {
     kernel: 'read-rows',
-    inputs: { schema, ...numbered('parts', parts), ...numbered('others', others.flat()) },
+    inputs: { schema, ...numbered('parts', refsOf(parts)), ...numbered('others', refs) },
     outputs,
     params: {
       splits,
-      parts: parts.length,
-      others: others.map((refs) => ({ parts: refs.length, name: refs[0].name })),
+      parts: piecesOf(parts),
+      others: others.map(({ name, unit: other }) => ({ parts: piecesOf(other.parts), name })),
       operators: portableOf(operators),
       takesFaults: false,
       maximumBytes: MOST_ROW_BYTES,
       ...more,
     },
   };
+}
+
+function refsOf(parts: readonly RowPart[]): PartitionRef[] {
+  return parts.map(({ of }) => of.ref);
+}
+
+function piecesOf(parts: readonly RowPart[]): number[] {
+  return parts.map(({ piece }) => piece);
 }
 
 function numbered<Name extends string>(

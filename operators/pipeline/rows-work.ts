@@ -2,6 +2,7 @@ import type { Schema } from 'apache-arrow';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { ReadSplit } from '../../engine/stream/split.ts';
+import type { RowStage } from '../exchange/exchange-room.ts';
 import type { OtherRows, RowUnit } from './row-unit.ts';
 import type { ChainOperator } from './run-chain.ts';
 import type { SplitGroup } from './split-order.ts';
@@ -37,6 +38,8 @@ export type TakenRows =
 export interface RowExchange {
   /** A line of text for plans. */
   describe(): string;
+  /** The stages of its run, as far as they are known before rows are read. */
+  stages(): readonly RowStage[];
   /** Runs it; gives the work over its parts, before the operators of the work that has it. */
   begin(ctx: ExecutionContext): Promise<RowsWork>;
 }

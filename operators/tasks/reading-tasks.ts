@@ -43,10 +43,10 @@ export type ReadRowsParams = {
   readonly takesFaults: boolean;
   /** Most bytes of the rows in memory. */
   readonly maximumBytes: number;
-  /** Parts of an exchange that are read in place of splits. */
-  readonly parts: number;
-  /** The other side of each join among the operators: its number of parts, and a name that no other rows have. */
-  readonly others: readonly { readonly parts: number; readonly name: string }[];
+  /** Of each part of an exchange that is read in place of splits: the piece of its partition. */
+  readonly parts: readonly number[];
+  /** The same of the other side of each join among the operators, with a name that no other rows have. */
+  readonly others: readonly { readonly parts: readonly number[]; readonly name: string }[];
   /** Present where the rows are divided among the parts of an exchange. */
   readonly exchange?: ExchangeParams;
 };
@@ -66,8 +66,12 @@ export type ReadRowsValues = {
     /** Number of the batch's rows in `kept`, where rows of the origin were left out. */
     readonly kept?: number;
   }[];
-  /** Of each part of an exchange: rows and bytes. */
-  readonly parts: readonly { readonly rows: number; readonly bytes: number }[];
+  /** Rows that were divided among the parts of an exchange, the bytes of each part, the first part of each output. */
+  readonly divided?: {
+    readonly rows: number;
+    readonly bytes: readonly number[];
+    readonly firsts: readonly number[];
+  };
 };
 
 /** The distance of codes from ids, where they are near. `wide`: the ids are among int64 ones. */
@@ -98,8 +102,10 @@ export interface ReadingTasks {
 
   /**
    * Reads splits of a source, or rows of an exchange, and runs operators over them. Inputs: `schema`, as for
-   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: those of the other sides of joins; `bounds`: of an exchange by ranges (`bytes`). Output: `rows` (`bytes`: the batches as an
-   * Arrow stream; `kept` Uint32: see the origins), or, of an exchange, `divided.i` (`bytes`).
+   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: those of the other sides of
+   * joins, each after its columns as for `schema`; `bounds`: of an exchange by ranges (`bytes`). Output: `rows`
+   * (`bytes`: the batches as an Arrow stream; `kept` Uint32: see the origins), or, of an exchange, `divided.i`
+   * (`bytes`: a stream for each part in it, a piece each); those that are not needed are left out.
    */
   'read-rows': {
     inputs: { schema: PartitionRef; bounds?: PartitionRef } & Numbered<'parts' | 'others'>;

@@ -3,7 +3,7 @@ import { SCRATCH_BYTES } from '../../cpu/handler.ts';
 import { compileKernels, type KernelBuild } from '../../cpu/compile-kernels.ts';
 import { loadKernels } from '../../cpu/kernels.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { type Partition, pieceOf, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
 export const builds: readonly KernelBuild[] = ['relaxed-simd', 'simd'];
@@ -75,6 +75,7 @@ export class TestMemory {
     return {
       params,
       partition: (name) => partitions[name] ?? fail(name),
+      piece: (name, piece) => pieceOf(partitions[name] ?? fail(name), piece),
       hasInput: (name) => name in partitions || name in matrices,
       hasMatrix: (name) => name in matrices,
       matrix: (name) => matrices[name] ?? fail(name),

@@ -3,9 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { col, count, type Dataset, last, mean, Session } from '../../../index.ts';
 import { exchangeRoomOf } from '../../../api/run-rows.ts';
+import { ExchangeRoom } from '../../../operators/exchange/exchange-room.ts';
 import { hostMeter } from '../../../engine/run/memory-meter.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { withTmpfs } from '../../support/tmpfs.ts';
@@ -80,19 +81,29 @@ const ending = cases.filter(([name]) => ['order', 'join'].includes(name));
 const textOf = (rows: unknown) =>
   JSON.stringify(rows, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
 
-describe.each(cases)('%s', (_name, make) => {
-  it('are the same rows in the same order with any number of threads, in memory and by files', async () => {
-    const texts = new Set<string>();
+describe('with any number of threads, in memory and by files', () => {
+  /** Threads take longer to begin than all of the plans. */
+  const sessions: { readonly session: Session; readonly inFiles: boolean }[] = [];
+  beforeAll(async () => {
     for (const workers of [1, 2, 5])
-      for (const inFiles of [false, true]) {
-        await using session = await open(workers, { inFiles });
-        refused = 0;
-        texts.add(textOf(await make(rowsOf(session)).toArray()));
-        expect(refused > 0).toBe(inFiles);
-      }
+      for (const inFiles of [false, true])
+        sessions.push({ inFiles, session: await open(workers, { inFiles, spillDir: path('same') }) });
+  });
+  afterAll(async () => {
+    // The session that made the folder, the first, removes it, where no other has files there.
+    for (const { session } of sessions.toReversed()) await session.close();
+    expect(existsSync(path('same'))).toBe(false);
+  });
+
+  it.each(cases)('%s are the same rows in the same order', async (_name, make) => {
+    const texts = new Set<string>();
+    for (const { session, inFiles } of sessions) {
+      refused = 0;
+      texts.add(textOf(await make(rowsOf(session)).toArray()));
+      expect(refused > 0).toBe(inFiles);
+    }
     expect(texts.size).toBe(1);
     expect([...texts][0].length).toBeGreaterThan(100);
-    expect(existsSync(path('spill'))).toBe(false);
   });
 });
 
@@ -114,16 +125,18 @@ it('rows of a union that are grouped are those of its inputs', async () => {
 
 /** Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again. */
 async function leavesNothing(
+  session: Session,
   make: (rows: Dataset) => Dataset,
   inFiles: boolean,
-  work: (plan: Dataset, stop: AbortController, session: Session) => Promise<void>,
+  work: (plan: Dataset, stop: AbortController) => Promise<void>,
 ): Promise<void> {
-  await using session = await open(2, { inFiles });
   const [room, before] = [exchangeRoomOf(session), hostMeter.now];
+  if (inFiles) vi.spyOn(room, 'take').mockReturnValue(false);
   const plan = make(rowsOf(session));
   const expected = await plan.count();
-  await work(plan, new AbortController(), session);
-  // After a cancellation, memory may be released a little later.
+  expect(hostMeter.now).toBe(before);
+  await work(plan, new AbortController());
+  // A cancelled stream ends after a tenth of a second at the latest, its tasks a little later.
   await vi.waitUntil(() => hostMeter.now === before, { timeout: 20_000 });
   vi.restoreAllMocks();
   expect(room.take(room.bytes)).toBe(true);
@@ -133,8 +146,6 @@ async function leavesNothing(
   const [own, ...others] = existsSync(path('spill')) ? readdirSync(path('spill')) : [];
   expect(others).toEqual([]);
   if (own !== undefined) await vi.waitUntil(() => readdirSync(join(path('spill'), own)).length === 0);
-  await session.close();
-  expect(existsSync(path('spill'))).toBe(false);
 }
 
 async function pulled(plan: Dataset, signal: AbortSignal, each: () => void = () => undefined) {
@@ -144,12 +155,23 @@ async function pulled(plan: Dataset, signal: AbortSignal, each: () => void = () 
 const cancelled = { name: 'CancelledError' };
 
 describe.each(ending)('%s that end early', (_name, make) => {
+  let session: Session;
+  beforeAll(async () => {
+    session = await open(2);
+  });
+  afterAll(async () => {
+    await session.close();
+    expect(existsSync(path('spill'))).toBe(false);
+  });
+
   it.each([false, true])('while rows are divided (in files: %s) leave nothing', async (inFiles) => {
-    await leavesNothing(make, inFiles, async (plan, stop, session) => {
+    await leavesNothing(session, make, inFiles, async (plan, stop) => {
       let takes = 0;
-      vi.spyOn(exchangeRoomOf(session), 'take').mockImplementation(() => {
+      const room = exchangeRoomOf(session);
+      const { take } = ExchangeRoom.prototype;
+      vi.spyOn(room, 'take').mockImplementation((bytes) => {
         if (++takes === 2) stop.abort();
-        return false;
+        return !inFiles && take.call(room, bytes);
       });
       await expect(pulled(plan, stop.signal)).rejects.toMatchObject(cancelled);
       expect(takes).toBeGreaterThan(1);
@@ -157,12 +179,55 @@ describe.each(ending)('%s that end early', (_name, make) => {
   });
 
   it.each([false, true])('while parts are read (in files: %s) leave nothing', async (inFiles) => {
-    await leavesNothing(make, inFiles, async (plan, stop) => {
+    await leavesNothing(session, make, inFiles, async (plan, stop) => {
       await expect(pulled(plan, stop.signal, () => stop.abort())).rejects.toMatchObject(cancelled);
     });
-    await leavesNothing(make, inFiles, async (plan) => {
+    await leavesNothing(session, make, inFiles, async (plan) => {
       for await (const _ of plan) break;
     });
+  });
+});
+
+describe('budgets', () => {
+  afterAll(() => {
+    expect(existsSync(path('least'))).toBe(false);
+  });
+  const within = (memoryBudget: string) =>
+    Session.create({ device: 'cpu', workers: 1, splitBytes: 4000, memoryBudget, spillDir: path('least') });
+
+  it('that are too small are refused with the least, which is enough by way of files', async () => {
+    await using little = await within('64MiB');
+    expect(await rowsOf(little).count()).toBe(ROWS);
+    const refusal: unknown = await wide
+      .order(rowsOf(little))
+      .toArray()
+      .catch((error: unknown) => error);
+    expect(refusal).toMatchObject({
+      name: 'CapacityError',
+      exitCode: 4,
+      message: expect.stringMatching(
+        /the stage "exchange by ranges of user, rating.*" needs about .* \(its tasks .*, the process itself .*\) but the memory budget is 64\.0 MiB/,
+      ),
+      details: { phase: 'plan', advice: expect.stringMatching(/^Raise memoryBudget to [\d.]+ MiB or more/) },
+    });
+    expect(await wide.order(rowsOf(little)).explain()).toMatch(
+      /exchange by ranges of user, rating to \d+ parts, about [\d.]+ KiB: the budget is too small, since the process takes/,
+    );
+    const least = Number(/Raise memoryBudget to ([\d.]+) MiB/.exec(String(refusal))?.[1]);
+    expect(least).toBeGreaterThan(100);
+    await using enough = await within(`${Math.ceil(least)}MiB`);
+    expect((await wide.order(rowsOf(enough)).toArray()).length).toBe(ROWS);
+  });
+
+  it('leave to parts what the process and the tasks of a run do not take', async () => {
+    await using session = await within('256MiB');
+    const room = exchangeRoomOf(session);
+    const free = room.bytes;
+    const stream = (await wide.order(rowsOf(session)).stream())[Symbol.asyncIterator]();
+    await stream.next();
+    expect(room.bytes).toBeLessThan(free);
+    await stream.return?.();
+    expect(room.bytes).toBe(free);
   });
 });
 
@@ -208,10 +273,12 @@ describe('the files of exchanges', () => {
   it('of a process that was killed go with the next session that has files there', async () => {
     const spillDir = path('killed');
     mkdirSync(spillDir);
-    const index = new URL('../../../dist/index.js', import.meta.url).href;
-    const script = `const { Session } = await import(${JSON.stringify(index)});
-      const session = await Session.create({ device: 'cpu', workers: 1, splitBytes: 4000, memoryBudget: '64MiB',
+    const dist = new URL('../../../dist/', import.meta.url);
+    const script = `const { Session } = await import(${JSON.stringify(new URL('index.js', dist).href)});
+      const { exchangeRoomOf } = await import(${JSON.stringify(new URL('api/run-rows.js', dist).href)});
+      const session = await Session.create({ device: 'cpu', workers: 1, splitBytes: 4000, memoryBudget: '256MiB',
         spillDir: ${JSON.stringify(spillDir)} });
+      exchangeRoomOf(session).take(exchangeRoomOf(session).bytes);
       const rows = session.read.parquet(${JSON.stringify(path('rows.parquet'))}).repartition(${PARTS}, 'user');
       for await (const batch of rows) { console.log(batch.numRows); await new Promise((go) => setTimeout(go, 1e6)); }`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], {

@@ -1,0 +1,54 @@
+import type { KeptPartition, RowPart } from '../pipeline/row-unit.ts';
+import type { DividedRows } from '../pipeline/row-tasks.ts';
+
+/** The rows of one task. */
+interface DividedTask {
+  readonly partitions: readonly KeptPartition[];
+  /** The first part of each partition. */
+  readonly firsts: readonly number[];
+  /** Of each part. */
+  readonly bytes: Float64Array;
+  /** The number of the partition that has a part. */
+  readonly places: Uint8Array;
+}
+
+/** The rows of tasks by the parts of an exchange, with a few bytes for each part of a task. */
+export class DividedParts {
+  /** Bytes of each part. */
+  readonly bytes: Float64Array;
+  readonly #tasks: DividedTask[] = [];
+
+  constructor(parts: number) {
+    this.bytes = new Float64Array(parts);
+  }
+
+  get parts(): number {
+    return this.bytes.length;
+  }
+
+  get total(): number {
+    return this.bytes.reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  /** Adds the rows of the next task. */
+  add(partitions: readonly KeptPartition[], { bytes, firsts }: DividedRows['divided']): void {
+    const places = new Uint8Array(this.parts);
+    for (const [number, first] of firsts.entries()) places.fill(number, first);
+    this.#tasks.push({ partitions, firsts, bytes: Float64Array.from(bytes), places });
+    for (const [part, own] of bytes.entries()) this.bytes[part] += own;
+  }
+
+  /** The rows of some parts that follow each other: part by part, of each in the order of tasks. */
+  ofParts(first: number, end: number): RowPart[] {
+    return Array.from({ length: end - first }, (_, i) => this.#ofPart(first + i)).flat();
+  }
+
+  #ofPart(part: number): RowPart[] {
+    return this.#tasks.flatMap(({ partitions, firsts, bytes, places }) => {
+      const place = places[part];
+      return bytes[part] === 0
+        ? []
+        : [{ of: partitions[place], piece: part - firsts[place], bytes: bytes[part] }];
+    });
+  }
+}
