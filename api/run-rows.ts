@@ -16,7 +16,7 @@ import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';
 const SCARCE_BYTES = 2 ** 31;
 
 /** Of the memory of parts, the share that the allocator of the process loses between them. */
-const LOST_SHARE = 1 / 8;
+const LOST_SHARE = 1 / 6;
 
 const rooms = new WeakMap<Session, ExchangeRoom>();
 

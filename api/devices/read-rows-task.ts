@@ -47,7 +47,7 @@ function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRow
   return others.map(({ parts, name }) => {
     const { schema } = RecordBatchReader.from(streamOf(scope, `others.${at++}`, 0)).open();
     const streams = parts.map((piece) => streamOf(scope, `others.${at++}`, piece));
-    return { ...batchStream(schema, source.readStreams(streams, false)), identity: name };
+    return { ...batchStream(schema, source.readStreams(streams, false)), ...(name && { identity: name }) };
   });
 }
 

@@ -109,8 +109,8 @@ async function* eachUnit(divided: DividedParts, home: PartsHome, least: number):
   for (let part = 0; part < divided.parts;) {
     const first = part;
     let bytes = divided.bytes[part++];
-    while (least > 0 && part < divided.parts && bytes + divided.bytes[part] <= least)
-      bytes += divided.bytes[part++];
+    if (least > 0)
+      while (part < divided.parts && bytes + divided.bytes[part] <= least) bytes += divided.bytes[part++];
     if (bytes > 0 || least === 0) yield new RowUnit(divided.ofParts(first, part), home);
   }
 }

@@ -125,7 +125,7 @@ export class JoinedExchange implements RowExchange {
       ...work,
       schema: this.#schema(join),
       operators: [...work.operators, join],
-      others: [...(work.others ?? []), (await otherRows(schema, device.place, ctx))(unit)],
+      others: [...(work.others ?? []), (await otherRows(schema, device.place, ctx))(unit, true)],
     };
   }
 
@@ -179,7 +179,7 @@ export class JoinedExchange implements RowExchange {
   async *#unitsOf(
     rows: Readonly<Record<Side, DividedParts>>,
     build: Side,
-    other: (unit: RowUnit) => OtherRows,
+    other: (unit: RowUnit, isShared: boolean) => OtherRows,
   ): AsyncGenerator<RowUnit> {
     const [probe, held] = [rows[otherSide(build)], rows[build]];
     const bytesAt = (part: number) => probe.bytes[part] + held.bytes[part];
@@ -192,7 +192,7 @@ export class JoinedExchange implements RowExchange {
       if (bytes === 0) continue;
       const pieces = piecesOf(probe.ofParts(first, part), most);
       const unit = new RowUnit(held.ofParts(first, part), { ...home, uses: pieces.length });
-      const others = [other(unit)];
+      const others = [other(unit, pieces.length > 1)];
       for (const piece of pieces) yield new RowUnit(piece, { ...home, others });
     }
   }

@@ -48,8 +48,8 @@ export interface OtherRows {
   readonly schema: Schema;
   /** The same as a partition without rows. */
   readonly columns: PartitionRef;
-  /** A name that no other rows have. */
-  readonly name: string;
+  /** A name that no other rows have, where several tasks take them. */
+  readonly name?: string;
   readonly unit: RowUnit;
 }
 
@@ -108,10 +108,10 @@ export async function otherRows(
   schema: Schema,
   place: Place,
   ctx: ExecutionContext,
-): Promise<(unit: RowUnit) => OtherRows> {
+): Promise<(unit: RowUnit, isShared: boolean) => OtherRows> {
   const columns: PartitionRef = { name: dataSetName('columns'), partition: 0, version: 0 };
   await giveTo(ctx, place, [[columns, schemaPartition(schema)]]);
-  return (unit) => ({ schema, columns, name: dataSetName('other'), unit });
+  return (unit, isShared) => ({ schema, columns, unit, ...(isShared && { name: dataSetName('other') }) });
 }
 
 /** Moves partitions to a file where the room does not hold them; gives them with their places. */

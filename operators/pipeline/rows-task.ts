@@ -39,7 +39,10 @@ export function rowsTask(
     params: {
       splits,
       parts: piecesOf(parts),
-      others: others.map(({ name, unit: other }) => ({ parts: piecesOf(other.parts), name })),
+      others: others.map(({ name, unit: other }) => ({
+        parts: piecesOf(other.parts),
+        ...(name && { name }),
+      })),
       operators: portableOf(operators),
       takesFaults: false,
       maximumBytes: MOST_ROW_BYTES,

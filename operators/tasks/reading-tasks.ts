@@ -45,8 +45,8 @@ export type ReadRowsParams = {
   readonly maximumBytes: number;
   /** Of each part of an exchange that is read in place of splits: the piece of its partition. */
   readonly parts: readonly number[];
-  /** The same of the other side of each join among the operators, with a name that no other rows have. */
-  readonly others: readonly { readonly parts: readonly number[]; readonly name: string }[];
+  /** The same of the other side of each join among the operators; the name of one that several tasks take. */
+  readonly others: readonly { readonly parts: readonly number[]; readonly name?: string }[];
   /** Present where the rows are divided among the parts of an exchange. */
   readonly exchange?: ExchangeParams;
 };
