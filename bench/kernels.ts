@@ -63,7 +63,6 @@ function benchRank(rank: number): void {
     kernels,
     cancelled: () => false,
   });
-
   console.log(`rank ${rank}`);
   single(memory, kernels, scratch, theta.pointer, rank, stride);
   for (const [name, solver] of Object.entries({

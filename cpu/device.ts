@@ -27,14 +27,9 @@ import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
 
-/**
- * Shared memory that may be released before the threads are told to collect it, where memory is not scarce.
- */
+/** Released shared memory that may wait until threads are told to collect it, where memory is not scarce. */
 export const COLLECT_BYTES = 64 << 20;
-/**
- * The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the
- * others may wait for tasks.
- */
+/** The same as a share of what is held: collecting stops the calling thread, for which others may wait. */
 export const COLLECT_SHARE = 2;
 /** Most released bytes that wait, for a share of much memory. */
 const MOST_WAITING = 4 * 2 ** 30;
