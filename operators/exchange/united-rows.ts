@@ -1,9 +1,11 @@
 import type { Schema } from 'apache-arrow';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { RowTasks } from '../pipeline/row-tasks.ts';
-import { keepParts, RowUnit } from '../pipeline/row-unit.ts';
+import { keepPartitions, RowUnit } from '../pipeline/row-unit.ts';
 import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
 import { estimatedBytes, type ExchangeInput, homeOf, opened } from './exchange-input.ts';
+import type { RowStage } from './exchange-room.ts';
+import { dividingStages } from './row-stages.ts';
 
 /** The rows of several inputs, one input after the other: a unit has what a task of an input gives. */
 export class UnitedRows implements RowExchange {
@@ -16,6 +18,10 @@ export class UnitedRows implements RowExchange {
 
   describe(): string {
     return 'in the tasks of the inputs, one input after the other';
+  }
+
+  stages(): RowStage[] {
+    return this.#inputs.flatMap((input) => dividingStages('of a union', 1, input, input.device.parallelism));
   }
 
   async begin(ctx: ExecutionContext): Promise<RowsWork> {
@@ -42,9 +48,11 @@ export class UnitedRows implements RowExchange {
       }
       const home = homeOf(input);
       const division = { by: { kind: 'evenly' }, parts: 1 } as const;
-      for await (const { refs, sizes } of new RowTasks(work, ctx).divided(division)) {
-        const [{ rows, bytes }] = sizes;
-        if (rows > 0) yield new RowUnit(await keepParts([{ ref: refs[0], bytes }], home, ctx), home);
+      for await (const { refs, divided } of new RowTasks(work, ctx).divided(division)) {
+        if (divided.rows === 0) continue;
+        const [bytes] = divided.bytes;
+        const [of] = await keepPartitions([{ ref: refs[0], bytes, left: 1 }], home, ctx);
+        yield new RowUnit([{ of, piece: 0, bytes }], home);
       }
     }
   }

@@ -31,7 +31,7 @@ import { PartSizes, SPLIT_BYTES } from '../exchange/part-sizes.ts';
 import { UnitedRows } from '../exchange/united-rows.ts';
 import { Wide } from '../exchange/wide.ts';
 import { RowTasks } from './row-tasks.ts';
-import { begun, type RowsWork } from './rows-work.ts';
+import { begun, exchangeWork, type RowsWork } from './rows-work.ts';
 import { withExchanges } from './with-exchanges.ts';
 import { groupSplits } from './split-order.ts';
 
@@ -236,8 +236,7 @@ class SplitSource implements Source {
     const kept = { ...params, ...(columns && { keeps: columns }) };
     const schema = new JoinRows(kept).outputSchema(left.schema, right.schema);
     const exchange = new JoinedExchange(kept, { left, right });
-    const { device } = left;
-    return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
+    return exchangeWork(schema, left.device, exchange);
   }
 
   /** The inputs of a union, with the same columns in the same order; their tasks run the operators. */
@@ -258,8 +257,7 @@ class SplitSource implements Source {
     );
     const schema = this.#operators.reduce((own, operator) => operator.outputSchema(own), all.select(names));
     const exchange = new UnitedRows(schema, inputs);
-    const { device } = inputs[0];
-    return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
+    return exchangeWork(schema, inputs[0].device, exchange);
   }
 }
 

@@ -44,6 +44,11 @@ export interface RowExchange {
   begin(ctx: ExecutionContext): Promise<RowsWork>;
 }
 
+/** The work over the rows of an exchange. */
+export function exchangeWork(schema: Schema, device: RowsWork['device'], exchange: RowExchange): RowsWork {
+  return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
+}
+
 /** The work with its exchange done. */
 export async function begun(work: RowsWork, ctx: ExecutionContext): Promise<RowsWork> {
   if (work.taken.kind !== 'exchange') return work;
