@@ -24,8 +24,8 @@ import { GpuThread, type GpuThreadOptions } from './gpu-thread.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
-import { KernelTuner, type TunedKernels } from './tuner.ts';
-import { TunerCache } from './device/tuner-cache.ts';
+import { KernelTuner, type TunedKernels } from './update/choice/tuner.ts';
+import { TunerCache } from './update/choice/tuner-cache.ts';
 import { StoreChanges } from './store-changes.ts';
 import type { GpuCommand, GpuRequest } from './worker.ts';
 

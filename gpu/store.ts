@@ -1,9 +1,9 @@
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import { BufferPool } from './device/buffer-pool.ts';
 import type { Gpu } from './webgpu/gpu.ts';
-import { downloadRows, uploadRows } from './device/matrix-rows.ts';
-import { transposedValues } from './device/transposed-values.ts';
-import { addHalf } from './kernels/copies/to-half.ts';
+import { downloadRows, uploadRows } from './copies/matrix-rows.ts';
+import { transposedValues } from './copies/upload-transposed.ts';
+import { addHalf } from './copies/to-half.ts';
 import {
   destroyBuffers,
   type DeviceBlock,

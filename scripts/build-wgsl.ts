@@ -1,5 +1,5 @@
 /**
- * Writes the shaders of gpu/kernels to gpu/generated/kernels-wgsl.ts, so that no file system is needed to
+ * Writes the shaders of gpu/ to gpu/generated/kernels-wgsl.ts, so that no file system is needed to
  * find them. A kernel is named by its file, in any folder; a part that kernels include is `parts/<file>`. An
  * unchanged file is not written again.
  *
@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = `${root}gpu/generated/kernels-wgsl.ts`;
 
-const nameOf = (file: string) => `${/^parts\b/.test(file) ? 'parts/' : ''}${basename(file, '.wgsl')}`;
-const files = globSync('**/*.wgsl', { cwd: `${root}gpu/kernels` }).sort((left, right) =>
+const nameOf = (file: string) => `${file.startsWith('parts/') ? 'parts/' : ''}${basename(file, '.wgsl')}`;
+const files = globSync('**/*.wgsl', { cwd: `${root}gpu` }).sort((left, right) =>
   nameOf(left) < nameOf(right) ? -1 : 1,
 );
 const names = files.map(nameOf);
@@ -22,10 +22,10 @@ if (new Set(names).size < names.length)
 const entries = await Promise.all(
   files.map(
     async (file) =>
-      `  ${JSON.stringify(nameOf(file))}: ${JSON.stringify(await readFile(`${root}gpu/kernels/${file}`, 'utf8'))},`,
+      `  ${JSON.stringify(nameOf(file))}: ${JSON.stringify(await readFile(`${root}gpu/${file}`, 'utf8'))},`,
   ),
 );
-const text = `/** Made by scripts/build-wgsl.ts from gpu/kernels; don't edit. */
+const text = `/** Made by scripts/build-wgsl.ts from the shaders of gpu/; don't edit. */
 export const kernelTexts: Readonly<Record<string, string>> = {
 ${entries.join('\n')}
 };

@@ -1,4 +1,4 @@
-import type { UpdateVariant } from '../../gpu/update/variant.ts';
+import type { UpdateVariant } from '../../gpu/update/choice/variant.ts';
 import { BenchReport, milliseconds, type ReportLimits } from './tables/bench-report.ts';
 import type { HalfIterations, TrainingSetting } from './half-iterations.ts';
 import { type Measurement, measure } from './measure.ts';

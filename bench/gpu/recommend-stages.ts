@@ -1,10 +1,10 @@
 /** Times of recommending on a GPU: each stage alone, on a GPU of the calling thread. */
 import { Field, Float32, Int32, Schema } from 'apache-arrow';
 import { keyCount } from '../../engine/keys/key-column.ts';
-import { spinKernel } from '../../gpu/kernels/copies/spin.ts';
-import { TOP_N_ROWS, topNKernel } from '../../gpu/kernels/serving/top-n.ts';
+import { spinKernel } from '../../gpu/copies/spin.ts';
+import { TOP_N_ROWS, topNKernel } from '../../gpu/serving/top-n.ts';
 import { Gpu } from '../../gpu/webgpu/gpu.ts';
-import { uploadRows } from '../../gpu/device/matrix-rows.ts';
+import { uploadRows } from '../../gpu/copies/matrix-rows.ts';
 import { type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { itemsByNorm } from '../../operators/serving/items-by-norm.ts';

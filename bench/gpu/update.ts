@@ -7,7 +7,7 @@
  *
  *
  */
-import type { UpdateVariant } from '../../gpu/update/variant.ts';
+import type { UpdateVariant } from '../../gpu/update/choice/variant.ts';
 import { HalfIterations, type ProblemForm } from './half-iterations.ts';
 import { measure } from './measure.ts';
 

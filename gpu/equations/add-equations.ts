@@ -1,11 +1,11 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { addSlotsKernel } from '../kernels/equations/add-slots.ts';
+import { addSlotsKernel } from './exchange/add-slots.ts';
 import { addCentred } from '../update/centred.ts';
-import { variantNamed } from '../update/choose.ts';
+import { variantNamed } from '../update/choice/choose.ts';
 import { type PreparedRows, prepareRows } from '../update/prepared-rows.ts';
-import { compileSum, type SizedKernel } from '../update/slot-kernels.ts';
-import type { UpdateSettings, UpdateVariant } from '../update/variant.ts';
-import { summingVariant } from '../update/variants.ts';
+import { compileSum, type SizedKernel } from './slot-kernels.ts';
+import type { UpdateSettings, UpdateVariant } from '../update/choice/variant.ts';
+import { summingVariant } from '../update/choice/variants.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel, KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 

@@ -1,13 +1,13 @@
 import type { DeviceMatrix } from '../device/resources.ts';
-import { fillSlotsKernel } from '../kernels/equations/fill-slots.ts';
-import { addGramKernel } from '../kernels/implicit/add-gram.ts';
-import { slotElements } from '../kernels/normal-equations/slots.ts';
-import { regularizationValues } from '../kernels/regularization.ts';
-import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
+import { fillSlotsKernel } from './exchange/fill-slots.ts';
+import { addGramKernel } from '../implicit/add-gram.ts';
+import { slotElements } from '../device/slots.ts';
+import { regularizationValues } from '../solve/regularization.ts';
+import { ROUNDING } from '../solve/solve-cholesky.ts';
 import { slotsOf } from '../update/prepared-rows.ts';
-import { compileSolve } from '../update/slot-kernels.ts';
+import { compileSolve } from './slot-kernels.ts';
 import { type SolvedPass, submitSolved } from '../update/solved-pass.ts';
-import { stepsOf, type UpdateSettings } from '../update/variant.ts';
+import { stepsOf, type UpdateSettings } from '../update/choice/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { SubmitOptions } from '../webgpu/pass.ts';
 

@@ -1,7 +1,7 @@
 import type { DeviceMatrix } from '../device/resources.ts';
 import type { GpuTaskScope } from '../handler.ts';
-import { fromHalfKernel, fromHalfWorkgroups } from '../kernels/copies/from-half.ts';
-import { addHalf } from '../kernels/copies/to-half.ts';
+import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
+import { addHalf } from '../copies/to-half.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
 /** Both sides' factors in the form that a kernel of SGD steps: with float16 their mirrors. */

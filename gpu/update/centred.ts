@@ -1,9 +1,9 @@
 import type { DeviceBlock } from '../device/resources.ts';
-import { subtractBiasKernel, subtractBiasWorkgroups } from '../kernels/copies/subtract-bias.ts';
-import { centresRatings } from '../kernels/normal-equations/tensor-plan.ts';
+import { subtractBiasKernel, subtractBiasWorkgroups } from '../copies/subtract-bias.ts';
+import { centresRatings } from '../equations/tensor-plan.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import type { UpdateSettings, UpdateVariant } from './variant.ts';
+import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
 
 /**
  * True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's

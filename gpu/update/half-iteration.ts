@@ -1,16 +1,16 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { addHalf } from '../kernels/copies/to-half.ts';
-import { addInt8 } from '../kernels/int8/to-int8.ts';
-import { regularizationValues } from '../kernels/regularization.ts';
-import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
+import { addHalf } from '../copies/to-half.ts';
+import { addInt8 } from '../int8/to-int8.ts';
+import { regularizationValues } from '../solve/regularization.ts';
+import { ROUNDING } from '../solve/solve-cholesky.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
 import { prepareRows } from './prepared-rows.ts';
 import { type SolvedPass, submitSolved } from './solved-pass.ts';
 import { compileUpdate } from './update-kernels.ts';
-import { stepsOf, type UpdateSettings } from './variant.ts';
-import { addVectorSteps } from './vector-steps.ts';
+import { stepsOf, type UpdateSettings } from './choice/variant.ts';
+import { addVectorSteps } from '../vectors/vector-steps.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;

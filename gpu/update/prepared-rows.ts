@@ -1,11 +1,11 @@
 import type { DeviceBlock } from '../device/resources.ts';
-import { paddedRank, slotElements } from '../kernels/normal-equations/slots.ts';
-import { INT8_PART } from '../kernels/int8/int8-plan.ts';
-import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../kernels/update/update-matrix-free.ts';
-import { vectorBytes, vectorSlotQuads } from '../kernels/vectors/vectors.ts';
+import { paddedRank, slotElements } from '../device/slots.ts';
+import { INT8_PART } from '../int8/int8-plan.ts';
+import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from './update-matrix-free.ts';
+import { vectorBytes, vectorSlotQuads } from '../vectors/vectors.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
-import type { UpdateSettings, UpdateVariant } from './variant.ts';
+import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
 import type { Parts } from './work.ts';
 
 /** Bytes of normal equations between the kernel that sums them and the solver. */

@@ -1,4 +1,4 @@
-import { OBJECTIVE_ROWS, objectiveSumsKernel, statusBytes } from '../kernels/loss/objective-sums.ts';
+import { OBJECTIVE_ROWS, objectiveSumsKernel, statusBytes } from '../loss/objective-sums.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 

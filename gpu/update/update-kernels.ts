@@ -1,21 +1,21 @@
-import { addGramKernel } from '../kernels/implicit/add-gram.ts';
-import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
-import { subtractBiasKernel } from '../kernels/copies/subtract-bias.ts';
-import { toHalfKernel } from '../kernels/copies/to-half.ts';
-import { columnMaximaKernel, toInt8Kernel } from '../kernels/int8/to-int8.ts';
-import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
-import { objectiveSumsKernel } from '../kernels/loss/objective-sums.ts';
-import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
-import { updateShortKernel } from '../kernels/update/update-short.ts';
-import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import { addGramKernel } from '../implicit/add-gram.ts';
+import { updateImplicitTensorKernel } from '../implicit/update-implicit-tensor.ts';
+import { subtractBiasKernel } from '../copies/subtract-bias.ts';
+import { toHalfKernel } from '../copies/to-half.ts';
+import { columnMaximaKernel, toInt8Kernel } from '../int8/to-int8.ts';
+import { updateInt8Kernel } from '../int8/update-int8.ts';
+import { objectiveSumsKernel } from '../loss/objective-sums.ts';
+import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
+import { updateShortKernel } from './update-short.ts';
+import { updateTensorKernel } from './update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel } from '../webgpu/pass.ts';
 import { needsCentred } from './centred.ts';
 import { SHORT_LENGTHS } from './deal-rows.ts';
 import { freeParams } from './prepared-rows.ts';
-import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
-import type { UpdateSettings } from './variant.ts';
-import { compileVectorSteps } from './vector-steps.ts';
+import { compileSolve, compileSum, type SizedKernel } from '../equations/slot-kernels.ts';
+import type { UpdateSettings } from './choice/variant.ts';
+import { compileVectorSteps } from '../vectors/vector-steps.ts';
 
 /** The settings that kernels are compiled for. */
 export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'> & {

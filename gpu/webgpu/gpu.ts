@@ -1,9 +1,9 @@
 import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { spinKernel } from '../kernels/copies/spin.ts';
-import { admits, type KernelDescriptor, type KernelParams } from '../kernels/kernel.ts';
-import { renderKernel } from '../kernels/render-kernel.ts';
+import { spinKernel } from '../copies/spin.ts';
+import { admits, type KernelDescriptor, type KernelParams } from './kernel.ts';
+import { renderKernel } from './render-kernel.ts';
 import { type AcquiredGpu, acquireGpu, releaseGpu } from './acquire.ts';
 import { TransferCounters } from './counters.ts';
 import { Journal } from './journal.ts';

@@ -1,4 +1,4 @@
-import type { KernelDescriptor, KernelParams } from '../kernels/kernel.ts';
+import type { KernelDescriptor, KernelParams } from './kernel.ts';
 import type { TransferCounters } from './counters.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import type { Journal } from './journal.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { compileUpdate as compileAhead } from '../../gpu/tasks/compile-update.ts';
+import { compileUpdate as compileAhead } from '../../gpu/update/compile-update.task.ts';
 import type { GpuScopeOf } from '../../gpu/handler.ts';
-import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts';
+import type { KernelDescriptor, KernelParams } from '../../gpu/webgpu/kernel.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { tensorGpu } from '../support/gpu/gpu-info.ts';
 

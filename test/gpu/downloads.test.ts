@@ -1,7 +1,7 @@
 /** Downloads in pieces, on the software adapter. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DeviceLostError } from '../../engine/errors.ts';
-import { downloadRows } from '../../gpu/device/matrix-rows.ts';
+import { downloadRows } from '../../gpu/copies/matrix-rows.ts';
 import type { DeviceMatrix } from '../../gpu/device/resources.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { BULK } from '../../gpu/webgpu/staging.ts';

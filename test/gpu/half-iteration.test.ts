@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkHalfIteration, halfIterationChecks } from '../../gpu/kernels/update/half-iteration.check.ts';
+import { checkHalfIteration, halfIterationChecks } from '../../gpu/checks/update/half-iteration.check.ts';
 import { compileEvery } from '../../gpu/update/update-kernels.ts';
-import { updateVariants } from '../../gpu/update/variants.ts';
+import { updateVariants } from '../../gpu/update/choice/variants.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 

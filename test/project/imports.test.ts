@@ -26,8 +26,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks/tasks.ts' }];
 
 /** Checks compare a GPU's kernels with their twins on the CPU. */
-const isCheck = (file: string) =>
-  file.startsWith('gpu/kernels/') && (file.endsWith('.check.ts') || file.startsWith('gpu/kernels/checking/'));
+const isCheck = (file: string) => file.startsWith('gpu/checks/');
 const twins = 'cpu/reference/';
 
 /**
@@ -277,7 +276,7 @@ describe('imports', () => {
         'cpu/device.ts',
         'gpu/worker.ts',
         'gpu/device.ts',
-        'gpu/device/tuner-cache.ts',
+        'gpu/update/choice/tuner-cache.ts',
       ].includes(file) ||
       /^cpu\/(read|write)-spilled\.ts$/.test(file) ||
       file.startsWith('gpu/exchange/') ||

@@ -1,5 +1,5 @@
 /** Bytes that an epoch of SGD moves through a GPU's memory, by the order of its kernel. */
-import { dealColumns } from '../../../gpu/sgd/tile-lists.ts';
+import { dealColumns } from '../../../gpu/sgd/sorting/tile-lists.ts';
 import { strideOf } from '../../../gpu/device/resources.ts';
 import { balancedRanges } from '../../../operators/ratings/row-ranges.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';

@@ -1,4 +1,4 @@
-import type { UpdateVariant } from '../../../gpu/update/variant.ts';
+import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
 import { bestVariant, iterationCell, rmseCell, type Row, type Table } from '../bench-run.ts';
 import { warmUp } from '../measure.ts';
 

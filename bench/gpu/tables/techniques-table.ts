@@ -2,9 +2,9 @@ import {
   chooseNormalEquations,
   type NormalEquationsParams,
   normalEquationsKernel,
-} from '../../../gpu/kernels/normal-equations/normal-equations.ts';
-import { paddedRank } from '../../../gpu/kernels/normal-equations/slots.ts';
-import type { UpdateVariant } from '../../../gpu/update/variant.ts';
+} from '../../../gpu/equations/normal-equations.ts';
+import { paddedRank } from '../../../gpu/device/slots.ts';
+import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
 import { milliseconds } from './bench-report.ts';
 import {
   type BenchRun,

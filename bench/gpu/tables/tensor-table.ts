@@ -1,7 +1,7 @@
-import { normalEquationsTensorKernel } from '../../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
-import { updateTensorKernel } from '../../../gpu/kernels/update/update-tensor.ts';
-import { subgroupsFor } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
-import type { UpdateVariant } from '../../../gpu/update/variant.ts';
+import { normalEquationsTensorKernel } from '../../../gpu/equations/normal-equations-tensor.ts';
+import { updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
+import { subgroupsFor } from '../../../gpu/equations/tensor-plan.ts';
+import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
 import {
   type BenchRun,
   CHECK_ITERATIONS,

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { kernelSamples } from '../../../gpu/kernels/kernel-samples.ts';
-import { normalEquationsKernel } from '../../../gpu/kernels/normal-equations/normal-equations.ts';
-import { normalEquationsTensorKernel } from '../../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
-import { updateTensorKernel } from '../../../gpu/kernels/update/update-tensor.ts';
-import { updateShortKernel } from '../../../gpu/kernels/update/update-short.ts';
-import { normalEquationsInt8Kernel } from '../../../gpu/kernels/int8/normal-equations-int8.ts';
-import { updateInt8Kernel } from '../../../gpu/kernels/int8/update-int8.ts';
-import { vectorProductsKernel } from '../../../gpu/kernels/vectors/vector-products.ts';
-import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
-import { renderKernel } from '../../../gpu/kernels/render-kernel.ts';
-import type { UpdateVariant } from '../../../gpu/update/variant.ts';
-import { everyVariant } from '../../../gpu/update/variants.ts';
+import { kernelSamples } from '../../../gpu/checks/kernel-samples.ts';
+import { normalEquationsKernel } from '../../../gpu/equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from '../../../gpu/equations/normal-equations-tensor.ts';
+import { updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
+import { updateShortKernel } from '../../../gpu/update/update-short.ts';
+import { normalEquationsInt8Kernel } from '../../../gpu/int8/normal-equations-int8.ts';
+import { updateInt8Kernel } from '../../../gpu/int8/update-int8.ts';
+import { vectorProductsKernel } from '../../../gpu/vectors/vector-products.ts';
+import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
+import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
+import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
+import { everyVariant } from '../../../gpu/update/choice/variants.ts';
 import { tensorGpu } from '../../support/gpu/gpu-info.ts';
 import { type NullGpu, openNullGpu } from '../../support/gpu/null-gpu.ts';
 

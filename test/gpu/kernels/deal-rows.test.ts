@@ -5,8 +5,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dealRows, type RowLimits } from '../../../gpu/update/deal-rows.ts';
-import { tensorPlan } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
-import { dealTiles } from '../../../gpu/kernels/normal-equations/tile-partition.ts';
+import { tensorPlan } from '../../../gpu/equations/tensor-plan.ts';
+import { dealTiles } from '../../../gpu/equations/tile-partition.ts';
 import type { Parts } from '../../../gpu/update/work.ts';
 
 const entriesOf = ({ entries, count }: Parts) =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { kernelSamples } from '../../../gpu/kernels/kernel-samples.ts';
+import { kernelSamples } from '../../../gpu/checks/kernel-samples.ts';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
-import { renderKernel } from '../../../gpu/kernels/render-kernel.ts';
+import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
 
 /** Storage buffers that WebGPU guarantees to a kernel on any adapter. */
 const STORAGE_BUFFERS = 8;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   dataParallelChecks,
   type DataParallelShape,
-} from '../../../gpu/kernels/equations/data-parallel.check.ts';
+} from '../../../gpu/checks/equations/data-parallel.check.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 

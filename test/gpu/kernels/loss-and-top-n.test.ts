@@ -1,17 +1,12 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lossChecks } from '../../../gpu/kernels/checks.ts';
-import {
-  hostMatrix,
-  randomBlock,
-  randomMatrix,
-  runHandler,
-} from '../../../gpu/kernels/checking/task-scope.ts';
-import { rankingChecks } from '../../../gpu/kernels/ranking/ranking.check.ts';
-import { byNorm, topNCheck, topNChecks } from '../../../gpu/kernels/serving/top-n.check.ts';
+import { lossChecks } from '../../../gpu/checks/checks.ts';
+import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../../gpu/checks/support/task-scope.ts';
+import { rankingChecks } from '../../../gpu/checks/ranking/ranking.check.ts';
+import { byNorm, topNCheck, topNChecks } from '../../../gpu/checks/serving/top-n.check.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
-import { squaredError } from '../../../gpu/tasks/squared-error.ts';
-import { topN } from '../../../gpu/tasks/top-n.ts';
+import { squaredError } from '../../../gpu/loss/squared-error.task.ts';
+import { topN } from '../../../gpu/serving/top-n.task.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', () => {

@@ -3,8 +3,8 @@
  * these kernels.
  */
 import { describe, expect, it } from 'vitest';
-import { subgroupChecks } from '../../../gpu/kernels/checks.ts';
-import { halfIterationChecks } from '../../../gpu/kernels/update/half-iteration.check.ts';
+import { subgroupChecks } from '../../../gpu/checks/checks.ts';
+import { halfIterationChecks } from '../../../gpu/checks/update/half-iteration.check.ts';
 import { emulatedGpu } from '../../support/gpu/emulated-gpu.ts';
 import { gradients } from '../../support/gpu/emulated-systems.ts';
 import { CounterRandom } from '../../../engine/random.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { spinKernel } from '../../../gpu/kernels/copies/spin.ts';
-import { runHandler } from '../../../gpu/kernels/checking/task-scope.ts';
+import { spinKernel } from '../../../gpu/copies/spin.ts';
+import { runHandler } from '../../../gpu/checks/support/task-scope.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
-import { kernelTimes } from '../../../gpu/tasks/kernel-times.ts';
+import { kernelTimes } from '../../../gpu/kernel-times.task.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('kernel-times', () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import { randomBlock } from '../../../gpu/kernels/checking/task-scope.ts';
+import { randomBlock } from '../../../gpu/checks/support/task-scope.ts';
 import { GpuDevice } from '../../../gpu/device.ts';
-import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choose.ts';
+import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
 import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';

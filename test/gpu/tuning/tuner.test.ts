@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import type { TimeVariantsTask } from '../../../gpu/own-tasks.ts';
-import { KernelTuner, type TunedKernels } from '../../../gpu/tuner.ts';
+import { KernelTuner, type TunedKernels } from '../../../gpu/update/choice/tuner.ts';
 import { cacheFolder, makeFolder } from '../../../gpu/probe/cache-folder.ts';
-import { TunerCache } from '../../../gpu/device/tuner-cache.ts';
-import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choose.ts';
-import { neighboursOf } from '../../../gpu/update/more-variants.ts';
-import { sampleRows } from '../../../gpu/update/timing/sample-block.ts';
+import { TunerCache } from '../../../gpu/update/choice/tuner-cache.ts';
+import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
+import { neighboursOf } from '../../../gpu/update/choice/more-variants.ts';
+import { sampleRows } from '../../../gpu/update/choice/sample-block.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import { everyVariant, updateVariants } from '../../../gpu/update/variants.ts';
+import { everyVariant, updateVariants } from '../../../gpu/update/choice/variants.ts';
 import { plainGpu, tensorGpu } from '../../support/gpu/gpu-info.ts';
 
 const problem: UpdateProblem = {

@@ -4,12 +4,12 @@
  * instead of rounding.
  *
  */
-import { halfBits, halfValue, roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
+import { halfBits, halfValue, roundToHalf } from '../../../gpu/checks/support/float16.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
-import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
-import { OBJECTIVE_ROWS } from '../../../gpu/kernels/loss/objective-sums.ts';
-import { int8Pieces } from '../../../gpu/kernels/int8/int8-plan.ts';
-import { centresRatings } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
+import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
+import { OBJECTIVE_ROWS } from '../../../gpu/loss/objective-sums.ts';
+import { int8Pieces } from '../../../gpu/int8/int8-plan.ts';
+import { centresRatings } from '../../../gpu/equations/tensor-plan.ts';
 import {
   cutOff,
   dot,
@@ -20,13 +20,7 @@ import {
   type Shifts,
 } from './emulated-systems.ts';
 import { tensorGpu } from './gpu-info.ts';
-import {
-  matrixElements,
-  paddedRank,
-  slotElements,
-  TILE,
-  tilesOf,
-} from '../../../gpu/kernels/normal-equations/slots.ts';
+import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/device/slots.ts';
 
 interface HostBuffer {
   readonly bytes: ArrayBuffer;

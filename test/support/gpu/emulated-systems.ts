@@ -2,8 +2,8 @@
  * The system of one row and its solvers, in float32 where the kernels have it: for the GPU in JavaScript
  * (emulated-gpu.ts).
  */
-import { RESIDUAL_TOLERANCE } from '../../../gpu/kernels/solve/solve-cg.ts';
-import { roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
+import { RESIDUAL_TOLERANCE } from '../../../gpu/solve/solve-cg.ts';
+import { roundToHalf } from '../../../gpu/checks/support/float16.ts';
 
 const { fround } = Math;
 
@@ -24,8 +24,8 @@ export interface Shifts {
 }
 
 /**
- * The computation of gpu/kernels/parts/register-cg.wgsl: x, and the bias behind it. `once`: A in float16 is
- * rounded when all is in it, as in gpu/kernels/parts/tensor/tensor-halves.wgsl.
+ * The computation of gpu/parts/register-cg.wgsl: x, and the bias behind it. `once`: A in float16 is
+ * rounded when all is in it, as in gpu/parts/tensor/tensor-halves.wgsl.
  */
 export function gradients(
   { a, b: givenB, s: givenS, t: givenT }: Equations,
@@ -91,7 +91,7 @@ export function objectiveOf(
   return sum;
 }
 
-/** The loop of gpu/kernels/update/update-short.wgsl. */
+/** The loop of gpu/update/update-short.wgsl. */
 export function dualSolution(k: Float32Array, right: Float32Array, shift: number): Float32Array {
   const n = right.length;
   const y = new Float32Array(n);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KernelCheck } from '../../../gpu/kernels/checking/check.ts';
+import type { KernelCheck } from '../../../gpu/checks/support/check.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from './open-gpu.ts';
 

@@ -6,8 +6,8 @@
  */
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { CompiledKernel } from '../../../gpu/webgpu/pass.ts';
-import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
-import { renderKernel } from '../../../gpu/kernels/render-kernel.ts';
+import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
+import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
 
 /** Makes a GPU without tensor cores compile such kernels. */
 export function withSoftTensors(gpu: Gpu): Gpu {

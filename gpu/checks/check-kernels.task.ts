@@ -1,0 +1,35 @@
+import type { KernelCheck } from './support/check.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+
+interface Listed {
+  readonly checks: readonly KernelCheck[];
+  /** Names of all kernels with checks. */
+  readonly kernels: readonly string[];
+}
+
+const lists = new WeakMap<Gpu, Listed>();
+
+export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
+  // Other devices of this card check at the same time, and their work should not wait for the work of
+  // keepAwake.
+  gpu.mayIdle = true;
+  gpu.journal.detailed = true;
+  const { checks, kernels } = await listOf(gpu);
+  const { check: number } = params;
+  if (number !== undefined) return { rows: 1, values: await checks[number].run(gpu) };
+  return { rows: 0, values: { checks: checks.map(({ name, variant }) => ({ name, variant })), kernels } };
+};
+
+async function listOf(gpu: Gpu): Promise<Listed> {
+  const known = lists.get(gpu);
+  if (known !== undefined) return known;
+  // No other task needs the checks and their twins.
+  const { allChecks, kernelChecks } = await import('./checks.ts');
+  const listed = {
+    checks: kernelChecks(gpu),
+    kernels: [...new Set(allChecks(gpu.info).map(({ name }) => name))],
+  };
+  lists.set(gpu, listed);
+  return listed;
+}

@@ -1,0 +1,102 @@
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import type { KernelCheck } from './support/check.ts';
+import { LONGEST } from './support/rated-problem.ts';
+import { fromHalfChecks } from './copies/from-half.check.ts';
+import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
+import { toHalfChecks } from './copies/to-half.check.ts';
+import { transposedValuesChecks } from './copies/transposed-values.check.ts';
+import { unpaddedRowsChecks } from './copies/unpadded-rows.check.ts';
+import { implicitChecks } from './implicit/half-iteration.check.ts';
+import { implicitLossChecks } from './implicit/implicit-error.check.ts';
+import { int8Checks, toInt8Checks } from './int8/int8.check.ts';
+import { squaredErrorChecks } from './loss/squared-error.check.ts';
+import { weightedNormChecks } from './loss/weighted-norm.check.ts';
+import { normalEquationsTensorChecks } from './equations/normal-equations-tensor.check.ts';
+import { normalEquationsChecks } from './equations/normal-equations.check.ts';
+import { rankingChecks } from './ranking/ranking.check.ts';
+import { predictChecks } from './serving/predict.check.ts';
+import { topNChecks } from './serving/top-n.check.ts';
+import { sgdTileScatterChecks } from './sgd/sgd-tile-scatter.check.ts';
+import { sgdListChecks } from './sgd/sgd-list.check.ts';
+import { sgdTilesChecks } from './sgd/sgd-tiles.check.ts';
+import { sgdWavesChecks } from './sgd/sgd-waves.check.ts';
+import { shrinkRowsChecks } from './sgd/shrink-rows.check.ts';
+import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
+import { solveCgChecks } from './solve/solve-cg.check.ts';
+import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
+import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
+import { exchangedVectorChecks } from './vectors/exchanged-vectors.check.ts';
+import { dataParallelChecks } from './equations/data-parallel.check.ts';
+import { halfIterationChecks } from './update/half-iteration.check.ts';
+import { updateMatrixFreeChecks } from './update/update-matrix-free.check.ts';
+import { updateShortChecks } from './update/update-short.check.ts';
+import { updateTensorChecks } from './update/update-tensor.check.ts';
+import { vectorChecks } from './vectors/vectors.check.ts';
+
+/** Kernels of ALS's half-iteration that every GPU runs. */
+export const updateChecks: readonly KernelCheck[] = [
+  ...normalEquationsChecks,
+  ...solveCholeskyChecks,
+  ...solveNonnegativeChecks,
+  ...solveCgChecks,
+  ...updateMatrixFreeChecks,
+  ...vectorChecks,
+  ...exchangedVectorChecks,
+  ...toHalfChecks,
+  ...toInt8Checks,
+  ...subtractBiasChecks,
+  ...transposedValuesChecks,
+  ...unpaddedRowsChecks,
+];
+
+/** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
+export const subgroupChecks: readonly KernelCheck[] = [
+  ...normalEquationsTensorChecks,
+  ...updateTensorChecks,
+  ...updateShortChecks,
+  ...solveCgRegistersChecks,
+  ...int8Checks,
+];
+
+/** Kernels that measure the loss, and predictions. */
+export const lossChecks: readonly KernelCheck[] = [
+  ...squaredErrorChecks,
+  ...weightedNormChecks,
+  ...implicitLossChecks,
+  ...predictChecks,
+];
+
+/** Kernels of SGD. */
+export const sgdChecks: readonly KernelCheck[] = [
+  ...sgdTilesChecks,
+  ...sgdTileScatterChecks,
+  ...sgdListChecks,
+  ...fromHalfChecks,
+  ...sgdWavesChecks,
+  ...shrinkRowsChecks,
+];
+
+/** Every check, with the variants of half-iterations that the adapter admits. */
+export function allChecks(info: GpuInfo): KernelCheck[] {
+  const longest = info.software ? 1000 : LONGEST;
+  const halfIterations = [
+    ...halfIterationChecks(info, longest),
+    ...dataParallelChecks(info, info.software ? 1000 : 3000),
+    ...implicitChecks(info, longest),
+  ];
+  return [
+    ...updateChecks,
+    ...subgroupChecks,
+    ...lossChecks,
+    ...topNChecks,
+    ...rankingChecks,
+    ...sgdChecks,
+    ...halfIterations,
+  ];
+}
+
+/** Every check of the kernels that the GPU has the features and limits for. */
+export function kernelChecks(gpu: Gpu): KernelCheck[] {
+  return allChecks(gpu.info).filter((check) => check.admitted?.(gpu) ?? true);
+}

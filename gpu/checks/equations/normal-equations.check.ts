@@ -1,0 +1,168 @@
+import { EntryList, type Parts } from '../../update/work.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { CHECKED_RANKS, type KernelCheck } from '../support/check.ts';
+import { deviation } from '../support/numbers.ts';
+import {
+  eachSlotElement,
+  partEquations,
+  ratedBuffers,
+  type RatedRows,
+  ratedRows,
+  readSlot,
+  uploadAll,
+} from '../support/rated-rows.ts';
+import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
+import {
+  chooseNormalEquations,
+  normalEquationsKernel,
+  type NormalEquationsParams,
+  normalEquationsWorkgroups,
+} from '../../equations/normal-equations.ts';
+import { matrixElements, paddedRank, slotElements } from '../../device/slots.ts';
+
+/** Limit over the largest element of A and of b: the rounding of some thousand sums. */
+const LIMIT = 1e-5;
+
+interface Case {
+  readonly rank: number;
+  readonly longest: number;
+  readonly changes?: Partial<NormalEquationsParams>;
+}
+
+const mainRanks: readonly Case[] = CHECKED_RANKS.map((rank) => ({
+  rank,
+  longest: rank <= 64 ? 10_000 : 2_000,
+}));
+
+const variants: readonly Partial<NormalEquationsParams>[] = [
+  { precision: 'f16' },
+  { biases: true },
+  { precision: 'f16', biases: true, vectorized: false },
+  { staging: 'strided' },
+  { staging: 'strided', precision: 'f16', vectorized: false },
+  { vectorized: false },
+  { accumulate: 'memory' },
+  { triangle: 'full' },
+  { tile: 4, lanes: 64, rows: 2, bin: 8 },
+  { tile: 8, lanes: 16, rows: 4, bin: 4 },
+  { tile: 4, lanes: 37, rows: 3, bin: 5 },
+];
+
+const cases: readonly Case[] = [
+  ...mainRanks,
+  { rank: 512, longest: 64 },
+  ...variants.flatMap((changes) => [10, 40].map((rank) => ({ rank, longest: 600, changes }))),
+  { rank: 100, longest: 300, changes: { precision: 'f16', biases: true } },
+  { rank: 200, longest: 300, changes: { accumulate: 'memory' } },
+];
+
+/** Checks of every part of every row against float64; the slots hold other numbers before. */
+export const normalEquationsChecks: readonly KernelCheck[] = cases.map(({ rank, longest, changes = {} }) => {
+  const params = { ...chooseNormalEquations(rank, 'f32', false), ...changes };
+  const variant = [
+    `rank ${rank}`,
+    ...Object.entries(changes).map(([name, value]) => `${name} ${value}`),
+  ].join(', ');
+  return { name: normalEquationsKernel.name, variant, run: (gpu) => check(gpu, params, longest) };
+});
+
+async function check(
+  gpu: Gpu,
+  params: NormalEquationsParams,
+  longest: number,
+): Promise<{ error: number; limit: number }> {
+  const { rank, precision, biases, bin } = params;
+  const rows = ratedRows({ rank, biases, precision, lengths: [longest, bin + 1, bin, bin - 1, 2, 1, 0] });
+  // The longest row in three parts, one of them a whole number of bins.
+  const parts = partsOf(rows, Math.ceil(longest / 3 / bin) * bin);
+  const slots = await summedSlots(gpu, normalEquationsKernel, params, rows, parts, {
+    precision,
+    uniforms: {},
+    workgroups: normalEquationsWorkgroups(params, parts.count),
+  });
+  const elements = slotElements(rank, biases);
+  let error = slotsError(rows, parts, slots);
+  for (let slot = 0; slot < parts.count; slot++)
+    error = Math.max(error, padding(slots.subarray(slot * elements, (slot + 1) * elements), rank, biases));
+  return { error, limit: LIMIT };
+}
+
+/**
+ * The rows' ratings in parts of at most `size`, each with a slot; a row without ratings has a part without
+ * any.
+ */
+export function partsOf({ offsets }: RatedRows, size: number): Parts {
+  const parts = new EntryList();
+  let slot = 0;
+  for (let row = 0; row + 1 < offsets.length; row++) {
+    const [from, to] = [offsets[row], offsets[row + 1]];
+    for (let first = from; first === from || first < to; first += size)
+      parts.add(row, first, Math.min(size, to - first), slot++);
+  }
+  return parts.list;
+}
+
+export interface SumOptions {
+  readonly precision: 'f32' | 'f16' | 'int8';
+  /** Uniforms besides count. */
+  readonly uniforms: Readonly<Record<string, number>>;
+  readonly workgroups: number;
+  /** True for a kernel that takes mean and biases off the ratings. */
+  readonly raw?: boolean;
+}
+
+/** The slots that a kernel writes for parts; they hold other numbers before. */
+export async function summedSlots<Params extends KernelParams>(
+  gpu: Gpu,
+  kernel: KernelDescriptor<Params>,
+  params: Params,
+  rows: RatedRows,
+  { entries, count }: Parts,
+  { precision, uniforms, workgroups, raw = false }: SumOptions,
+): Promise<Float32Array> {
+  const content = new Float32Array(slotElements(rows.rank, rows.biases) * count).fill(7e7);
+  const buffers = {
+    ...(await ratedBuffers(gpu, rows, precision, raw)),
+    ...(await uploadAll(gpu, { work: entries, slots: content })),
+  };
+  const compiled = await gpu.compile(kernel, params);
+  const { bytes } = await gpu
+    .pass(`check ${kernel.name}`)
+    .dispatch(compiled, buffers, { ...uniforms, count, alpha: 0, base: 0, mean: rows.mean }, workgroups)
+    .submit({ read: { buffer: buffers.slots, bytes: content.byteLength } });
+  for (const buffer of Object.values(buffers)) buffer.destroy();
+  return new Float32Array(bytes);
+}
+
+/** The largest error of A or b of a part. */
+export function slotsError(rows: RatedRows, { entries, count }: Parts, slots: Float32Array): number {
+  const elements = slotElements(rows.rank, rows.biases);
+  let error = 0;
+  for (let i = 0; i < count; i++) {
+    const [, first, ratings, slot] = entries.subarray(4 * i, 4 * i + 4);
+    const expected = partEquations(rows, first, ratings);
+    const found = readSlot(
+      slots.subarray(slot * elements, (slot + 1) * elements),
+      rows.rank,
+      rows.biases,
+      ratings,
+    );
+    error = Math.max(error, deviation(found.matrix, expected.matrix), deviation(found.bias, expected.bias));
+  }
+  return error;
+}
+
+/** The largest element of a slot that belongs to no feature. */
+function padding(slot: Float32Array, rank: number, biases: boolean): number {
+  const rest = Float32Array.from(slot);
+  eachSlotElement(rank, (at) => (rest[at] = 0));
+  const vectors = biases ? [0, 1] : [0];
+  for (const vector of vectors)
+    rest.fill(
+      0,
+      matrixElements(rank) + vector * paddedRank(rank),
+      matrixElements(rank) + vector * paddedRank(rank) + rank,
+    );
+  if (biases) rest[matrixElements(rank) + 2 * paddedRank(rank)] = 0;
+  return rest.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
+}

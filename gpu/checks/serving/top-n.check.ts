@@ -1,0 +1,257 @@
+/**
+ * Checks of top-n against its float64 twin: the error of a column that the twin does not list is the
+ * difference of scores.
+ */
+import { predictPair } from '../../../cpu/reference/errors.ts';
+import { topN as topNTwin } from '../../../cpu/reference/top-n.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { topN } from '../../serving/top-n.task.ts';
+import { CHECKED_RANKS, type KernelCheck } from '../support/check.ts';
+import { PRODUCT_LIMIT } from '../support/limits.ts';
+import { worse } from '../support/numbers.ts';
+import {
+  type HostBlock,
+  hostMatrix,
+  type HostMatrix,
+  randomBlock,
+  randomMatrix,
+  runHandler,
+} from '../support/task-scope.ts';
+
+const NO_ITEM = 0xffff_ffff;
+
+export interface TopNCase {
+  readonly variant: string;
+  readonly rowFactors: HostMatrix;
+  readonly columnFactors: HostMatrix;
+  readonly n: number;
+  readonly from?: number;
+  readonly to?: number;
+  readonly exclude?: HostBlock;
+  /** See `top-n` of KernelTasks. */
+  readonly rowStart?: number;
+  readonly bounds?: Float32Array;
+  readonly order?: Uint32Array;
+  /** 0 when products are exact, so that ties must be broken as in the twin. */
+  readonly limit?: number;
+}
+
+export function topNCheck({
+  variant,
+  rowFactors,
+  columnFactors,
+  n,
+  from = 0,
+  to = rowFactors.rows,
+  exclude,
+  rowStart = 0,
+  bounds,
+  order,
+  limit = PRODUCT_LIMIT,
+}: TopNCase): KernelCheck {
+  return {
+    name: 'top-n',
+    variant,
+    run: async (gpu) => {
+      const { partitions } = await runHandler(
+        gpu,
+        topN,
+        { from, to, rank: rowFactors.columns, n, rowStart },
+        {
+          matrices: { rowFactors, columnFactors },
+          blocks: exclude ? { exclude } : {},
+          vectors: { ...(bounds ? { bounds } : {}), ...(order ? { order } : {}) },
+        },
+      );
+      const { items, scores } = partitions!.top.columns as { items: Uint32Array; scores: Float32Array };
+      let error = 0;
+      for (let row = from; row < to; row++) {
+        const at = (row - from) * n;
+        const itemOf = (column: number) => order?.[column] ?? column;
+        const excluded = new Set(
+          exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]),
+        );
+        const all = new Float64Array(columnFactors.rows);
+        for (let column = 0; column < all.length; column++)
+          all[itemOf(column)] = predictPair(
+            rowFactors.values,
+            row,
+            columnFactors.values,
+            column,
+            rowFactors.stride,
+          );
+        const difference = rowError(items.subarray(at, at + n), scores.subarray(at, at + n), all, excluded);
+        error = worse(error, difference);
+      }
+      return { error: items.length === (to - from) * n ? error : Infinity, limit };
+    },
+  };
+}
+
+/**
+ * A row's largest error; Infinity for errors that no rounding explains: a wrong length or order, an excluded
+ * or repeated column.
+ */
+function rowError(
+  items: Uint32Array,
+  scores: Float32Array,
+  all: Float64Array,
+  excluded: ReadonlySet<number>,
+): number {
+  const twin = topNTwin(all, items.length, excluded);
+  const found = items.subarray(0, twin.length);
+  if (new Set(found).size !== found.length || found.some((item) => item >= all.length || excluded.has(item)))
+    return Infinity;
+  let error = 0;
+  for (let k = 0; k < items.length; k++) {
+    if (k >= twin.length) {
+      if (items[k] !== NO_ITEM || !Number.isNaN(scores[k])) return Infinity;
+      continue;
+    }
+    if (k > 0 && !(scores[k] < scores[k - 1] || (scores[k] === scores[k - 1] && items[k] > items[k - 1])))
+      return Infinity;
+    const difference = Math.max(Math.abs(scores[k] - all[items[k]]), Math.abs(scores[k] - all[twin[k]]));
+    error = worse(error, difference);
+  }
+  return error;
+}
+
+/**
+ * Columns by falling norm, their numbers before that, and of each eight the first one's norm with a margin
+ * for rounding, as in operators/serving/items-by-norm.ts.
+ */
+export function byNorm(matrix: HostMatrix): {
+  readonly matrix: HostMatrix;
+  readonly bounds: Float32Array;
+  readonly order: Uint32Array;
+} {
+  const rows = Array.from({ length: matrix.rows }, (_, row) =>
+    matrix.values.subarray(row * matrix.stride, row * matrix.stride + matrix.columns),
+  );
+  const sorted = rows
+    .map((row, column) => ({ row, column, norm: Math.hypot(...row) }))
+    .sort((left, right) => right.norm - left.norm);
+  const bounds = Float32Array.from(
+    { length: Math.ceil(rows.length / 8) },
+    (_, eight) => sorted[8 * eight].norm * (1 + 1e-4),
+  );
+  return {
+    matrix: hostMatrix(matrix.rows, matrix.columns, (row, k) => sorted[row].row[k]),
+    bounds,
+    order: Uint32Array.from(sorted, ({ column }) => column),
+  };
+}
+
+/** Exclusions of no, one, most and all columns. */
+function exclusionOf(rows: number, columns: number): HostBlock {
+  return randomBlock(
+    Array.from({ length: rows }, (_, row) => [0, 1, 2, 40, columns - 1, columns][row % 6]),
+    columns,
+    9,
+  );
+}
+
+/** Small whole numbers, so that products are exact and many are equal. */
+function wholeMatrix(rows: number, columns: number, seed: number): HostMatrix {
+  const random = new CounterRandom(seed);
+  return hostMatrix(rows, columns, (row, k) => random.below(row * columns + k, 3) - 1);
+}
+
+function atRank(rank: number): TopNCase[] {
+  const [rowFactors, columnFactors] = [randomMatrix(70, rank, 1), randomMatrix(150, rank, 2)];
+  return [{ variant: `rank ${rank}, n 10`, rowFactors, columnFactors, n: 10 }];
+}
+
+function cases(): TopNCase[] {
+  const rank = 10;
+  const [rowFactors, columnFactors] = [randomMatrix(140, rank, 3), randomMatrix(300, rank, 4)];
+  const falling = byNorm(
+    hostMatrix(300, rank, (row, k) => columnFactors.values[row * columnFactors.stride + k] / (1 + row / 20)),
+  );
+  const exclude = exclusionOf(140, 300);
+  const lists = [1, 10, 100, 1000].flatMap((n): TopNCase[] => [
+    { variant: `n ${n}`, rowFactors, columnFactors, n },
+    { variant: `n ${n}, exclusions`, rowFactors, columnFactors, n, exclude },
+    { variant: `n ${n}, bounds`, rowFactors, columnFactors: falling.matrix, bounds: falling.bounds, n },
+    {
+      variant: `n ${n}, exclusions, bounds`,
+      rowFactors,
+      columnFactors: falling.matrix,
+      bounds: falling.bounds,
+      exclude,
+      n,
+    },
+  ]);
+  const [wholeRows, wholeColumns] = [wholeMatrix(130, 4, 5), wholeMatrix(200, 4, 6)];
+  const ties = byNorm(wholeColumns);
+  // A zero row, and rows and columns that are not finite.
+  const odd = hostMatrix(6, 4, (row, k) => [0, NaN, Infinity, k + 1, -1, k === 2 ? NaN : 1][row]);
+  const oddColumns = hostMatrix(70, 4, (row, k) => (row % 5 === 3 && k === 1 ? NaN : (row % 7) - 3));
+  return [
+    ...lists,
+    { variant: 'ties', rowFactors: wholeRows, columnFactors: wholeColumns, n: 20, limit: 0 },
+    { variant: 'ties, n 1', rowFactors: wholeRows, columnFactors: wholeColumns, n: 1, limit: 0 },
+    {
+      variant: 'ties, exclusions',
+      rowFactors: wholeRows,
+      columnFactors: wholeColumns,
+      n: 7,
+      exclude: exclusionOf(130, 200),
+      limit: 0,
+    },
+    {
+      variant: 'ties, bounds',
+      rowFactors: wholeRows,
+      columnFactors: ties.matrix,
+      bounds: ties.bounds,
+      n: 20,
+      limit: 0,
+    },
+    {
+      variant: 'ties, bounds, order',
+      rowFactors: wholeRows,
+      columnFactors: ties.matrix,
+      bounds: ties.bounds,
+      order: ties.order,
+      exclude: exclusionOf(130, 200),
+      n: 20,
+      limit: 0,
+    },
+    {
+      variant: 'equal scores, order',
+      rowFactors: hostMatrix(130, 4, () => 0),
+      columnFactors: ties.matrix,
+      bounds: ties.bounds,
+      order: ties.order,
+      n: 20,
+      limit: 0,
+    },
+    { variant: 'not finite', rowFactors: odd, columnFactors: oddColumns, n: 10, from: 0, to: 2, limit: 0 },
+    {
+      variant: 'not finite columns',
+      rowFactors: odd,
+      columnFactors: oddColumns,
+      n: 100,
+      from: 3,
+      to: 6,
+      limit: 0,
+    },
+    { variant: 'some rows', rowFactors, columnFactors, n: 10, from: 5, to: 137, exclude },
+    {
+      variant: 'the last rows of the exclusions',
+      rowFactors: randomMatrix(40, rank, 7),
+      columnFactors,
+      n: 10,
+      exclude,
+      rowStart: 100,
+    },
+    { variant: 'no rows', rowFactors, columnFactors, n: 10, from: 5, to: 5 },
+    { variant: 'one column', rowFactors, columnFactors: randomMatrix(1, rank, 8), n: 2 },
+    { variant: '64 columns', rowFactors, columnFactors: randomMatrix(64, rank, 8), n: 3 },
+    { variant: '65 columns', rowFactors, columnFactors: randomMatrix(65, rank, 8), n: 3 },
+  ];
+}
+
+export const topNChecks: readonly KernelCheck[] = [...CHECKED_RANKS.flatMap(atRank), ...cases()].map(
+  topNCheck,
+);

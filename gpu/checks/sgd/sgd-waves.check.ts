@@ -1,0 +1,114 @@
+/**
+ * Checks of wavefront-update against the twin in exactly its order, on ratings that share rows and columns as
+ * usual.
+ */
+import { sharedArray } from '../../../engine/partition.ts';
+import { sgdWaves } from '../../sgd/sgd-waves.task.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { KernelCheck } from '../support/check.ts';
+import {
+  randomSides,
+  type Rating,
+  STEP_RATES,
+  stepCheck,
+  stepError,
+  steppedSides,
+  type StepShape,
+  stepShapes,
+} from '../support/sgd-steps.ts';
+import { type HostBlock, openScope, randomBlock } from '../support/task-scope.ts';
+import { sgdWavesKernel } from '../../sgd/sgd-waves.ts';
+
+const NONE = 0xffff_ffff;
+
+interface Problem {
+  readonly block: HostBlock;
+  readonly rowStarts: readonly number[];
+  readonly columnStarts: readonly number[];
+}
+
+/** Bands of one row and of many, blocks without ratings, and a row with ratings in every band. */
+const usual: Problem = {
+  block: randomBlock([5, 0, 1, 40, 3, 2, 0, 17, 9, 1, 1, 30, 0], 41, 5),
+  rowStarts: [0, 3, 4, 8, 13],
+  columnStarts: [0, 1, 6, 7, 15, 22, 30, 36, 40, 41],
+};
+const single: Problem = { block: randomBlock([3, 0, 2], 3, 6), rowStarts: [0, 3], columnStarts: [0, 1, 3] };
+
+/**
+ * The band of each worker in each wave: no two share one, and each has all over the waves. In the last wave
+ * no worker has a band.
+ */
+function wavesOf({ rowStarts, columnStarts }: Problem): number[][] {
+  const bands = columnStarts.length - 1;
+  const workers = rowStarts.slice(1).map((_, worker) => worker);
+  return [
+    ...Array.from({ length: bands }, (_, wave) => workers.map((worker) => (wave + 2 * worker) % bands)),
+    workers.map(() => NONE),
+  ];
+}
+
+function ratingsOf({ block, rowStarts, columnStarts }: Problem, worker: number, band: number): Rating[] {
+  if (band === NONE) return [];
+  const ratings: Rating[] = [];
+  for (let row = rowStarts[worker]; row < rowStarts[worker + 1]; row++) {
+    for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
+      const column = block.indices[k];
+      if (column >= columnStarts[band] && column < columnStarts[band + 1])
+        ratings.push({ row, column, value: block.values[k] });
+    }
+  }
+  return ratings;
+}
+
+async function check(
+  gpu: Gpu,
+  shape: StepShape,
+  problem: Problem,
+): Promise<{ error: number; limit: number }> {
+  const { block, rowStarts, columnStarts } = problem;
+  const { rank, precision, biases, adaptive, lanes } = shape;
+  const waves = wavesOf(problem);
+  const order = sharedArray(Uint32Array, waves.flat().length);
+  order.set(waves.flat());
+  const start = randomSides(block.offsets.length - 1, columnStarts.at(-1) ?? 0, shape, rank);
+  const blank = randomSides(block.offsets.length - 1, columnStarts.at(-1) ?? 0, shape, rank + 1);
+  const matrices = {
+    sourceRows: start.rows,
+    sourceColumns: start.columns,
+    sourceRowSums: start.rowSums,
+    sourceColumnSums: start.columnSums,
+    ...blank,
+  };
+  const params = { rank, biases, adaptive, precision, lanes, rowStarts, columnStarts, ...STEP_RATES };
+  const opened = await openScope(gpu, params, {
+    matrices,
+    blocks: { block },
+    partitions: { order: { layout: 'wave-order', rows: waves.length, columns: { order } } },
+  });
+  try {
+    await sgdWaves(opened.scope);
+    const first = await opened.read('rows');
+    // A second run, on blocks that are sorted already, must give the same bits.
+    await sgdWaves(opened.scope);
+    const again = await opened.read('rows');
+    if (first.some((value, at) => !Object.is(value, again[at]))) return { error: Infinity, limit: 0 };
+    const runs = waves.flatMap((bands) => bands.map((band, worker) => ratingsOf(problem, worker, band)));
+    return await stepError(opened, start, steppedSides(start, runs, shape, 'both'), shape);
+  } finally {
+    opened.close();
+  }
+}
+
+function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck {
+  return stepCheck(sgdWavesKernel, shape, what, {}, (gpu) => check(gpu, shape, problem));
+}
+
+export const sgdWavesChecks: readonly KernelCheck[] = [
+  // Few ratings are stepped at once, so a thread has few features of a row.
+  ...stepShapes
+    .filter(({ rank, lanes }) => rank <= 32 * lanes)
+    .map((shape) => checkOf(shape, '4 workers', usual)),
+  checkOf({ precision: 'f32', biases: false, adaptive: false, lanes: 32, rank: 512 }, '4 workers', usual),
+  checkOf({ precision: 'f32', biases: true, adaptive: true, lanes: 1, rank: 3 }, '1 worker', single),
+];

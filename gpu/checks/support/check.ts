@@ -1,0 +1,34 @@
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { KernelParams } from '../../webgpu/kernel.ts';
+
+/** A comparison of one variant of a kernel with its float64 twin, on small data and on any GPU. */
+export interface KernelCheck {
+  /** The kernel's name. */
+  readonly name: string;
+  /** Difference from the kernel's other checks: "rank 100, biases". */
+  readonly variant: string;
+  /** True when the adapter admits the variant; left out when every adapter does. */
+  admitted?(gpu: Gpu): boolean;
+  /**
+   * Gives the largest deviation from the twin, in the check's own measure; the check fails when `error` is
+   * NaN or above `limit`.
+   */
+  run(gpu: Gpu): Promise<{ readonly error: number; readonly limit: number }>;
+}
+
+/** Ranks at which most kernels are checked: around the sizes of tiles, vectors and subgroups. */
+export const CHECKED_RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200];
+
+/**
+ * The same for kernels on tensor cores, with workgroups of five and six subgroups and the largest rank that
+ * they serve.
+ */
+export const TENSOR_RANKS = [...CHECKED_RANKS, 136, 176, 256];
+
+/** Text of a variant: "rank 100, biases". */
+export function variantOf(params: KernelParams): string {
+  return Object.entries(params)
+    .filter(([, value]) => value !== false)
+    .map(([name, value]) => (value === true ? name : `${name} ${value}`))
+    .join(', ');
+}

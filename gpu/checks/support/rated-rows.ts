@@ -1,0 +1,212 @@
+import { biasedEquations } from '../../../cpu/reference/biased.ts';
+import {
+  type NormalEquations,
+  normalEquations,
+  type RatedColumns,
+} from '../../../cpu/reference/normal-equations.ts';
+import { strideOf } from '../../device/resources.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { HostBytes } from '../../webgpu/staging.ts';
+import { int8Bytes } from '../../int8/int8-plan.ts';
+import { matrixElements, paddedRank, TILE } from '../../device/slots.ts';
+import { halfMirror, roundToHalf } from './float16.ts';
+import { randomNumbers } from './numbers.ts';
+
+/** A random fixed side, and random rows of ratings of given lengths. */
+export interface RatedRows {
+  readonly rank: number;
+  readonly biases: boolean;
+  readonly stride: number;
+  readonly columns: number;
+  /** θ: columns x stride, padding 0; rounded to float16 if kernels gather that. */
+  readonly theta: Float32Array;
+  readonly mirror: Uint32Array;
+  readonly offsets: Int32Array;
+  /** Columns, ascending within a row as in blocks; a column may occur twice. */
+  readonly indices: Uint32Array;
+  /**
+   * Ratings. Like mean and biases they are multiples of 1/64, so that float16 holds them and their
+   * differences exactly.
+   */
+  readonly values: Float32Array;
+  readonly mean: number;
+  readonly fixedBias: Float32Array;
+  /**
+   * The ratings less mean and biases, with biases; kernels that do not take them off themselves read these.
+   */
+  readonly centred: Float32Array;
+  /** A row's ratings, or a part of them, of those. */
+  part(first: number, count: number): RatedColumns;
+}
+
+export interface RatedRowsOptions {
+  readonly rank: number;
+  readonly lengths: readonly number[];
+  readonly biases: boolean;
+  /** `int8`: numbers of 8 bits times a power of two, which float16 holds as well. */
+  readonly precision: 'f32' | 'f16' | 'int8';
+  readonly columns?: number;
+  /** θ >= 0 with rows of about unit norm, as training starts from: with biases CG ends after a few steps. */
+  readonly level?: boolean;
+}
+
+export function ratedRows({
+  rank,
+  lengths,
+  biases,
+  precision,
+  columns = Math.max(300, ...lengths),
+  level = false,
+}: RatedRowsOptions): RatedRows {
+  const random = randomNumbers(rank + lengths.length);
+  const stride = strideOf(rank);
+  const round = { f32: Math.fround, f16: roundToHalf, int8: (value: number) => eighth(value, rank) }[
+    precision
+  ];
+  const theta = new Float32Array(columns * stride);
+  for (let column = 0; column < columns; column++) {
+    for (let k = 0; k < rank; k++)
+      theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
+  }
+  // Every column has the largest number of 8 bits, and with it the power of two as its scale.
+  if (precision === 'int8') theta.fill(largestOf8(rank), 0, rank);
+  const offsets = Int32Array.from([0, ...lengths]);
+  for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
+  const ratings = offsets[lengths.length];
+  const indices = Uint32Array.from({ length: Math.max(1, ratings) }, () => Math.floor(random() * columns));
+  for (let row = 0; row < lengths.length; row++) indices.subarray(offsets[row], offsets[row + 1]).sort();
+  const values = Float32Array.from(
+    { length: Math.max(1, ratings) },
+    () => 1 + Math.floor(256 * random()) / 64,
+  );
+  const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
+  const mean = 3.125;
+  // No rating is just the mean and a bias: a row of one would have no solution to compare with.
+  if (biases)
+    values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
+  const centred = biases ? values.map((value, k) => value - mean - fixedBias[indices[k]]) : values;
+  const part = (first: number, count: number) => ({
+    indices: indices.subarray(first, first + count),
+    values: centred.subarray(first, first + count),
+  });
+  return {
+    rank,
+    biases,
+    stride,
+    columns,
+    theta,
+    mirror: halfMirror(theta, stride),
+    offsets,
+    indices,
+    values,
+    mean,
+    fixedBias,
+    centred,
+    part,
+  };
+}
+
+/** The largest number of 8 bits among θ: at least as large as elements before rounding. */
+function largestOf8(rank: number): number {
+  return 127 * 2 ** -Math.floor(Math.log2((127 * Math.sqrt(rank)) / 1.7));
+}
+
+function eighth(value: number, rank: number): number {
+  const unit = largestOf8(rank) / 127;
+  return unit * Math.round(value / unit);
+}
+
+/**
+ * The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and
+ * biases off.
+ */
+export async function ratedBuffers(
+  gpu: Gpu,
+  rows: RatedRows,
+  precision: 'f32' | 'f16' | 'int8',
+  raw = false,
+): Promise<Record<string, GPUBuffer>> {
+  const { indices, values, centred, fixedBias, mirror, theta } = rows;
+  const gathered = {
+    f32: () => ({ fixed: theta }),
+    f16: () => ({ fixed: mirror }),
+    int8: () => mirrorOf8(rows),
+  }[precision]();
+  return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, ...gathered });
+}
+
+/** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last one 0, and the columns' scales. */
+function mirrorOf8({ theta, rank, stride, columns }: RatedRows): {
+  readonly fixed: Uint32Array;
+  readonly scales: Float32Array;
+} {
+  const unit = largestOf8(rank) / 127;
+  const bytes = new Int8Array(int8Bytes(columns, rank));
+  const pitch = bytes.length / (columns + 1);
+  for (let column = 0; column < columns; column++)
+    for (let k = 0; k < rank; k++) bytes[column * pitch + k] = theta[column * stride + k] / unit;
+  return { fixed: new Uint32Array(bytes.buffer), scales: new Float32Array(stride).fill(unit, 0, rank) };
+}
+
+/** A buffer for each content, by the same names. */
+export async function uploadAll(
+  gpu: Gpu,
+  contents: Readonly<Record<string, HostBytes>>,
+): Promise<Record<string, GPUBuffer>> {
+  const buffers: Record<string, GPUBuffer> = {};
+  for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
+  return buffers;
+}
+
+/** The twin's equations of a part: A without λ, and b; with biases the last feature is the row's bias. */
+export function partEquations(rows: RatedRows, first: number, count: number): NormalEquations {
+  const part = rows.part(first, count);
+  return rows.biases
+    ? biasedEquations(rows.theta, rows.stride, rows.rank, part)
+    : normalEquations(rows.theta, rows.stride, rows.rank, part, 0);
+}
+
+/** Puts normal equations into a slot (gpu/device/slots.ts). */
+export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: NormalEquations): void {
+  const features = bias.length;
+  eachSlotElement(rank, (at, i, j) => (slot[at] = matrix[i * features + j]));
+  const first = matrixElements(rank);
+  slot.set(bias.subarray(0, rank), first);
+  if (features === rank) return;
+  slot.set(matrix.subarray(rank * features, rank * features + rank), first + paddedRank(rank));
+  slot[first + 2 * paddedRank(rank)] = bias[rank];
+}
+
+/**
+ * The normal equations in a slot, from its lower tiles; with biases those of `count` ratings, which the slot
+ * does not tell.
+ */
+export function readSlot(slot: Float32Array, rank: number, biases: boolean, count: number): NormalEquations {
+  const features = rank + (biases ? 1 : 0);
+  const matrix = new Float64Array(features * features);
+  eachSlotElement(rank, (at, i, j) => {
+    matrix[i * features + j] = slot[at];
+    if (Math.floor(i / TILE) !== Math.floor(j / TILE)) matrix[j * features + i] = slot[at];
+  });
+  const first = matrixElements(rank);
+  const bias = new Float64Array(features);
+  bias.set(slot.subarray(first, first + rank));
+  if (biases) {
+    for (let i = 0; i < rank; i++)
+      matrix[i * features + rank] = matrix[rank * features + i] = slot[first + paddedRank(rank) + i];
+    bias[rank] = slot[first + 2 * paddedRank(rank)];
+    matrix[features * features - 1] = count;
+  }
+  return { matrix, bias };
+}
+
+/** Calls `visit` for every element of A in a slot, with its place there, its row and its column. */
+export function eachSlotElement(rank: number, visit: (at: number, i: number, j: number) => void): void {
+  for (let i = 0; i < rank; i++) {
+    const above = Math.floor(i / TILE);
+    for (let j = 0; j < Math.min(rank, (above + 1) * TILE); j++) {
+      const tile = (above * (above + 1)) / 2 + Math.floor(j / TILE);
+      visit(tile * TILE * TILE + (i % TILE) * TILE + (j % TILE), i, j);
+    }
+  }
+}

@@ -1,0 +1,183 @@
+/** The twin of SGD's kernels: steps in float64, with the rounding of factors that are stored as float16. */
+import { stepInOrder } from '../../../cpu/reference/sgd.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
+import type { SgdStepParams } from '../../sgd/sgd-step.ts';
+import type { KernelCheck } from './check.ts';
+import type { SgdStep } from '../../../operators/tasks/tasks.ts';
+import { roundToHalf } from './float16.ts';
+import { deviation, worse } from './numbers.ts';
+import { type HostMatrix, hostMatrix, type OpenScope, randomMatrix } from './task-scope.ts';
+
+/** Parameters of a kernel's steps. */
+export interface StepShape {
+  readonly rank: number;
+  readonly precision: 'f32' | 'f16';
+  readonly biases: boolean;
+  readonly adaptive: boolean;
+  readonly lanes: number;
+}
+
+export interface Rating {
+  readonly row: number;
+  readonly column: number;
+  readonly value: number;
+}
+
+/** Matrices that are stepped, by the names of the tasks' outputs. */
+export type Sides = {
+  readonly rows: HostMatrix;
+  readonly columns: HostMatrix;
+  readonly rowSums: HostMatrix;
+  readonly columnSums: HostMatrix;
+};
+
+export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as const;
+
+/** Limit of the deviation in float32, over the largest element. */
+const LIMIT = 1e-5;
+/**
+ * The same for factors stored as float16: a value near the middle of two halves may be rounded the other way.
+ */
+const HALF_LIMIT = 2 ** -9;
+
+function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape): string {
+  return `rank ${rank}, ${precision}${biases ? ', biases' : ''}${adaptive ? ', AdaGrad' : ''}, ${lanes === 1 ? '1 thread' : `${lanes} threads`} a rating`;
+}
+
+/** Random factors with the 1s of biases, and sums above 0. */
+export function randomSides(rows: number, columns: number, { rank, biases }: StepShape, seed: number): Sides {
+  const features = rank + (biases ? 2 : 0);
+  const random = new CounterRandom(seed, 7);
+  const side = (count: number, one: number, which: number): HostMatrix => {
+    const matrix = randomMatrix(count, features, seed + which);
+    if (biases) for (let row = 0; row < count; row++) matrix.values[row * matrix.stride + one] = 1;
+    return matrix;
+  };
+  const sums = (count: number, which: number) =>
+    hostMatrix(count, 1, (row) => 2 * random.uniform(2 * row + which));
+  return {
+    rows: side(rows, 1, 1),
+    columns: side(columns, 0, 2),
+    rowSums: sums(rows, 0),
+    columnSums: sums(columns, 1),
+  };
+}
+
+/**
+ * The sides after these runs of steps, one after the other. Factors are rounded to float16 after every step,
+ * apart from those of the sides that are `kept`: while the next rating of the run has the same row or column,
+ * they stay in float64.
+ *
+ */
+export function steppedSides(
+  start: Sides,
+  runs: readonly (readonly Rating[])[],
+  { rank, precision, biases, adaptive }: StepShape,
+  kept: 'none' | 'rows' | 'both',
+): Readonly<Record<keyof Sides, Float64Array>> {
+  const half = precision === 'f16';
+  const { stride } = start.rows;
+  const [p, q] = [start.rows, start.columns].map(({ values }) => Float64Array.from(values));
+  const oneEach = (matrix: HostMatrix) =>
+    Float64Array.from({ length: matrix.rows }, (_, row) => matrix.values[row * matrix.stride]);
+  const sums = { rows: oneEach(start.rowSums), columns: oneEach(start.columnSums) };
+  const store = (values: Float64Array, row: number) => {
+    for (let at = row * stride; at < (row + 1) * stride; at++) values[at] = roundToHalf(values[at]);
+  };
+  if (half) {
+    for (let row = 0; row < start.rows.rows; row++) store(p, row);
+    for (let column = 0; column < start.columns.rows; column++) store(q, column);
+  }
+  for (const ratings of runs) {
+    ratings.forEach(({ row, column, value }, k) => {
+      stepInOrder(
+        p,
+        q,
+        stride,
+        { rows: [row], columns: [column], values: [value] },
+        { rank, biases, ...STEP_RATES },
+        adaptive ? sums : undefined,
+      );
+      if (half && (kept !== 'both' || ratings[k + 1]?.column !== column)) store(q, column);
+      if (half && (kept === 'none' || ratings[k + 1]?.row !== row)) store(p, row);
+    });
+  }
+  return { rows: p, columns: q, rowSums: sums.rows, columnSums: sums.columns };
+}
+
+/** The largest deviation of the stepped matrices; Infinity if padding or a 1 changed. */
+export async function stepError(
+  { read }: Pick<OpenScope<SgdStep>, 'read'>,
+  start: Sides,
+  expected: ReturnType<typeof steppedSides>,
+  { rank, biases, adaptive, precision }: StepShape,
+): Promise<{ error: number; limit: number }> {
+  const features = rank + (biases ? 2 : 0);
+  let error = 0;
+  for (const [name, one] of [
+    ['rows', 1],
+    ['columns', 0],
+  ] as const) {
+    const found = await read(name);
+    const { stride } = start[name];
+    found.forEach((value, at) => {
+      const feature = at % stride;
+      if (feature >= features && value !== 0) error = Infinity;
+      if (biases && feature === one && value !== 1) error = Infinity;
+    });
+    error = worse(error, deviation(found, expected[name]));
+  }
+  for (const name of adaptive ? (['rowSums', 'columnSums'] as const) : []) {
+    const { stride } = start[name];
+    const found = await read(name);
+    error = worse(
+      error,
+      deviation(
+        found.filter((_, at) => at % stride === 0),
+        expected[name],
+      ),
+    );
+  }
+  return { error, limit: precision === 'f16' ? HALF_LIMIT : LIMIT };
+}
+
+export const f32 = { precision: 'f32', biases: false, adaptive: false, lanes: 1 } as const;
+export const f16 = { ...f32, precision: 'f16' } as const;
+export const both = { biases: true, adaptive: true } as const;
+
+/** Ranks and teams that between them reach every branch of the kernels' text. */
+export const stepShapes: readonly StepShape[] = [
+  ...[1, 7, 10, 32, 64].map((rank) => ({ ...f32, rank })),
+  ...[1, 10, 32].map((rank) => ({ ...f16, rank })),
+  { ...f32, ...both, rank: 7 },
+  { ...f16, ...both, rank: 30 },
+  { ...f16, rank: 20, adaptive: true },
+  ...[10, 64, 100, 128, 200, 512].map((rank) => ({ ...f32, rank, lanes: 4 })),
+  ...[7, 100, 128].map((rank) => ({ ...f16, rank, lanes: 4 })),
+  { ...f32, ...both, rank: 10, lanes: 4 },
+  { ...f32, rank: 64, lanes: 4, biases: true },
+  { ...f16, ...both, rank: 98, lanes: 4 },
+  ...[8, 16, 32].flatMap((lanes) => [
+    { ...f16, rank: 128, lanes },
+    { ...f16, rank: 512, lanes },
+    { ...f32, ...both, rank: 200, lanes },
+  ]),
+];
+
+/** A check of a kernel that steps as `shape` says; `others` are its parameters besides. */
+export function stepCheck<Others extends KernelParams>(
+  kernel: KernelDescriptor<Omit<SgdStepParams, 'threads'> & Others>,
+  { rank, biases, ...shape }: StepShape,
+  what: string,
+  others: Others,
+  run: KernelCheck['run'],
+): KernelCheck {
+  const params = { ...shape, ...others, biases, features: rank + (biases ? 2 : 0) };
+  return {
+    name: kernel.name,
+    variant: `${describeShape({ rank, biases, ...shape })}, ${what}`,
+    admitted: (gpu) => gpu.admits(kernel, params),
+    run,
+  };
+}

@@ -1,0 +1,230 @@
+import { biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
+import { conjugateGradient, multiply } from '../../../cpu/reference/conjugate-gradient.ts';
+import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
+import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
+import { strideOf } from '../../device/resources.ts';
+import { EntryList } from '../../update/work.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { slotElements } from '../../device/slots.ts';
+import { halfValue } from './float16.ts';
+import { randomNumbers } from './numbers.ts';
+import { partEquations, ratedRows, readSlot, uploadAll, writeSlot } from './rated-rows.ts';
+
+/** Content of slots beyond the rank, where the kernels that fill them may leave anything. */
+const BEYOND = 1234;
+
+/** Content of outputs before a kernel runs. */
+const STALE = 3e7;
+
+/** Rows of the output beyond the solved ones, which must stay as they are. */
+const OTHER_ROWS = 2;
+
+/** Starts and outputs of solved rows and of a few others. */
+export interface RowData {
+  /** A start for every row. */
+  readonly previous: Float32Array;
+  readonly factors: Float32Array;
+  readonly half: Uint32Array;
+  readonly bias: Float32Array;
+}
+
+/** Random starts for `solved` rows and the others, and outputs with stale numbers. */
+export function rowData(solved: number, rank: number, random: () => number): RowData {
+  const rows = solved + OTHER_ROWS;
+  const stride = strideOf(rank);
+  const previous = new Float32Array(rows * stride);
+  for (let row = 0; row < rows; row++)
+    for (let k = 0; k < rank; k++) previous[row * stride + k] = random() - 0.5;
+  return {
+    previous,
+    factors: new Float32Array(rows * stride).fill(STALE),
+    half: new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff),
+    bias: new Float32Array(rows).fill(STALE),
+  };
+}
+
+/** The buffers of starts and outputs, by the kernels' names for them. */
+export function uploadRowData(
+  gpu: Gpu,
+  { previous, ...outputs }: RowData,
+): Promise<Record<string, GPUBuffer>> {
+  return uploadAll(gpu, { previous, factors: outputs.factors, half: outputs.half, bias: outputs.bias });
+}
+
+/** The outputs that kernels wrote. */
+export async function downloadOutputs(
+  gpu: Gpu,
+  buffers: Readonly<Record<string, GPUBuffer>>,
+  { factors, half, bias }: RowData,
+): Promise<Pick<RowData, 'factors' | 'half' | 'bias'>> {
+  const outputs = {
+    factors: new Float32Array(factors.length),
+    half: new Uint32Array(half.length),
+    bias: new Float32Array(bias.length),
+  };
+  for (const [name, output] of Object.entries(outputs)) await gpu.download(buffers[name], output);
+  return outputs;
+}
+
+/** Rows to be solved, some of them in several slots, and their outputs. */
+export interface SolvedRows extends RowData {
+  readonly rank: number;
+  readonly biases: boolean;
+  readonly stride: number;
+  readonly regularization: RowRegularization;
+  /** Entries: row, first slot, n, slots. */
+  readonly work: Uint32Array;
+  readonly count: number;
+  readonly slots: Float32Array;
+}
+
+/**
+ * Rows of the given lengths. The first has three slots, one without ratings names the last row's slot, and
+ * row numbers descend.
+ */
+export function rowsToSolve(
+  rank: number,
+  biases: boolean,
+  lengths: readonly number[],
+  level = false,
+): SolvedRows {
+  const rated = ratedRows({ rank, lengths, biases, precision: 'f32', level });
+  const { stride } = rated;
+  const random = randomNumbers(rank);
+  const work = new EntryList();
+  const parts: NormalEquations[] = [];
+  const cutsOf = (row: number) => (lengths[row] === 0 ? 0 : row === 0 ? 3 : 1);
+  const slotCount = lengths.reduce((sum, _, row) => sum + cutsOf(row), 0);
+  lengths.forEach((length, row) => {
+    const cuts = cutsOf(row);
+    work.add(lengths.length - 1 - row, cuts === 0 ? slotCount - 1 : parts.length, length, cuts);
+    for (let cut = 0; cut < cuts; cut++) {
+      const [from, to] = [cut, cut + 1].map((at) => rated.offsets[row] + Math.floor((at * length) / cuts));
+      parts.push(partEquations(rated, from, to - from));
+    }
+  });
+  const elements = slotElements(rank, biases);
+  const slots = new Float32Array(elements * parts.length).fill(BEYOND);
+  parts.forEach((part, slot) =>
+    writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), rank, part),
+  );
+  return {
+    rank,
+    biases,
+    stride,
+    regularization: regularizationFor(biases, level),
+    work: work.list.entries,
+    count: work.count,
+    slots,
+    ...rowData(lengths.length, rank, random),
+  };
+}
+
+/**
+ * Another regularization of rows with biases, so that all its parts are checked; training's own with `level`
+ * (RatedRowsOptions).
+ */
+export function regularizationFor(biases: boolean, level = false): RowRegularization {
+  if (level) return { lambda: 0.02, offset: 10, damping: 5 };
+  return biases ? { lambda: 0.05, exponent: 0.5, offset: 2, damping: 3 } : { lambda: 0.05 };
+}
+
+/** The equations of a row of n ratings with what regularizes it. */
+export function regularized(
+  equations: NormalEquations,
+  n: number,
+  biases: boolean,
+  { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization,
+): NormalEquations {
+  const shift = Math.fround(lambda) * n ** exponent + offset;
+  return shifted(equations, shift, biases ? Math.fround(lambda) * n + damping : shift);
+}
+
+/**
+ * A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. With biases the
+ * last feature is the bias.
+ */
+export function equationsOf(
+  rows: SolvedRows,
+  entry: number,
+  round?: (value: number) => number,
+): NormalEquations {
+  const { rank, biases } = rows;
+  const [, first, ratings, cuts] = rows.work.subarray(4 * entry, 4 * entry + 4);
+  const elements = slotElements(rank, biases);
+  const features = rank + (biases ? 1 : 0);
+  const matrix = new Float64Array(features ** 2);
+  const bias = new Float64Array(features);
+  for (let slot = first; slot < first + cuts; slot++) {
+    const part = readSlot(
+      rows.slots.subarray(slot * elements, (slot + 1) * elements),
+      rank,
+      biases,
+      ratings / cuts,
+    );
+    part.matrix.forEach((value, i) => (matrix[i] += value));
+    part.bias.forEach((value, i) => (bias[i] += value));
+  }
+  const n = Math.max(1, ratings);
+  const ofFactors = (at: number) => at % features < rank && Math.floor(at / features) < rank;
+  if (round)
+    for (let at = 0; at < matrix.length; at++) if (ofFactors(at)) matrix[at] = round(matrix[at] / n) * n;
+  return regularized({ matrix, bias }, n, biases, rows.regularization);
+}
+
+/** A row's solution by as many steps of CG in float64. */
+export function expectedSteps(
+  equations: NormalEquations,
+  biases: boolean,
+  start: Float64Array,
+  steps: number,
+): Float64Array {
+  return biases
+    ? biasedGradients(equations, start, steps)
+    : conjugateGradient(equations.matrix, equations.bias, start, steps);
+}
+
+/** ‖A x - b‖ / ‖b‖ */
+export function relativeResidual({ matrix, bias }: NormalEquations, x: Float64Array): number {
+  const product = multiply(matrix, x);
+  return Math.hypot(...product.map((value, i) => value - bias[i])) / (Math.hypot(...bias) || 1);
+}
+
+export interface SolvedRow {
+  readonly x: Float64Array;
+  /** Infinity when padding or the mirror's rounding is wrong, else 0. */
+  readonly wrong: number;
+}
+
+/** A row of the outputs, with biases its bias behind it. */
+export function solvedRow(
+  rows: Pick<SolvedRows, 'rank' | 'stride'>,
+  row: number,
+  outputs: { readonly factors: Float32Array; readonly half?: Uint32Array; readonly bias?: Float32Array },
+): SolvedRow {
+  const { rank, stride } = rows;
+  const found = outputs.factors.subarray(row * stride, (row + 1) * stride);
+  const x = Float64Array.from([...found.subarray(0, rank), ...(outputs.bias ? [outputs.bias[row]] : [])]);
+  let wrong = found.subarray(rank).every((value) => value === 0) ? 0 : Infinity;
+  if (outputs.half) {
+    const { half } = outputs;
+    for (let k = 0; k < stride; k++) {
+      const bits = (half[(row * stride + k) >> 1] >>> (16 * (k & 1))) & 0xffff;
+      if (!isHalfOf(bits, found[k])) wrong = Infinity;
+    }
+  }
+  return { x, wrong };
+}
+
+/** True when the rows beyond the solved ones are unchanged. */
+export function otherRowsKept(
+  { count, stride }: Pick<SolvedRows, 'count' | 'stride'>,
+  factors: Float32Array,
+): boolean {
+  return factors.subarray(count * stride).every((value) => value === STALE);
+}
+
+/** True when the half is a neighbour of the value: adapters may round to nearest or towards zero. */
+function isHalfOf(bits: number, value: number): boolean {
+  return Math.abs(halfValue(bits) - value) <= Math.max(Math.abs(value) * 2 ** -10, 2 ** -24);
+}

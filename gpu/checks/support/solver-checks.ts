@@ -1,0 +1,134 @@
+/** Runs of solvers on rows whose normal equations lie in slots. */
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { ROUNDING } from '../../solve/solve-cholesky.ts';
+import { regularizationValues } from '../../solve/regularization.ts';
+import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
+import { roundToHalf } from './float16.ts';
+import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, NO_ROW } from './limits.ts';
+import { deviation } from './numbers.ts';
+import { uploadAll } from './rated-rows.ts';
+import {
+  downloadOutputs,
+  equationsOf,
+  expectedSteps,
+  otherRowsKept,
+  rowsToSolve,
+  solvedRow,
+  type SolvedRow,
+  type SolvedRows,
+  uploadRowData,
+} from './solved-rows.ts';
+
+/** Ratings of the rows that are solved. */
+export function rowLengths(rank: number): number[] {
+  return [rank > 256 ? 90 : 400, 0, 33, 32, 31, 2, 1];
+}
+
+type StepParams = KernelParams & { readonly rank: number; readonly biases: boolean; readonly half: boolean };
+
+/** Lengths of rows that CG solves at once with `level` (RatedRowsOptions). */
+export const LEVEL_LENGTHS = [10_000, 3000, 1000, 300];
+
+/**
+ * Compares a kernel's steps of CG with as many in float64, by one workgroup a row. `halfA`: A / n is rounded
+ * to float16.
+ */
+export async function checkSteps<Params extends StepParams>(
+  gpu: Gpu,
+  kernel: KernelDescriptor<Params>,
+  { steps, ...shape }: Params & { readonly steps: number },
+  halfA: boolean,
+  level = false,
+) {
+  const params = shape as unknown as Params;
+  const { rank, biases } = params;
+  const rows = rowsToSolve(rank, biases, level ? LEVEL_LENGTHS : rowLengths(rank), level);
+  const solved = await solveRows(gpu, kernel, params, rows, rows.count, steps);
+  const errors = solved.map(({ x, wrong }, entry) => {
+    const [row, , ratings] = rows.work.subarray(4 * entry, 4 * entry + 3);
+    if (wrong !== 0) return wrong;
+    if (ratings === 0) return Math.hypot(...x);
+    const start = Float64Array.from(rows.previous.subarray(row * rows.stride, row * rows.stride + rank));
+    return deviation(
+      x,
+      expectedSteps(equationsOf(rows, entry, halfA ? roundToHalf : undefined), biases, start, steps),
+    );
+  });
+  return {
+    error: Math.max(...errors),
+    limit: halfA ? CG_HALF_LIMIT : biases && !level ? CG_BIAS_LIMIT : CG_LIMIT,
+  };
+}
+
+/**
+ * Checks that an infinite element of A is reported, by its place in the slot; it lies in the first row, which
+ * has the highest number.
+ */
+export async function checkNotFinite<Params extends KernelParams>(
+  gpu: Gpu,
+  kernel: KernelDescriptor<Params>,
+  params: Params,
+  at = 5,
+) {
+  const rows = rowsToSolve(20, false, [40, 7, 50]);
+  rows.slots[at] = Infinity;
+  const { status } = await runSolver(gpu, kernel, params, rows, rows.count, 6);
+  return { error: status === 2 ? 0 : Infinity, limit: 0 };
+}
+
+/**
+ * The rows that a solver writes, or one row with an infinite error when it reports a bad row or writes beyond
+ * the rows.
+ */
+export async function solveRows<Params extends KernelParams>(
+  gpu: Gpu,
+  kernel: KernelDescriptor<Params>,
+  params: Params & { readonly biases: boolean; readonly half: boolean },
+  rows: SolvedRows,
+  workgroups: number,
+  steps = 0,
+): Promise<SolvedRow[]> {
+  const { status, factors, half, bias } = await runSolver(gpu, kernel, params, rows, workgroups, steps);
+  if (status !== NO_ROW || !otherRowsKept(rows, factors))
+    return [{ x: new Float64Array(rows.rank), wrong: Infinity }];
+  return Array.from({ length: rows.count }, (_, entry) =>
+    solvedRow(rows, rows.work[4 * entry], {
+      factors,
+      half: params.half ? half : undefined,
+      bias: params.biases ? bias : undefined,
+    }),
+  );
+}
+
+/** The outputs of one dispatch, and the row that it reports as bad. */
+export async function runSolver<Params extends KernelParams>(
+  gpu: Gpu,
+  kernel: KernelDescriptor<Params>,
+  params: Params,
+  rows: SolvedRows,
+  workgroups: number,
+  steps = 0,
+) {
+  const { count, regularization } = rows;
+  const buffers = {
+    ...(await uploadAll(gpu, {
+      work: rows.work,
+      slots: rows.slots,
+      status: new Uint32Array(4 + count).fill(NO_ROW),
+    })),
+    ...(await uploadRowData(gpu, rows)),
+  };
+  const compiled = await gpu.compile(kernel, params);
+  const { bytes } = await gpu
+    .pass(`check ${kernel.name}`)
+    .dispatch(
+      compiled,
+      buffers,
+      { count, ...regularizationValues(regularization), rounding: ROUNDING, steps },
+      workgroups,
+    )
+    .submit({ read: { buffer: buffers.status, bytes: 4 } });
+  const outputs = await downloadOutputs(gpu, buffers, rows);
+  for (const buffer of Object.values(buffers)) buffer.destroy();
+  return { status: new Uint32Array(bytes)[0], ...outputs };
+}

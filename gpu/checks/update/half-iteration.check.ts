@@ -1,0 +1,182 @@
+/** Checks of whole half-iterations, by every variant that an adapter admits. */
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
+import { updateRows } from '../../update/half-iteration.ts';
+import { tellsLoss, type UpdateVariant } from '../../update/choice/variant.ts';
+import { updateVariants } from '../../update/choice/variants.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
+import type { KernelCheck } from '../support/check.ts';
+import {
+  CG_HALF_LIMIT,
+  CG_LIMIT,
+  CG_TENSOR_BIAS_LIMIT,
+  CG_TENSOR_LIMIT,
+  RESIDUAL_LIMIT,
+} from '../support/limits.ts';
+import { uploadAll } from '../support/rated-rows.ts';
+import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../support/rated-problem.ts';
+
+/** The problem that is solved. */
+export interface HalfIterationShape {
+  readonly rank: number;
+  readonly solver: 'cg' | 'cholesky' | 'nonnegative';
+  readonly biases: boolean;
+}
+
+const CG_STEPS = 6;
+
+/** Ratings of a part and bytes of a region of θ, both small enough to cut long rows. */
+const PART_RATINGS = 500;
+const REGION_BYTES = 40_000;
+
+const shapes: readonly HalfIterationShape[] = [
+  ...[10, 64, 100, 200].flatMap((rank) =>
+    (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver, biases: false })),
+  ),
+  ...[33, 64, 100, 128].map((rank) => ({ rank, solver: 'cg' as const, biases: true })),
+  { rank: 64, solver: 'cholesky', biases: true },
+  ...[10, 64, 128].map((rank) => ({ rank, solver: 'nonnegative' as const, biases: false })),
+  { rank: 64, solver: 'nonnegative', biases: true },
+];
+
+/**
+ * Row lengths for every path (dual systems, CG without A, the fused kernel, parts), in an order that sorting
+ * changes.
+ */
+function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
+  const end = Math.min(longest, fused?.longest ?? 0);
+  return [
+    1,
+    0,
+    64,
+    65,
+    longest,
+    33,
+    ...(end > 70 ? [end, end - 1] : []),
+    32,
+    31,
+    2,
+    700,
+    16,
+    8,
+    7,
+    0,
+    5,
+    130,
+    1,
+  ];
+}
+
+/** Checks of all variants that the adapter admits for the shapes; the longest row has `longest` ratings. */
+export function halfIterationChecks(
+  info: GpuInfo,
+  longest: number,
+  among: readonly HalfIterationShape[] = shapes,
+): KernelCheck[] {
+  return among.flatMap((shape) =>
+    updateVariants(info, { ...shape, ...solverOf(shape) }).map((variant) => ({
+      name: 'half-iteration',
+      variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
+      run: (gpu: Gpu) => checkHalfIteration(gpu, variant, shape, longest),
+    })),
+  );
+}
+
+function solverOf({ solver }: HalfIterationShape) {
+  return {
+    solver: solver === 'cg' ? ('cg' as const) : ('cholesky' as const),
+    nonnegative: solver === 'nonnegative',
+  };
+}
+
+/**
+ * Solves all rows of a small problem by a variant, whose parts and regions are made small, and compares them
+ * with float64.
+ */
+export async function checkHalfIteration(
+  gpu: Gpu,
+  given: UpdateVariant,
+  { rank, solver, biases }: HalfIterationShape,
+  longest: number,
+): Promise<{ error: number; limit: number }> {
+  const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: 1 };
+  const half = variant.precision !== 'f32';
+  const problem = commonProblem({
+    rank,
+    biases,
+    precision: variant.precision,
+    lengths: lengthsFor(given, longest),
+  });
+  const buffers: Record<string, GPUBuffer> = {
+    ...(await problemBuffers(gpu, problem, 'f32')),
+    ...(await uploadAll(gpu, { raw: problem.ratings.values })),
+  };
+  const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
+  const block = await blockOf(gpu, problem, buffers);
+  const rows = problem.lengths.length;
+  const settings = {
+    variant,
+    from: 0,
+    to: rows,
+    rank,
+    ...problem.regularization,
+    mean: problem.ratings.mean,
+    solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const),
+    nonnegative: solver === 'nonnegative',
+    measured: tellsLoss(variant, solver === 'nonnegative'),
+    scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision],
+  };
+  const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({
+    rows: count,
+    columns: rank,
+    stride: problem.ratings.stride,
+    values,
+    half: halves,
+  });
+  const inputs = {
+    block,
+    fixed: matrix(buffers.fixed, problem.ratings.columns, half ? mirror : undefined),
+    previous: matrix(buffers.previous, rows),
+    factors: matrix(buffers.factors, rows, half ? buffers.half : undefined),
+    ...(biases ? { fixedBias: buffers.fixed_bias, bias: buffers.bias } : {}),
+  };
+  const { badRow, objective } = await updateRows(gpu, inputs, settings);
+  const exactTo = variant.short;
+  const steps = solver === 'cg' ? CG_STEPS : 0;
+  const error =
+    badRow === -1
+      ? await problemError(gpu, problem, buffers, half, {
+          steps,
+          exactTo,
+          nonnegative: solver === 'nonnegative',
+          ...(objective === undefined ? {} : { told: [objective] }),
+        })
+      : Infinity;
+  destroyBuffers({ buffers, mirror, rowPointers: block.rowPointers, lists: [...block.prepared.values()] });
+  return { error, limit: solver === 'nonnegative' ? 1 : limitOf(variant, steps, biases) };
+}
+
+function limitOf({ halfA, fused, sum }: UpdateVariant, steps: number, biases: boolean): number {
+  if (steps === 0) return RESIDUAL_LIMIT;
+  if (biases) return CG_TENSOR_BIAS_LIMIT;
+  if (halfA || fused?.halfA) return CG_HALF_LIMIT;
+  return sum.kernel === 'tensor' ? CG_TENSOR_LIMIT : CG_LIMIT;
+}
+
+async function blockOf(
+  gpu: Gpu,
+  { ratings, lengths }: RatedProblem,
+  { indices, raw: values }: Readonly<Record<string, GPUBuffer>>,
+): Promise<DeviceBlock> {
+  const { offsets } = ratings;
+  return {
+    rows: lengths.length,
+    ratings: offsets[lengths.length],
+    offsets,
+    columns: ratings.indices,
+    rowPointers: await gpu.bufferOf(offsets, 'offsets'),
+    indices,
+    values,
+    prepared: new Map(),
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * Checks of conjugate gradients by vectors in whole half-iterations, with teams of subgroups of every size.
+ */
+import type { UpdateVariant } from '../../update/choice/variant.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { type KernelCheck, variantOf } from '../support/check.ts';
+import { checkHalfIteration } from '../update/half-iteration.check.ts';
+import {
+  chooseVectorProducts,
+  vectorProductsKernel,
+  type VectorProductsParams,
+} from '../../vectors/vector-products.ts';
+
+type Case = Pick<VectorProductsParams, 'rank' | 'precision' | 'biases' | 'threads' | 'lanes' | 'width'>;
+
+const narrow = { threads: 64, lanes: 4, width: 4 } as const;
+
+const cases: readonly Case[] = [
+  { ...narrow, rank: 1, precision: 'f16', biases: false },
+  { ...narrow, rank: 20, precision: 'f32', biases: true },
+  { ...narrow, rank: 50, precision: 'f16', biases: true },
+  { ...narrow, lanes: 2, rank: 64, precision: 'f32', biases: false },
+  { ...narrow, lanes: 1, rank: 30, precision: 'f16', biases: true },
+  ...[200, 264, 400, 512].map((rank) => ({
+    ...chooseVectorProducts(rank, 'f16'),
+    rank,
+    precision: 'f16' as const,
+    biases: rank === 264,
+  })),
+  { ...chooseVectorProducts(300, 'f32'), rank: 300, precision: 'f32', biases: true },
+];
+
+/** Ratings of the longest row: several parts, regions and bins of a team. */
+const LONGEST = 1500;
+
+export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
+  name: vectorProductsKernel.name,
+  variant: variantOf(params),
+  admitted: (gpu: Gpu) => gpu.admits(vectorProductsKernel, { ...params, first: true }),
+  run: (gpu: Gpu) => {
+    const { rank, biases, precision, threads, lanes, width } = params;
+    const variant: UpdateVariant = {
+      name: 'vectors',
+      precision,
+      sum: { kernel: 'vectors', threads, lanes, width },
+      short: 0,
+      free: false,
+      halfA: false,
+      registers: false,
+      partRatings: 0,
+      regionBytes: 0,
+      regionRatings: 0,
+      sorted: true,
+    };
+    return checkHalfIteration(gpu, variant, { rank, solver: 'cg', biases }, LONGEST);
+  },
+}));

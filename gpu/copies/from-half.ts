@@ -1,0 +1,18 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+
+const THREADS = 256;
+
+/** Workgroups that widen `quads` groups of four features. */
+export function fromHalfWorkgroups(quads: number): number {
+  return Math.ceil(quads / THREADS);
+}
+
+/** Widens a half mirror (DeviceMatrix.half) of `quads` groups of four features to a float32 matrix. */
+export const fromHalfKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'from-half',
+  bindings: [...reads('half'), ...writes('factors')],
+  uniforms: [{ name: 'quads', type: 'u32' }],
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};

@@ -1,0 +1,71 @@
+import type { Gpu } from '../webgpu/gpu.ts';
+import { type PieceTaker, READBACK_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
+import { FreshMemory } from '../exchange/fresh-memory.ts';
+import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './unpadded-rows.ts';
+import type { DeviceMatrix } from '../device/resources.ts';
+
+/** Rows whose copy takes tens of milliseconds: the first iteration follows that of a start. */
+const LONG_BYTES = 1 << 28;
+
+/** Copies rows to a matrix whose padding is 0: without padding, or as they lie there. */
+export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
+  const { rows, columns, stride, values } = matrix;
+  if (source.length === rows * stride)
+    return source.byteLength < LONG_BYTES
+      ? gpu.upload(values, source)
+      : gpu.keepAwake(gpu.upload(values, source));
+  const step = Math.floor(STAGING_BYTES / (4 * stride));
+  for (let from = 0; from < rows; from += step) {
+    const count = Math.min(step, rows - from);
+    await gpu.uploadFilled(values, 4 * from * stride, 4 * count * stride, (staged) => {
+      const padded = new Float32Array(staged, 0, count * stride);
+      for (let row = 0; row < count; row++) {
+        padded.set(source.subarray((from + row) * columns, (from + row + 1) * columns), row * stride);
+        padded.fill(0, row * stride + columns, (row + 1) * stride);
+      }
+    });
+  }
+}
+
+/**
+ * The rows of a matrix in shared memory, without their padding: the GPU takes it off. Calls `submitted` when
+ * all copies are submitted: later work may then write the matrix.
+ */
+export async function downloadRows(
+  gpu: Gpu,
+  { rows, columns, stride, values }: DeviceMatrix,
+  submitted?: () => void,
+): Promise<Float32Array> {
+  const memory = new FreshMemory(rows * columns);
+  const target = memory.values;
+  const bytes = target.byteLength;
+  if (bytes === 0) return target;
+  const taker: PieceTaker = {
+    ready: (at, length) => memory.ready(at / 4, (at + length) / 4),
+    take: (piece, at) => target.set(new Float32Array(piece), at / 4),
+  };
+  if (stride === columns) {
+    await gpu.downloadPieces(values, { offset: 0, bytes }, taker, submitted);
+    return target;
+  }
+  const kernel = await gpu.compile(unpaddedRowsKernel, {});
+  const piece = await gpu.scratch('unpadded rows', Math.min(bytes, READBACK_BYTES), { passage: true });
+  const passes: Promise<unknown>[] = [];
+  const fill = (at: number, length: number) => {
+    const count = length / 4;
+    const pass = gpu
+      .pass('unpadded-rows')
+      .dispatch(
+        kernel,
+        { padded: values, rows: piece },
+        { first: at / 4, count, columns, stride },
+        unpaddedRowsWorkgroups(count),
+      )
+      .submit();
+    pass.catch(() => undefined);
+    passes.push(pass);
+  };
+  await gpu.downloadPieces(piece, { offset: 0, bytes, fill }, taker, submitted);
+  await Promise.all(passes);
+  return target;
+}

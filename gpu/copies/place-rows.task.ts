@@ -1,0 +1,84 @@
+import { type DeviceMatrix, numberBytes, type WireRows } from '../device/resources.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
+import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
+import { addHalf } from './to-half.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+
+/** See `place-rows` of KernelTasks. Copies that are submitted later see this one. */
+export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
+  const { rowFrom } = scope.params;
+  const { gpu } = scope;
+  const [came, whole] = [scope.wire('rows'), scope.matrixOrHalf('whole')];
+  if (whole === undefined) return placeNumbers(scope);
+  if (came !== undefined)
+    return placeWire(
+      scope,
+      came.form === 'f16' && !whole.halfOnly ? await scope.matrixWithHalf('whole') : whole,
+      came,
+    );
+  const encoder = gpu.device.createCommandEncoder({ label: 'place-rows' });
+  const part = whole.halfOnly ? await scope.matrixWithHalf('rows') : scope.matrix('rows');
+  if (part.stride !== whole.stride)
+    throw new Error(`task place-rows: rows of ${part.columns} numbers do not fit rows of ${whole.columns}`);
+  const numbers = part.rows * part.stride;
+  if (!whole.halfOnly)
+    encoder.copyBufferToBuffer(part.values, 0, whole.values, 4 * rowFrom * whole.stride, 4 * numbers);
+  if (part.half !== undefined && whole.half !== undefined)
+    encoder.copyBufferToBuffer(part.half, 0, whole.half, 2 * rowFrom * whole.stride, 2 * numbers);
+  gpu.device.queue.submit([encoder.finish()]);
+  if (part.half === undefined && whole.half !== undefined) await mirror(gpu, whole, scope.submitted);
+  return { rows: part.rows };
+};
+
+/** Biases: a vector into the vector of all. */
+function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeOf<'place-rows'>): {
+  readonly rows: number;
+} {
+  const { rows } = partition('rows');
+  const encoder = gpu.device.createCommandEncoder({ label: 'place-rows' });
+  encoder.copyBufferToBuffer(vector('rows'), 0, vector('whole'), 4 * rowFrom, 4 * rows);
+  gpu.device.queue.submit([encoder.finish()]);
+  return { rows };
+}
+
+/** Rows that came from another GPU go straight to their place, in the precision in which they came. */
+async function placeWire(
+  { gpu, params: { rowFrom }, submitted }: GpuScopeOf<'place-rows'>,
+  whole: DeviceMatrix,
+  rows: WireRows,
+): Promise<{ readonly rows: number }> {
+  const inHalf = rows.form === 'f16';
+  const target = inHalf ? whole.half : whole.values;
+  if (target === undefined || (whole.halfOnly && !inHalf))
+    throw new Error('task place-rows: the rows and the matrix are in different precisions');
+  const rowBytes = whole.stride * numberBytes(rows);
+  await gpu.takeIn(target, rows, rowFrom * rowBytes);
+  if (!inHalf && whole.half !== undefined) await mirror(gpu, whole, submitted);
+  if (inHalf && !whole.halfOnly) await widen(gpu, whole, submitted);
+  return { rows: rows.bytes / rowBytes };
+}
+
+/** Makes the values of a matrix from its mirror. */
+async function widen(
+  gpu: Gpu,
+  { half, values, rows, stride }: DeviceMatrix,
+  submitted: () => void,
+): Promise<void> {
+  if (half === undefined) throw new Error('task place-rows: a matrix has no half mirror');
+  const quads = (rows * stride) / 4;
+  await gpu
+    .pass('values of placed rows')
+    .dispatch(
+      await gpu.compile(fromHalfKernel, {}),
+      { half, factors: values },
+      { quads },
+      fromHalfWorkgroups(quads),
+    )
+    .submit({ submitted });
+}
+
+async function mirror(gpu: Gpu, whole: DeviceMatrix, submitted: () => void): Promise<void> {
+  const pass = gpu.pass('half mirror of placed rows');
+  await addHalf(gpu, pass, whole);
+  await pass.submit({ submitted });
+}

@@ -1,0 +1,38 @@
+import type { DeviceMatrix } from '../device/resources.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { Pass } from '../webgpu/pass.ts';
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+
+const THREADS = 256;
+
+/**
+ * Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half): rows + 1 rows, the last one
+ * 0.
+ */
+export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'to-half',
+  bindings: [...reads('factors'), ...writes('half')],
+  uniforms: [
+    { name: 'rows', type: 'u32' },
+    { name: 'quads', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};
+
+/** Adds the kernel that fills a matrix's half mirror to a pass. */
+export async function addHalf(
+  gpu: Gpu,
+  pass: Pass,
+  { rows, stride, values, half }: Omit<DeviceMatrix, 'columns'>,
+): Promise<void> {
+  if (half === undefined) throw new Error('this matrix has no half mirror');
+  const quads = stride / 4;
+  pass.dispatch(
+    await gpu.compile(toHalfKernel, {}),
+    { factors: values, half },
+    { rows, quads },
+    Math.ceil(((rows + 1) * quads) / THREADS),
+  );
+}

@@ -1,0 +1,26 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+
+const THREADS = 256;
+
+/** Workgroups that copy so many values. */
+export function unpaddedRowsWorkgroups(count: number): number {
+  return Math.ceil(count / THREADS);
+}
+
+/**
+ * Copies rows of `columns` values, which lie `stride` values apart, one behind the other: `count` values of
+ * the result from value `first` on.
+ */
+export const unpaddedRowsKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'unpadded-rows',
+  bindings: [...reads('padded'), ...writes('rows')],
+  uniforms: [
+    { name: 'first', type: 'u32' },
+    { name: 'count', type: 'u32' },
+    { name: 'columns', type: 'u32' },
+    { name: 'stride', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};

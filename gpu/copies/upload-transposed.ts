@@ -1,0 +1,36 @@
+import { transposedValuesKernel, transposedValuesWorkgroups } from './transposed-values.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { DeviceBlock } from '../device/resources.ts';
+
+/**
+ * A buffer with the values of a block that is the transpose of `other`, for its ratings in their order, and
+ * the promise that they are there. Work that is submitted later finds them.
+ */
+export async function transposedValues(
+  gpu: Gpu,
+  { rows, ratings, rowPointers, indices }: Pick<DeviceBlock, 'rows' | 'ratings' | 'rowPointers' | 'indices'>,
+  other: DeviceBlock,
+  label: string,
+): Promise<{ readonly values: GPUBuffer; readonly filled: Promise<unknown> }> {
+  const values = await gpu.buffer(4 * ratings, label);
+  const bindings = {
+    row_pointers: rowPointers,
+    indices,
+    other_pointers: other.rowPointers,
+    other_indices: other.indices,
+    other_values: other.values,
+    values,
+  };
+  const filled = gpu
+    .pass('transposed-values')
+    .dispatch(
+      await gpu.compile(transposedValuesKernel, {}),
+      bindings,
+      { count: ratings, rows },
+      transposedValuesWorkgroups(ratings),
+    )
+    .submit();
+  // The task that places the block tells what is wrong.
+  filled.catch(() => undefined);
+  return { values, filled };
+}

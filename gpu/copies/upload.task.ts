@@ -1,0 +1,59 @@
+import type { RowsTask } from '../../operators/tasks/tasks.ts';
+import type { DeviceBlock } from '../device/resources.ts';
+import { compileSummed, prepareSummed, summingNamed } from '../equations/add-equations.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { fillSlotsKernel } from '../equations/exchange/fill-slots.ts';
+import { variantNamed } from '../update/choice/choose.ts';
+import { prepareRows } from '../update/prepared-rows.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+
+/** See `upload` of KernelTasks: what a task names is there when it begins. */
+export const upload: GpuTaskHandler<'upload'> = async (scope) => {
+  const { rows } = scope.params;
+  if (rows !== undefined) await prepareFor(scope.gpu, scope.block('data'), rows);
+  if (scope.has('transposeOf')) {
+    scope.submitted();
+    await scope.block('data').filled;
+  }
+  return { rows: 0 };
+};
+
+async function prepareFor(
+  gpu: Gpu,
+  block: DeviceBlock,
+  { kernel, params, biases, columns }: RowsTask,
+): Promise<void> {
+  const { rank, variant: name } = params;
+  if (name === undefined) throw new Error(`task upload: the device chose no variant of ${kernel}`);
+  const whole = { rank, from: 0, to: block.rows };
+  if (kernel === 'normal-equations') {
+    const { implicit } = params;
+    const variant = summingNamed(gpu, name, { rank, biases, implicit: implicit !== undefined });
+    // The task that wants a kernel tells what is wrong with it.
+    for (const compiling of [
+      compileSummed(gpu, { variant, rank, implicit }, biases),
+      gpu.compile(fillSlotsKernel, { rank, biases }),
+    ])
+      compiling.catch(() => undefined);
+    await prepareSummed(gpu, block, { ...whole, variant }, columns, biases);
+    return;
+  }
+  const { cgBelow, cgSteps, nonnegative } = params;
+  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const implicit = kernel === 'update-implicit';
+  const variant = variantNamed(name, gpu.info, {
+    rank,
+    biases,
+    implicit,
+    cgSteps,
+    nonnegative,
+    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+  });
+  await prepareRows(
+    gpu,
+    block,
+    { ...(kernel === 'update' ? params : { lambda: 0 }), ...whole, variant, solver },
+    columns,
+    biases,
+  );
+}

@@ -1,0 +1,21 @@
+import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+
+const THREADS = 256;
+
+/** Workgroups for so many groups of four numbers. */
+export function addMatrixWorkgroups(fours: number): number {
+  return Math.ceil(fours / THREADS);
+}
+
+/** sum += addend from group `first` on, for `fours` groups of four numbers. */
+export const addMatrixKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'add-matrix',
+  bindings: [...reads('addend'), ...writes('sum')],
+  uniforms: [
+    { name: 'first', type: 'u32' },
+    { name: 'fours', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};

@@ -1,0 +1,24 @@
+import { matrixElements, paddedRank, slotElements } from '../../device/slots.ts';
+
+/** The shape of equations: see operators/tasks/equation-tasks.ts. */
+export type EquationsParams = { readonly rank: number; readonly biases: boolean };
+
+/** Threads of a row. */
+export const THREADS = 256;
+
+/** Columns of equations, and places in a slot, for the kernels that move numbers from one to the other. */
+export function equationValues({ rank, biases }: EquationsParams) {
+  const b = (rank * (rank + 1)) / 2;
+  const n = b + rank;
+  return {
+    biases,
+    RANK: rank,
+    PADDED: paddedRank(rank),
+    B: b,
+    N: n,
+    COLUMNS: n + 1 + (biases ? rank + 1 : 0),
+    SLOT: slotElements(rank, biases),
+    SLOT_B: matrixElements(rank),
+    THREADS,
+  };
+}

@@ -1,0 +1,153 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
+
+/** One way of computing the normal equations; variants differ in speed and in the precision of θ. */
+export type NormalEquationsParams = {
+  readonly rank: number;
+  /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
+  readonly precision: 'f32' | 'f16';
+  /** Side of the tile of A that a thread keeps (cuMF_ALS, section III: T). */
+  readonly tile: 4 | 8;
+  /** Rows of θ staged at a time (cuMF, section 3.3: bin). */
+  readonly bin: number;
+  /** Threads that serve one part of a row. */
+  readonly lanes: number;
+  /** Parts that share a workgroup: thread batching (clMF, section 3.2.1). */
+  readonly rows: number;
+  /**
+   * Neighbouring threads read neighbouring elements of one row of θ, or the same element of several rows
+   * (cuMF_ALS, Figure 3).
+   */
+  readonly staging: 'coalesced' | 'strided';
+  /** A thread moves 16 bytes of θ at a time, not 4 (clMF, section 3.3.3). */
+  readonly vectorized: boolean;
+  /**
+   * Place where A is summed; `memory`, the slot itself, serves to measure the gain by registers (cuMF,
+   * section 3.4).
+   */
+  readonly accumulate: 'registers' | 'memory';
+  /** `full` computes both triangles, to measure the gain by leaving one out. It needs registers. */
+  readonly triangle: 'lower' | 'full';
+  /** s and t are summed too. */
+  readonly biases: boolean;
+  /** Sums Σ w θθᵀ and Σ t θ of implicit data in place of them: see operators/tasks/implicit-tasks.ts. */
+  readonly implicit?: boolean;
+};
+
+function sides({ rank, tile, lanes, triangle }: NormalEquationsParams) {
+  const side = paddedRank(rank) / tile;
+  const blocks = triangle === 'full' ? side * side : (side * (side + 1)) / 2;
+  return { side, blocks, groups: Math.ceil(blocks / lanes) };
+}
+
+/** Workgroups that sum `count` parts. */
+export function normalEquationsWorkgroups(params: NormalEquationsParams, count: number): number {
+  return Math.ceil(count / params.rows) * sides(params).groups;
+}
+
+/**
+ * A good variant for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory:
+ * registers, coalesced vectors, and rows for about 128 threads a workgroup.
+ *
+ */
+export function chooseNormalEquations(
+  rank: number,
+  precision: 'f32' | 'f16',
+  biases: boolean,
+  {
+    threads = 256,
+    bytes = 16384,
+    tile = rank <= 32 ? 4 : 8,
+  }: { readonly threads?: number; readonly bytes?: number; readonly tile?: 4 | 8 } = {},
+): NormalEquationsParams {
+  const common = {
+    rank,
+    precision,
+    tile,
+    staging: 'coalesced',
+    vectorized: true,
+    accumulate: 'registers',
+    triangle: 'lower',
+    biases,
+  } as const;
+  const { blocks } = sides({ ...common, bin: 1, lanes: 1, rows: 1 });
+  const groups = Math.ceil(blocks / Math.min(threads, 256));
+  const lanes = Math.ceil(blocks / groups);
+  const rows = Math.max(1, Math.min(8, Math.floor(128 / lanes)));
+  const bin = Math.max(1, Math.min(32, Math.floor(bytes / (rows * (4 * paddedRank(rank) + 12)))));
+  return { ...common, bin, lanes, rows };
+}
+
+/**
+ * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (slots.ts). `work`
+ * lists parts (gpu/update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole
+ * tiles, float32 or float16 by `precision`. With biases s and t come with them, and the ratings have μ and
+ * the fixed side's biases taken off (subtract-bias).
+ *
+ */
+export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
+  name: 'normal-equations',
+  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('slots')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'alpha', type: 'f32' },
+    { name: 'base', type: 'f32' },
+  ],
+  needs: () => [],
+  values(params) {
+    const { rank, precision, tile, bin, lanes, rows, vectorized, accumulate, triangle, biases } = params;
+    if (accumulate === 'memory' && triangle === 'full')
+      throw new Error(
+        'kernel normal-equations: a slot has no room for the upper triangle; accumulate in registers',
+      );
+    const stride = paddedRank(rank);
+    const { side, blocks, groups } = sides(params);
+    const elements = { f32: vectorized ? 4 : 1, f16: vectorized ? 8 : 2 }[precision];
+    const quads = range(tile / 4);
+    return {
+      implicit: false,
+      ...params,
+      TILE: tile,
+      BIN: bin,
+      LANES: lanes,
+      ROWS: rows,
+      THREADS: lanes * rows,
+      STRIDE: stride,
+      QUADS: stride / 4,
+      SLOT_QUADS: slotElements(rank, biases) / 4,
+      BIAS_START: matrixElements(rank) / 4,
+      SIDE: side,
+      BLOCKS: blocks,
+      GROUPS: groups,
+      PIECES: stride / elements,
+      loaded: precision === 'f32' ? (vectorized ? 'vec4f' : 'f32') : vectorized ? 'vec4u' : 'u32',
+      quads,
+      sums: range(tile).flatMap((row) =>
+        quads.map((quad) => ({
+          name: `sum_${row}_${quad}`,
+          left: element(row),
+          right: quad,
+          offset: 4 * row + quad,
+        })),
+      ),
+      mirror: range(tile).flatMap((row) =>
+        quads.map((quad) => ({
+          offset: 4 * row + quad,
+          elements: range(4)
+            .map((i) => `sum_${4 * quad + i}_${element(row)}`)
+            .join(', '),
+        })),
+      ),
+      bias_parts: range(Math.ceil(stride / 4 / lanes)),
+    };
+  },
+  workgroup: ({ rank, bin, lanes, rows, implicit }) => ({
+    threads: lanes * rows,
+    bytes: rows * bin * (4 * paddedRank(rank) + (implicit ? 12 : 8)),
+  }),
+};
+
+/** Name of element i in a run of vec4: "1.z" for 6. */
+function element(i: number): string {
+  return `${Math.floor(i / 4)}.${'xyzw'[i % 4]}`;
+}

@@ -1,0 +1,79 @@
+/**
+ * The kernels that pass normal equations through slots: one sums ratings to them, the other solves rows from
+ * them.
+ */
+import { normalEquationsInt8Kernel } from '../int8/normal-equations-int8.ts';
+import { normalEquationsKernel, normalEquationsWorkgroups } from './normal-equations.ts';
+import { normalEquationsTensorKernel } from './normal-equations-tensor.ts';
+import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../solve/solve-cg.ts';
+import { solveCgRegistersKernel } from '../solve/solve-cg-registers.ts';
+import { chooseSolveCholesky, solveCholeskyKernel } from '../solve/solve-cholesky.ts';
+import { solveNonnegativeKernel } from '../solve/solve-nonnegative.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { CompiledKernel } from '../webgpu/pass.ts';
+import type { UpdateSettings } from '../update/choice/variant.ts';
+
+/** A kernel, and its workgroups for a number of parts or rows. */
+export interface SizedKernel {
+  readonly compiled: CompiledKernel;
+  workgroups(count: number): number;
+}
+
+export async function compileSum(
+  gpu: Gpu,
+  {
+    variant,
+    rank,
+    implicit: weights,
+  }: Pick<UpdateSettings, 'variant' | 'rank'> & { readonly implicit?: unknown },
+  biases: boolean,
+): Promise<SizedKernel> {
+  const implicit = weights !== undefined;
+  if (variant.sum.kernel === 'tensor') {
+    const compiled = await gpu.compile(normalEquationsTensorKernel, {
+      rank,
+      bin: variant.sum.bin,
+      biases,
+      implicit,
+    });
+    return { compiled, workgroups: (parts) => parts };
+  }
+  if (variant.sum.kernel === 'int8')
+    return {
+      compiled: await gpu.compile(normalEquationsInt8Kernel, { rank, biases }),
+      workgroups: (parts) => parts,
+    };
+  if (variant.sum.kernel === 'vectors' || variant.precision === 'int8')
+    throw new Error(`variant ${variant.name} does not sum to slots`);
+  const { kernel: _kernel, ...tiles } = variant.sum;
+  const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
+  return {
+    compiled: await gpu.compile(normalEquationsKernel, params),
+    workgroups: (parts) => normalEquationsWorkgroups(params, parts),
+  };
+}
+
+export async function compileSolve(
+  gpu: Gpu,
+  { variant, rank, solver, nonnegative }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'>,
+  biases: boolean,
+): Promise<SizedKernel> {
+  const half = variant.precision !== 'f32';
+  const one = (rows: number) => rows;
+  if (nonnegative)
+    return { compiled: await gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
+  if (solver === 'cholesky') {
+    const params = chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes });
+    return { compiled: await gpu.compile(solveCholeskyKernel, params), workgroups: one };
+  }
+  if (variant.registers)
+    return {
+      compiled: await gpu.compile(solveCgRegistersKernel, { rank, halfA: variant.halfA, biases, half }),
+      workgroups: one,
+    };
+  const params: SolveCgParams = { rank, a: variant.halfA ? 'f16' : 'f32', biases, half };
+  return {
+    compiled: await gpu.compile(solveCgKernel, params),
+    workgroups: (rows) => solveCgWorkgroups(params, rows),
+  };
+}

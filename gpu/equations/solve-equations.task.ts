@@ -1,0 +1,53 @@
+import { solveRows } from './solve-equations.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { equationValues } from './exchange/slot-columns.ts';
+import { variantNamed } from '../update/choice/choose.ts';
+
+/** See `solve-equations` of KernelTasks: one submission for all rows of the range. */
+export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) => {
+  const {
+    from,
+    to,
+    rank,
+    rowStart = 0,
+    cgBelow,
+    cgSteps,
+    nonnegative,
+    measured,
+    variant: name,
+    lambda,
+    exponent,
+    offset,
+    damping,
+    biasLambda,
+  } = scope.params;
+  if (name === undefined) throw new Error('task solve-equations: the device chose no variant');
+  const equations = scope.matrix('equations');
+  const biases = equations.columns > equationValues({ rank, biases: false }).COLUMNS;
+  const implicit = scope.has('gram');
+  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const variant = variantNamed(name, scope.gpu.info, {
+    rank,
+    biases,
+    implicit,
+    cgSteps,
+    nonnegative,
+    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+  });
+  const inputs = {
+    equations,
+    previous: scope.matrix('previous'),
+    factors: variant.precision !== 'f32' ? await scope.matrixWithHalf('factors') : scope.matrix('factors'),
+    bias: biases ? scope.vector('bias') : undefined,
+    ...(implicit ? { gram: scope.matrix('gram').values, shifts: scope.vector('shifts') } : {}),
+  };
+  // Rows of implicit data have their regularization in their shifts.
+  const regularization = implicit ? { lambda: 0 } : { lambda, exponent, offset, damping, biasLambda };
+  const { badRow, objective } = await solveRows(
+    scope.gpu,
+    inputs,
+    { variant, from, to, rank, rowStart, solver, nonnegative, measured, ...regularization },
+    { submitted: scope.submitted },
+  );
+  return { rows: to - from, values: { badRow, ...(objective === undefined ? {} : { objective }) } };
+};

@@ -1,0 +1,19 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { slotElements, tilesOf } from '../device/slots.ts';
+
+export type AddGramParams = { readonly rank: number };
+
+const THREADS = 64;
+
+/**
+ * A += G + shift_u I in the first slot of each row of the list (row, first slot, n, slots), one workgroup a
+ * row. `gram`: F x F.
+ */
+export const addGramKernel: KernelDescriptor<AddGramParams> = {
+  name: 'add-gram',
+  bindings: [...reads('work', 'gram', 'shifts'), ...writes('slots')],
+  uniforms: [{ name: 'count', type: 'u32' }],
+  needs: () => [],
+  values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank, false) / 4 }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};

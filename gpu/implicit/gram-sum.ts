@@ -1,0 +1,36 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { paddedRank, slotElements } from '../device/slots.ts';
+
+export type GramSumParams = { readonly rank: number };
+
+/** Threads that add up the slots of one element, each every so many. */
+const LANES = 8;
+const THREADS = 256;
+
+/** Workgroups that write the matrix. */
+export function gramSumWorkgroups({ rank }: GramSumParams): number {
+  return Math.ceil((paddedRank(rank) ** 2 * LANES) / THREADS);
+}
+
+/**
+ * G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of
+ * ΘᵀΘ, added up in an order of their own.
+ */
+export const gramSumKernel: KernelDescriptor<GramSumParams> = {
+  name: 'gram-sum',
+  bindings: [...reads('slots'), ...writes('gram')],
+  uniforms: [
+    { name: 'slot_count', type: 'u32' },
+    { name: 'weight', type: 'f32' },
+  ],
+  needs: () => [],
+  values: ({ rank }) => ({
+    THREADS,
+    LANES,
+    ELEMENTS: THREADS / LANES,
+    RANK: rank,
+    STRIDE: paddedRank(rank),
+    SLOT: slotElements(rank, false),
+  }),
+  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
+};

@@ -1,0 +1,88 @@
+import type { DeviceMatrix } from '../device/resources.ts';
+import { gramSumKernel, gramSumWorkgroups } from './gram-sum.ts';
+import {
+  chooseNormalEquations,
+  normalEquationsKernel,
+  normalEquationsWorkgroups,
+} from '../equations/normal-equations.ts';
+import { slotElements } from '../device/slots.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { Pass } from '../webgpu/pass.ts';
+import { EntryList } from '../update/work.ts';
+
+/**
+ * Parts of Θ whose sums run side by side, enough to fill any GPU, the bytes of their slots, and rows of a
+ * part, at least.
+ */
+const PARTS = 1056;
+const PART_BYTES = 128 << 20;
+const LEAST_ROWS = 256;
+
+/** Lists that are made once for a number of rows and of parts. */
+const lists = new WeakMap<
+  Gpu,
+  Map<string, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>
+>();
+
+/**
+ * Adds the kernels that compute G = weight ΘᵀΘ to a pass: the kernel of normal equations over parts of all
+ * rows of θ in float32, and the sum of those parts.
+ *
+ */
+export async function addGramMatrix(
+  gpu: Gpu,
+  pass: Pass,
+  { rows, values }: DeviceMatrix,
+  gram: GPUBuffer,
+  rank: number,
+  weight: number,
+): Promise<void> {
+  const slotBytes = slotElements(rank, false) * 4;
+  const { work, indices, count } = await partsOf(
+    gpu,
+    rows,
+    Math.max(1, Math.min(PARTS, Math.floor(Math.min(PART_BYTES, gpu.info.limits.bindingBytes) / slotBytes))),
+  );
+  const params = chooseNormalEquations(rank, 'f32', false, {
+    threads: gpu.info.limits.workgroupThreads,
+    bytes: Math.min(16384, gpu.info.limits.workgroupBytes),
+  });
+  const [parts, sum] = await Promise.all([
+    gpu.compile(normalEquationsKernel, params),
+    gpu.compile(gramSumKernel, { rank }),
+  ]);
+  const slots = await gpu.scratch('slots', count * slotBytes);
+  // The sums of ratings, whose column any numbers fill, are not used.
+  pass.dispatch(
+    parts,
+    { work, indices, values, fixed: values, slots },
+    { count, alpha: 0, base: 0 },
+    normalEquationsWorkgroups(params, count),
+  );
+  pass.dispatch(sum, { slots, gram }, { slot_count: count, weight }, gramSumWorkgroups({ rank }));
+}
+
+async function partsOf(gpu: Gpu, rows: number, most: number) {
+  const known =
+    lists.get(gpu) ??
+    new Map<string, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>();
+  lists.set(gpu, known);
+  const key = `${rows} ${most}`;
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  const size = Math.max(LEAST_ROWS, Math.ceil(rows / most));
+  const list = new EntryList();
+  for (let first = 0; first < rows; first += size)
+    list.add(0, first, Math.min(size, rows - first), list.count);
+  const { entries, count } = list.list;
+  const made = {
+    work: await gpu.bufferOf(entries, 'parts of a Gram matrix'),
+    indices: await gpu.bufferOf(
+      Uint32Array.from({ length: rows }, (_, row) => row),
+      'rows of a Gram matrix',
+    ),
+    count,
+  };
+  known.set(key, made);
+  return made;
+}

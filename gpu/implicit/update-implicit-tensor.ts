@@ -1,0 +1,41 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { accumulateBytes, accumulateValues, tensorNeeds } from '../equations/normal-equations-tensor.ts';
+import { subgroupsFor } from '../equations/tensor-plan.ts';
+import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
+
+export type UpdateImplicitTensorParams = {
+  readonly rank: number;
+  /** Ratings staged at a time, see TensorParams. */
+  readonly bin: number;
+};
+
+const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: false, implicit: true });
+
+/**
+ * The fused half-iteration of implicit data by CG: A of a row never leaves the chip. Ranks to 128, whose A
+ * fits the registers in float32. `gram`: G, whole rows of the padded rank. `shifts`: a number for each row.
+ * Any number of workgroups may be dispatched.
+ *
+ */
+export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorParams> = {
+  name: 'update-implicit-tensor',
+  bindings: [
+    ...reads('work', 'indices', 'values', 'fixed', 'gram', 'shifts', 'previous'),
+    ...writes('factors', 'half', 'status'),
+  ],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'scale', type: 'f32' },
+    { name: 'unscale', type: 'f32' },
+    { name: 'alpha', type: 'f32' },
+    { name: 'base', type: 'f32' },
+    { name: 'steps', type: 'u32' },
+  ],
+  needs: () => tensorNeeds,
+  values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ halfA: false }) }),
+  workgroup: (params) => ({
+    threads: subgroupsFor(params.rank) * 32,
+    bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank),
+  }),
+};

@@ -1,0 +1,60 @@
+import type { GpuTaskHandler } from '../handler.ts';
+import { variantNamed } from '../update/choice/choose.ts';
+import { updateRows } from '../update/half-iteration.ts';
+
+/** See `update-implicit` of KernelTasks: one submission for all rows of the range. */
+export const updateImplicit: GpuTaskHandler<'update-implicit'> = async (scope) => {
+  const {
+    from,
+    to,
+    rank,
+    alpha,
+    base,
+    cgBelow,
+    cgSteps,
+    nonnegative,
+    measured,
+    anchored,
+    variant: name,
+    ratingScale = 1,
+  } = scope.params;
+  if (anchored) throw new Error('task update-implicit: a GPU does not move rows from where they are');
+  if (name === undefined) throw new Error('task update-implicit: the device chose no variant');
+  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const variant = variantNamed(name, scope.gpu.info, {
+    rank,
+    biases: false,
+    implicit: true,
+    nonnegative,
+    cgSteps,
+    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+  });
+  const half = variant.precision === 'f16';
+  const inputs = {
+    block: scope.block('block'),
+    fixed: half ? await scope.matrixWithHalf('fixed') : scope.matrix('fixed'),
+    previous: scope.matrix('previous'),
+    factors: half ? await scope.matrixWithHalf('factors') : scope.matrix('factors'),
+    gram: scope.matrix('gram').values,
+    shifts: scope.vector('shifts'),
+  };
+  const { badRow, objective } = await updateRows(
+    scope.gpu,
+    inputs,
+    {
+      variant,
+      from,
+      to,
+      rank,
+      lambda: 0,
+      mean: 0,
+      solver,
+      nonnegative,
+      measured,
+      scale: ratingScale,
+      implicit: { alpha, base },
+    },
+    { submitted: scope.submitted },
+  );
+  return { rows: to - from, values: { badRow, ...(objective === undefined ? {} : { objective }) } };
+};

@@ -1,0 +1,28 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { BINS_AHEAD, int8Values, int8Workgroup } from './int8-plan.ts';
+
+export type NormalEquationsInt8Params = {
+  readonly rank: number;
+  readonly biases: boolean;
+};
+
+/**
+ * A and b of parts of rows on tensor cores in 8 bits, as normal-equations-tensor sums them from float16.
+ * `fixed` and `scales` are to-int8's; ratings are multiplied by `scale` and rounded to 16 bits, and parts
+ * have at most INT8_PART ratings.
+ *
+ */
+export const normalEquationsInt8Kernel: KernelDescriptor<NormalEquationsInt8Params> = {
+  name: 'normal-equations-int8',
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'scales', 'fixed_bias'), ...writes('slots')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'scale', type: 'f32' },
+    { name: 'unscale', type: 'f32' },
+    { name: 'mean', type: 'f32' },
+  ],
+  needs: () => ['f16', 'subgroups', 'int8'],
+  values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofSums(params.rank)) }),
+  workgroup: int8Workgroup,
+};

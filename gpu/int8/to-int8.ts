@@ -1,0 +1,74 @@
+import type { DeviceMatrix } from '../device/resources.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { Pass } from '../webgpu/pass.ts';
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { paddedRank } from '../device/slots.ts';
+import { int8Bytes, int8Pieces } from './int8-plan.ts';
+
+const THREADS = 256;
+
+/** Rows of a workgroup that looks for the largest numbers. */
+const ROWS = 512;
+
+type Int8Params = { readonly rank: number };
+
+/** The largest |x| of each column of a half mirror of `rows` rows, into `maxima`, which are 0 before. */
+export const columnMaximaKernel: KernelDescriptor<Int8Params> = {
+  name: 'column-maxima',
+  bindings: [...reads('half'), ...writes('maxima')],
+  uniforms: [{ name: 'rows', type: 'u32' }],
+  needs: () => [],
+  values({ rank }) {
+    const quads = paddedRank(rank) / 4;
+    const teams = Math.floor(THREADS / quads);
+    return { THREADS: teams * quads, ROWS, QUADS: quads, TEAMS: teams };
+  },
+  workgroup: ({ rank }) => ({
+    threads: Math.floor((4 * THREADS) / paddedRank(rank)) * (paddedRank(rank) / 4),
+    bytes: 4 * paddedRank(rank),
+  }),
+};
+
+/**
+ * Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces, the last one 0.
+ */
+export const toInt8Kernel: KernelDescriptor<Int8Params> = {
+  name: 'to-int8',
+  bindings: [...reads('half', 'maxima'), ...writes('rounded', 'scales')],
+  uniforms: [{ name: 'rows', type: 'u32' }],
+  needs: () => [],
+  values: ({ rank }) => ({ THREADS, QUADS: paddedRank(rank) / 4, PIECES: int8Pieces(rank) }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};
+
+/**
+ * Adds the kernels that make a matrix's mirror in 8 bits, from that in float16, to a pass; it serves until
+ * the pass has ended.
+ */
+export async function addInt8(
+  gpu: Gpu,
+  pass: Pass,
+  { rows, columns: rank, half }: Pick<DeviceMatrix, 'rows' | 'columns' | 'half'>,
+): Promise<{ readonly rounded: GPUBuffer; readonly scales: GPUBuffer }> {
+  if (half === undefined) throw new Error('this matrix has no half mirror to round to 8 bits');
+  const stride = paddedRank(rank);
+  const [maxima, scales, rounded] = [
+    await gpu.scratch('column maxima', 4 * stride),
+    await gpu.scratch('scales of columns', 4 * stride),
+    await gpu.scratch('mirror in 8 bits', int8Bytes(rows, rank)),
+  ];
+  gpu.device.queue.writeBuffer(maxima, 0, new Uint32Array(stride));
+  pass.dispatch(
+    await gpu.compile(columnMaximaKernel, { rank }),
+    { half, maxima },
+    { rows },
+    Math.ceil(rows / ROWS),
+  );
+  pass.dispatch(
+    await gpu.compile(toInt8Kernel, { rank }),
+    { half, maxima, rounded, scales },
+    { rows },
+    Math.ceil(((rows + 1) * int8Pieces(rank)) / THREADS),
+  );
+  return { rounded, scales };
+}

@@ -1,0 +1,51 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { regularizationUniforms } from '../solve/regularization.ts';
+import { registerSolverValues } from '../solve/solve-cg-registers.ts';
+import { tensorCgBytes, tensorCgValues } from '../update/tensor-cg.ts';
+import { BINS_AHEAD, int8Plan, int8Values, int8Workgroup } from './int8-plan.ts';
+import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
+
+export type UpdateInt8Params = NormalEquationsInt8Params & {
+  /** See update-tensor. */
+  readonly halfA: boolean;
+  /**
+   * Tiles of A / n that pass through workgroup memory together; without it as many as fit what the sums need.
+   */
+  readonly room?: number;
+};
+
+/** The fused half-iteration of update-tensor, from factors in 8 bits (normal-equations-int8). */
+export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
+  name: 'update-int8',
+  bindings: [
+    ...reads('work', 'indices', 'values', 'fixed', 'scales', 'fixed_bias', 'previous'),
+    ...writes('factors', 'half', 'bias', 'status'),
+  ],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'scale', type: 'f32' },
+    { name: 'unscale', type: 'f32' },
+    ...regularizationUniforms,
+    { name: 'mean', type: 'f32' },
+    { name: 'steps', type: 'u32' },
+  ],
+  needs: () => ['f16', 'subgroups', 'int8'],
+  values: (params) => ({
+    ...int8Values(params),
+    sets: range(BINS_AHEAD.ofRows(params)),
+    ...registerSolverValues(params),
+    ...(params.halfA
+      ? tensorCgValues(params.rank, params.biases, { ...int8Plan(params), room: params.room })
+      : {}),
+  }),
+  workgroup: (params) => {
+    const { threads, bytes } = int8Workgroup(params);
+    return {
+      threads,
+      bytes: params.halfA
+        ? tensorCgBytes(params.rank, params.biases, { ...int8Plan(params), room: params.room })
+        : bytes,
+    };
+  },
+};

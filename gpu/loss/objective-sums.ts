@@ -1,0 +1,33 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+
+const THREADS = 128;
+
+/** Rows whose objectives one workgroup adds up. */
+export const OBJECTIVE_ROWS = 512;
+
+/** Numbers of `status` in front of the rows' objectives: the first is the lowest bad row. */
+const TOLD = 4;
+
+/**
+ * Bytes of the buffer to which kernels that solve rows write the lowest bad row, and behind it the objective
+ * of each row.
+ */
+export function statusBytes(rows: number): number {
+  return 4 * (TOLD + rows);
+}
+
+/**
+ * Σ of the objectives of rows [from_row, to_row), one float32 sum for each OBJECTIVE_ROWS rows, behind the
+ * lowest bad row.
+ */
+export const objectiveSumsKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'objective-sums',
+  bindings: [...reads('status'), ...writes('results')],
+  uniforms: [
+    { name: 'from_row', type: 'u32' },
+    { name: 'to_row', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, TOLD }),
+  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
+};

@@ -1,0 +1,23 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+
+/** Threads of a workgroup, and pairs that it takes. */
+export const PREDICT_THREADS = 64;
+
+export type PredictParams = {
+  /** Elements of a row of factors. */
+  readonly stride: number;
+};
+
+/** Predictions x_uᵀθ_v of `pairs` pairs of positions. */
+export const predictKernel: KernelDescriptor<PredictParams> = {
+  name: 'predict',
+  bindings: [...reads('rows', 'columns', 'row_factors', 'column_factors'), ...writes('predictions')],
+  uniforms: [{ name: 'pairs', type: 'u32' }],
+  needs: () => [],
+  values: ({ stride }) => ({
+    THREADS: PREDICT_THREADS,
+    QUADS: stride / 4,
+    parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
+  }),
+  workgroup: () => ({ threads: PREDICT_THREADS, bytes: 4 * 4 * (PREDICT_THREADS + 1) }),
+};

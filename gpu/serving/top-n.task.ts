@@ -1,0 +1,114 @@
+import { CapacityError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+import { TOP_N_ROWS, topNKernel } from './top-n.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
+
+/** Lists on the device at a time, where its limits allow as much. */
+const LIST_BYTES = 1 << 30;
+/** Lists up to so many bytes stay there for the next task. */
+const KEPT_BYTES = 64 << 20;
+/**
+ * Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is
+ * heard between two.
+ */
+const SUBMISSION_WORK = 5e11;
+
+/** See `top-n` of KernelTasks. Rows are cut by the memory of their lists, and these parts by their work. */
+export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
+  const { from, to, n } = scope.params;
+  const { gpu } = scope;
+  const count = to - from;
+  const { bufferBytes, bindingBytes } = gpu.info.limits;
+  const partRows = Math.min(count, Math.floor(Math.min(LIST_BYTES, bufferBytes, bindingBytes) / (8 * n)));
+  if (partRows === 0 && count > 0)
+    throw new CapacityError(
+      `a list of ${n} columns does not fit ${formatBytes(Math.min(LIST_BYTES, bufferBytes, bindingBytes))}`,
+      { phase: 'top-n' },
+    );
+  const both = new SharedArrayBuffer(8 * count * n);
+  const items = new Uint32Array(both, 0, count * n);
+  const scores = new Float32Array(both, 4 * count * n, count * n);
+  const bytes = 8 * partRows * n;
+  const kept = bytes <= KEPT_BYTES;
+  const lists = kept ? await gpu.scratch('top-n lists', bytes) : await gpu.buffer(bytes, 'top-n lists');
+  try {
+    for (let part = 0; part < count && !scope.cancelled(); part += partRows) {
+      const rows = Math.min(partRows, count - part);
+      const { done } = await fillLists(scope, lists, from + part, rows);
+      // The next use of the lists comes behind this copy of them.
+      if (rows === count)
+        await Promise.all([done, gpu.download(lists, new Uint8Array(both), 0, scope.submitted)]);
+      else {
+        await done;
+        await gpu.download(lists, items.subarray(part * n, (part + rows) * n));
+        await gpu.download(lists, scores.subarray(part * n, (part + rows) * n), 4 * rows * n);
+      }
+    }
+  } finally {
+    if (!kept) lists.destroy();
+  }
+  return {
+    rows: count,
+    bytesDown: 8 * count * n,
+    partitions: { top: { layout: 'top-n', rows: count, columns: { items, scores } } },
+  };
+};
+
+/**
+ * The lists of `rows` rows from `from` on: items, then scores. They are there when `done` is; the GPU has the
+ * last kernel before.
+ */
+async function fillLists(
+  scope: GpuScopeOf<'top-n'>,
+  lists: GPUBuffer,
+  from: number,
+  rows: number,
+): Promise<{ readonly done: Promise<unknown> }> {
+  const { rank, n, rowStart = 0 } = scope.params;
+  const { gpu } = scope;
+  const [rowFactors, columnFactors] = [scope.matrix('rowFactors'), scope.matrix('columnFactors')];
+  const exclude = scope.has('exclude') ? scope.block('exclude') : undefined;
+  const bounds = scope.has('bounds') ? scope.vector('bounds') : undefined;
+  const order = scope.has('order') ? scope.vector('order') : undefined;
+  const kernel = await gpu.compile(topNKernel, {
+    excluding: exclude !== undefined,
+    bounded: bounds !== undefined,
+    ordered: order !== undefined,
+  });
+  const bindings = {
+    row_factors: rowFactors.values,
+    column_factors: columnFactors.values,
+    exclude_offsets: exclude?.rowPointers ?? rowFactors.values,
+    exclude_indices: exclude?.indices ?? rowFactors.values,
+    bounds: bounds ?? rowFactors.values,
+    order: order ?? rowFactors.values,
+    lists,
+  };
+  const uniforms = {
+    columns: columnFactors.rows,
+    quads: rowFactors.stride / 4,
+    slabs: Math.ceil(rank / 8),
+    n,
+    scores_at: rows * n,
+    exclude_row: rowStart,
+  };
+  const groups = Math.max(
+    1,
+    Math.floor(SUBMISSION_WORK / (TOP_N_ROWS * 2 * Math.max(1, rank * columnFactors.rows))),
+  );
+  let done: Promise<unknown> = Promise.resolve();
+  for (let first = 0; first < rows && !scope.cancelled(); first += groups * TOP_N_ROWS) {
+    await done;
+    const some = Math.min(groups * TOP_N_ROWS, rows - first);
+    done = gpu
+      .pass('top-n')
+      .dispatch(
+        kernel,
+        bindings,
+        { ...uniforms, from_row: from + first, rows: some, list_row: first },
+        Math.ceil(some / TOP_N_ROWS),
+      )
+      .submit();
+  }
+  return { done };
+}

@@ -1,0 +1,63 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+
+/** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
+const THREADS = 128;
+const COLUMNS = 64;
+/** Candidates that a row's queue holds; a tile with more of them takes several rounds. */
+const QUEUE = 4;
+
+/** Rows of one workgroup. */
+export const TOP_N_ROWS = THREADS;
+
+export type TopNParams = {
+  /** Columns in the row's part of `exclude_indices` are left out; otherwise the exclusions are not read. */
+  readonly excluding: boolean;
+  /**
+   * Columns come by falling bound, so that a workgroup stops when no row can improve; otherwise `bounds` is
+   * not read.
+   */
+  readonly bounded: boolean;
+  /**
+   * Ties are broken by the numbers of `order`, which are given out; otherwise by column, and `order` is not
+   * read.
+   */
+  readonly ordered: boolean;
+};
+
+/**
+ * The n best columns of `rows` rows from from_row on, ties by lower item; see the kernel's text for `lists`.
+ * The result depends neither on the order of threads nor on the cut of rows into dispatches.
+ *
+ */
+export const topNKernel: KernelDescriptor<TopNParams> = {
+  name: 'top-n',
+  bindings: [
+    ...reads('row_factors', 'column_factors', 'exclude_offsets', 'exclude_indices', 'bounds', 'order'),
+    ...writes('lists'),
+  ],
+  uniforms: [
+    { name: 'from_row', type: 'u32' },
+    { name: 'rows', type: 'u32' },
+    { name: 'columns', type: 'u32' },
+    { name: 'quads', type: 'u32' },
+    { name: 'slabs', type: 'u32' },
+    { name: 'n', type: 'u32' },
+    { name: 'list_row', type: 'u32' },
+    { name: 'scores_at', type: 'u32' },
+    { name: 'exclude_row', type: 'u32' },
+  ],
+  needs: () => [],
+  values: ({ excluding, bounded, ordered }) => ({
+    THREADS,
+    ROWS: THREADS,
+    COLUMNS,
+    QUEUE,
+    EXCLUDING: excluding,
+    BOUNDED: bounded,
+    ORDERED: ordered,
+  }),
+  workgroup: () => ({
+    threads: THREADS,
+    bytes: 32 * (THREADS + COLUMNS) + 8 * QUEUE * THREADS + 12 * THREADS + 8,
+  }),
+};

@@ -1,0 +1,58 @@
+import { sgdListKernel } from './sgd-list.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { begin, end, steppedFactors } from './stepped.ts';
+
+/**
+ * Threads of a workgroup, and workgroups that share out the batches: fixed, so that the order of steps is
+ * that of the plan.
+ */
+const THREADS = 128;
+
+/** See `sgd-block` of KernelTasks, for layout rating-list: batch-Hogwild! over all workgroups. */
+export const sgdBlock: GpuTaskHandler<'sgd-block'> = async (scope) => {
+  const {
+    rank,
+    biases,
+    rate,
+    rowLambda,
+    columnLambda,
+    adaptive,
+    from = 0,
+    to = 0,
+    batch,
+    lanes = 1,
+    workers = 1,
+    precision = 'f32',
+  } = scope.params;
+  if (batch === undefined)
+    throw new Error('task sgd-block: a GPU steps lists of ratings; blocks are for threads of a CPU');
+  const { gpu } = scope;
+  const list = scope.list('block');
+  const order = scope.partition('order').columns.order as Uint32Array;
+  const factors = await steppedFactors(scope, precision, adaptive);
+  const params = { features: rank + (biases ? 2 : 0), precision, threads: THREADS, lanes, biases, adaptive };
+  const kernel = await gpu.compile(sgdListKernel, params);
+  const orderBuffer = await gpu.scratch('batch order', order.byteLength);
+  await gpu.upload(orderBuffer, order);
+  const pass = gpu.pass('sgd-list');
+  await begin(scope, pass, factors, factors.rows, factors.columns);
+  const uniforms = {
+    ratings: list.ratings,
+    first_batch: from,
+    last_batch: to,
+    batch,
+    rate,
+    row_lambda: rowLambda,
+    column_lambda: columnLambda,
+  };
+  const { rows, columns, values } = list;
+  pass.dispatch(
+    kernel,
+    { rows, columns, values, order: orderBuffer, ...factors.bindings },
+    uniforms,
+    Math.ceil((workers * lanes) / THREADS),
+  );
+  await end(scope, pass, factors);
+  await pass.submit({ submitted: scope.submitted });
+  return { rows: list.ratings };
+};

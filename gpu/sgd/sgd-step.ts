@@ -1,0 +1,196 @@
+import { STRIDE_STEP, strideOf } from '../device/resources.ts';
+import type { GpuFeature } from '../webgpu/gpu-info.ts';
+import { range } from '../webgpu/kernel.ts';
+
+/** Parameters of a step on one rating (gpu/parts/sgd-step.wgsl). */
+export type SgdStepParams = {
+  /** Features of a row: the rank, with biases two more. */
+  readonly features: number;
+  /** The storage of factors. */
+  readonly precision: 'f32' | 'f16';
+  readonly threads: number;
+  /** Threads that step one rating together: a power of two, at most a subgroup's; 1 needs no subgroups. */
+  readonly lanes: number;
+  readonly biases: boolean;
+  /** Learning rates by AdaGrad. */
+  readonly adaptive: boolean;
+};
+
+/** Features of one 16-byte piece of a row. */
+function featuresAPiece(precision: 'f32' | 'f16'): number {
+  return precision === 'f16' ? 8 : 4;
+}
+
+/**
+ * A row that is stored as float16, in the form in which a tile keeps it: pieces that come out even in a team,
+ * and behind them words of two features, at most one for each thread.
+ */
+export interface EvenRow {
+  readonly pieces: number;
+  readonly tail: number;
+}
+
+/**
+ * Such a form of a row; undefined where its pieces in memory come out even as they are, or too many features
+ * are left behind those that do. Threads whose last piece is not whole would take up to half the time more.
+ *
+ */
+export function evenRow(features: number, lanes: number): EvenRow | undefined {
+  const whole = Math.floor(features / 8);
+  const pieces = whole - (whole % lanes);
+  const tail = Math.ceil((features - 8 * pieces) / 2);
+  return (strideOf(features) / 8) % lanes !== 0 && pieces > 0 && tail <= lanes ? { pieces, tail } : undefined;
+}
+
+/**
+ * Values for the texts of all kernels of SGD. Arithmetic in float16, for rows that are stored so, computes
+ * two features at once. `even`: rows are kept in that form.
+ */
+export function stepValues(
+  { features, precision, threads, lanes, biases, adaptive }: SgdStepParams,
+  arithmetic: 'f32' | 'f16' = 'f32',
+  even?: EvenRow,
+) {
+  const stride = strideOf(features) / featuresAPiece(precision);
+  const perRow = even?.pieces ?? stride;
+  const stored = precision === 'f16' ? 'vec4<u32>' : 'vec4f';
+  // With biases the first lane has the first piece, or by turns the second lane that it has; AdaGrad reads it
+  // there.
+  const turns =
+    (lanes === 2 || lanes === 4) &&
+    perRow % (2 * lanes) === 0 &&
+    (!biases || (even !== undefined && !adaptive));
+  const form = forms[precision === 'f32' ? 'f32' : arithmetic === 'f32' ? 'widened' : 'f16'];
+  const pieces = range(Math.ceil(perRow / lanes)).map((at) => {
+    const parts = form.words.map((words, part) => ({
+      vector: form.words.length * at + part,
+      unpack_x: form.unpack(`x_${at}`, words),
+      unpack_y: form.unpack(`y_${at}`, words),
+    }));
+    const pack = (source: string) => form.pack(parts.map(({ vector }) => `${source}_${vector}`));
+    const lane = turns ? ['lane_even', 'lane_odd'][at % 2] : 'lane';
+    return {
+      at,
+      first: at * lanes,
+      lane,
+      guarded: (at + 1) * lanes > perRow,
+      parts,
+      pack_p: pack('p'),
+      pack_n: pack('n'),
+    };
+  });
+  const tail = even !== undefined && even.tail > 0 ? tailOf(even, lanes, arithmetic) : null;
+  const groups = pieces.map(({ parts }) => parts.map(({ vector }) => vector));
+  const dots = (left: string, right: string) =>
+    [form.dots(groups, left, right), ...(tail ? [tail.dot(left, right)] : [])].join(' + ');
+  const vectors = [
+    ...pieces.flatMap(({ parts }) => parts.map(({ vector }) => ({ name: `${vector}`, type: form.vector }))),
+    ...(tail ? [{ name: 't', type: tail.type }] : []),
+  ];
+  return {
+    // With biases each side has a 1 that is not trained.
+    TRAINED: features - (biases ? 1 : 0),
+    // A sum of squared gradients is a matrix of one column.
+    SUM_STRIDE: STRIDE_STEP,
+    PIECES: stride,
+    WIDTH: perRow,
+    TAIL: even?.tail ?? 0,
+    tail,
+    THREADS: threads,
+    LANES: lanes,
+    TURNS: turns,
+    BIASES: biases,
+    ADAPTIVE: adaptive,
+    HALVES: form === forms.f16,
+    stored,
+    pieces,
+    step: {
+      vectors,
+      scalar: form.scalar,
+      // The vector of the biases in teams that swap their pieces.
+      swapped: turns ? form.words.length : null,
+      distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
+      pq: dots('p', 'q'),
+      pp: dots('p', 'p'),
+      qq: dots('q', 'q'),
+    },
+  };
+}
+
+/**
+ * The text of a thread's word behind the pieces. Threads beyond the last word step that one too and write the
+ * same, since a branch would cost more; `tail_mask` keeps them out of products.
+ *
+ */
+function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
+  const half = arithmetic === 'f16';
+  const [unpack, pack] = half ? ['bitcast<vec2<f16>>', 'bitcast<u32>'] : ['unpack2x16float', 'pack2x16float'];
+  return {
+    type: half ? 'vec2<f16>' : 'vec2f',
+    word: tail === 1 ? '0u' : tail < lanes ? `min(lane, ${tail - 1}u)` : 'lane',
+    unpack_x: `${unpack}(x_t)`,
+    unpack_y: `${unpack}(y_t)`,
+    pack_p: `${pack}(p_t)`,
+    pack_n: `${pack}(n_t)`,
+    dot: (left: string, right: string) =>
+      half
+        ? `dot(vec2f(1.0), vec2f(${left}_t * (tail_mask * ${right}_t)))`
+        : `dot(${left}_t, tail_mask * ${right}_t)`,
+  };
+}
+
+/** A row's 16 bytes as vectors, and their products. */
+interface Form {
+  readonly vector: string;
+  readonly scalar: string;
+  /** The words of 32 bits of each vector. */
+  readonly words: readonly (readonly string[])[];
+  unpack(source: string, words: readonly string[]): string;
+  pack(vectors: readonly string[]): string;
+  /** The product of two rows, in float32, whose vectors are given by piece. */
+  dots(pieces: readonly (readonly number[])[], left: string, right: string): string;
+}
+
+const WORDS = ['x', 'y', 'z', 'w'] as const;
+
+const dots: Form['dots'] = (pieces, left, right) =>
+  pieces
+    .flat()
+    .map((v) => `dot(${left}_${v}, ${right}_${v})`)
+    .join(' + ');
+
+const forms: Readonly<Record<'f32' | 'widened' | 'f16', Form>> = {
+  f32: {
+    vector: 'vec4f',
+    scalar: 'f32',
+    words: [WORDS],
+    unpack: (source) => source,
+    pack: ([whole]) => whole,
+    dots,
+  },
+  widened: {
+    vector: 'vec4f',
+    scalar: 'f32',
+    words: [WORDS.slice(0, 2), WORDS.slice(2)],
+    unpack: (source, words) =>
+      `vec4f(${words.map((word) => `unpack2x16float(${source}.${word})`).join(', ')})`,
+    pack: (vectors) =>
+      `vec4<u32>(${vectors.flatMap((one) => [`pack2x16float(${one}.xy)`, `pack2x16float(${one}.zw)`]).join(', ')})`,
+    dots,
+  },
+  // The products of a piece are summed in float16, four for each half of a pair, and pieces in float32.
+  f16: {
+    vector: 'vec2<f16>',
+    scalar: 'f16',
+    words: WORDS.map((word) => [word]),
+    unpack: (source, [word]) => `bitcast<vec2<f16>>(${source}.${word})`,
+    pack: (vectors) => `vec4<u32>(${vectors.map((one) => `bitcast<u32>(${one})`).join(', ')})`,
+    dots: (pieces, left, right) =>
+      `dot(vec2f(1.0), ${pieces.map((vectors) => `vec2f(${vectors.slice(1).reduce((sum, v) => `fma(${left}_${v}, ${right}_${v}, ${sum})`, `${left}_${vectors[0]} * ${right}_${vectors[0]}`)})`).join(' + ')})`,
+  },
+};
+
+/** Features of the adapter that a team of `lanes` threads needs. */
+export function teamNeeds(lanes: number): readonly GpuFeature[] {
+  return lanes === 1 ? [] : lanes <= 4 ? ['quads'] : ['subgroups'];
+}

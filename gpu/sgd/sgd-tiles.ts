@@ -1,0 +1,113 @@
+import { strideOf } from '../device/resources.ts';
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+
+export type SgdTilesParams = SgdStepParams & {
+  /** Columns that a tile holds. */
+  readonly places: number;
+  /** f16 computes two features at once, in the precision in which they are stored. */
+  readonly arithmetic: 'f32' | 'f16';
+};
+
+/** Ratings that a team loads together, for which the text is repeated. */
+const GROUP = 4;
+
+/** Most pieces of a row in each thread with which the text is repeated. */
+const MOST_PIECES = 8;
+
+/** Most ratings of a batch, and fewest where the rows in use would not fit the GPU's cache. */
+const TILE_BATCH = 1024;
+const LEAST_BATCH = 32;
+
+/**
+ * Bytes of rows in use at a time, so that a row whose ratings lie in many tiles comes from the cache to most
+ * of them.
+ */
+const ROWS_IN_USE = 32 << 20;
+
+/**
+ * Batches of every tile, when the largest tile has `largest` ratings and all rows together `rowBytes`:
+ * equally many for each team.
+ */
+export function tileBatches(
+  largest: number,
+  rowBytes: number,
+  { threads, lanes }: Pick<SgdTilesParams, 'threads' | 'lanes'>,
+): number {
+  const teams = threads / lanes;
+  const inCache = Math.min(Math.ceil(rowBytes / ROWS_IN_USE), Math.floor(largest / (teams * LEAST_BATCH)));
+  return teams * Math.max(1, Math.ceil(largest / (teams * TILE_BATCH)), inCache);
+}
+
+/** Bytes of workgroup memory that a column takes. */
+function placeBytes({
+  features,
+  precision,
+  lanes,
+  adaptive,
+}: Pick<SgdStepParams, 'features' | 'precision' | 'lanes' | 'adaptive'>): number {
+  const even = evenOf({ features, precision, lanes });
+  return (
+    (even ? 16 * even.pieces + 4 * even.tail : strideOf(features) * (precision === 'f16' ? 2 : 4)) +
+    (adaptive ? 4 : 0)
+  );
+}
+
+function evenOf({
+  features,
+  precision,
+  lanes,
+}: Pick<SgdStepParams, 'features' | 'precision' | 'lanes'>): EvenRow | undefined {
+  return precision === 'f16' ? evenRow(features, lanes) : undefined;
+}
+
+/** Values for the text, whose loop steps a group. */
+function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
+  const step = stepValues(params, arithmetic, evenOf(params));
+  const group =
+    step.pieces.length <= MOST_PIECES && (params.lanes >= GROUP || arithmetic === 'f16') ? GROUP : 1;
+  const spread = group > 1 && params.lanes >= GROUP;
+  const read = (at: number) =>
+    spread
+      ? `quadBroadcast(${at < group ? 'a' : 'b'}_0, ${at % group}u)`
+      : `${at < group ? 'a' : 'b'}_${at % group}`;
+  return {
+    ...step,
+    PLACES: places,
+    GROUP: group,
+    SPREAD: spread,
+    slots: range(spread ? 1 : group),
+    group_ratings: range(group + 1).map((at) => ({ at, read: read(at) })),
+    group_steps: range(group).map((at) => ({ at, next: at + 1 })),
+  };
+}
+
+/**
+ * An epoch of SGD with a workgroup for each tile of columns. Every rating is stepped once; teams of a
+ * workgroup may overwrite each other's step of a column, and teams of different workgroups each other's step
+ * of a row (Hogwild!).
+ *
+ */
+export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
+  name: 'sgd-tiles',
+  bindings: [
+    ...reads('starts', 'ratings', 'columns'),
+    ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums'),
+  ],
+  uniforms: [
+    { name: 'tiles', type: 'u32' },
+    { name: 'rate', type: 'f32' },
+    { name: 'row_lambda', type: 'f32' },
+    { name: 'column_lambda', type: 'f32' },
+    { name: 'batches', type: 'u32' },
+    { name: 'multiplier', type: 'u32' },
+    { name: 'offset', type: 'u32' },
+    { name: 'level', type: 'f32' },
+  ],
+  needs: ({ lanes, arithmetic }) => [
+    ...teamNeeds(lanes),
+    ...(arithmetic === 'f16' ? (['f16'] as const) : []),
+  ],
+  values: tileValues,
+  workgroup: ({ places, threads, ...params }) => ({ threads, bytes: places * placeBytes(params) }),
+};

@@ -1,0 +1,20 @@
+import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+
+/** Largest number of tiles. */
+export const MOST_TILES = 4096;
+
+/** Rows of a chunk, which one workgroup deals. */
+export const TILE_CHUNK_ROWS = 64;
+
+/** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */
+export const sgdTileCountKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'sgd-tile-count',
+  bindings: [...reads('offsets', 'indices', 'places'), ...writes('counts')],
+  uniforms: [
+    { name: 'rows', type: 'u32' },
+    { name: 'tiles', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
+  workgroup: () => ({ threads: 256, bytes: 4 * MOST_TILES }),
+};

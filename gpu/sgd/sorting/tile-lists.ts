@@ -1,0 +1,133 @@
+import type { DeviceBlock } from '../../device/resources.ts';
+import { MOST_TILES, sgdTileCountKernel, TILE_CHUNK_ROWS } from './sgd-tile-count.ts';
+import { sgdTileScatterKernel } from './sgd-tile-scatter.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+
+/** The ratings of a block by tiles of columns, as sgd-tiles reads them. */
+export interface TileLists {
+  readonly tiles: number;
+  /** Columns that a tile holds at most. */
+  readonly places: number;
+  /** Ratings of the largest tile. */
+  readonly largest: number;
+  readonly starts: GPUBuffer;
+  readonly ratings: GPUBuffer;
+  readonly columns: GPUBuffer;
+}
+
+/** Mark of a tile's place without a column. */
+const NO_COLUMN = 0xffff_ffff;
+
+/**
+ * Deals columns to tiles and ratings after them, once for a block and a number of tiles; freed with the
+ * block. Columns are dealt by falling number of ratings, to the tiles in rising and falling order in turn, so
+ * that all tiles have about as many columns and ratings. Inside a tile ratings are sorted by row; the order
+ * within a row is not determined. A rating is kept as its difference to `level`, in float16.
+ *
+ */
+export async function tileLists(
+  gpu: Gpu,
+  block: DeviceBlock,
+  columnCount: number,
+  tiles: number,
+  level: number,
+): Promise<TileLists> {
+  const key = `${tiles} tiles at ${level}`;
+  const known = block.prepared.get(key) as TileLists | undefined;
+  if (known !== undefined) return known;
+  if (tiles > MOST_TILES) throw new Error(`ratings are dealt to at most ${MOST_TILES} tiles, not ${tiles}`);
+  if (block.columns === undefined)
+    throw new Error('the host has let go of the ratings that tiles are dealt from');
+  const dealt = dealColumns(block.columns, columnCount, tiles);
+  const lists: TileLists = {
+    tiles,
+    places: dealt.places,
+    largest: dealt.largest,
+    starts: await gpu.bufferOf(dealt.starts, 'tile starts'),
+    ratings: await gpu.buffer(8 * block.ratings, 'ratings by tile'),
+    columns: await gpu.bufferOf(dealt.columns, 'columns by tile'),
+  };
+  await dealRatings(gpu, block, dealt, lists, level);
+  block.prepared.set(key, lists);
+  return lists;
+}
+
+interface DealtColumns {
+  readonly places: number;
+  readonly largest: number;
+  /** Index of the first rating of each tile, then the number of all ratings. */
+  readonly starts: Uint32Array;
+  /** Columns by tile and place. */
+  readonly columns: Uint32Array;
+  /** Tile of each column, and in the upper 16 bits its place there. */
+  readonly placeOf: Uint32Array;
+}
+
+export function dealColumns(indices: Uint32Array, columnCount: number, tiles: number): DealtColumns {
+  const counts = new Uint32Array(columnCount);
+  for (let k = 0; k < indices.length; k++) counts[indices[k]]++;
+  const order = Uint32Array.from({ length: columnCount }, (_, column) => column).sort(
+    (left, right) => counts[right] - counts[left] || left - right,
+  );
+  const places = Math.ceil(columnCount / tiles);
+  const columns = new Uint32Array(tiles * places).fill(NO_COLUMN);
+  const placeOf = new Uint32Array(columnCount);
+  const totals = new Uint32Array(tiles);
+  order.forEach((column, at) => {
+    const place = Math.floor(at / tiles);
+    const across = at % tiles;
+    const tile = place % 2 === 0 ? across : tiles - 1 - across;
+    columns[tile * places + place] = column;
+    placeOf[column] = tile | (place << 16);
+    totals[tile] += counts[column];
+  });
+  const starts = new Uint32Array(tiles + 1);
+  for (let tile = 0; tile < tiles; tile++) starts[tile + 1] = starts[tile] + totals[tile];
+  return {
+    places,
+    largest: totals.reduce((most, total) => Math.max(most, total), 0),
+    starts,
+    columns,
+    placeOf,
+  };
+}
+
+/** Counts ratings by chunk of rows and tile, sums the counts to starts, and writes the ratings there. */
+async function dealRatings(
+  gpu: Gpu,
+  block: DeviceBlock,
+  { starts, placeOf }: DealtColumns,
+  { tiles, ratings }: TileLists,
+  level: number,
+): Promise<void> {
+  const chunks = Math.ceil(block.rows / TILE_CHUNK_ROWS);
+  const places = await gpu.bufferOf(placeOf, 'places of columns');
+  const table = await gpu.buffer(4 * chunks * tiles, 'ratings by chunk and tile');
+  try {
+    const bindings = { offsets: block.rowPointers, indices: block.indices, values: block.values, places };
+    const uniforms = { rows: block.rows, tiles };
+    const count = await gpu.compile(sgdTileCountKernel, {});
+    await gpu
+      .pass('count by tile')
+      .dispatch(count, { ...bindings, counts: table }, uniforms, chunks)
+      .submit();
+    const counts = new Uint32Array(chunks * tiles);
+    await gpu.download(table, counts);
+    const next = starts.slice(0, tiles);
+    for (let at = 0; at < counts.length; at++) {
+      const tile = at % tiles;
+      const own = counts[at];
+      counts[at] = next[tile];
+      next[tile] += own;
+    }
+    await gpu.upload(table, counts);
+    const scatter = await gpu.compile(sgdTileScatterKernel, {});
+    await gpu
+      .pass('deal to tiles')
+      .dispatch(scatter, { ...bindings, starts: table, ratings }, { ...uniforms, level }, chunks)
+      .submit();
+  } finally {
+    places.destroy();
+    table.destroy();
+  }
+}

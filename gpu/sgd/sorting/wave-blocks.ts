@@ -1,0 +1,74 @@
+import type { DeviceBlock } from '../../device/resources.ts';
+import { MOST_BANDS, sgdWaveCountKernel } from './sgd-wave-count.ts';
+import { sgdWaveScatterKernel } from './sgd-wave-scatter.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+
+/** Starts of the bands, and the end of the last one. */
+export interface Bands {
+  readonly rowStarts: readonly number[];
+  readonly columnStarts: readonly number[];
+}
+
+/** The ratings of a block by bands of rows and of columns, as sgd-waves reads them. */
+export interface WaveBlocks {
+  /** Starts of the blocks: u32[row bands * column bands + 1]. */
+  readonly starts: GPUBuffer;
+  /** Three words a rating: row, column, value. */
+  readonly ratings: GPUBuffer;
+}
+
+/**
+ * Sorts ratings by band of rows and band of columns, inside a block by row and column, once for a block and
+ * its bands; freed with the block. The order depends on the ratings alone.
+ *
+ */
+export async function waveBlocks(
+  gpu: Gpu,
+  block: DeviceBlock,
+  { rowStarts, columnStarts }: Bands,
+): Promise<WaveBlocks> {
+  const [rowBands, columnBands] = [rowStarts.length - 1, columnStarts.length - 1];
+  const key = `${rowBands} x ${columnBands} bands`;
+  const known = block.prepared.get(key) as WaveBlocks | undefined;
+  if (known !== undefined) return known;
+  if (columnBands > MOST_BANDS)
+    throw new Error(`ratings are sorted by at most ${MOST_BANDS} bands of columns, not ${columnBands}`);
+  const bandOf = new Uint32Array(columnStarts[columnBands]);
+  for (let band = 0; band < columnBands; band++)
+    bandOf.fill(band, columnStarts[band], columnStarts[band + 1]);
+  const rows = await gpu.bufferOf(Uint32Array.from(rowStarts), 'bands of rows');
+  const columns = await gpu.bufferOf(bandOf, 'bands of columns');
+  const table = await gpu.buffer(4 * rowBands * columnBands, 'ratings by block');
+  try {
+    const bindings = {
+      offsets: block.rowPointers,
+      indices: block.indices,
+      values: block.values,
+      row_starts: rows,
+      band_of: columns,
+    };
+    const uniforms = { row_bands: rowBands, column_bands: columnBands };
+    const count = await gpu.compile(sgdWaveCountKernel, {});
+    await gpu
+      .pass('count by block')
+      .dispatch(count, { ...bindings, counts: table }, uniforms, rowBands)
+      .submit();
+    const counts = new Uint32Array(rowBands * columnBands);
+    await gpu.download(table, counts);
+    const starts = new Uint32Array(counts.length + 1);
+    counts.forEach((own, at) => (starts[at + 1] = starts[at] + own));
+    const blocks: WaveBlocks = {
+      starts: await gpu.bufferOf(starts, 'block starts'),
+      ratings: await gpu.buffer(12 * block.ratings, 'ratings by block'),
+    };
+    const scatter = await gpu.compile(sgdWaveScatterKernel, {});
+    await gpu
+      .pass('sort by block')
+      .dispatch(scatter, { ...bindings, ...blocks }, uniforms, rowBands)
+      .submit();
+    block.prepared.set(key, blocks);
+    return blocks;
+  } finally {
+    for (const buffer of [rows, columns, table]) buffer.destroy();
+  }
+}

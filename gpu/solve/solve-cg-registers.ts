@@ -1,0 +1,64 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
+import { regularizationUniforms } from './regularization.ts';
+import { subgroupsFor } from '../equations/tensor-plan.ts';
+import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
+
+/** Largest rank of the solver in registers and of the fused kernel: a thread has a row of A. */
+export const REGISTER_RANKS = 256;
+
+export type SolveRegistersParams = {
+  readonly rank: number;
+  readonly halfA: boolean;
+  readonly biases: boolean;
+  /** The float16 mirror of the factors is written too. */
+  readonly half: boolean;
+};
+
+/** Values of the parts that solve with A in registers. */
+export function registerSolverValues({ halfA }: { readonly halfA: boolean }) {
+  return { tolerance: RESIDUAL_TOLERANCE, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
+}
+
+/** Bytes of workgroup memory that these parts need. */
+export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)): number {
+  return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroups * 16;
+}
+
+/**
+ * Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256,
+ * float32 A to 144.
+ */
+export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
+  name: 'solve-cg-registers',
+  bindings: [
+    ...reads('work'),
+    ...writes('slots'),
+    ...reads('previous'),
+    ...writes('factors', 'half', 'bias', 'status'),
+  ],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
+  needs: () => ['subgroups'],
+  values: (params) => {
+    const { rank, biases, half } = params;
+    const subgroups = subgroupsFor(rank);
+    return {
+      RANK: rank,
+      PADDED: paddedRank(rank),
+      TILES: tilesOf(rank),
+      LOWER_TILES: (tilesOf(rank) * (tilesOf(rank) + 1)) / 2,
+      SLOT_VECTORS: slotElements(rank, biases) / 4,
+      THREADS: subgroups * 32,
+      SUBGROUPS: subgroups,
+      BIASES: biases,
+      WRITE_HALF: half,
+      tile_numbers: range(tilesOf(rank)),
+      other_subgroups: range(subgroups).slice(1),
+      ...registerSolverValues(params),
+    };
+  },
+  workgroup: (params) => ({
+    threads: subgroupsFor(params.rank) * 32,
+    bytes: registerSolverBytes(params.rank),
+  }),
+};

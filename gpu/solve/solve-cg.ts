@@ -1,0 +1,83 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
+import { regularizationUniforms } from './regularization.ts';
+
+export type SolveCgParams = {
+  readonly rank: number;
+  /** `f16`: A / n_u is rounded to float16 (cuMF_ALS, Solution 4); λ and all vectors are float32. */
+  readonly a: 'f32' | 'f16';
+  /** The row's bias is solved as well. */
+  readonly biases: boolean;
+  /** The float16 mirror of the factors is written too. */
+  readonly half: boolean;
+};
+
+/** Features up to which a row of A stays in the registers of one or two threads. */
+const REGISTER_STRIDE = 128;
+/** Elements of A that one thread keeps. */
+const REGISTER_ELEMENTS = 64;
+
+/**
+ * Limits of ‖r‖² over its first value and over ‖b‖²: below, float32 cannot improve x
+ * (cpu/assembly/solve/conjugate-gradient.ts).
+ */
+export const RESIDUAL_TOLERANCE = 1e-12;
+export const BIAS_TOLERANCE = 1e-10;
+
+function shape({ rank }: SolveCgParams) {
+  const stride = paddedRank(rank);
+  const registers = stride <= REGISTER_STRIDE;
+  const segments = registers && stride > REGISTER_ELEMENTS ? 2 : 1;
+  const lanes = registers ? stride * segments : Math.min(256, stride);
+  return { stride, registers, segments, lanes, rows: registers ? Math.max(1, Math.floor(64 / lanes)) : 1 };
+}
+
+/** Workgroups that solve `count` rows. */
+export function solveCgWorkgroups(params: SolveCgParams, count: number): number {
+  return Math.ceil(count / shape(params).rows);
+}
+
+/**
+ * x of (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS, Algorithm
+ * 1), which ends early as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features,
+ * beyond it is read from its first slot. Lists, slots, outputs and `status` are those of solve-cholesky.
+ * Without biases any buffer serves as `bias`.
+ *
+ */
+export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
+  name: 'solve-cg',
+  bindings: [
+    ...reads('work'),
+    ...writes('slots'),
+    ...reads('previous'),
+    ...writes('factors', 'half', 'bias', 'status'),
+  ],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
+  needs: () => [],
+  values(params) {
+    const { rank, biases } = params;
+    const { stride, registers, segments, lanes, rows } = shape(params);
+    return {
+      ...params,
+      RANK: rank,
+      STRIDE: stride,
+      QUADS: stride / 4,
+      SLOT_QUADS: slotElements(rank, biases) / 4,
+      BIAS_START: matrixElements(rank) / 4,
+      TILE_ROWS: matrixElements(rank) / 16,
+      LANES: lanes,
+      ROWS: rows,
+      THREADS: lanes * rows,
+      PRODUCTS: segments * stride,
+      SEGMENT_QUADS: stride / 4 / segments,
+      tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
+      keep: registers ? 'registers' : 'memory',
+      quads: registers ? range(stride / 4 / segments) : [],
+      segments: range(segments),
+    };
+  },
+  workgroup(params) {
+    const { stride, segments, lanes, rows } = shape(params);
+    return { threads: lanes * rows, bytes: rows * 4 * (stride + segments * stride + stride / 2) };
+  },
+};

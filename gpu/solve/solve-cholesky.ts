@@ -1,0 +1,88 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
+import { regularizationUniforms } from './regularization.ts';
+
+export type SolveCholeskyParams = {
+  readonly rank: number;
+  /** The row's bias is solved as well. */
+  readonly biases: boolean;
+  /** The float16 mirror of the factors is written too. */
+  readonly half: boolean;
+  /** Place where A is factored: a copy in workgroup memory, or its first slot. */
+  readonly where: 'workgroup' | 'global';
+};
+
+/** See definiteShift of cpu/assembly/normal-equations.ts; 0 where A has its shift already. */
+export const ROUNDING = 5e-6;
+
+/** The variant with workgroup memory if that holds A, else the one in the slot. */
+export function chooseSolveCholesky(
+  rank: number,
+  biases: boolean,
+  half: boolean,
+  { bytes = 16384 }: { readonly bytes?: number } = {},
+): SolveCholeskyParams {
+  const within = { rank, biases, half, where: 'workgroup' } as const;
+  return workgroup(within).bytes <= bytes ? within : { ...within, where: 'global' };
+}
+
+/**
+ * x of (A + λ n_u I) x = b by Cholesky, one workgroup a row. `work` lists rows (gpu/update/work.ts): row,
+ * first slot, n_u, slots; a row's slots follow each other, are added up in order and are changed. `factors`
+ * has a stride of whole tiles, padding 0; `half` is its mirror. A row with n_u = 0 becomes 0. `status`
+ * becomes the lowest row whose A is not positive definite or whose x is not finite; it starts as the largest
+ * u32.
+ *
+ * A shift below the rounding error of A is raised to that, as on the CPU (cpu/assembly/normal-equations.ts).
+ * With biases the row's bias is eliminated first, and goes to `bias`.
+ *
+ */
+export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
+  name: 'solve-cholesky',
+  bindings: [...reads('work'), ...writes('slots', 'factors', 'half', 'bias', 'status')],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'rounding', type: 'f32' }],
+  needs: () => [],
+  values(params) {
+    const { rank, where, biases } = params;
+    const stride = paddedRank(rank);
+    const { threads } = workgroup(params);
+    const elements = range(16).map((at) => ({
+      at,
+      name: `${Math.floor(at / 4)}.${'xyzw'[at % 4]}`,
+      buffer: 16 * (at % 2),
+      later: range(15 - at).map((i) => at + 1 + i),
+      quads: range(Math.floor(at / 4) + 1),
+    }));
+    return {
+      ...params,
+      RANK: rank,
+      STRIDE: stride,
+      QUADS: stride / 4,
+      TILES: tilesOf(rank),
+      SLOT_QUADS: slotElements(rank, biases) / 4,
+      // Starts of the last row of tiles, and of b behind the tiles.
+      LAST_TILES: ((tilesOf(rank) * (tilesOf(rank) - 1)) / 2) * 64,
+      BIAS_START: matrixElements(rank) / 4,
+      THREADS: threads,
+      barrier: where === 'workgroup' ? 'workgroupBarrier' : 'storageBarrier',
+      // Rows of a panel, b among them, that a thread keeps.
+      owned: range(Math.ceil((stride + 1) / threads)),
+      elements,
+      upwards: elements.toReversed(),
+    };
+  },
+  workgroup,
+};
+
+function workgroup({ rank, where, biases }: SolveCholeskyParams) {
+  const stride = paddedRank(rank);
+  return {
+    threads: Math.min(256, Math.ceil((stride + 1) / 32) * 32),
+    bytes:
+      128 +
+      4 * stride +
+      16 +
+      (biases ? 4 * stride + 16 : 0) +
+      (where === 'workgroup' ? 4 * slotElements(rank, false) : 0),
+  };
+}

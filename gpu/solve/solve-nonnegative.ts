@@ -1,0 +1,72 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
+import { regularizationUniforms } from './regularization.ts';
+
+export type SolveNonnegativeParams = {
+  readonly rank: number;
+  /** The row's bias is solved as well, and may be negative. */
+  readonly biases: boolean;
+  /** The float16 mirror of the factors is written too. */
+  readonly half: boolean;
+};
+
+/** Groups of four elements of A that a thread keeps in registers, at most. */
+const REGISTER_GROUPS = 16;
+
+function shape({ rank }: SolveNonnegativeParams) {
+  const tiles = tilesOf(rank);
+  const stride = paddedRank(rank);
+  const threads = tiles <= 2 ? 64 : tiles <= 4 ? 128 : 256;
+  return {
+    stride,
+    threads,
+    groups: Math.ceil(matrixElements(rank) / 4 / threads),
+    lanes: Math.max(1, Math.floor(threads / stride)),
+    words: Math.ceil(rank / 32),
+  };
+}
+
+/**
+ * x of min ½ xᵀ(A + λ n_u I) x - bᵀx over x >= 0, one workgroup a row; its first guess of the features above
+ * 0 is `previous`. Lists, slots, outputs and `status` are those of solve-cholesky, the first slot of a row is
+ * changed; a row whose minimum is not found is bad. A feature's gradient is taken for 0 up to 1e-5 ‖b‖.
+ *
+ */
+export const solveNonnegativeKernel: KernelDescriptor<SolveNonnegativeParams> = {
+  name: 'solve-nonnegative',
+  bindings: [
+    ...reads('work'),
+    ...writes('slots'),
+    ...reads('previous'),
+    ...writes('factors', 'half', 'bias', 'status'),
+  ],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'rounding', type: 'f32' }],
+  needs: () => [],
+  values(params) {
+    const { rank, biases } = params;
+    const { stride, threads, groups, lanes, words } = shape(params);
+    return {
+      ...params,
+      RANK: rank,
+      STRIDE: stride,
+      QUADS: stride / 4,
+      SLOT_QUADS: slotElements(rank, biases) / 4,
+      BIAS_START: matrixElements(rank) / 4,
+      THREADS: threads,
+      LANES: lanes,
+      WORDS: words,
+      GROUPS: groups,
+      unrolled: groups <= REGISTER_GROUPS,
+      groups: range(groups),
+      // Features whose y a thread keeps.
+      rights: range(Math.ceil(stride / threads)),
+    };
+  },
+  workgroup(params) {
+    const { stride, threads, lanes, words } = shape(params);
+    return {
+      threads,
+      bytes: 16 + 4 * (stride * (4 + lanes) + 2 + 3 * words + 3) + (params.biases ? 4 * stride + 16 : 0),
+    };
+  },
+};

@@ -1,0 +1,92 @@
+import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import { updateImplicitTensorKernel } from '../../implicit/update-implicit-tensor.ts';
+import { admits } from '../../webgpu/kernel.ts';
+import { tilesOf } from '../../device/slots.ts';
+import { hasRatingRow } from '../../equations/tensor-plan.ts';
+import { INT8_EVEN_LANES } from '../../int8/int8-plan.ts';
+import { updateInt8Kernel } from '../../int8/update-int8.ts';
+import { updateTensorKernel } from '../update-tensor.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
+import type { UpdateVariant } from './variant.ts';
+import { LEAST_BIN } from './tensor-bins.ts';
+
+/** Float32 A in registers up to this rank, float16 beyond. */
+export const FULL_REGISTERS = 144;
+
+/** The same where factors are gathered in 8 bits. */
+const INT8_FULL_REGISTERS = 128;
+
+/**
+ * The kernel that sums and solves: A / n in float16 on tensor cores, of which `room` tiles pass through
+ * workgroup memory together; else A in float32 in registers.
+ */
+export interface SolvingForm {
+  readonly halfA: boolean;
+  readonly room?: number;
+}
+
+/**
+ * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and
+ * without biases with eight, and in float16 with nine, with biases where the ratings have no tile row of
+ * their own. Measured on an H200 with Netflix's shape (docs/measured/performance.md, Workgroups by memory and
+ * registers).
+ *
+ */
+export function solvingForm(
+  info: GpuInfo,
+  { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>,
+  precision: 'f16' | 'int8',
+): SolvingForm {
+  const tiles = tilesOf(rank);
+  const halfA =
+    !implicit &&
+    (precision === 'f16'
+      ? rank > FULL_REGISTERS || (tiles === 9 && !(biases && hasRatingRow(rank)))
+      : rank > INT8_FULL_REGISTERS || tiles === 7 || (tiles === 8 && !biases));
+  const room = halfA ? roomOf(precision, rank, biases) : undefined;
+  const admitted =
+    room !== undefined &&
+    (precision === 'int8'
+      ? admits(info, updateInt8Kernel, { rank, biases, halfA, room })
+      : admits(info, updateTensorKernel, { rank, bin: LEAST_BIN, biases, halfA, room }));
+  return admitted ? { halfA, room } : { halfA };
+}
+
+/**
+ * Room by rule. Registers and 48 KiB of memory bound the workgroups of a multiprocessor of an H200; so much
+ * room leaves as many as the registers allow.
+ */
+function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
+  const tiles = tilesOf(rank);
+  if (precision === 'f16') return tiles >= 11 ? 21 : tiles === 9 ? (biases ? 12 : 13) : undefined;
+  if (tiles >= 9) return rank <= INT8_EVEN_LANES.ofRows ? 13 : 26;
+  return tiles === 8 ? 8 : tiles === 7 ? 6 : undefined;
+}
+
+/** The largest rank where the Gram matrix of implicit data is added. */
+const IMPLICIT_REGISTERS = 128;
+
+/** True where the kernel that sums and solves serves: with implicit data for A in float32 registers. */
+export function admitsFused(
+  info: GpuInfo,
+  { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>,
+  bin: number,
+  { halfA, room }: SolvingForm,
+): boolean {
+  if (implicit) return rank <= IMPLICIT_REGISTERS && admits(info, updateImplicitTensorKernel, { rank, bin });
+  return admits(info, updateTensorKernel, { rank, bin, biases, implicit, halfA, room });
+}
+
+/** The same for the kernel that sums in 8 bits. */
+export function admitsInt8(
+  info: GpuInfo,
+  { rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>,
+  { halfA, room }: SolvingForm,
+): boolean {
+  return admits(info, updateInt8Kernel, { rank, biases, halfA, room });
+}
+
+/** The largest rank whose A fits registers. */
+export function fullRegisters(sum: UpdateVariant['sum']): number {
+  return sum.kernel === 'int8' ? INT8_FULL_REGISTERS : FULL_REGISTERS;
+}

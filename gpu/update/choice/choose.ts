@@ -1,0 +1,180 @@
+import { formatCount } from '../../../engine/format.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import type { KernelChoice, UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
+import { strideOf } from '../../device/resources.ts';
+import { slotElements } from '../../device/slots.ts';
+import { statusBytes } from '../../loss/objective-sums.ts';
+import { int8Bytes, int8Scale } from '../../int8/int8-plan.ts';
+import { REGISTER_RANKS } from '../../solve/solve-cg-registers.ts';
+import { vectorBytes } from '../../vectors/vectors.ts';
+import { centredBytes, needsCentred } from '../centred.ts';
+import { SLOT_BYTES } from '../prepared-rows.ts';
+import { tellsLoss, type UpdateVariant } from './variant.ts';
+import { everyVariant, updateVariants } from './variants.ts';
+
+/**
+ * Ratings up to this size keep factors, and sums of their products over n, far below float16's largest
+ * number, 65,504.
+ */
+const LARGEST_HALF_RATING = 10_000;
+
+/** Ratings are scaled to at most this before they are rounded to float16. */
+const LARGEST_SCALED = 2048;
+
+/** The variant that was measured fastest, and how: see the tuner. */
+export interface TunedVariant {
+  readonly variant: string;
+  readonly reason: string;
+}
+
+/**
+ * The variant for one half-iteration: the one requested by name, else the one measured fastest, else the best
+ * by rule. Throws UsageError for a name that the adapter, the rank or the solver does not admit.
+ *
+ */
+export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
+  const { kernel } = problem;
+  if (kernel !== undefined) {
+    const asked = variantNamed(kernel, info, problem);
+    if (problem.precision !== 'auto' && asked.precision !== problem.precision) {
+      throw new UsageError(
+        `kernel ${kernel} computes in ${asked.precision}, but precision ${problem.precision} is asked for`,
+        { advice: 'Leave one of the two out' },
+      );
+    }
+    return choiceOf(asked, problem, 'as asked');
+  }
+  const measured =
+    tuned &&
+    everyVariant(info, problem).find(
+      (variant) => variant.name === tuned.variant && servesPrecision(variant, problem),
+    );
+  if (tuned !== undefined && measured !== undefined) return choiceOf(measured, problem, tuned.reason);
+  const best = bestByRule(info, problem);
+  if (best === undefined)
+    throw new UsageError(
+      `${info.name} has no kernel for rank ${problem.rank}${problem.biases ? ' with biases' : ''} in ${problem.precision}`,
+      { advice: 'Use another precision, or device cpu' },
+    );
+  const exact = needsExact(problem);
+  const why = [
+    best.precision === 'int8' && problem.precision === 'auto'
+      ? 'by rule: this GPU multiplies in 8 bits, which take less time than float16 to the same test error'
+      : 'by rule: the first of the kernels that this GPU admits',
+    ...(best.sum.kernel === 'tiled' && !info.features.includes('tensor')
+      ? ['it has no tensor cores that WebGPU can use']
+      : []),
+    ...(exact ? [`float32, since ratings reach ${problem.largestRating}`] : []),
+    ...(best.sum.kernel !== 'tensor' &&
+    best.sum.kernel !== 'int8' &&
+    problem.rank > REGISTER_RANKS &&
+    info.features.includes('tensor')
+      ? [`tensor-core kernels serve ranks to ${REGISTER_RANKS}`]
+      : []),
+  ];
+  return choiceOf(best, problem, why.join('; '));
+}
+
+/**
+ * The first variant that is admitted; in its place the first one in 8 bits with the same dual systems that
+ * solves in place as it does. On an H200 8 bits took less time at each rank that was measured from 40 to 256,
+ * but 1.07 times as much at rank 80 with biases, and ended at the test error of float16
+ * (docs/measured/performance.md, 8 bits by rule, and Whole commands).
+ *
+ */
+function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | undefined {
+  const admitted = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
+  const [first] = admitted;
+  if (first?.sum.kernel !== 'tensor' || first.fused === undefined) return first;
+  return (
+    admitted.find(
+      ({ precision, fused, short }) => precision === 'int8' && fused !== undefined && short === first.short,
+    ) ?? first
+  );
+}
+
+/** True for variants that may be chosen without being named. */
+export function servesPrecision(
+  { precision }: Pick<UpdateVariant, 'precision'>,
+  problem: Pick<UpdateProblem, 'precision' | 'largestRating'>,
+): boolean {
+  if (needsExact(problem)) return precision === 'f32';
+  return problem.precision === 'auto' || precision === problem.precision;
+}
+
+function needsExact({
+  precision,
+  largestRating,
+}: Pick<UpdateProblem, 'precision' | 'largestRating'>): boolean {
+  return precision === 'auto' && largestRating > LARGEST_HALF_RATING;
+}
+
+/** The variant with a name; throws UsageError when the adapter does not have it. */
+export function variantNamed(
+  name: string,
+  info: GpuInfo,
+  shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>,
+): UpdateVariant {
+  const main = updateVariants(info, shape);
+  const called = (variant: UpdateVariant) => variant.name === name;
+  const found = main.find(called) ?? everyVariant(info, shape).find(called);
+  if (found !== undefined) return found;
+  throw new UsageError(
+    `there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`,
+    {
+      advice: `There are: ${main.map((variant) => variant.name).join(', ')}; and variants of them, which factorflow doctor --tune tries`,
+    },
+  );
+}
+
+function choiceOf(
+  variant: UpdateVariant,
+  { rank, rows, columns, ratings, biases, nonnegative, largestRating }: UpdateProblem,
+  why: string,
+): KernelChoice {
+  const stride = strideOf(rank);
+  const mirrors =
+    (variant.precision === 'f32' ? 0 : 2 * stride * (rows + columns + 2)) +
+    (variant.precision === 'int8' ? int8Bytes(columns, rank) : 0);
+  const slots = Math.min(
+    SLOT_BYTES,
+    rows * (variant.sum.kernel === 'vectors' ? vectorBytes(rank, biases) : slotElements(rank, biases) * 4),
+  );
+  return {
+    variant: variant.name,
+    precision: variant.precision,
+    ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
+    reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
+    deviceBytes: mirrors + 32 * rows,
+    ...(tellsLoss(variant, nonnegative) ? { tellsLoss: true } : {}),
+    scratchBytes: {
+      slots,
+      status: statusBytes(rows),
+      ...(needsCentred(variant, rank, biases) ? { 'centred ratings': centredBytes(ratings) } : {}),
+    },
+  };
+}
+
+/** A power of two that brings the largest rating into float16's finer range. */
+function scaleOf(largest: number): number {
+  return largest > LARGEST_SCALED ? 2 ** -Math.ceil(Math.log2(largest / LARGEST_SCALED)) : 1;
+}
+
+/**
+ * "A on tensor cores, solved in place for rows to 2,048 ratings, dual systems to 64 ratings, θ in float16".
+ */
+function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant): string {
+  return [
+    sum.kernel === 'tensor' || sum.kernel === 'int8'
+      ? 'A on tensor cores'
+      : sum.kernel === 'vectors'
+        ? 'CG by vectors, without A'
+        : `A in ${sum.tile} x ${sum.tile} register tiles`,
+    ...(fused ? [`solved in place to ${formatCount(fused.longest)} ratings`] : []),
+    ...(short > 0 ? [`dual systems to ${short} ratings`] : []),
+    ...(free ? ['short rows without A'] : []),
+    `θ in ${{ f32: 'float32', f16: 'float16', int8: '8 bits' }[precision]}`,
+    ...((fused?.halfA ?? halfA) ? ['A/n in float16'] : []),
+  ].join(', ');
+}

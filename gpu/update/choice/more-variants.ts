@@ -1,0 +1,149 @@
+import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import { normalEquationsKernel } from '../../equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from '../../equations/normal-equations-tensor.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
+import { admits } from '../../webgpu/kernel.ts';
+import { paddedRank } from '../../device/slots.ts';
+import type { UpdateVariant } from './variant.ts';
+import { admitsFused, admitsInt8, fullRegisters } from './admits-fused.ts';
+
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
+
+/**
+ * A part of a variant's name, and the change that it stands for; `apply` gives undefined when nothing would
+ * change.
+ */
+interface Change {
+  readonly part: string;
+  apply(variant: UpdateVariant, shape: Shape): UpdateVariant | undefined;
+}
+
+/** Groups of changes, in the order of names; at most one change of a group is applied. */
+const changes: readonly (readonly Change[])[] = [
+  [1024, 8192].map((longest) => ({
+    part: `to${longest}`,
+    apply: (variant) => variant.fused && { ...variant, fused: { ...variant.fused, longest } },
+  })),
+  [
+    {
+      part: 'cores',
+      apply: (variant, { implicit = false }) =>
+        variant.fused === undefined || variant.fused.halfA || implicit
+          ? undefined
+          : { ...variant, fused: { ...variant.fused, halfA: true } },
+    },
+    {
+      part: 'registers',
+      apply: (variant, { rank }) =>
+        variant.fused?.halfA === true && rank <= fullRegisters(variant.sum)
+          ? { ...variant, fused: { ...variant.fused, halfA: false, room: undefined } }
+          : undefined,
+    },
+  ],
+  [{ part: 'strided', apply: (variant) => tiled(variant, () => ({ staging: 'strided' })) }],
+  [{ part: 'scalar', apply: (variant) => tiled(variant, () => ({ vectorized: false })) }],
+  [64, 256].map((threads) => ({
+    part: `threads${threads}`,
+    apply: (variant, shape) =>
+      tiled(variant, ({ lanes, rows, bin }) => batching(threads, lanes, rows, bin, shape)),
+  })),
+  [
+    { part: 'bin8', apply: (variant) => tiled(variant, ({ bin }) => (bin > 8 ? { bin: 8 } : undefined)) },
+    ...[16, 32, 64].map((bin): Change => ({
+      part: `bin${bin}`,
+      apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined),
+    })),
+  ],
+];
+
+function binned(
+  variant: UpdateVariant,
+  sum: Extract<UpdateVariant['sum'], { readonly kernel: 'tensor' }>,
+  bin: number,
+): UpdateVariant | undefined {
+  if (sum.bin === bin && (variant.fused?.bin ?? bin) === bin) return undefined;
+  return { ...variant, sum: { ...sum, bin }, fused: variant.fused && { ...variant.fused, bin } };
+}
+
+type Tiles = Extract<UpdateVariant['sum'], { readonly kernel: 'tiled' }>;
+
+function tiled(
+  variant: UpdateVariant,
+  change: (tiles: Tiles) => Partial<Tiles> | undefined,
+): UpdateVariant | undefined {
+  if (variant.sum.kernel !== 'tiled') return undefined;
+  const changed = change(variant.sum);
+  return changed && { ...variant, sum: { ...variant.sum, ...changed } };
+}
+
+/**
+ * Parts that share a workgroup of about `threads` threads (clMF, section 3.2.1), and the bin that fits the
+ * same memory.
+ */
+function batching(
+  threads: number,
+  lanes: number,
+  rows: number,
+  bin: number,
+  { rank }: Shape,
+): Partial<Tiles> | undefined {
+  const batch = Math.max(1, Math.min(8, Math.floor(threads / lanes)));
+  const stagedBytes = 16384 / (4 * paddedRank(rank) + 8);
+  return batch === rows
+    ? undefined
+    : { rows: batch, bin: Math.max(1, Math.min(bin, Math.floor(stagedBytes / batch))) };
+}
+
+/**
+ * Variants of variants (clMF, section 3: the fastest code variant differs from device to device, and is
+ * measured), named by their base and the changes: "tensor-fused-short64-to1024-bin16",
+ * "tiled8-f32-strided-scalar". The rule takes none of them; the tuner may, and users may name them.
+ *
+ */
+export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
+  return among.flatMap((variant) => {
+    let grown = [variant];
+    for (const group of changes) grown = grown.concat(grown.flatMap((one) => applied(one, group, shape)));
+    return grown.slice(1).filter((one) => runs(info, one, shape));
+  });
+}
+
+function applied(variant: UpdateVariant, group: readonly Change[], shape: Shape): UpdateVariant[] {
+  return group.flatMap(({ part, apply }) => {
+    const changed = apply(variant, shape);
+    return changed === undefined ? [] : [{ ...changed, name: `${variant.name}-${part}` }];
+  });
+}
+
+function runs(
+  info: GpuInfo,
+  { precision, sum, fused }: UpdateVariant,
+  { rank, biases, implicit = false }: Shape,
+): boolean {
+  if (sum.kernel === 'tensor') {
+    if (fused !== undefined && !admitsFused(info, { rank, biases, implicit }, fused.bin, fused)) return false;
+    return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases, implicit });
+  }
+  if (sum.kernel === 'vectors') return true;
+  if (sum.kernel === 'int8' || precision === 'int8')
+    return fused === undefined || admitsInt8(info, { rank, biases }, fused);
+  const { kernel: _kernel, ...tiles } = sum;
+  return admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...tiles });
+}
+
+/**
+ * The variants whose names differ in one part: "tiled8-f32" and "tiled4-f32", "tensor" and "tensor-short32".
+ */
+export function neighboursOf(name: string, among: readonly UpdateVariant[]): UpdateVariant[] {
+  const own = partsOf(name);
+  return among.filter((variant) => {
+    const other = partsOf(variant.name);
+    const kinds = new Set([...own.keys(), ...other.keys()]);
+    return [...kinds].filter((kind) => own.get(kind) !== other.get(kind)).length === 1;
+  });
+}
+
+/** The parts of a name by their letters: "tiled" for "tiled8", "f" for "f16", "free" for "free". */
+function partsOf(name: string): ReadonlyMap<string, string> {
+  return new Map(name.split('-').map((part) => [part.replace(/\d+$/, ''), part]));
+}

@@ -1,0 +1,28 @@
+import { tilesOf } from '../../device/slots.ts';
+import { hasRatingRow } from '../../equations/tensor-plan.ts';
+
+/** The smallest bin: every GPU with tensor cores has the memory for it. */
+export const LEAST_BIN = 32;
+
+/**
+ * Bins, in ratings gathered at a time, of the kernels on tensor cores, the best first: for the kernel that
+ * sums, and for the one that also solves. Larger bins hide more memory latency, until their registers leave
+ * room for fewer workgroups. Measured on an H200 at ranks 64 to 256 with Netflix's shape: beyond rank 64 bins
+ * of 64 take 3 to 16 % off an iteration, but without a tile row for the ratings bins of 32 are better with 6
+ * and 7 tiles (bench/RESULTS.md, Ranks).
+ *
+ */
+export function tensorBins(rank: number): {
+  readonly sum: readonly number[];
+  readonly fused: readonly number[];
+} {
+  const tiles = tilesOf(rank);
+  const small = [LEAST_BIN];
+  const large = [64, LEAST_BIN];
+  if (tiles <= 4) return { sum: small, fused: small };
+  if (!hasRatingRow(rank) && tiles === 6) return { sum: large, fused: small };
+  if (!hasRatingRow(rank) && tiles === 7) return { sum: small, fused: small };
+  if (tiles === 8) return { sum: [48, LEAST_BIN], fused: large };
+  if (tiles === 13) return { sum: [96, ...large], fused: [96, ...large] };
+  return { sum: large, fused: large };
+}

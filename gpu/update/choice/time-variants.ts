@@ -1,0 +1,167 @@
+import { CancelledError, CapacityError, DeviceLostError } from '../../../engine/errors.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../../device/resources.ts';
+import { addHalf } from '../../copies/to-half.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { type UpdateInputs, updateRows } from '../half-iteration.ts';
+import type { UpdateSettings, UpdateVariant } from './variant.ts';
+
+/** Result of one variant: milliseconds of a half-iteration, or the problem that prevented a measurement. */
+export type VariantTime = {
+  readonly variant: string;
+  readonly milliseconds: number | null;
+  /** Runs that were timed; fewer for a variant that is far slower than another. */
+  readonly runs: number;
+  readonly problem?: string;
+};
+
+export interface TimedProblem {
+  readonly block: DeviceBlock;
+  /** Rows of θ. */
+  readonly columns: number;
+  readonly biases: boolean;
+  /** Settings of the half-iteration, without the variant. */
+  readonly settings: Omit<UpdateSettings, 'variant'>;
+}
+
+export interface TimingOptions {
+  /** Seconds after which no other variant begins. */
+  readonly seconds: number;
+  readonly cancelled: () => boolean;
+  /** Milliseconds of the fastest variant so far. */
+  readonly best?: number;
+}
+
+/** Runs of a variant; the median counts. */
+const RUNS = 7;
+
+/** A variant this many times slower than the fastest is not timed again. */
+const FAR_SLOWER = 1.5;
+
+/** Milliseconds of work before the first measurement, since an idle card clocks low. */
+const WARM_UP = 300;
+
+/** Random elements, which are repeated to fill the factors. */
+const MADE_UP = 1 << 20;
+
+/**
+ * Times variants one after the other on the same rows with random factors, by the GPU's clock if it has one,
+ * else by the host's. Compiling is not counted. A variant that fails is listed with its error. Throws
+ * CancelledError.
+ *
+ */
+export async function timeEach(
+  gpu: Gpu,
+  problem: TimedProblem,
+  variants: readonly UpdateVariant[],
+  options: TimingOptions,
+): Promise<VariantTime[]> {
+  const begin = performance.now();
+  const inputs = await madeUpInputs(gpu, problem);
+  const times: VariantTime[] = [];
+  let best = options.best ?? Number.POSITIVE_INFINITY;
+  try {
+    for (const variant of variants) {
+      if (options.cancelled()) throw new CancelledError({ phase: 'tune' });
+      if (times.length > 0 && performance.now() - begin > 1000 * options.seconds) break;
+      const time = await timeVariant(gpu, problem, inputs, variant, {
+        best,
+        warmUp: times.length === 0 && !gpu.info.software ? WARM_UP : 0,
+      });
+      best = Math.min(best, time.milliseconds ?? best);
+      times.push(time);
+    }
+  } finally {
+    const { block: _block, ...made } = inputs;
+    destroyBuffers(made);
+  }
+  return times;
+}
+
+async function timeVariant(
+  gpu: Gpu,
+  { block, settings }: TimedProblem,
+  made: UpdateInputs,
+  variant: UpdateVariant,
+  { best, warmUp }: { readonly best: number; readonly warmUp: number },
+): Promise<VariantTime> {
+  // Each variant prepares lists of rows of its own, which are freed with it.
+  const inputs = { ...made, block: { ...block, prepared: new Map<string, unknown>() } };
+  const milliseconds: number[] = [];
+  const run = async () => {
+    const start = performance.now();
+    const { times } = await updateRows(gpu, inputs, { ...settings, variant }, { timed: true });
+    const measured = Object.values(times);
+    return measured.length > 0 ? measured.reduce((sum, time) => sum + time) : performance.now() - start;
+  };
+  try {
+    await run();
+    for (const start = performance.now(); performance.now() - start < warmUp;) await run();
+    while (milliseconds.length < RUNS) {
+      milliseconds.push(await run());
+      if (median(milliseconds) > FAR_SLOWER * best) break;
+    }
+    return { variant: variant.name, milliseconds: median(milliseconds), runs: milliseconds.length };
+  } catch (error) {
+    if (error instanceof DeviceLostError || error instanceof CapacityError) throw error;
+    return {
+      variant: variant.name,
+      milliseconds: null,
+      runs: 0,
+      problem: error instanceof Error ? error.message.split('\n')[0] : String(error),
+    };
+  } finally {
+    for (const lists of inputs.block.prepared.values()) destroyBuffers(lists);
+  }
+}
+
+async function madeUpInputs(
+  gpu: Gpu,
+  { block, columns, biases, settings }: TimedProblem,
+): Promise<UpdateInputs> {
+  const { rank } = settings;
+  const fixed = await matrix(gpu, columns, rank);
+  const previous = await matrix(gpu, block.rows, rank);
+  const factors = await matrix(gpu, block.rows, rank);
+  const vector = (rows: number, label: string) => gpu.buffer(4 * Math.max(1, rows), label);
+  const vectors = biases
+    ? { fixedBias: await vector(columns, 'tuning biases'), bias: await vector(block.rows, 'tuning biases') }
+    : {};
+  const ofImplicit = settings.implicit
+    ? {
+        gram: await gpu.buffer(4 * strideOf(rank) ** 2, 'tuning Gram matrix'),
+        shifts: await gpu.bufferOf(new Float32Array(Math.max(1, block.rows)).fill(1), 'tuning shifts'),
+      }
+    : {};
+  return { block, fixed, previous, factors, ...vectors, ...ofImplicit };
+}
+
+/** A matrix with rows of about unit length and its mirror. */
+async function matrix(gpu: Gpu, rows: number, rank: number): Promise<DeviceMatrix> {
+  const stride = strideOf(rank);
+  const made: DeviceMatrix = {
+    rows,
+    columns: rank,
+    stride,
+    values: await gpu.buffer(4 * rows * stride, 'tuning factors'),
+    half: await gpu.buffer(2 * (rows + 1) * stride, 'tuning half mirror'),
+  };
+  const some = Math.max(1, Math.min(rows, Math.floor(MADE_UP / stride)));
+  const random = new CounterRandom(7);
+  const values = new Float32Array(some * stride);
+  for (let row = 0; row < some; row++) {
+    for (let k = 0; k < rank; k++)
+      values[row * stride + k] = (2 * random.uniform(row * stride + k) - 0.6) / Math.sqrt(rank);
+  }
+  for (let row = 0; row < rows; row += some)
+    await gpu.upload(made.values, values.subarray(0, Math.min(some, rows - row) * stride), 4 * row * stride);
+  const pass = gpu.pass('tuning half mirror');
+  await addHalf(gpu, pass, made);
+  await pass.submit();
+  return made;
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((left, right) => left - right);
+  return sorted[Math.floor((sorted.length - 1) / 2)];
+}

@@ -1,0 +1,108 @@
+/** A cache of the kernels that were measured fastest: one JSON file in the user's cache folder. */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { cacheFolder, makeFolder } from '../../probe/cache-folder.ts';
+import { kernelTexts } from '../../generated/kernels-wgsl.ts';
+import type { TunedVariant } from './choose.ts';
+
+/**
+ * Contents of the file: entries of other versions of the kernels are ignored, and removed by the next write.
+ */
+interface CacheFile {
+  readonly format: 'factorflow-tuned-kernels';
+  /** Package version and hash of the kernels' texts. */
+  readonly version: string;
+  readonly entries: Readonly<Record<string, TunedVariant>>;
+}
+
+const FORMAT = 'factorflow-tuned-kernels';
+const FILE = 'tuned-kernels.json';
+
+/**
+ * Measured choices by a key of everything they depend on. A file that is damaged, foreign or of another
+ * version counts as empty and is replaced. When a write fails, the run goes on and gets a note.
+ *
+ */
+export class TunerCache {
+  readonly file: string;
+  readonly #version: string;
+
+  constructor(folder = cacheFolder(), version = `${packageVersion()} ${kernelHash()}`) {
+    this.file = join(folder, FILE);
+    this.#version = version;
+  }
+
+  async find(key: string): Promise<TunedVariant | undefined> {
+    const entries = await this.#read();
+    return Object.hasOwn(entries, key) ? entries[key] : undefined;
+  }
+
+  /**
+   * Adds an entry and keeps those of other processes. Gives a note with the reason when the file cannot be
+   * written.
+   */
+  async keep(key: string, tuned: TunedVariant): Promise<string | undefined> {
+    const content: CacheFile = {
+      format: FORMAT,
+      version: this.#version,
+      entries: { ...(await this.#read()), [key]: tuned },
+    };
+    const unfinished = `${this.file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}`;
+    try {
+      makeFolder(dirname(this.file));
+      await writeFile(unfinished, `${JSON.stringify(content, undefined, 1)}\n`);
+      await rename(unfinished, this.file);
+      return undefined;
+    } catch (error) {
+      await rm(unfinished, { force: true }).catch(() => undefined);
+      return `the measured kernel could not be kept in ${this.file} (${error instanceof Error ? error.message : String(error)}); FACTORFLOW_CACHE_DIR names another folder`;
+    }
+  }
+
+  async #read(): Promise<CacheFile['entries']> {
+    try {
+      return entriesOf(JSON.parse(await readFile(this.file, 'utf8')), this.#version);
+    } catch {
+      return {};
+    }
+  }
+}
+
+function entriesOf(content: unknown, version: string): CacheFile['entries'] {
+  const file = content as Partial<CacheFile> | null;
+  if (
+    typeof file !== 'object' ||
+    file?.format !== FORMAT ||
+    file.version !== version ||
+    typeof file.entries !== 'object' ||
+    file.entries === null
+  )
+    return {};
+  return Object.fromEntries(Object.entries(file.entries).filter(([, entry]) => isTuned(entry)));
+}
+
+function isTuned(entry: unknown): boolean {
+  const { variant, reason } = (entry ?? {}) as Partial<TunedVariant>;
+  return typeof variant === 'string' && typeof reason === 'string';
+}
+
+function kernelHash(): string {
+  return createHash('sha256').update(JSON.stringify(kernelTexts)).digest('hex').slice(0, 16);
+}
+
+/** Version in the package.json above the sources or the build. */
+function packageVersion(): string {
+  for (
+    let folder = dirname(fileURLToPath(import.meta.url));
+    folder !== dirname(folder);
+    folder = dirname(folder)
+  ) {
+    const file = join(folder, 'package.json');
+    if (existsSync(file))
+      return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
+  }
+  return 'unknown';
+}

@@ -1,0 +1,231 @@
+import { formatCount } from '../../../engine/format.ts';
+import type { KernelChoice, KernelTuning, UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
+import type { TimeVariantsTask } from '../../own-tasks.ts';
+import { FULL_REGISTERS } from './admits-fused.ts';
+import { chooseUpdate, servesPrecision, type TunedVariant } from './choose.ts';
+import { neighboursOf } from './more-variants.ts';
+import type { VariantTime } from './time-variants.ts';
+import type { SumKernel, UpdateVariant } from './variant.ts';
+import { everyVariant, updateVariants } from './variants.ts';
+
+/** Measures, as the task time-variants does. */
+export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;
+
+/** The store of choices between runs: gpu/update/choice/tuner-cache.ts. */
+export interface TunedKernels {
+  find(key: string): Promise<TunedVariant | undefined>;
+  /** Gives why it could not be kept, where that is so. */
+  keep(key: string, tuned: TunedVariant): Promise<string | undefined>;
+}
+
+export interface TuneEffort {
+  /** Seconds of measuring, about: a variant that was begun is finished. */
+  readonly seconds: number;
+  /** True measures variants that differ in one part from the fastest too, until none is faster. */
+  readonly thorough: boolean;
+}
+
+/**
+ * Operations of a run's half-iterations of one side from which on tuning in front of it pays: a large GPU
+ * takes a second for as many and a few seconds for tuning, a small one a minute.
+ *
+ */
+const WORTHWHILE = 1e14;
+
+/** Seconds of measuring in front of a training run, for each side. */
+const TUNE_SECONDS = 2;
+
+/** Ratings of a sample; a GPU of hardware takes milliseconds for as many. */
+const SAMPLE = { hardware: 20_000_000, software: 20_000 };
+
+/** Finds the fastest code variant by measuring where that pays, and remembers it (clMF, section 3). */
+export class KernelTuner {
+  readonly #info: GpuInfo;
+  readonly #kept: TunedKernels;
+  readonly #known = new Map<string, TunedVariant | undefined>();
+
+  constructor(info: GpuInfo, kept: TunedKernels) {
+    this.#info = info;
+    this.#kept = kept;
+  }
+
+  /** The measurements for problems like this one, of this process or an earlier one. */
+  async known(problem: UpdateProblem): Promise<TunedVariant | undefined> {
+    const key = keyOf(this.#info, problem);
+    if (!this.#known.has(key)) this.#known.set(key, await this.#kept.find(key));
+    return this.#known.get(key);
+  }
+
+  async choose(problem: UpdateProblem): Promise<KernelChoice> {
+    return chooseUpdate(this.#info, problem, await this.known(problem));
+  }
+
+  /**
+   * True where measuring before a training run pays: on hardware, once, for a problem large enough, where no
+   * kernel is asked for.
+   */
+  async pays(problem: UpdateProblem): Promise<boolean> {
+    const { kernel, ratings, rank, iterations } = problem;
+    return (
+      kernel === undefined &&
+      !this.#info.software &&
+      iterations * ratings * rank * (rank + 1) >= WORTHWHILE &&
+      (await this.known(problem)) === undefined
+    );
+  }
+
+  /** See `tune-update` of KernelTasks. */
+  async tuneAsked(
+    problem: UpdateProblem,
+    how: 'where-it-pays' | 'thorough',
+    measure: Measure,
+  ): Promise<KernelTuning | null> {
+    const thorough = how === 'thorough';
+    return thorough || (await this.pays(problem))
+      ? this.tune(problem, { seconds: thorough ? Number.POSITIVE_INFINITY : TUNE_SECONDS, thorough }, measure)
+      : null;
+  }
+
+  /** Measures, and remembers the fastest. */
+  async tune(problem: UpdateProblem, effort: TuneEffort, measure: Measure): Promise<KernelTuning> {
+    const every = everyVariant(this.#info, problem).filter((variant) => servesPrecision(variant, problem));
+    const times: VariantTime[] = [];
+    let measured: Omit<TimeVariantsTask['values'], 'times'> = { rows: 0, ratings: 0, clock: 'host' };
+    const begin = performance.now();
+    for (let next = firstCandidates(this.#info, problem, effort); next.length > 0;) {
+      const seconds = effort.seconds - (performance.now() - begin) / 1000;
+      if (seconds <= 0) break;
+      const values = await measure(
+        paramsOf(this.#info, problem, next, { seconds, best: fastest(times)?.milliseconds ?? undefined }),
+      );
+      measured = values;
+      times.push(...values.times);
+      const best = fastest(times);
+      const tried = new Set([...times.map(({ variant }) => variant), ...next.map(({ name }) => name)]);
+      next =
+        effort.thorough && best !== undefined
+          ? neighboursOf(best.variant, every).filter(({ name }) => !tried.has(name))
+          : [];
+    }
+    const { rows, ratings, clock } = measured;
+    const best = fastest(times);
+    if (best === undefined)
+      return {
+        times,
+        rows,
+        ratings,
+        clock,
+        variant: chooseUpdate(this.#info, problem).variant,
+        reason: 'none could be measured; the rule decides',
+      };
+    const tuned = { variant: best.variant, reason: reasonOf(best, times, ratings) };
+    const key = keyOf(this.#info, problem);
+    this.#known.set(key, tuned);
+    const note = await this.#kept.keep(key, tuned);
+    return { times, rows, ratings, clock, ...tuned, ...(note === undefined ? {} : { note }) };
+  }
+}
+
+/**
+ * The rule's variants; where that has tensor cores, of the others only the first of a kind, and where it has
+ * CG by vectors no tiles, unless all are wanted.
+ */
+function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
+  const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
+  const first = main[0]?.sum.kernel ?? 'tiled';
+  if (thorough || first === 'tiled') return main;
+  const of = (kernel: SumKernel['kernel']) => main.filter(({ sum }) => sum.kernel === kernel);
+  // Eight bits take less of sums than of solving in place, which beyond float32 registers may not pay. The
+  // time may not suffice for all: the first of each kind come first.
+  const eighths = of('int8').filter(({ fused }) => fused !== undefined || problem.rank > FULL_REGISTERS);
+  const kinds = [of('tensor'), eighths, of('vectors').slice(0, 1)];
+  const turns = Array.from({ length: Math.max(...kinds.map(({ length }) => length)) }, (_, turn) =>
+    kinds.flatMap((kind) => kind.slice(turn, turn + 1)),
+  );
+  return [...turns.flat(), ...(first === 'tensor' ? of('tiled').slice(0, 1) : [])];
+}
+
+function paramsOf(
+  info: GpuInfo,
+  problem: UpdateProblem,
+  variants: readonly UpdateVariant[],
+  { seconds, best }: { readonly seconds: number; readonly best?: number },
+): TimeVariantsTask['params'] {
+  const { rank, solver, cgSteps, biases, implicit = false, nonnegative = false, columns } = problem;
+  const { ratingScale } = chooseUpdate(info, { ...problem, kernel: undefined });
+  return {
+    rank,
+    solver,
+    cgSteps,
+    biases,
+    implicit,
+    nonnegative,
+    columns,
+    ratingScale,
+    variants: variants.map(({ name }) => name),
+    sample: info.software ? SAMPLE.software : SAMPLE.hardware,
+    seconds,
+    ...(best === undefined ? {} : { best }),
+  };
+}
+
+function fastest(
+  times: readonly VariantTime[],
+): (VariantTime & { readonly milliseconds: number }) | undefined {
+  return byTime(times)[0];
+}
+
+function byTime(times: readonly VariantTime[]) {
+  return times
+    .flatMap((time) => (time.milliseconds === null ? [] : [{ ...time, milliseconds: time.milliseconds }]))
+    .sort((left, right) => left.milliseconds - right.milliseconds);
+}
+
+/** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
+function reasonOf(
+  best: { readonly milliseconds: number },
+  times: readonly VariantTime[],
+  ratings: number,
+): string {
+  const [, second] = byTime(times);
+  const against = second === undefined ? '' : ` against ${shown(second.milliseconds)} of ${second.variant}`;
+  return `measured fastest of ${byTime(times).length}: ${shown(best.milliseconds)}${against}, sample of ${formatCount(ratings)} ratings`;
+}
+
+function shown(milliseconds: number): string {
+  return `${milliseconds.toFixed(milliseconds < 10 ? 2 : 1)} ms`;
+}
+
+/**
+ * The key of the fastest kernel: adapter, rank, solver, precision and, within factors of two, numbers of rows
+ * and columns and lengths of rows; and the variants there are, which come with the version of this package.
+ *
+ */
+function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {
+  const {
+    rank,
+    solver,
+    cgSteps,
+    biases,
+    implicit = false,
+    nonnegative = false,
+    precision,
+    rows,
+    columns,
+    ratings,
+    longest,
+  } = problem;
+  const about = (value: number) => Math.round(Math.log2(Math.max(1, value)));
+  const exact = servesPrecision({ precision: 'f16' }, problem) ? '' : ' no f16';
+  const shape = `2^${about(rows)} x 2^${about(columns)}, rows of 2^${about(ratings / Math.max(1, rows))}, at most 2^${about(longest)}`;
+  return [
+    `${vendor} ${architecture} ${name}`,
+    features.join(' '),
+    `rank ${rank}`,
+    nonnegative ? 'nonnegative' : solver === 'cg' ? `cg ${cgSteps}` : solver,
+    biases ? 'biases' : implicit ? 'implicit' : 'no biases',
+    `${precision}${exact}`,
+    shape,
+  ].join('; ');
+}

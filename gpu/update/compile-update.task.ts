@@ -1,0 +1,37 @@
+import { strideOf } from '../device/resources.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { transposedValuesKernel } from '../copies/transposed-values.ts';
+import { unpaddedRowsKernel } from '../copies/unpadded-rows.ts';
+import { biasSumsKernel } from '../loss/bias-sums.ts';
+import { squaredErrorKernel } from '../loss/squared-error.ts';
+import { weightedNormKernel } from '../loss/weighted-norm.ts';
+import { variantNamed } from './choice/choose.ts';
+import { compileEvery } from './update-kernels.ts';
+
+/** See `compile-update` of KernelTasks: it does not wait, so that ratings go up meanwhile. */
+export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
+  const { rank, biases, implicit = false, nonnegative, solver, cgSteps, variants } = params;
+  const settings = {
+    rank,
+    biases,
+    nonnegative,
+    ...(implicit ? { implicit } : {}),
+    solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const),
+  };
+  const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
+  const half = chosen.some(({ precision }) => precision !== 'f32');
+  // The kernel of ratings is wanted first, while they go up; those of measures after those of rows.
+  const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
+  const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
+  const measures = implicit
+    ? []
+    : [
+        gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases, half }),
+        gpu.compile(weightedNormKernel, {}),
+        ...(biases ? [gpu.compile(biasSumsKernel, {})] : []),
+      ];
+  const fetch = strideOf(rank) === rank ? [] : [gpu.compile(unpaddedRowsKernel, {})];
+  // The task that wants a kernel tells what is wrong with it.
+  for (const compiling of [...ratings, ...rows, ...measures, ...fetch]) compiling.catch(() => undefined);
+  return { rows: 0 };
+};

@@ -1,0 +1,186 @@
+import { range } from '../webgpu/kernel.ts';
+import { paddedRank, tilesOf } from '../device/slots.ts';
+import type { TensorPlan } from '../equations/tensor-plan.ts';
+import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+
+/** Groups of 16 bytes of a tile in float32, and in float16. */
+const TILE_VECTORS = 80;
+const HALF_VECTORS = 32;
+
+/** A tile of A's lower triangle, or of the ratings' row below it. */
+interface Place {
+  readonly row: number;
+  readonly column: number;
+  /** Its number among the tiles that pass together. */
+  readonly place: number;
+}
+
+/**
+ * Tiles that pass through workgroup memory together, from the tensor cores' sums to their operands: subgroup
+ * w multiplies tile rows w, w + SUBGROUPS, ... Every phase has tiles in the order of the triangle; phases
+ * that bring ratings alone are not converted.
+ *
+ */
+export interface HalfPhase {
+  readonly count: number;
+  readonly converted: boolean;
+  readonly stores: readonly {
+    readonly subgroup: number;
+    readonly tiles: readonly { readonly place: number; readonly accumulator: number }[];
+  }[];
+  /**
+   * Tiles that hold b, with biases s: of a thread's number `element` the one at `place` for the lower half of
+   * a subgroup and that behind it for the upper, or for one half, `side`, alone.
+   */
+  readonly rated: readonly {
+    readonly element: number;
+    readonly place: number;
+    readonly both: boolean;
+    readonly side: number;
+  }[];
+  /** The place of the last of them, of all columns; -1 in other phases. */
+  readonly last_rated: number;
+  /** The first tiles of the rows in the phase; `column` may be beyond 0 in the first of them. */
+  readonly lines: readonly Place[];
+  readonly loads: readonly {
+    readonly subgroup: number;
+    readonly tiles: readonly {
+      readonly name: string;
+      readonly place: number;
+      readonly transposed: boolean;
+    }[];
+  }[];
+}
+
+function halfPhases(
+  { tiles, ratingRow, deals, subgroups }: TensorPlan,
+  room: number,
+  biases: boolean,
+): HalfPhase[] {
+  const ratedRow = ratingRow ? tiles : tiles - 1;
+  const triangle = range(tiles).flatMap((row) => range(row + 1).map((column) => ({ row, column })));
+  // With biases s changes every tile.
+  const apart = ratingRow || biases;
+  const rated = apart ? range(tiles).map((column) => ({ row: ratedRow, column })) : [];
+  const phase = (
+    chunk: readonly { readonly row: number; readonly column: number }[],
+    converted: boolean,
+  ): HalfPhase => {
+    const places = chunk.map((tile, place): Place => ({ ...tile, place }));
+    const operands = places.flatMap(({ row, column, place }) => [
+      {
+        subgroup: row % subgroups,
+        name: `${Math.floor(row / subgroups)}_${column}`,
+        place,
+        transposed: false,
+      },
+      ...(column < row
+        ? [
+            {
+              subgroup: column % subgroups,
+              name: `${Math.floor(column / subgroups)}_${row}`,
+              place,
+              transposed: true,
+            },
+          ]
+        : []),
+    ]);
+    const ownRated = converted === apart ? [] : places.filter(({ row }) => row === ratedRow);
+    return {
+      count: chunk.length,
+      converted,
+      stores: deals
+        .map(({ subgroup, tiles: own }) => ({
+          subgroup,
+          tiles: own.flatMap(({ row, column, accumulator }) =>
+            places
+              .filter((one) => one.row === row && one.column === column)
+              .map(({ place }) => ({ place, accumulator })),
+          ),
+        }))
+        .filter(({ tiles: own }) => own.length > 0),
+      rated: ratedParts(ownRated),
+      last_rated: ownRated.find(({ column }) => column === tiles - 1)?.place ?? -1,
+      lines: places.filter(({ row, place }) => place === 0 || places[place - 1].row < row),
+      loads: converted
+        ? range(subgroups)
+            .map((subgroup) => ({ subgroup, tiles: operands.filter((one) => one.subgroup === subgroup) }))
+            .filter(({ tiles: own }) => own.length > 0)
+        : [],
+    };
+  };
+  return [
+    ...chunks(rated, room).map((chunk) => phase(chunk, false)),
+    ...chunks(triangle, room).map((chunk) => phase(chunk, true)),
+  ];
+}
+
+/**
+ * The tiles with b, two at most for each number of a thread; `places` are of columns that follow each other.
+ */
+function ratedParts(places: readonly Place[]): HalfPhase['rated'] {
+  return range(Math.ceil(((places.at(-1)?.column ?? -1) + 1) / 2)).flatMap((element) => {
+    const [first, ...others] = places.filter(({ column }) => Math.floor(column / 2) === element);
+    return first === undefined
+      ? []
+      : [{ element, place: first.place, both: others.length > 0, side: first.column % 2 }];
+  });
+}
+
+function chunks<T>(all: readonly T[], size: number): T[][] {
+  return range(Math.ceil(all.length / size)).map((at) => all.slice(at * size, (at + 1) * size));
+}
+
+/**
+ * Groups of 16 bytes from one column of a vector in workgroup memory to the next: one more than it has
+ * spreads the banks.
+ */
+function pitchOf(rank: number): number {
+  return 2 * tilesOf(rank) + 1;
+}
+
+interface StagedPlan {
+  /** Groups of 16 bytes that the sums stage: more than a vector and its product take, 56 a tile and eight. */
+  readonly staged: number;
+  /** Tiles that pass together. */
+  readonly room?: number;
+  readonly plan: TensorPlan;
+}
+
+/**
+ * Tiles that pass together: those that are asked for, else as many as the sums' memory holds in float32 and
+ * float16.
+ */
+function roomOf({ staged, room }: Pick<StagedPlan, 'staged' | 'room'>): number {
+  return room ?? Math.max(1, Math.floor(staged / (TILE_VECTORS + HALF_VECTORS)));
+}
+
+function stagedOf(given: Pick<StagedPlan, 'staged' | 'room'>): number {
+  return Math.max(given.staged, roomOf(given) * (TILE_VECTORS + HALF_VECTORS));
+}
+
+/**
+ * Values of the parts that solve with A / n in float16 as operands of tensor cores: a subgroup has every
+ * SUBGROUPS-th tile row, and all have the vectors.
+ */
+export function tensorCgValues(
+  rank: number,
+  biases: boolean,
+  given: StagedPlan,
+): Readonly<Record<string, unknown>> {
+  const { plan } = given;
+  return {
+    tolerance: RESIDUAL_TOLERANCE,
+    ROOM: roomOf(given),
+    VECTOR_PITCH: pitchOf(rank),
+    STAGED: stagedOf(given),
+    elements: range(Math.ceil(paddedRank(rank) / 32)),
+    own_rows: range(Math.ceil(plan.tiles / plan.subgroups)),
+    half_phases: halfPhases(plan, roomOf(given), biases),
+  };
+}
+
+/** Bytes of workgroup memory of the sums and these parts, without rings of their own. */
+export function tensorCgBytes(rank: number, biases: boolean, given: StagedPlan): number {
+  return 16 * stagedOf(given) + (biases ? 4 * paddedRank(rank) + 4 * given.plan.subgroups : 0);
+}

@@ -1,0 +1,88 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { paddedRank } from '../device/slots.ts';
+import { regularizationUniforms } from '../solve/regularization.ts';
+import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+
+export type UpdateMatrixFreeParams = {
+  readonly rank: number;
+  /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
+  readonly precision: 'f32' | 'f16';
+  /** Ratings of the longest row in the list. */
+  readonly longest: number;
+  /** Threads that serve one row. */
+  readonly lanes: number;
+  /** Rows that share a workgroup (clMF, section 3.2.1: thread batching). */
+  readonly rows: number;
+  /** The row's bias is solved as well. */
+  readonly biases: boolean;
+};
+
+/** Groups of four features between staged rows, an odd number. */
+function pitchOf(rank: number): number {
+  return paddedRank(rank) / 4 + 1;
+}
+
+function bytesOf({ rank, precision, longest, lanes, rows }: UpdateMatrixFreeParams): number {
+  return (
+    rows *
+    (longest * (pitchOf(rank) * (precision === 'f16' ? 8 : 16) + 12) + 4 * paddedRank(rank) + 8 * lanes)
+  );
+}
+
+/** Workgroups that solve `count` rows. */
+export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count: number): number {
+  return Math.ceil(count / params.rows);
+}
+
+/**
+ * A good variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most
+ * 64; a workgroup has up to four rows.
+ */
+export function chooseUpdateMatrixFree(
+  rank: number,
+  precision: 'f32' | 'f16',
+  biases: boolean,
+  { bytes = 16384 }: { readonly bytes?: number } = {},
+): UpdateMatrixFreeParams {
+  const one = { rank, precision, biases, lanes: 32, rows: 1, longest: 0 };
+  const perRating = bytesOf({ ...one, longest: 1 }) - bytesOf(one);
+  const longest = Math.max(1, Math.min(64, Math.floor((bytes - bytesOf(one)) / perRating)));
+  const rows = Math.max(1, Math.min(4, Math.floor(bytes / bytesOf({ ...one, longest }))));
+  return { ...one, longest, rows };
+}
+
+/**
+ * x of rows of at most `longest` ratings by `steps` steps (f_s) of conjugate gradients without A (cuMF_ALS,
+ * Algorithm 1; ends early as cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating,
+ * ratings, 0. `fixed` and ratings are those of normal-equations, `status` and what is written those of
+ * solve-cholesky.
+ *
+ * Eight storage buffers leave no room for the start and for a float16 mirror: `factors` first hold the start
+ * of every row (a copy of the last version), and to-half makes the mirror afterwards.
+ *
+ */
+export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
+  name: 'update-matrix-free',
+  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('factors', 'bias', 'status')],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
+  needs: () => [],
+  values(params) {
+    const { rank, precision, longest, lanes, rows } = params;
+    const quads = paddedRank(rank) / 4;
+    return {
+      ...params,
+      QUADS: quads,
+      PITCH: pitchOf(rank),
+      LONGEST: longest,
+      LANES: lanes,
+      SHARES: Math.min(lanes, quads),
+      ROWS: rows,
+      THREADS: lanes * rows,
+      tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
+      quad_type: precision === 'f16' ? 'vec2u' : 'vec4f',
+      // Groups of four features that a thread keeps.
+      owned: range(Math.ceil(quads / lanes)),
+    };
+  },
+  workgroup: (params) => ({ threads: params.lanes * params.rows, bytes: bytesOf(params) }),
+};

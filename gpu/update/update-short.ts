@@ -1,0 +1,57 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { regularizationUniforms } from '../solve/regularization.ts';
+import { paddedRank } from '../device/slots.ts';
+
+export type UpdateShortParams = {
+  readonly rank: number;
+  /** Ratings of the longest row: 32 or 64. */
+  readonly longest: number;
+  readonly biases: boolean;
+  /**
+   * μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings; else another pass has done so,
+   * and other numbers serve as `fixed_bias`.
+   */
+  readonly centre: boolean;
+};
+
+/** Chunks of 16 bytes, eight float16 features each, that are staged at a time. */
+const CHUNKS_A_ROUND = 4;
+
+/**
+ * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding,
+ * also when CG is requested. The shift is above 0, and with biases that of a bias is no small part of n.
+ * Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
+ *
+ */
+export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
+  name: 'update-short',
+  bindings: [
+    ...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'),
+    ...writes('factors', 'half', 'bias', 'status'),
+  ],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    ...regularizationUniforms,
+    { name: 'mean', type: 'f32' },
+  ],
+  needs: () => ['f16', 'subgroups', 'tensor'],
+  values: ({ rank, longest, biases, centre }) => {
+    const chunks = paddedRank(rank) / 8;
+    const tiles = longest / 16;
+    return {
+      CHUNKS: chunks,
+      LONGEST: longest,
+      ROUNDS: Math.ceil(chunks / CHUNKS_A_ROUND),
+      BIASES: biases,
+      CENTRE: centre,
+      own_rows: range(Math.ceil(longest / 32)),
+      passes: range((longest * CHUNKS_A_ROUND) / 32),
+      tiles: range(tiles),
+      vectors: range(longest / 4),
+      parts: range(tiles),
+      chunk_groups: range(Math.ceil(chunks / 16)),
+    };
+  },
+  workgroup: ({ longest }) => ({ threads: 32, bytes: longest * (5 * 16 + 4) }),
+};

@@ -1,0 +1,70 @@
+import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import {
+  accumulatePlan,
+  accumulateValues,
+  gatheredVectors,
+  ringBytes,
+  tensorNeeds,
+  type TensorParams,
+} from '../equations/normal-equations-tensor.ts';
+import { subgroupsFor } from '../equations/tensor-plan.ts';
+import { regularizationUniforms } from '../solve/regularization.ts';
+import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
+import { tensorCgBytes, tensorCgValues } from './tensor-cg.ts';
+
+export type UpdateTensorParams = TensorParams & {
+  /**
+   * CG multiplies A/n in float16 on tensor cores (cuMF_ALS, section 4.2); otherwise A stays in registers in
+   * float32.
+   */
+  readonly halfA: boolean;
+  /**
+   * Tiles of A / n that pass through workgroup memory together; without it as many as fit what the sums need.
+   */
+  readonly room?: number;
+};
+
+/**
+ * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A, which must fit the
+ * registers, to 144. Workgroups walk the list of rows, so any number of them may be dispatched. `fixed_bias`:
+ * see normal-equations-tensor.
+ *
+ */
+export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
+  name: 'update-tensor',
+  bindings: [
+    ...reads('work', 'indices', 'values', 'fixed', 'fixed_bias', 'previous'),
+    ...writes('factors', 'half', 'bias', 'status'),
+  ],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'scale', type: 'f32' },
+    { name: 'unscale', type: 'f32' },
+    ...regularizationUniforms,
+    { name: 'mean', type: 'f32' },
+    { name: 'steps', type: 'u32' },
+  ],
+  needs: () => tensorNeeds,
+  values: (params) => ({
+    ...accumulateValues(params),
+    ...registerSolverValues(params),
+    ...(params.halfA ? tensorCgValues(params.rank, params.biases, cgPlan(params)) : {}),
+  }),
+  workgroup: (params) => {
+    const { rank, biases, halfA } = params;
+    return {
+      threads: subgroupsFor(rank) * 32,
+      bytes:
+        ringBytes(params) +
+        (halfA
+          ? tensorCgBytes(rank, biases, cgPlan(params))
+          : 16 * accumulatePlan(params).staged + registerSolverBytes(rank)),
+    };
+  },
+};
+
+/** Tiles of A pass through what the sums stage, cut where they do not fit. */
+function cgPlan(params: UpdateTensorParams) {
+  return { ...accumulatePlan(params), staged: gatheredVectors(params), room: params.room };
+}

@@ -1,0 +1,34 @@
+import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { gradientQuads } from './gradients.ts';
+
+export type AddProductsParams = {
+  readonly rank: number;
+  readonly biases: boolean;
+  /** To gradients, with n and the sums beside r, instead of to a matrix of products. */
+  readonly first: boolean;
+};
+
+const THREADS = 64;
+
+/**
+ * Adds up the slots (gradients.ts) of each row of the list (row, first slot, n, slots) in their order, and
+ * adds that to the row of the sums.
+ */
+export const addProductsKernel: KernelDescriptor<AddProductsParams> = {
+  name: 'add-products',
+  bindings: [...reads('work', 'slots'), ...writes('sums')],
+  uniforms: [{ name: 'count', type: 'u32' }],
+  needs: () => [],
+  values({ rank, biases, first }) {
+    const { quads, gradients, slot } = gradientQuads(rank, biases);
+    return {
+      THREADS,
+      QUADS: quads,
+      ROW_QUADS: first ? gradients : quads,
+      SLOT_QUADS: slot,
+      USED: first ? slot : quads,
+      FIRST: first,
+    };
+  },
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};

@@ -1,0 +1,98 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { paddedRank } from '../device/slots.ts';
+import { teamNeeds } from '../sgd/sgd-step.ts';
+import { stateQuads, vectorSlotQuads } from './vectors.ts';
+
+export type VectorProductsParams = {
+  readonly rank: number;
+  /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
+  readonly precision: 'f32' | 'f16';
+  readonly biases: boolean;
+  /** p lies in a matrix of its own, and parts name its rows. */
+  readonly apart?: boolean;
+  /** The residual b - A x instead of A p. */
+  readonly first: boolean;
+  readonly threads: number;
+  /** Threads that have a rating together: a power of two. */
+  readonly lanes: number;
+  /** Threads that add up their sums among themselves: a multiple of the lanes, at most a subgroup's. */
+  readonly width: number;
+};
+
+/** Groups of 16 bytes of θ that a thread has asked for at a time, in its part of two or four ratings. */
+const ASKED = 8;
+
+/** Pieces of 16 bytes of a row. */
+function piecesOf({ rank, precision }: Pick<VectorProductsParams, 'rank' | 'precision'>): number {
+  return paddedRank(rank) / (precision === 'f16' ? 8 : 4);
+}
+
+/**
+ * Threads for a rating: few have more of its features each, so that a rating takes fewer sums across threads
+ * and no thread is idle, until a thread's registers do not hold its features of p, of the sum and of the
+ * ratings on their way.
+ *
+ */
+export function chooseVectorProducts(
+  rank: number,
+  precision: 'f32' | 'f16',
+): Pick<VectorProductsParams, 'threads' | 'lanes' | 'width'> {
+  const most = precision === 'f16' ? 5 : 8;
+  const lanes = [8, 16, 32].find((count) => Math.ceil(piecesOf({ rank, precision }) / count) <= most) ?? 32;
+  return { threads: 64, lanes, width: 32 };
+}
+
+/**
+ * A p of parts of rows without A, or their residual, into slots of vectors (vectors.ts). `work` lists number
+ * of the state, first rating, ratings, slot.
+ */
+export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
+  name: 'vector-products',
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'state'), ...writes('slots')],
+  uniforms: [{ name: 'count', type: 'u32' }],
+  needs: ({ width }) => teamNeeds(Math.max(2, width)),
+  values({ rank, precision, biases, apart = false, first, threads, lanes, width }) {
+    const half = precision === 'f16';
+    const quads = paddedRank(rank) / 4;
+    const perRow = piecesOf({ rank, precision });
+    const own = Math.ceil(perRow / lanes);
+    const each = 2 * own <= ASKED / 2 ? 4 : 2;
+    const unpacked = (part: number) =>
+      part === 0 ? { open: 'unpacked(', close: '.xy)' } : { open: 'unpacked(', close: '.zw)' };
+    const parts = half ? [0, 1] : [0];
+    return {
+      STATE_QUADS: apart ? quads : stateQuads(rank, biases),
+      SLOT_QUADS: vectorSlotQuads(rank, biases),
+      QUADS: quads,
+      TEAM_QUADS: quads + 1,
+      PIECES: perRow,
+      THREADS: threads,
+      LANES: lanes,
+      TEAMS: threads / lanes,
+      GROUPS: threads / width,
+      WIDTH: width,
+      EACH: each,
+      FIRST: first,
+      sums_rows: first && biases,
+      half,
+      stored: half ? 'vec4u' : 'vec4f',
+      each: range(each),
+      distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
+      merges: range(Math.log2(width / lanes)).map((bit) => lanes * 2 ** bit),
+      pieces: range(own).map((at) => ({
+        at,
+        first: at * lanes,
+        guarded: (at + 1) * lanes > perRow,
+        vectors: parts.map((part) => ({
+          part,
+          number: parts.length * at + part,
+          ...(half ? unpacked(part) : { open: '', close: '' }),
+        })),
+      })),
+    };
+  },
+  workgroup: ({ rank, threads, width }) => ({
+    threads,
+    bytes: (threads / width) * (4 * paddedRank(rank) + 16),
+  }),
+};

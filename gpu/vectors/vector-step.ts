@@ -1,0 +1,42 @@
+import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { paddedRank } from '../device/slots.ts';
+import { regularizationUniforms } from '../solve/regularization.ts';
+import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+import { stateQuads, vectorSlotQuads } from './vectors.ts';
+
+export type VectorStepParams = {
+  readonly rank: number;
+  readonly biases: boolean;
+  /** The float16 mirror of the factors is written with the last step. */
+  readonly half: boolean;
+  readonly phase: 'begin' | 'residual' | 'step';
+};
+
+const THREADS = 64;
+
+/**
+ * Steps of conjugate gradients on rows whose products with A lie in slots of vectors (vectors.ts); x are the
+ * `factors`. `work` lists rows as solve-cholesky takes them; `half`, `bias` and `status` are its. The last
+ * step (`last` 1) writes them.
+ *
+ */
+export const vectorStepKernel: KernelDescriptor<VectorStepParams> = {
+  name: 'vector-step',
+  bindings: [...reads('work', 'slots', 'previous'), ...writes('state', 'factors', 'half', 'bias', 'status')],
+  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'last', type: 'u32' }],
+  needs: () => ['quads'],
+  values: (params) => {
+    const { rank, biases } = params;
+    const quads = paddedRank(rank) / 4;
+    return {
+      ...params,
+      STATE_QUADS: stateQuads(rank, biases),
+      SLOT_QUADS: vectorSlotQuads(rank, biases),
+      QUADS: quads,
+      THREADS,
+      owned: range(Math.ceil(quads / THREADS)),
+      tolerance: RESIDUAL_TOLERANCE,
+    };
+  },
+  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
+};
