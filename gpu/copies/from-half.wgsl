@@ -1,11 +1,4 @@
 // Widens a half mirror to a float32 matrix, four features a thread.
-struct Params {
-  quads: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> half: array<vec2<u32>>;
-@group(0) @binding(2) var<storage, read_write> factors: array<vec4f>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

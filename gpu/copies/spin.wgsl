@@ -1,10 +1,4 @@
 // Arithmetic that only keeps the GPU busy.
-struct Params {
-  rounds: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read_write> result: array<u32>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(global_invocation_id) thread: vec3u) {

@@ -13,12 +13,15 @@ const FOURS = 4;
  */
 export const subtractBiasKernel: KernelDescriptor<Record<string, never>> = {
   name: 'subtract-bias',
-  bindings: [...reads('indices', 'values', 'fixed_bias'), ...writes('centred')],
-  uniforms: [
-    { name: 'first', type: 'u32' },
-    { name: 'fours', type: 'u32' },
-    { name: 'mean', type: 'f32' },
+  bindings: [
+    ...reads({ indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' }),
+    ...writes({ centred: 'array<vec4f>' }),
   ],
+  uniforms: {
+    first: 'u32',
+    fours: 'u32',
+    mean: 'f32',
+  },
   needs: () => [],
   values: () => ({ THREADS, FOURS, each: range(FOURS) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

@@ -11,11 +11,11 @@ const THREADS = 256;
  */
 export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
   name: 'to-half',
-  bindings: [...reads('factors'), ...writes('half')],
-  uniforms: [
-    { name: 'rows', type: 'u32' },
-    { name: 'quads', type: 'u32' },
-  ],
+  bindings: [...reads({ factors: 'array<vec4f>' }), ...writes({ half: 'array<vec2u>' })],
+  uniforms: {
+    rows: 'u32',
+    quads: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

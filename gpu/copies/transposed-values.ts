@@ -11,13 +11,19 @@ const THREADS = 256;
 export const transposedValuesKernel: KernelDescriptor<Record<string, never>> = {
   name: 'transposed-values',
   bindings: [
-    ...reads('row_pointers', 'indices', 'other_pointers', 'other_indices', 'other_values'),
-    ...writes('values'),
+    ...reads({
+      row_pointers: 'array<u32>',
+      indices: 'array<u32>',
+      other_pointers: 'array<u32>',
+      other_indices: 'array<u32>',
+      other_values: 'array<f32>',
+    }),
+    ...writes({ values: 'array<f32>' }),
   ],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'rows', type: 'u32' },
-  ],
+  uniforms: {
+    count: 'u32',
+    rows: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

@@ -1,16 +1,4 @@
 // The values of a block whose columns are the rows of another one: a thread finds its rating's row and column, and searches the row of the other block for them, in which columns ascend.
-struct Params {
-  count: u32,
-  rows: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> row_pointers: array<u32>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> other_pointers: array<u32>;
-@group(0) @binding(4) var<storage, read> other_indices: array<u32>;
-@group(0) @binding(5) var<storage, read> other_values: array<f32>;
-@group(0) @binding(6) var<storage, read_write> values: array<f32>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

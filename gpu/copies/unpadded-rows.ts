@@ -13,13 +13,13 @@ export function unpaddedRowsWorkgroups(count: number): number {
  */
 export const unpaddedRowsKernel: KernelDescriptor<Record<string, never>> = {
   name: 'unpadded-rows',
-  bindings: [...reads('padded'), ...writes('rows')],
-  uniforms: [
-    { name: 'first', type: 'u32' },
-    { name: 'count', type: 'u32' },
-    { name: 'columns', type: 'u32' },
-    { name: 'stride', type: 'u32' },
-  ],
+  bindings: [...reads({ padded: 'array<u32>' }), ...writes({ rows: 'array<u32>' })],
+  uniforms: {
+    first: 'u32',
+    count: 'u32',
+    columns: 'u32',
+    stride: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

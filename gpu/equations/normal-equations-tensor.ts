@@ -105,16 +105,25 @@ export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
  */
 export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   name: 'normal-equations-tensor',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('slots')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'zero_row', type: 'u32' },
-    { name: 'scale', type: 'f32' },
-    { name: 'unscale', type: 'f32' },
-    { name: 'alpha', type: 'f32' },
-    { name: 'base', type: 'f32' },
-    { name: 'mean', type: 'f32' },
+  bindings: [
+    ...reads({
+      work: 'array<vec4<u32>>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<vec4<u32>>',
+      fixed_bias: 'array<f32>',
+    }),
+    ...writes({ slots: 'array<vec4<f32>>' }),
   ],
+  uniforms: {
+    count: 'u32',
+    zero_row: 'u32',
+    scale: 'f32',
+    unscale: 'f32',
+    alpha: 'f32',
+    base: 'f32',
+    mean: 'f32',
+  },
   needs: () => tensorNeeds,
   values: accumulateValues,
   workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) }),

@@ -87,12 +87,20 @@ export function chooseNormalEquations(
  */
 export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   name: 'normal-equations',
-  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('slots')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'alpha', type: 'f32' },
-    { name: 'base', type: 'f32' },
+  bindings: [
+    ...reads({
+      work: 'array<vec4u>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<{{ loaded }}>',
+    }),
+    ...writes({ slots: 'array<vec4f>' }),
   ],
+  uniforms: {
+    count: 'u32',
+    alpha: 'f32',
+    base: 'f32',
+  },
   needs: () => [],
   values(params) {
     const { rank, precision, tile, bin, lanes, rows, vectorized, accumulate, triangle, biases } = params;

@@ -3,18 +3,6 @@
 // BIN rows of theta at a time are staged in workgroup memory; a thread accumulates one TILE x TILE block of the lower
 // triangle of A in registers. LANES threads serve a part, ROWS parts share a workgroup (clMF, section 3.2.1), and where A
 // has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2), and the first of them also sums b.
-struct Params {
-  count: u32,
-  alpha: f32,
-  base: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> fixed: array<{{ loaded }}>;
-@group(0) @binding(5) var<storage, read_write> slots: array<vec4f>;
 
 {% if vectorized %}
 var<workgroup> staged: array<vec4f, ROWS * BIN * QUADS>;

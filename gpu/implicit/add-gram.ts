@@ -11,8 +11,11 @@ const THREADS = 64;
  */
 export const addGramKernel: KernelDescriptor<AddGramParams> = {
   name: 'add-gram',
-  bindings: [...reads('work', 'gram', 'shifts'), ...writes('slots')],
-  uniforms: [{ name: 'count', type: 'u32' }],
+  bindings: [
+    ...reads({ work: 'array<vec4u>', gram: 'array<vec4f>', shifts: 'array<f32>' }),
+    ...writes({ slots: 'array<vec4f>' }),
+  ],
+  uniforms: { count: 'u32' },
   needs: () => [],
   values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank, false) / 4 }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

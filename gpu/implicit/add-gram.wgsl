@@ -1,13 +1,4 @@
 // Adds the Gram matrix and a row's shift to the first slot of each row (slots.ts), so that the solvers of explicit data serve without lambda.
-struct Params {
-  count: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> gram: array<vec4f>;
-@group(0) @binding(3) var<storage, read> shifts: array<f32>;
-@group(0) @binding(4) var<storage, read_write> slots: array<vec4f>;
 
 {% render 'parts/triangle' %}
 

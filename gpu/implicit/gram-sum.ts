@@ -18,11 +18,11 @@ export function gramSumWorkgroups({ rank }: GramSumParams): number {
  */
 export const gramSumKernel: KernelDescriptor<GramSumParams> = {
   name: 'gram-sum',
-  bindings: [...reads('slots'), ...writes('gram')],
-  uniforms: [
-    { name: 'slot_count', type: 'u32' },
-    { name: 'weight', type: 'f32' },
-  ],
+  bindings: [...reads({ slots: 'array<f32>' }), ...writes({ gram: 'array<f32>' })],
+  uniforms: {
+    slot_count: 'u32',
+    weight: 'f32',
+  },
   needs: () => [],
   values: ({ rank }) => ({
     THREADS,

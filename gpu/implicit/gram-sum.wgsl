@@ -1,12 +1,4 @@
 // Adds up the slots that hold parts of the sum of theta theta^T over all rows, LANES threads an element, and writes the whole matrix, times a weight.
-struct Params {
-  slot_count: u32,
-  weight: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> slots: array<f32>;
-@group(0) @binding(2) var<storage, read_write> gram: array<f32>;
 
 var<workgroup> parts: array<f32, THREADS>;
 

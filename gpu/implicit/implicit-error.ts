@@ -19,17 +19,23 @@ export type ImplicitErrorParams = {
 export const implicitErrorKernel: KernelDescriptor<ImplicitErrorParams> = {
   name: 'implicit-error',
   bindings: [
-    ...reads('row_pointers', 'indices', 'values', 'row_factors', 'column_factors'),
-    ...writes('sums'),
+    ...reads({
+      row_pointers: 'array<i32>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+    }),
+    ...writes({ sums: 'array<f32>' }),
   ],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
-    { name: 'first', type: 'u32' },
-    { name: 'last', type: 'u32' },
-    { name: 'alpha', type: 'f32' },
-    { name: 'base', type: 'f32' },
-  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    first: 'u32',
+    last: 'u32',
+    alpha: 'f32',
+    base: 'f32',
+  },
   needs: () => [],
   values: ({ stride }) => ({
     THREADS,

@@ -1,21 +1,5 @@
 // Sums w (p - s)^2 + base p (1 - 2 s) over the ratings [first, last), s = x.theta, one sum for each workgroup; the host adds them up in
 // double precision. Four threads take STEPS consecutive ratings, and a quarter of the features each.
-struct Params {
-  from_row: u32,
-  to_row: u32,
-  first: u32,
-  last: u32,
-  alpha: f32,
-  base: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> row_pointers: array<i32>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(5) var<storage, read> column_factors: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> sums: array<f32>;
 
 // Two buffers in turn, so that one barrier a step suffices.
 var<workgroup> partial: array<f32, 2 * THREADS>;

@@ -9,12 +9,12 @@ const THREADS = 128;
  */
 export const shiftedNormKernel: KernelDescriptor<Record<string, never>> = {
   name: 'shifted-norm',
-  bindings: [...reads('shifts', 'factors'), ...writes('sums')],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
-    { name: 'stride', type: 'u32' },
-  ],
+  bindings: [...reads({ shifts: 'array<f32>', factors: 'array<vec4f>' }), ...writes({ sums: 'array<f32>' })],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    stride: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),

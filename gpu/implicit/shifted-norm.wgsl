@@ -1,14 +1,4 @@
 // Sums shift_u |x_u|^2 over rows, one partial sum for each workgroup, as weighted-norm does with the rows' ratings.
-struct Params {
-  from_row: u32,
-  to_row: u32,
-  stride: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> shifts: array<f32>;
-@group(0) @binding(2) var<storage, read> factors: array<vec4f>;
-@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
 
 var<workgroup> partial: array<f32, THREADS>;
 

@@ -20,18 +20,26 @@ const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: 
 export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorParams> = {
   name: 'update-implicit-tensor',
   bindings: [
-    ...reads('work', 'indices', 'values', 'fixed', 'gram', 'shifts', 'previous'),
-    ...writes('factors', 'half', 'status'),
+    ...reads({
+      work: 'array<vec4<u32>>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<vec4<u32>>',
+      gram: 'array<vec4f>',
+      shifts: 'array<f32>',
+      previous: 'array<f32>',
+    }),
+    ...writes({ factors: 'array<f32>', half: 'array<f16>', status: 'array<atomic<u32>>' }),
   ],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'zero_row', type: 'u32' },
-    { name: 'scale', type: 'f32' },
-    { name: 'unscale', type: 'f32' },
-    { name: 'alpha', type: 'f32' },
-    { name: 'base', type: 'f32' },
-    { name: 'steps', type: 'u32' },
-  ],
+  uniforms: {
+    count: 'u32',
+    zero_row: 'u32',
+    scale: 'f32',
+    unscale: 'f32',
+    alpha: 'f32',
+    base: 'f32',
+    steps: 'u32',
+  },
   needs: () => tensorNeeds,
   values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ halfA: false }) }),
   workgroup: (params) => ({

@@ -1,12 +1,5 @@
 // The largest |x| of each column of a half mirror, as the bits of a float32: those of numbers >= 0 are ordered like them. A workgroup has ROWS rows,
 // and a thread four columns of every TEAMS-th.
-struct Params {
-  rows: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> half: array<vec2u>;
-@group(0) @binding(2) var<storage, read_write> maxima: array<atomic<u32>>;
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
 

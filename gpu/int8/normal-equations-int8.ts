@@ -14,14 +14,24 @@ export type NormalEquationsInt8Params = {
  */
 export const normalEquationsInt8Kernel: KernelDescriptor<NormalEquationsInt8Params> = {
   name: 'normal-equations-int8',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'scales', 'fixed_bias'), ...writes('slots')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'zero_row', type: 'u32' },
-    { name: 'scale', type: 'f32' },
-    { name: 'unscale', type: 'f32' },
-    { name: 'mean', type: 'f32' },
+  bindings: [
+    ...reads({
+      work: 'array<vec4<u32>>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<vec4<u32>>',
+      scales: 'array<vec4f>',
+      fixed_bias: 'array<f32>',
+    }),
+    ...writes({ slots: 'array<vec4f>' }),
   ],
+  uniforms: {
+    count: 'u32',
+    zero_row: 'u32',
+    scale: 'f32',
+    unscale: 'f32',
+    mean: 'f32',
+  },
   needs: () => ['f16', 'subgroups', 'int8'],
   values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofSums(params.rank)) }),
   workgroup: int8Workgroup,

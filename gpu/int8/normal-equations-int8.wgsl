@@ -5,23 +5,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-struct Params {
-  count: u32,
-  zero_row: u32,
-  scale: f32,
-  unscale: f32,
-  mean: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> scales: array<vec4f>;
-@group(0) @binding(6) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(7) var<storage, read_write> slots: array<vec4f>;
-
 {% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
 
 @compute @workgroup_size(THREADS)

@@ -15,8 +15,8 @@ type Int8Params = { readonly rank: number };
 /** The largest |x| of each column of a half mirror of `rows` rows, into `maxima`, which are 0 before. */
 export const columnMaximaKernel: KernelDescriptor<Int8Params> = {
   name: 'column-maxima',
-  bindings: [...reads('half'), ...writes('maxima')],
-  uniforms: [{ name: 'rows', type: 'u32' }],
+  bindings: [...reads({ half: 'array<vec2u>' }), ...writes({ maxima: 'array<atomic<u32>>' })],
+  uniforms: { rows: 'u32' },
   needs: () => [],
   values({ rank }) {
     const quads = paddedRank(rank) / 4;
@@ -34,8 +34,11 @@ export const columnMaximaKernel: KernelDescriptor<Int8Params> = {
  */
 export const toInt8Kernel: KernelDescriptor<Int8Params> = {
   name: 'to-int8',
-  bindings: [...reads('half', 'maxima'), ...writes('rounded', 'scales')],
-  uniforms: [{ name: 'rows', type: 'u32' }],
+  bindings: [
+    ...reads({ half: 'array<vec2u>', maxima: 'array<vec4f>' }),
+    ...writes({ rounded: 'array<vec4u>', scales: 'array<vec4f>' }),
+  ],
+  uniforms: { rows: 'u32' },
   needs: () => [],
   values: ({ rank }) => ({ THREADS, QUADS: paddedRank(rank) / 4, PIECES: int8Pieces(rank) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

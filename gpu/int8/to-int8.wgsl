@@ -1,14 +1,5 @@
 // Rounds a half mirror to 8 bits, 16 features a thread: each column is divided by its scale, a 127th of its largest |x|. The row after the last
 // becomes 0.
-struct Params {
-  rows: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> half: array<vec2u>;
-@group(0) @binding(2) var<storage, read> maxima: array<vec4f>;
-@group(0) @binding(3) var<storage, read_write> rounded: array<vec4u>;
-@group(0) @binding(4) var<storage, read_write> scales: array<vec4f>;
 
 fn quad_of(row: u32, quad: u32) -> u32 {
   if (row >= params.rows || quad >= QUADS) {

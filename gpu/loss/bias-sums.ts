@@ -11,11 +11,14 @@ export const BIAS_ROWS = 1024;
  */
 export const biasSumsKernel: KernelDescriptor<Record<string, never>> = {
   name: 'bias-sums',
-  bindings: [...reads('offsets', 'bias', 'totals'), ...writes('sums')],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
+  bindings: [
+    ...reads({ offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' }),
+    ...writes({ sums: 'array<vec4f>' }),
   ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS, ROWS: BIAS_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 16 * THREADS }),

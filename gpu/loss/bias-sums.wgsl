@@ -1,14 +1,4 @@
 // Sums n_u b_u^2, b_u^2 and T_u b_u over the rows with ratings, one vector of partial sums for each workgroup; the host adds them up in double precision.
-struct Params {
-  from_row: u32,
-  to_row: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> offsets: array<i32>;
-@group(0) @binding(2) var<storage, read> bias: array<f32>;
-@group(0) @binding(3) var<storage, read> totals: array<f32>;
-@group(0) @binding(4) var<storage, read_write> sums: array<vec4f>;
 
 var<workgroup> partial: array<vec4f, THREADS>;
 

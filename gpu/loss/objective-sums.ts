@@ -22,11 +22,11 @@ export function statusBytes(rows: number): number {
  */
 export const objectiveSumsKernel: KernelDescriptor<Record<string, never>> = {
   name: 'objective-sums',
-  bindings: [...reads('status'), ...writes('results')],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
-  ],
+  bindings: [...reads({ status: 'array<u32>' }), ...writes({ results: 'array<u32>' })],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, TOLD }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),

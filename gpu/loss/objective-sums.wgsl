@@ -1,12 +1,4 @@
 // Adds up the rows' objectives that lie behind the lowest bad row, one sum for each workgroup, behind that row again: both come back together.
-struct Params {
-  from_row: u32,
-  to_row: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> status: array<u32>;
-@group(0) @binding(2) var<storage, read_write> results: array<u32>;
 
 var<workgroup> partial: array<f32, THREADS>;
 

@@ -26,17 +26,27 @@ export type SquaredErrorParams = {
 export const squaredErrorKernel: KernelDescriptor<SquaredErrorParams> = {
   name: 'squared-error',
   bindings: [
-    ...reads('row_pointers', 'indices', 'values', 'row_factors', 'column_factors', 'row_bias', 'column_bias'),
-    ...writes('sums'),
+    ...reads({
+      row_pointers: 'array<i32>',
+      indices: 'array<vec4u>',
+      values: 'array<f32>',
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<{{ column_quads }}>',
+      row_bias: 'array<f32>',
+      column_bias: 'array<f32>',
+    }),
+    ...writes({ sums: 'array<vec2f>' }),
   ],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
-    { name: 'first', type: 'u32' },
-    { name: 'last', type: 'u32' },
-    { name: 'origin', type: 'u32' },
-    { name: 'base', type: 'f32' },
-  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    first: 'u32',
+    last: 'u32',
+
+    /** `first` rounded down to a multiple of 4, and with biases the mean. */
+    origin: 'u32',
+    base: 'f32',
+  },
   needs: () => [],
   values: ({ stride, biased, half }) => ({
     THREADS,
@@ -44,6 +54,7 @@ export const squaredErrorKernel: KernelDescriptor<SquaredErrorParams> = {
     QUADS: stride / 4,
     BIASED: biased,
     HALF: half,
+    column_quads: half ? 'vec4u' : 'vec4f',
     /** A row's share of a thread fits registers. */
     HELD: half && stride <= HELD_STRIDE,
     CHUNKS: stride / 8,

@@ -5,25 +5,6 @@
 {%- if HALF %}
 // Rows of the columns' factors are gathered in float16; {% if HELD %}those of the rows stay in registers for as long as four ratings belong to one row{% else %}those of the rows do not fit registers{% endif %}.
 {%- endif %}
-struct Params {
-  from_row: u32,
-  to_row: u32,
-  first: u32,
-  last: u32,
-  // `first` rounded down to a multiple of 4, and with biases the mean.
-  origin: u32,
-  base: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> row_pointers: array<i32>;
-@group(0) @binding(2) var<storage, read> indices: array<vec4u>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(5) var<storage, read> column_factors: array<{% if HALF %}vec4u{% else %}vec4f{% endif %}>;
-@group(0) @binding(6) var<storage, read> row_bias: array<f32>;
-@group(0) @binding(7) var<storage, read> column_bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> sums: array<vec2f>;
 
 // Two buffers in turn, so that one barrier a step suffices; rows of THREADS + 1 keep both directions free of conflicts.
 const PITCH = THREADS + 1;

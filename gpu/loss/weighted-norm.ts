@@ -11,16 +11,19 @@ export const NORM_ROWS = 64;
  */
 export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
   name: 'weighted-norm',
-  bindings: [...reads('offsets', 'factors'), ...writes('sums')],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
-    { name: 'stride', type: 'u32' },
-    { name: 'exponent', type: 'f32' },
-    { name: 'first', type: 'f32' },
-    { name: 'second', type: 'f32' },
-    { name: 'others', type: 'f32' },
+  bindings: [
+    ...reads({ offsets: 'array<i32>', factors: 'array<vec4f>' }),
+    ...writes({ sums: 'array<vec2f>' }),
   ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    stride: 'u32',
+    exponent: 'f32',
+    first: 'f32',
+    second: 'f32',
+    others: 'f32',
+  },
   needs: () => [],
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 8 * THREADS }),

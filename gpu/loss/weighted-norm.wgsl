@@ -1,19 +1,5 @@
 // Sums n_u^exponent |x_u|^2 and the weighted squares of the features over the rows with ratings, one pair of partial sums for each workgroup; the host adds them up in double precision. The threads
 // walk along the ROWS rows of a workgroup side by side, four elements each.
-struct Params {
-  from_row: u32,
-  to_row: u32,
-  stride: u32,
-  exponent: f32,
-  first: f32,
-  second: f32,
-  others: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> offsets: array<i32>;
-@group(0) @binding(2) var<storage, read> factors: array<vec4f>;
-@group(0) @binding(3) var<storage, read_write> sums: array<vec2f>;
 
 var<workgroup> partial: array<vec2f, THREADS>;
 

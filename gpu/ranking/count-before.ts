@@ -19,18 +19,30 @@ export const COUNT_BEFORE_ROWS = THREADS;
 export const countBeforeKernel: KernelDescriptor<Record<never, never>> = {
   name: 'count-before',
   bindings: [
-    ...reads('row_factors', 'column_factors', 'rows', 'offsets', 'listed', 'thresholds'),
-    ...writes('counts'),
+    ...reads({
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+      rows: 'array<u32>',
+      offsets: 'array<i32>',
+      listed: 'array<u32>',
+      thresholds: 'array<vec2f>',
+    }),
+    ...writes({ counts: 'array<atomic<u32>>' }),
   ],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'rows', type: 'u32' },
-    { name: 'columns', type: 'u32' },
-    { name: 'quads', type: 'u32' },
-    { name: 'slabs', type: 'u32' },
-    { name: 'first', type: 'u32' },
-    { name: 'depth', type: 'i32' },
-  ],
+  uniforms: {
+    /** Place in `rows` of the first row, and the number of rows behind it. */
+    from_row: 'u32',
+    rows: 'u32',
+    columns: 'u32',
+
+    /** Groups of four elements in a row of factors, and groups of eight that hold a feature. */
+    quads: 'u32',
+    slabs: 'u32',
+
+    /** The entry of `listed` that belongs to place 0 of thresholds and counts. */
+    first: 'u32',
+    depth: 'i32',
+  },
   needs: () => [],
   values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS, REFRESH }),
   workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4 }),

@@ -4,27 +4,6 @@
 // row are compared with each. The listed columns of a workgroup's rows lie one behind the other; the first COUNTS of them are
 // counted in workgroup memory, the others in `counts`. Counts go on from those that are there, as i32. A listed column that has
 // `depth` columns before it no longer counts; a workgroup ends when all its columns have.
-struct Params {
-  // Place in `rows` of the first row, and the number of rows behind it.
-  from_row: u32,
-  rows: u32,
-  columns: u32,
-  // Groups of four elements in a row of factors, and groups of eight that hold a feature.
-  quads: u32,
-  slabs: u32,
-  // The entry of `listed` that belongs to place 0 of thresholds and counts.
-  first: u32,
-  depth: i32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(2) var<storage, read> column_factors: array<vec4f>;
-@group(0) @binding(3) var<storage, read> rows: array<u32>;
-@group(0) @binding(4) var<storage, read> offsets: array<i32>;
-@group(0) @binding(5) var<storage, read> listed: array<u32>;
-@group(0) @binding(6) var<storage, read> thresholds: array<vec2f>;
-@group(0) @binding(7) var<storage, read_write> counts: array<atomic<u32>>;
 
 const LOWEST = -3.40282346638528859812e38f;
 

@@ -9,23 +9,25 @@ const THREADS = 64;
 export const discountExcludedKernel: KernelDescriptor<Record<never, never>> = {
   name: 'discount-excluded',
   bindings: [
-    ...reads(
-      'row_factors',
-      'column_factors',
-      'offsets',
-      'listed',
-      'exclude_offsets',
-      'excluded',
-      'thresholds',
-    ),
-    ...writes('counts'),
+    ...reads({
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+      offsets: 'array<i32>',
+      listed: 'array<u32>',
+      exclude_offsets: 'array<i32>',
+      excluded: 'array<u32>',
+      thresholds: 'array<vec2f>',
+    }),
+    ...writes({ counts: 'array<atomic<u32>>' }),
   ],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
-    { name: 'quads', type: 'u32' },
-    { name: 'first', type: 'u32' },
-  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    quads: 'u32',
+
+    /** The entry of `listed` that belongs to place 0 of thresholds and counts. */
+    first: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

@@ -1,23 +1,6 @@
 // Takes the excluded columns of a row out of the counts of its listed columns. A workgroup has one row; each thread scores every
 // THREADS-th excluded column, in the order of operations of count-before, and compares it with all listed ones. A repeated column
 // counts once.
-struct Params {
-  from_row: u32,
-  to_row: u32,
-  quads: u32,
-  // The entry of `listed` that belongs to place 0 of thresholds and counts.
-  first: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(2) var<storage, read> column_factors: array<vec4f>;
-@group(0) @binding(3) var<storage, read> offsets: array<i32>;
-@group(0) @binding(4) var<storage, read> listed: array<u32>;
-@group(0) @binding(5) var<storage, read> exclude_offsets: array<i32>;
-@group(0) @binding(6) var<storage, read> excluded: array<u32>;
-@group(0) @binding(7) var<storage, read> thresholds: array<vec2f>;
-@group(0) @binding(8) var<storage, read_write> counts: array<atomic<u32>>;
 
 const LOWEST = -3.40282346638528859812e38f;
 

@@ -7,16 +7,29 @@ export const LISTED_THREADS = 64;
 export const listedScoresKernel: KernelDescriptor<Record<never, never>> = {
   name: 'listed-scores',
   bindings: [
-    ...reads('row_factors', 'column_factors', 'offsets', 'listed'),
-    ...writes('thresholds', 'counts'),
+    ...reads({
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+      offsets: 'array<i32>',
+      listed: 'array<u32>',
+    }),
+    ...writes({
+      /** The score, and the float32 below it. */
+      thresholds: 'array<vec2f>',
+      counts: 'array<u32>',
+    }),
   ],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'to_row', type: 'u32' },
-    { name: 'first', type: 'u32' },
-    { name: 'last', type: 'u32' },
-    { name: 'quads', type: 'u32' },
-  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+
+    /** Entries of `listed` that belong to these rows. */
+    first: 'u32',
+    last: 'u32',
+
+    /** Groups of four elements in a row of factors. */
+    quads: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS: LISTED_THREADS }),
   workgroup: () => ({ threads: LISTED_THREADS, bytes: 0 }),

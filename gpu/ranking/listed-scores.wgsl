@@ -1,23 +1,5 @@
 // The scores of listed columns, formed in the order of operations of count-before, so that equal products are equal bits there. One
 // thread a listed column.
-struct Params {
-  from_row: u32,
-  to_row: u32,
-  // Entries of `listed` that belong to these rows.
-  first: u32,
-  last: u32,
-  // Groups of four elements in a row of factors.
-  quads: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(2) var<storage, read> column_factors: array<vec4f>;
-@group(0) @binding(3) var<storage, read> offsets: array<i32>;
-@group(0) @binding(4) var<storage, read> listed: array<u32>;
-// The score, and the float32 below it.
-@group(0) @binding(5) var<storage, read_write> thresholds: array<vec2f>;
-@group(0) @binding(6) var<storage, read_write> counts: array<u32>;
 
 const LOWEST = -3.40282346638528859812e38f;
 

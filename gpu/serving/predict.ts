@@ -11,8 +11,16 @@ export type PredictParams = {
 /** Predictions x_uᵀθ_v of `pairs` pairs of positions. */
 export const predictKernel: KernelDescriptor<PredictParams> = {
   name: 'predict',
-  bindings: [...reads('rows', 'columns', 'row_factors', 'column_factors'), ...writes('predictions')],
-  uniforms: [{ name: 'pairs', type: 'u32' }],
+  bindings: [
+    ...reads({
+      rows: 'array<u32>',
+      columns: 'array<u32>',
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+    }),
+    ...writes({ predictions: 'array<f32>' }),
+  ],
+  uniforms: { pairs: 'u32' },
   needs: () => [],
   values: ({ stride }) => ({
     THREADS: PREDICT_THREADS,

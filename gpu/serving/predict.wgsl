@@ -1,15 +1,5 @@
 // x.theta of pairs. A team of four threads takes four pairs: each thread forms a quarter of their products, the quarters are
 // exchanged through workgroup memory, and each thread gets one pair's product.
-struct Params {
-  pairs: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> rows: array<u32>;
-@group(0) @binding(2) var<storage, read> columns: array<u32>;
-@group(0) @binding(3) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(4) var<storage, read> column_factors: array<vec4f>;
-@group(0) @binding(5) var<storage, read_write> predictions: array<f32>;
 
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 4 * PITCH>;

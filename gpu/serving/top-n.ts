@@ -32,20 +32,33 @@ export type TopNParams = {
 export const topNKernel: KernelDescriptor<TopNParams> = {
   name: 'top-n',
   bindings: [
-    ...reads('row_factors', 'column_factors', 'exclude_offsets', 'exclude_indices', 'bounds', 'order'),
-    ...writes('lists'),
+    ...reads({
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+      exclude_offsets: 'array<i32>',
+      exclude_indices: 'array<u32>',
+      bounds: 'array<f32>',
+      order: 'array<u32>',
+    }),
+    ...writes({ lists: 'array<u32>' }),
   ],
-  uniforms: [
-    { name: 'from_row', type: 'u32' },
-    { name: 'rows', type: 'u32' },
-    { name: 'columns', type: 'u32' },
-    { name: 'quads', type: 'u32' },
-    { name: 'slabs', type: 'u32' },
-    { name: 'n', type: 'u32' },
-    { name: 'list_row', type: 'u32' },
-    { name: 'scores_at', type: 'u32' },
-    { name: 'exclude_row', type: 'u32' },
-  ],
+  uniforms: {
+    from_row: 'u32',
+    rows: 'u32',
+    columns: 'u32',
+
+    /** Groups of four elements in a row of factors, and groups of eight that hold a feature. */
+    quads: 'u32',
+    slabs: 'u32',
+    n: 'u32',
+
+    /** The place of row from_row in `lists`. */
+    list_row: 'u32',
+    scores_at: 'u32',
+
+    /** Row of the exclusions that belongs to row 0 of the factors. */
+    exclude_row: 'u32',
+  },
   needs: () => [],
   values: ({ excluding, bounded, ordered }) => ({
     THREADS,

@@ -4,29 +4,6 @@
 // them to the list: a heap in `lists` whose root is the worst entry kept.
 //
 //   lists   items u32[list_rows][n], then from `scores_at` on scores f32[list_rows][n]; best first at the end
-struct Params {
-  from_row: u32,
-  rows: u32,
-  columns: u32,
-  // Groups of four elements in a row of factors, and groups of eight that hold a feature.
-  quads: u32,
-  slabs: u32,
-  n: u32,
-  // The place of row from_row in `lists`.
-  list_row: u32,
-  scores_at: u32,
-  // Row of the exclusions that belongs to row 0 of the factors.
-  exclude_row: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> row_factors: array<vec4f>;
-@group(0) @binding(2) var<storage, read> column_factors: array<vec4f>;
-@group(0) @binding(3) var<storage, read> exclude_offsets: array<i32>;
-@group(0) @binding(4) var<storage, read> exclude_indices: array<u32>;
-@group(0) @binding(5) var<storage, read> bounds: array<f32>;
-@group(0) @binding(6) var<storage, read> order: array<u32>;
-@group(0) @binding(7) var<storage, read_write> lists: array<u32>;
 
 const NONE = 0xffffffffu;
 const NAN_BITS = 0x7fc00000u;

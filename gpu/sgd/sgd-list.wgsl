@@ -5,26 +5,6 @@ diagnostic(off, subgroup_uniformity);
 enable subgroups;
 {%- endif %}
 
-struct Params {
-  ratings: u32,
-  first_batch: u32,
-  last_batch: u32,
-  batch: u32,
-  rate: f32,
-  row_lambda: f32,
-  column_lambda: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> rows: array<u32>;
-@group(0) @binding(2) var<storage, read> columns: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> order: array<u32>;
-@group(0) @binding(5) var<storage, read_write> row_factors: array<{{ stored }}>;
-@group(0) @binding(6) var<storage, read_write> column_factors: array<{{ stored }}>;
-@group(0) @binding(7) var<storage, read_write> row_sums: array<f32>;
-@group(0) @binding(8) var<storage, read_write> column_sums: array<f32>;
-
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
   let lane = thread % LANES;

@@ -91,19 +91,31 @@ function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
 export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
   name: 'sgd-tiles',
   bindings: [
-    ...reads('starts', 'ratings', 'columns'),
-    ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums'),
+    ...reads({
+      /** Starts of the tiles. */
+      starts: 'array<u32>',
+      /** Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half. */
+      ratings: 'array<vec2<u32>>',
+      /** Columns by tile and place; 0xffffffff for a place without a column. */
+      columns: 'array<u32>',
+    }),
+    ...writes({
+      row_factors: 'array<{{ stored }}>',
+      column_factors: 'array<{{ stored }}>',
+      row_sums: 'array<f32>',
+      column_sums: 'array<f32>',
+    }),
   ],
-  uniforms: [
-    { name: 'tiles', type: 'u32' },
-    { name: 'rate', type: 'f32' },
-    { name: 'row_lambda', type: 'f32' },
-    { name: 'column_lambda', type: 'f32' },
-    { name: 'batches', type: 'u32' },
-    { name: 'multiplier', type: 'u32' },
-    { name: 'offset', type: 'u32' },
-    { name: 'level', type: 'f32' },
-  ],
+  uniforms: {
+    tiles: 'u32',
+    rate: 'f32',
+    row_lambda: 'f32',
+    column_lambda: 'f32',
+    batches: 'u32',
+    multiplier: 'u32',
+    offset: 'u32',
+    level: 'f32',
+  },
   needs: ({ lanes, arithmetic }) => [
     ...teamNeeds(lanes),
     ...(arithmetic === 'f16' ? (['f16'] as const) : []),

@@ -9,29 +9,6 @@ enable subgroups;
 enable f16;
 {%- endif %}
 
-struct Params {
-  tiles: u32,
-  rate: f32,
-  row_lambda: f32,
-  column_lambda: f32,
-  batches: u32,
-  multiplier: u32,
-  offset: u32,
-  level: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-// Starts of the tiles.
-@group(0) @binding(1) var<storage, read> starts: array<u32>;
-// Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half.
-@group(0) @binding(2) var<storage, read> ratings: array<vec2<u32>>;
-// Columns by tile and place; 0xffffffff for a place without a column.
-@group(0) @binding(3) var<storage, read> columns: array<u32>;
-@group(0) @binding(4) var<storage, read_write> row_factors: array<{{ stored }}>;
-@group(0) @binding(5) var<storage, read_write> column_factors: array<{{ stored }}>;
-@group(0) @binding(6) var<storage, read_write> row_sums: array<f32>;
-@group(0) @binding(7) var<storage, read_write> column_sums: array<f32>;
-
 var<workgroup> tile: array<{{ stored }}, PLACES * WIDTH>;
 {%- if tail %}
 // Words of two features behind the pieces that come out even in a team.

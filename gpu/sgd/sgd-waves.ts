@@ -7,17 +7,28 @@ import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 export const sgdWavesKernel: KernelDescriptor<Omit<SgdStepParams, 'threads'>> = {
   name: 'sgd-waves',
   bindings: [
-    ...reads('starts', 'ratings', 'order'),
-    ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums'),
+    ...reads({
+      /** Starts of the blocks: block (row band, column band) is row band * column_bands + column band. */ starts:
+        'array<u32>',
+      ratings: 'array<u32>',
+      /** The band of columns of each worker in each wave; 0xffffffff for none. */
+      order: 'array<u32>',
+    }),
+    ...writes({
+      row_factors: 'array<{{ stored }}>',
+      column_factors: 'array<{{ stored }}>',
+      row_sums: 'array<f32>',
+      column_sums: 'array<f32>',
+    }),
   ],
-  uniforms: [
-    { name: 'wave', type: 'u32' },
-    { name: 'workers', type: 'u32' },
-    { name: 'column_bands', type: 'u32' },
-    { name: 'rate', type: 'f32' },
-    { name: 'row_lambda', type: 'f32' },
-    { name: 'column_lambda', type: 'f32' },
-  ],
+  uniforms: {
+    wave: 'u32',
+    workers: 'u32',
+    column_bands: 'u32',
+    rate: 'f32',
+    row_lambda: 'f32',
+    column_lambda: 'f32',
+  },
   needs: ({ lanes }) => teamNeeds(lanes),
   values: (params) => stepValues({ ...params, threads: params.lanes }),
   workgroup: ({ lanes }) => ({ threads: lanes, bytes: 0 }),

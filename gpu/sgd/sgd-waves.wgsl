@@ -6,26 +6,6 @@ diagnostic(off, subgroup_uniformity);
 enable subgroups;
 {%- endif %}
 
-struct Params {
-  wave: u32,
-  workers: u32,
-  column_bands: u32,
-  rate: f32,
-  row_lambda: f32,
-  column_lambda: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-// Starts of the blocks: block (row band, column band) is row band * column_bands + column band.
-@group(0) @binding(1) var<storage, read> starts: array<u32>;
-@group(0) @binding(2) var<storage, read> ratings: array<u32>;
-// The band of columns of each worker in each wave; 0xffffffff for none.
-@group(0) @binding(3) var<storage, read> order: array<u32>;
-@group(0) @binding(4) var<storage, read_write> row_factors: array<{{ stored }}>;
-@group(0) @binding(5) var<storage, read_write> column_factors: array<{{ stored }}>;
-@group(0) @binding(6) var<storage, read_write> row_sums: array<f32>;
-@group(0) @binding(7) var<storage, read_write> column_sums: array<f32>;
-
 const NONE = 0xffffffffu;
 
 // Row, column and rating, or NONE behind the last.

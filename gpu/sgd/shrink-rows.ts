@@ -14,16 +14,16 @@ export function shrinkRowsWorkgroups(quads: number): number {
  */
 export const shrinkRowsKernel: KernelDescriptor<{ readonly adaptive: boolean }> = {
   name: 'shrink-rows',
-  bindings: [...reads('sums'), ...writes('factors')],
-  uniforms: [
-    { name: 'quads', type: 'u32' },
-    { name: 'row_quads', type: 'u32' },
-    { name: 'rate', type: 'f32' },
-    { name: 'offset', type: 'f32' },
-    { name: 'damping', type: 'f32' },
-    { name: 'own', type: 'u32' },
-    { name: 'one', type: 'u32' },
-  ],
+  bindings: [...reads({ sums: 'array<f32>' }), ...writes({ factors: 'array<vec4f>' })],
+  uniforms: {
+    quads: 'u32',
+    row_quads: 'u32',
+    rate: 'f32',
+    offset: 'f32',
+    damping: 'f32',
+    own: 'u32',
+    one: 'u32',
+  },
   needs: () => [],
   // A sum of squared gradients is a matrix of one column.
   values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),

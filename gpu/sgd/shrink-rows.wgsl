@@ -1,17 +1,4 @@
 // Shrinks the rows of a matrix in place, four features a thread: x / (1 + rate o), the bias / (1 + rate d); a 1 stays.
-struct Params {
-  quads: u32,
-  row_quads: u32,
-  rate: f32,
-  offset: f32,
-  damping: f32,
-  own: u32,
-  one: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> sums: array<f32>;
-@group(0) @binding(2) var<storage, read_write> factors: array<vec4f>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

@@ -3,13 +3,13 @@ import type { RowRegularization } from '../../operators/tasks/tasks.ts';
 /**
  * The numbers by which kernels regularize rows and, with biases, the rows' biases: see parts/row-shift.wgsl.
  */
-export const regularizationUniforms = [
-  { name: 'lambda', type: 'f32' },
-  { name: 'exponent', type: 'f32' },
-  { name: 'offset', type: 'f32' },
-  { name: 'damping', type: 'f32' },
-  { name: 'bias_lambda', type: 'f32' },
-] as const;
+export const regularizationUniforms = {
+  lambda: 'f32',
+  exponent: 'f32',
+  offset: 'f32',
+  damping: 'f32',
+  bias_lambda: 'f32',
+} as const;
 
 export function regularizationValues({
   lambda,

@@ -32,12 +32,17 @@ export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)
 export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
   name: 'solve-cg-registers',
   bindings: [
-    ...reads('work'),
-    ...writes('slots'),
-    ...reads('previous'),
-    ...writes('factors', 'half', 'bias', 'status'),
+    ...reads({ work: 'array<vec4<u32>>' }),
+    ...writes({ slots: 'array<vec4f>' }),
+    ...reads({ previous: 'array<f32>' }),
+    ...writes({
+      factors: 'array<f32>',
+      half: 'array<u32>',
+      bias: 'array<f32>',
+      status: 'array<atomic<u32>>',
+    }),
   ],
-  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
+  uniforms: { count: 'u32', ...regularizationUniforms, steps: 'u32' },
   needs: () => ['subgroups'],
   values: (params) => {
     const { rank, biases, half } = params;

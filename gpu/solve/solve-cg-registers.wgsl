@@ -3,25 +3,6 @@
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
-struct Params {
-  count: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  steps: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read_write> slots: array<vec4f>;
-@group(0) @binding(3) var<storage, read> previous: array<f32>;
-@group(0) @binding(4) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(5) var<storage, read_write> half: array<u32>;
-@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
-
 {% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/tell-objective' %}

@@ -47,12 +47,17 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
   name: 'solve-cg',
   bindings: [
-    ...reads('work'),
-    ...writes('slots'),
-    ...reads('previous'),
-    ...writes('factors', 'half', 'bias', 'status'),
+    ...reads({ work: 'array<vec4u>' }),
+    ...writes({ slots: 'array<vec4u>' }),
+    ...reads({ previous: 'array<vec4f>' }),
+    ...writes({
+      factors: 'array<vec4f>',
+      half: 'array<vec2u>',
+      bias: 'array<f32>',
+      status: 'array<atomic<u32>>',
+    }),
   ],
-  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
+  uniforms: { count: 'u32', ...regularizationUniforms, steps: 'u32' },
   needs: () => [],
   values(params) {
     const { rank, biases } = params;

@@ -3,24 +3,6 @@
 // ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row of A, or one of
 // SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p each. A finished row goes
 // on with steps of length 0, since all threads must reach the barriers.
-struct Params {
-  count: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  steps: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read_write> slots: array<vec4u>;
-@group(0) @binding(3) var<storage, read> previous: array<vec4f>;
-@group(0) @binding(4) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(5) var<storage, read_write> half: array<vec2u>;
-@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
 
 var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;

@@ -39,8 +39,22 @@ export function chooseSolveCholesky(
  */
 export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
   name: 'solve-cholesky',
-  bindings: [...reads('work'), ...writes('slots', 'factors', 'half', 'bias', 'status')],
-  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'rounding', type: 'f32' }],
+  bindings: [
+    ...reads({ work: 'array<vec4u>' }),
+    ...writes({
+      slots: 'array<vec4f>',
+      factors: 'array<vec4f>',
+      half: 'array<vec2u>',
+      bias: 'array<f32>',
+      status: 'array<atomic<u32>>',
+    }),
+  ],
+  uniforms: {
+    count: 'u32',
+    ...regularizationUniforms,
+    /** Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite. */
+    rounding: 'f32',
+  },
   needs: () => [],
   values(params) {
     const { rank, where, biases } = params;

@@ -3,24 +3,6 @@
 // A lies in 16 x 16 tiles (gpu/device/slots.ts); L takes the place of A, panel by panel of 16 columns. A thread keeps the 16
 // elements of its rows of the panel in registers, and b is one more row below A, which becomes y with L y = b. The
 // diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
-struct Params {
-  count: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  // Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
-  rounding: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read_write> slots: array<vec4f>;
-@group(0) @binding(3) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(4) var<storage, read_write> half: array<vec2u>;
-@group(0) @binding(5) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> status: array<atomic<u32>>;
 
 // Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
 var<workgroup> column: array<f32, 32>;

@@ -35,12 +35,17 @@ function shape({ rank }: SolveNonnegativeParams) {
 export const solveNonnegativeKernel: KernelDescriptor<SolveNonnegativeParams> = {
   name: 'solve-nonnegative',
   bindings: [
-    ...reads('work'),
-    ...writes('slots'),
-    ...reads('previous'),
-    ...writes('factors', 'half', 'bias', 'status'),
+    ...reads({ work: 'array<vec4u>' }),
+    ...writes({ slots: 'array<vec4f>' }),
+    ...reads({ previous: 'array<f32>' }),
+    ...writes({ factors: 'array<vec4f>', half: 'array<vec2u>', bias: 'array<f32>', status: 'atomic<u32>' }),
   ],
-  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'rounding', type: 'f32' }],
+  uniforms: {
+    count: 'u32',
+    ...regularizationUniforms,
+    /** Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite. */
+    rounding: 'f32',
+  },
   needs: () => [],
   values(params) {
     const { rank, biases } = params;

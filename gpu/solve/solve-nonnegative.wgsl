@@ -5,25 +5,6 @@
 // the right side y holds x on P and b - A x elsewhere, so that a step reads the signs of y, and each feature on the wrong side costs
 // one sweep of f^2 operations. The threads keep the lower triangle in groups of four elements (slots.ts) and pass the pivot's column on through workgroup
 // memory. In the end x is compared with A itself, and improved by the inverse where sweeps have lost digits.
-struct Params {
-  count: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  // Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
-  rounding: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read_write> slots: array<vec4f>;
-@group(0) @binding(3) var<storage, read> previous: array<f32>;
-@group(0) @binding(4) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(5) var<storage, read_write> half: array<vec2u>;
-@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(7) var<storage, read_write> status: atomic<u32>;
 
 // Limits over |b| of a feature's gradient: where it is taken for 0, and where the row counts as solved when no step improves it.
 const TOLERANCE = 1e-5;

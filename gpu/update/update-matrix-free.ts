@@ -63,8 +63,16 @@ export function chooseUpdateMatrixFree(
  */
 export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
   name: 'update-matrix-free',
-  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('factors', 'bias', 'status')],
-  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'steps', type: 'u32' }],
+  bindings: [
+    ...reads({
+      work: 'array<vec4u>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<{{ quad_type }}>',
+    }),
+    ...writes({ factors: 'array<vec4f>', bias: 'array<f32>', status: 'array<atomic<u32>>' }),
+  ],
+  uniforms: { count: 'u32', ...regularizationUniforms, steps: 'u32' },
   needs: () => [],
   values(params) {
     const { rank, precision, longest, lanes, rows } = params;

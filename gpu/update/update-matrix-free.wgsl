@@ -4,24 +4,6 @@
 // A workgroup has ROWS rows, and a row LANES threads. For the products theta_v^T p a thread takes whole ratings, for their sum over
 // the ratings groups of four features, those of x, r and p that it keeps. Staged rows are an odd number of fours apart, so that
 // threads with different ratings read different banks. A finished row goes on with steps of length 0.
-struct Params {
-  count: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  steps: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> fixed: array<{{ quad_type }}>;
-@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
 
 var<workgroup> staged: array<{{ quad_type }}, ROWS * LONGEST * PITCH>;
 var<workgroup> ratings: array<f32, ROWS * LONGEST>;

@@ -26,15 +26,26 @@ const CHUNKS_A_ROUND = 4;
 export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   name: 'update-short',
   bindings: [
-    ...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'),
-    ...writes('factors', 'half', 'bias', 'status'),
+    ...reads({
+      work: 'array<vec4<u32>>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<vec4<u32>>',
+      fixed_bias: 'array<f32>',
+    }),
+    ...writes({
+      factors: 'array<vec4f>',
+      half: 'array<vec4<u32>>',
+      bias: 'array<f32>',
+      status: 'array<atomic<u32>>',
+    }),
   ],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'zero_row', type: 'u32' },
+  uniforms: {
+    count: 'u32',
+    zero_row: 'u32',
     ...regularizationUniforms,
-    { name: 'mean', type: 'f32' },
-  ],
+    mean: 'f32',
+  },
   needs: () => ['f16', 'subgroups', 'tensor'],
   values: ({ rank, longest, biases, centre }) => {
     const chunks = paddedRank(rank) / 8;

@@ -7,28 +7,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-struct Params {
-  count: u32,
-  zero_row: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  mean: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(7) var<storage, read_write> half: array<vec4<u32>>;
-@group(0) @binding(8) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(9) var<storage, read_write> status: array<atomic<u32>>;
-
 // Four chunks of 16 bytes of each gathered row and a fifth that spreads the banks; then tile rows of Theta Theta^T.
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;

@@ -33,18 +33,30 @@ export type UpdateTensorParams = TensorParams & {
 export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
   name: 'update-tensor',
   bindings: [
-    ...reads('work', 'indices', 'values', 'fixed', 'fixed_bias', 'previous'),
-    ...writes('factors', 'half', 'bias', 'status'),
+    ...reads({
+      work: 'array<vec4<u32>>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<vec4<u32>>',
+      fixed_bias: 'array<f32>',
+      previous: 'array<f32>',
+    }),
+    ...writes({
+      factors: 'array<f32>',
+      half: 'array<f16>',
+      bias: 'array<f32>',
+      status: 'array<atomic<u32>>',
+    }),
   ],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'zero_row', type: 'u32' },
-    { name: 'scale', type: 'f32' },
-    { name: 'unscale', type: 'f32' },
+  uniforms: {
+    count: 'u32',
+    zero_row: 'u32',
+    scale: 'f32',
+    unscale: 'f32',
     ...regularizationUniforms,
-    { name: 'mean', type: 'f32' },
-    { name: 'steps', type: 'u32' },
-  ],
+    mean: 'f32',
+    steps: 'u32',
+  },
   needs: () => tensorNeeds,
   values: (params) => ({
     ...accumulateValues(params),

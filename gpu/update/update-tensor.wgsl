@@ -7,32 +7,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-struct Params {
-  count: u32,
-  zero_row: u32,
-  scale: f32,
-  unscale: f32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  mean: f32,
-  steps: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(6) var<storage, read> previous: array<f32>;
-@group(0) @binding(7) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(8) var<storage, read_write> half: array<f16>;
-@group(0) @binding(9) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
-
 {% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: false %}
 {% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
 

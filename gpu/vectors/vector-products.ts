@@ -48,8 +48,17 @@ export function chooseVectorProducts(
  */
 export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
   name: 'vector-products',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'state'), ...writes('slots')],
-  uniforms: [{ name: 'count', type: 'u32' }],
+  bindings: [
+    ...reads({
+      work: 'array<vec4u>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<{{ stored }}>',
+      state: 'array<vec4f>',
+    }),
+    ...writes({ slots: 'array<vec4f>' }),
+  ],
+  uniforms: { count: 'u32' },
   needs: ({ width }) => teamNeeds(Math.max(2, width)),
   values({ rank, precision, biases, apart = false, first, threads, lanes, width }) {
     const half = precision === 'f16';

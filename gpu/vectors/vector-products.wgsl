@@ -6,18 +6,6 @@
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
-struct Params {
-  count: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> fixed: array<{{ stored }}>;
-@group(0) @binding(5) var<storage, read> state: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> slots: array<vec4f>;
-
 var<workgroup> sums: array<vec4f, GROUPS * TEAM_QUADS>;
 
 {% if half -%}

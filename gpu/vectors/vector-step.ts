@@ -22,8 +22,17 @@ const THREADS = 64;
  */
 export const vectorStepKernel: KernelDescriptor<VectorStepParams> = {
   name: 'vector-step',
-  bindings: [...reads('work', 'slots', 'previous'), ...writes('state', 'factors', 'half', 'bias', 'status')],
-  uniforms: [{ name: 'count', type: 'u32' }, ...regularizationUniforms, { name: 'last', type: 'u32' }],
+  bindings: [
+    ...reads({ work: 'array<vec4u>', slots: 'array<vec4f>', previous: 'array<vec4f>' }),
+    ...writes({
+      state: 'array<vec4f>',
+      factors: 'array<vec4f>',
+      half: 'array<vec2u>',
+      bias: 'array<f32>',
+      status: 'atomic<u32>',
+    }),
+  ],
+  uniforms: { count: 'u32', ...regularizationUniforms, last: 'u32' },
   needs: () => ['quads'],
   values: (params) => {
     const { rank, biases } = params;

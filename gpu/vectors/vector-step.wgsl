@@ -4,26 +4,6 @@
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
-struct Params {
-  count: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-  last: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> slots: array<vec4f>;
-@group(0) @binding(3) var<storage, read> previous: array<vec4f>;
-@group(0) @binding(4) var<storage, read_write> state: array<vec4f>;
-@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> half: array<vec2u>;
-@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> status: atomic<u32>;
-
 var<workgroup> shares: array<f32, THREADS>;
 
 {% render 'parts/finite' %}

@@ -3,16 +3,23 @@ import type { GpuFeature, GpuInfo } from './gpu-info.ts';
 /** Values of a kernel's parameters as plain JSON, the key of the compiled pipeline. */
 export type KernelParams = Readonly<Record<string, number | boolean | string | undefined>>;
 
+/** A storage buffer of a kernel. */
+export interface KernelBinding {
+  readonly name: string;
+  readonly access: 'read' | 'read_write';
+  /** The WGSL type; it can use the values of the text. */
+  readonly type: string;
+}
+
 /**
- * The use of one compute shader, <name>.wgsl. Binding 0 is the uniform `params`, a struct of `uniforms` in
- * this order; the storage buffers follow from binding 1 in the order of `bindings`. A test compares the text
- * with the descriptor.
- *
+ * A compute shader: the text <name>.wgsl, and its declarations, which are made from here. Binding 0 is the
+ * uniform `params`, a struct of `uniforms` in their order; the storage buffers follow from binding 1 in the
+ * order of `bindings`.
  */
 export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
   readonly name: string;
-  readonly bindings: readonly { readonly name: string; readonly access: 'read' | 'read_write' }[];
-  readonly uniforms: readonly { readonly name: string; readonly type: 'u32' | 'i32' | 'f32' }[];
+  readonly bindings: readonly KernelBinding[];
+  readonly uniforms: Readonly<Record<string, 'u32' | 'i32' | 'f32'>>;
   /** Features that the variant needs. */
   needs(params: Params): readonly GpuFeature[];
   /**
@@ -25,14 +32,14 @@ export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
   workgroup(params: Params): { readonly threads: number; readonly bytes: number };
 }
 
-/** Storage buffers that a kernel only reads, in the order of their bindings. */
-export function reads(...names: readonly string[]): KernelDescriptor['bindings'] {
-  return names.map((name) => ({ name, access: 'read' }));
+/** Storage buffers that a kernel only reads, and their types, in the order of their bindings. */
+export function reads(types: Readonly<Record<string, string>>): KernelBinding[] {
+  return Object.entries(types).map(([name, type]) => ({ name, access: 'read', type }));
 }
 
 /** Storage buffers that a kernel writes, reading them or not. */
-export function writes(...names: readonly string[]): KernelDescriptor['bindings'] {
-  return names.map((name) => ({ name, access: 'read_write' }));
+export function writes(types: Readonly<Record<string, string>>): KernelBinding[] {
+  return Object.entries(types).map(([name, type]) => ({ name, access: 'read_write', type }));
 }
 
 /** The numbers 0, 1, ... count - 1, for loops of templates. */

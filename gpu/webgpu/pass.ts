@@ -203,9 +203,10 @@ function uniformBytes(
   { kernel, label }: CompiledKernel,
   values: Readonly<Record<string, number>>,
 ): ArrayBuffer {
-  const bytes = new ArrayBuffer(Math.max(16, Math.ceil(kernel.uniforms.length / 4) * 16));
+  const fields = Object.entries(kernel.uniforms);
+  const bytes = new ArrayBuffer(Math.max(16, Math.ceil(fields.length / 4) * 16));
   const view = new DataView(bytes);
-  kernel.uniforms.forEach(({ name, type }, at) => {
+  fields.forEach(([name, type], at) => {
     const value = values[name];
     if (value === undefined) throw new Error(`kernel ${label}: no value for the uniform ${name}`);
     if (type === 'f32') view.setFloat32(4 * at, value, true);

@@ -20,13 +20,28 @@ export function renderKernel<Params extends KernelParams>(
   const text = kernelTexts[kernel.name];
   if (text === undefined) throw new Error(`gpu/ has no shader ${kernel.name}.wgsl`);
   const values = kernel.values(params);
-  const body = engine.parseAndRenderSync(text, { ...values }) as string;
+  const render = (template: string) => engine.parseAndRenderSync(template, { ...values }) as string;
+  const body = render(text);
   // Directives come before all declarations.
   const [, directives, rest] =
     /^((?:\s*(?:\/\/[^\n]*\n|(?:enable|requires|diagnostic)\b[^;]*;))*)([\s\S]*)$/.exec(
       body,
     ) as RegExpExecArray;
-  return `${directives}\n${constants(values)}\n${rest}`;
+  return `${directives}\n${constants(values)}\n${render(declarations(kernel))}\n${rest}`;
+}
+
+function declarations({ bindings, uniforms }: KernelDescriptor): string {
+  const fields = Object.entries(uniforms).map(([name, type]) => `  ${name}: ${type},`);
+  const buffers = bindings.map(
+    ({ name, access, type }, at) => `@group(0) @binding(${at + 1}) var<storage, ${access}> ${name}: ${type};`,
+  );
+  return [
+    'struct Params {',
+    ...fields,
+    '}',
+    '@group(0) @binding(0) var<uniform> params: Params;',
+    ...buffers,
+  ].join('\n');
 }
 
 function constants(values: Readonly<Record<string, unknown>>): string {

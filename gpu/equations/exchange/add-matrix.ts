@@ -10,11 +10,11 @@ export function addMatrixWorkgroups(fours: number): number {
 /** sum += addend from group `first` on, for `fours` groups of four numbers. */
 export const addMatrixKernel: KernelDescriptor<Record<string, never>> = {
   name: 'add-matrix',
-  bindings: [...reads('addend'), ...writes('sum')],
-  uniforms: [
-    { name: 'first', type: 'u32' },
-    { name: 'fours', type: 'u32' },
-  ],
+  bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],
+  uniforms: {
+    first: 'u32',
+    fours: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

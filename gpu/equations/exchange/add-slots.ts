@@ -7,12 +7,14 @@ import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts
  */
 export const addSlotsKernel: KernelDescriptor<EquationsParams> = {
   name: 'add-slots',
-  bindings: [...reads('work', 'slots'), ...writes('equations')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'row_start', type: 'u32' },
-    { name: 'stride', type: 'u32' },
-  ],
+  bindings: [...reads({ work: 'array<vec4u>', slots: 'array<f32>' }), ...writes({ equations: 'array<f32>' })],
+  uniforms: {
+    count: 'u32',
+
+    /** The row of row 0 of `equations`, and the numbers of a row there. */
+    row_start: 'u32',
+    stride: 'u32',
+  },
   needs: () => [],
   values: equationValues,
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

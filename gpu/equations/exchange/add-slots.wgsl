@@ -1,15 +1,4 @@
 // Adds the slots of rows (slots.ts) to their equations (operators/tasks/equation-tasks.ts), a workgroup a row.
-struct Params {
-  count: u32,
-  // The row of row 0 of `equations`, and the numbers of a row there.
-  row_start: u32,
-  stride: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> slots: array<f32>;
-@group(0) @binding(3) var<storage, read_write> equations: array<f32>;
 
 {% render 'parts/triangle' %}
 

@@ -7,13 +7,17 @@ import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts
  */
 export const fillSlotsKernel: KernelDescriptor<EquationsParams> = {
   name: 'fill-slots',
-  bindings: [...reads('equations'), ...writes('slots', 'work')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'first', type: 'u32' },
-    { name: 'row', type: 'u32' },
-    { name: 'stride', type: 'u32' },
-  ],
+  bindings: [...reads({ equations: 'array<f32>' }), ...writes({ slots: 'array<f32>', work: 'array<vec4u>' })],
+  uniforms: {
+    count: 'u32',
+
+    /** The first of these rows in `equations`, and its row in the outputs of solvers. */
+    first: 'u32',
+    row: 'u32',
+
+    /** Numbers of a row of `equations`. */
+    stride: 'u32',
+  },
   needs: () => [],
   values: equationValues,
   workgroup: () => ({ threads: THREADS, bytes: 0 }),

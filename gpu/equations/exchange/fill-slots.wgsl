@@ -1,17 +1,4 @@
 // Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and lists the rows for solvers, a workgroup a row.
-struct Params {
-  count: u32,
-  // The first of these rows in `equations`, and its row in the outputs of solvers.
-  first: u32,
-  row: u32,
-  // Numbers of a row of `equations`.
-  stride: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> equations: array<f32>;
-@group(0) @binding(2) var<storage, read_write> slots: array<f32>;
-@group(0) @binding(3) var<storage, read_write> work: array<vec4u>;
 
 {% render 'parts/triangle' %}
 

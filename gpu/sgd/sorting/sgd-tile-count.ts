@@ -9,11 +9,19 @@ export const TILE_CHUNK_ROWS = 64;
 /** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */
 export const sgdTileCountKernel: KernelDescriptor<Record<string, never>> = {
   name: 'sgd-tile-count',
-  bindings: [...reads('offsets', 'indices', 'places'), ...writes('counts')],
-  uniforms: [
-    { name: 'rows', type: 'u32' },
-    { name: 'tiles', type: 'u32' },
+  bindings: [
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      /** Tile of each column, and in the upper 16 bits its place there. */
+      places: 'array<u32>',
+    }),
+    ...writes({ counts: 'array<u32>' }),
   ],
+  uniforms: {
+    rows: 'u32',
+    tiles: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_TILES }),

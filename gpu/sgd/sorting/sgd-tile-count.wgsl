@@ -1,15 +1,4 @@
 // Counts the ratings of each chunk of CHUNK rows for each tile of columns.
-struct Params {
-  rows: u32,
-  tiles: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> offsets: array<i32>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-// Tile of each column, and in the upper 16 bits its place there.
-@group(0) @binding(3) var<storage, read> places: array<u32>;
-@group(0) @binding(4) var<storage, read_write> counts: array<u32>;
 
 var<workgroup> tally: array<atomic<u32>, MOST_TILES>;
 

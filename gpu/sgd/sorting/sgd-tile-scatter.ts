@@ -5,6 +5,16 @@ import { sgdTileCountKernel } from './sgd-tile-count.ts';
 export const sgdTileScatterKernel: KernelDescriptor<Record<string, never>> = {
   ...sgdTileCountKernel,
   name: 'sgd-tile-scatter',
-  bindings: [...reads('offsets', 'indices', 'values', 'places', 'starts'), ...writes('ratings')],
-  uniforms: [...sgdTileCountKernel.uniforms, { name: 'level', type: 'f32' }],
+  bindings: [
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      places: 'array<u32>',
+      /** Starts of the ratings by chunk and tile. */
+      starts: 'array<u32>',
+    }),
+    ...writes({ ratings: 'array<vec2<u32>>' }),
+  ],
+  uniforms: { ...sgdTileCountKernel.uniforms, level: 'f32' },
 };

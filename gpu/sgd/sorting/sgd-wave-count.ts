@@ -6,11 +6,21 @@ export const MOST_BANDS = 2048;
 /** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
 export const sgdWaveCountKernel: KernelDescriptor<Record<string, never>> = {
   name: 'sgd-wave-count',
-  bindings: [...reads('offsets', 'indices', 'row_starts', 'band_of'), ...writes('counts')],
-  uniforms: [
-    { name: 'row_bands', type: 'u32' },
-    { name: 'column_bands', type: 'u32' },
+  bindings: [
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      /** Starts of the bands of rows, and the end of the last one. */
+      row_starts: 'array<u32>',
+      /** Band of each column. */
+      band_of: 'array<u32>',
+    }),
+    ...writes({ counts: 'array<u32>' }),
   ],
+  uniforms: {
+    row_bands: 'u32',
+    column_bands: 'u32',
+  },
   needs: () => [],
   values: () => ({ THREADS: 256, MOST_BANDS }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),

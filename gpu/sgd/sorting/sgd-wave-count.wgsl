@@ -1,17 +1,4 @@
 // Counts the ratings of each band of rows in each band of columns. A workgroup has a band of rows.
-struct Params {
-  row_bands: u32,
-  column_bands: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> offsets: array<i32>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-// Starts of the bands of rows, and the end of the last one.
-@group(0) @binding(3) var<storage, read> row_starts: array<u32>;
-// Band of each column.
-@group(0) @binding(4) var<storage, read> band_of: array<u32>;
-@group(0) @binding(5) var<storage, read_write> counts: array<u32>;
 
 var<workgroup> tally: array<atomic<u32>, MOST_BANDS>;
 

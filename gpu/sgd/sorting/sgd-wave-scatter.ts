@@ -6,7 +6,18 @@ export const sgdWaveScatterKernel: KernelDescriptor<Record<string, never>> = {
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',
   bindings: [
-    ...reads('offsets', 'indices', 'values', 'row_starts', 'band_of', 'starts'),
-    ...writes('ratings'),
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      row_starts: 'array<u32>',
+      band_of: 'array<u32>',
+      /** Starts of the blocks. */
+      starts: 'array<u32>',
+    }),
+    ...writes({
+      /** Three words a rating: row, column, value. */
+      ratings: 'array<u32>',
+    }),
   ],
 };

@@ -1,20 +1,5 @@
 // Writes the ratings of each band of rows to its blocks, row after row and in a row by column: the same order each time. Columns ascend
 // in a row and bands are runs of columns, so a row's ratings of a block are neighbours.
-struct Params {
-  row_bands: u32,
-  column_bands: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> offsets: array<i32>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> row_starts: array<u32>;
-@group(0) @binding(5) var<storage, read> band_of: array<u32>;
-// Starts of the blocks.
-@group(0) @binding(6) var<storage, read> starts: array<u32>;
-// Three words a rating: row, column, value.
-@group(0) @binding(7) var<storage, read_write> ratings: array<u32>;
 
 var<workgroup> cursors: array<u32, MOST_BANDS>;
 

@@ -16,8 +16,8 @@ const THREADS = 64;
  */
 export const addProductsKernel: KernelDescriptor<AddProductsParams> = {
   name: 'add-products',
-  bindings: [...reads('work', 'slots'), ...writes('sums')],
-  uniforms: [{ name: 'count', type: 'u32' }],
+  bindings: [...reads({ work: 'array<vec4u>', slots: 'array<vec4f>' }), ...writes({ sums: 'array<vec4f>' })],
+  uniforms: { count: 'u32' },
   needs: () => [],
   values({ rank, biases, first }) {
     const { quads, gradients, slot } = gradientQuads(rank, biases);

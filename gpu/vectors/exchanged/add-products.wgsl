@@ -1,12 +1,4 @@
 // Adds the slots of rows (gradients.ts) to their gradients, or to their products, a workgroup a row.
-struct Params {
-  count: u32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> slots: array<vec4f>;
-@group(0) @binding(3) var<storage, read_write> sums: array<vec4f>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

@@ -20,10 +20,26 @@ const THREADS = 64;
 export const gradientStepKernel: KernelDescriptor<GradientStepParams> = {
   name: 'gradient-step',
   bindings: [
-    ...reads('given', 'gram', 'shifts'),
-    ...writes('gradients', 'factors', 'direction', 'bias', 'status'),
+    ...reads({
+      /** x of the last version, or products. */
+      given: 'array<vec4f>',
+      gram: 'array<vec4f>',
+      shifts: 'array<f32>',
+    }),
+    ...writes({
+      gradients: 'array<vec4f>',
+      factors: 'array<vec4f>',
+      direction: 'array<vec4f>',
+      bias: 'array<f32>',
+      status: 'atomic<u32>',
+    }),
   ],
-  uniforms: [{ name: 'count', type: 'u32' }, { name: 'first', type: 'u32' }, ...regularizationUniforms],
+  uniforms: {
+    count: 'u32',
+    /** The row of the first workgroup. */
+    first: 'u32',
+    ...regularizationUniforms,
+  },
   needs: () => [],
   values(params) {
     const { rank, biases } = params;

@@ -1,26 +1,5 @@
 // Conjugate gradients of rows whose products with A come as sums over all ratings, a workgroup a row (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). `begin` makes the sums the
 // residual of x and the first direction, `step` goes one step, `end` gives the bias and the rows that are not finite. With biases the row's bias is eliminated: A - s s^T / weight, b - s t / weight.
-struct Params {
-  count: u32,
-  // The row of the first workgroup.
-  first: u32,
-  lambda: f32,
-  exponent: f32,
-  offset: f32,
-  damping: f32,
-  bias_lambda: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-// x of the last version, or products.
-@group(0) @binding(1) var<storage, read> given: array<vec4f>;
-@group(0) @binding(2) var<storage, read> gram: array<vec4f>;
-@group(0) @binding(3) var<storage, read> shifts: array<f32>;
-@group(0) @binding(4) var<storage, read_write> gradients: array<vec4f>;
-@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> direction: array<vec4f>;
-@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> status: atomic<u32>;
 
 var<workgroup> shares: array<f32, THREADS>;
 var<workgroup> vector: array<vec4f, QUADS>;

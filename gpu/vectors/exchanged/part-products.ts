@@ -27,12 +27,21 @@ function tileOf(rank: number): number {
  */
 export const partProductsKernel: KernelDescriptor<PartProductsParams> = {
   name: 'part-products',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'vectors'), ...writes('slots')],
-  uniforms: [
-    { name: 'count', type: 'u32' },
-    { name: 'alpha', type: 'f32' },
-    { name: 'base', type: 'f32' },
+  bindings: [
+    ...reads({
+      work: 'array<vec4u>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      fixed: 'array<vec4f>',
+      vectors: 'array<vec4f>',
+    }),
+    ...writes({ slots: 'array<vec4f>' }),
   ],
+  uniforms: {
+    count: 'u32',
+    alpha: 'f32',
+    base: 'f32',
+  },
   needs: () => [],
   values({ rank, biases, implicit, first }) {
     const tile = tileOf(rank);

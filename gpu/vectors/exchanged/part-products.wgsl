@@ -2,19 +2,6 @@
 // memory: LANES threads have the product of a rating, then each thread has its features of the sum.
 //
 // With FIRST v is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of r_v and r_v theta_v^T x and, with biases, of theta_v.
-struct Params {
-  count: u32,
-  alpha: f32,
-  base: f32,
-}
-
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> work: array<vec4u>;
-@group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> values: array<f32>;
-@group(0) @binding(4) var<storage, read> fixed: array<vec4f>;
-@group(0) @binding(5) var<storage, read> vectors: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> slots: array<vec4f>;
 
 var<workgroup> tile: array<vec4f, TILE * TILE_QUADS>;
 var<workgroup> own: array<vec4f, QUADS>;

@@ -66,7 +66,7 @@ export function emulatedGpu(fault: (kernel: string, buffers: Buffers) => void = 
         ) {
           for (const { name } of kernel.bindings)
             if (buffers[name] === undefined) throw new Error(`no buffer for ${name}`);
-          for (const { name } of kernel.uniforms)
+          for (const name of Object.keys(kernel.uniforms))
             if (uniforms[name] === undefined) throw new Error(`no value for ${name}`);
           emulations[kernel.name](params as Params, buffers, uniforms);
           fault(kernel.name, buffers);
