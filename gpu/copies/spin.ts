@@ -1,11 +1,11 @@
 import { type KernelDescriptor, writes } from '../webgpu/kernel.ts';
 
 /** Keeps the 256 threads of each workgroup busy for `rounds` multiplications. */
-export const spinKernel: KernelDescriptor<Record<string, never>> = {
+export const spinKernel = {
   name: 'spin',
   bindings: [...writes({ result: 'array<u32>' })],
   uniforms: { rounds: 'u32' },
   needs: () => [],
   values: () => ({ THREADS: 256 }),
   workgroup: () => ({ threads: 256, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

@@ -11,7 +11,7 @@ const FOURS = 4;
  * and then for its bias.
  *
  */
-export const subtractBiasKernel: KernelDescriptor<Record<string, never>> = {
+export const subtractBiasKernel = {
   name: 'subtract-bias',
   bindings: [
     ...reads({ indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' }),
@@ -25,7 +25,7 @@ export const subtractBiasKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS, FOURS, each: range(FOURS) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;
 
 /** Workgroups for so many groups of four. */
 export function subtractBiasWorkgroups(fours: number): number {

@@ -9,7 +9,7 @@ const THREADS = 256;
  * Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half): rows + 1 rows, the last one
  * 0.
  */
-export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
+export const toHalfKernel = {
   name: 'to-half',
   bindings: [...reads({ factors: 'array<vec4f>' }), ...writes({ half: 'array<vec2u>' })],
   uniforms: {
@@ -19,7 +19,7 @@ export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;
 
 /** Adds the kernel that fills a matrix's half mirror to a pass. */
 export async function addHalf(

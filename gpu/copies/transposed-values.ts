@@ -8,7 +8,7 @@ const THREADS = 256;
  * that a training sends.
  *
  */
-export const transposedValuesKernel: KernelDescriptor<Record<string, never>> = {
+export const transposedValuesKernel = {
   name: 'transposed-values',
   bindings: [
     ...reads({
@@ -27,7 +27,7 @@ export const transposedValuesKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;
 
 /** Workgroups for so many ratings. */
 export function transposedValuesWorkgroups(count: number): number {

@@ -11,7 +11,7 @@ export function unpaddedRowsWorkgroups(count: number): number {
  * Copies rows of `columns` values, which lie `stride` values apart, one behind the other: `count` values of
  * the result from value `first` on.
  */
-export const unpaddedRowsKernel: KernelDescriptor<Record<string, never>> = {
+export const unpaddedRowsKernel = {
   name: 'unpadded-rows',
   bindings: [...reads({ padded: 'array<u32>' }), ...writes({ rows: 'array<u32>' })],
   uniforms: {
@@ -23,4 +23,4 @@ export const unpaddedRowsKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

@@ -103,7 +103,7 @@ export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
  * as `fixed_bias`.
  *
  */
-export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
+export const normalEquationsTensorKernel = {
   name: 'normal-equations-tensor',
   bindings: [
     ...reads({
@@ -127,4 +127,4 @@ export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   needs: () => tensorNeeds,
   values: accumulateValues,
   workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) }),
-};
+} satisfies KernelDescriptor<TensorParams>;

@@ -85,7 +85,7 @@ export function chooseNormalEquations(
  * the fixed side's biases taken off (subtract-bias).
  *
  */
-export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
+export const normalEquationsKernel = {
   name: 'normal-equations',
   bindings: [
     ...reads({
@@ -153,7 +153,7 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
     threads: lanes * rows,
     bytes: rows * bin * (4 * paddedRank(rank) + (implicit ? 12 : 8)),
   }),
-};
+} satisfies KernelDescriptor<NormalEquationsParams>;
 
 /** Name of element i in a run of vec4: "1.z" for 6. */
 function element(i: number): string {

@@ -9,7 +9,7 @@ const THREADS = 64;
  * A += G + shift_u I in the first slot of each row of the list (row, first slot, n, slots), one workgroup a
  * row. `gram`: F x F.
  */
-export const addGramKernel: KernelDescriptor<AddGramParams> = {
+export const addGramKernel = {
   name: 'add-gram',
   bindings: [
     ...reads({ work: 'array<vec4u>', gram: 'array<vec4f>', shifts: 'array<f32>' }),
@@ -19,4 +19,4 @@ export const addGramKernel: KernelDescriptor<AddGramParams> = {
   needs: () => [],
   values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank, false) / 4 }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<AddGramParams>;

@@ -16,7 +16,7 @@ export function gramSumWorkgroups({ rank }: GramSumParams): number {
  * G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of
  * ΘᵀΘ, added up in an order of their own.
  */
-export const gramSumKernel: KernelDescriptor<GramSumParams> = {
+export const gramSumKernel = {
   name: 'gram-sum',
   bindings: [...reads({ slots: 'array<f32>' }), ...writes({ gram: 'array<f32>' })],
   uniforms: {
@@ -33,4 +33,4 @@ export const gramSumKernel: KernelDescriptor<GramSumParams> = {
     SLOT: slotElements(rank, false),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-};
+} satisfies KernelDescriptor<GramSumParams>;

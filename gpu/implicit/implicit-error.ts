@@ -16,7 +16,7 @@ export type ImplicitErrorParams = {
  * sum for each IMPLICIT_ERROR_RATINGS ratings. There is at least one rating.
  *
  */
-export const implicitErrorKernel: KernelDescriptor<ImplicitErrorParams> = {
+export const implicitErrorKernel = {
   name: 'implicit-error',
   bindings: [
     ...reads({
@@ -44,4 +44,4 @@ export const implicitErrorKernel: KernelDescriptor<ImplicitErrorParams> = {
     parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * THREADS }),
-};
+} satisfies KernelDescriptor<ImplicitErrorParams>;

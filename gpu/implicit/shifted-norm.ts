@@ -7,7 +7,7 @@ const THREADS = 128;
  * Σ shift_u ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, one float32
  * sum for each NORM_ROWS rows.
  */
-export const shiftedNormKernel: KernelDescriptor<Record<string, never>> = {
+export const shiftedNormKernel = {
   name: 'shifted-norm',
   bindings: [...reads({ shifts: 'array<f32>', factors: 'array<vec4f>' }), ...writes({ sums: 'array<f32>' })],
   uniforms: {
@@ -18,4 +18,4 @@ export const shiftedNormKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

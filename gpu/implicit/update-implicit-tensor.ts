@@ -17,7 +17,7 @@ const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: 
  * Any number of workgroups may be dispatched.
  *
  */
-export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorParams> = {
+export const updateImplicitTensorKernel = {
   name: 'update-implicit-tensor',
   bindings: [
     ...reads({
@@ -46,4 +46,4 @@ export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorPa
     threads: subgroupsFor(params.rank) * 32,
     bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank),
   }),
-};
+} satisfies KernelDescriptor<UpdateImplicitTensorParams>;

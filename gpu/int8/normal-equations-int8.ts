@@ -12,7 +12,7 @@ export type NormalEquationsInt8Params = {
  * have at most INT8_PART ratings.
  *
  */
-export const normalEquationsInt8Kernel: KernelDescriptor<NormalEquationsInt8Params> = {
+export const normalEquationsInt8Kernel = {
   name: 'normal-equations-int8',
   bindings: [
     ...reads({
@@ -35,4 +35,4 @@ export const normalEquationsInt8Kernel: KernelDescriptor<NormalEquationsInt8Para
   needs: () => ['f16', 'subgroups', 'int8'],
   values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofSums(params.rank)) }),
   workgroup: int8Workgroup,
-};
+} satisfies KernelDescriptor<NormalEquationsInt8Params>;

@@ -13,7 +13,7 @@ const ROWS = 512;
 type Int8Params = { readonly rank: number };
 
 /** The largest |x| of each column of a half mirror of `rows` rows, into `maxima`, which are 0 before. */
-export const columnMaximaKernel: KernelDescriptor<Int8Params> = {
+export const columnMaximaKernel = {
   name: 'column-maxima',
   bindings: [...reads({ half: 'array<vec2u>' }), ...writes({ maxima: 'array<atomic<u32>>' })],
   uniforms: { rows: 'u32' },
@@ -27,12 +27,12 @@ export const columnMaximaKernel: KernelDescriptor<Int8Params> = {
     threads: Math.floor((4 * THREADS) / paddedRank(rank)) * (paddedRank(rank) / 4),
     bytes: 4 * paddedRank(rank),
   }),
-};
+} satisfies KernelDescriptor<Int8Params>;
 
 /**
  * Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces, the last one 0.
  */
-export const toInt8Kernel: KernelDescriptor<Int8Params> = {
+export const toInt8Kernel = {
   name: 'to-int8',
   bindings: [
     ...reads({ half: 'array<vec2u>', maxima: 'array<vec4f>' }),
@@ -42,7 +42,7 @@ export const toInt8Kernel: KernelDescriptor<Int8Params> = {
   needs: () => [],
   values: ({ rank }) => ({ THREADS, QUADS: paddedRank(rank) / 4, PIECES: int8Pieces(rank) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Int8Params>;
 
 /**
  * Adds the kernels that make a matrix's mirror in 8 bits, from that in float16, to a pass; it serves until

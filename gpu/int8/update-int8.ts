@@ -15,7 +15,7 @@ export type UpdateInt8Params = NormalEquationsInt8Params & {
 };
 
 /** The fused half-iteration of update-tensor, from factors in 8 bits (normal-equations-int8). */
-export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
+export const updateInt8Kernel = {
   name: 'update-int8',
   bindings: [
     ...reads({
@@ -61,4 +61,4 @@ export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
         : bytes,
     };
   },
-};
+} satisfies KernelDescriptor<UpdateInt8Params>;

@@ -9,7 +9,7 @@ export const BIAS_ROWS = 1024;
  * Σ n_u β_u², Σ β_u² and Σ T_u β_u over the rows with ratings among [from_row, to_row), four float32 (the
  * last 0) for each BIAS_ROWS rows.
  */
-export const biasSumsKernel: KernelDescriptor<Record<string, never>> = {
+export const biasSumsKernel = {
   name: 'bias-sums',
   bindings: [
     ...reads({ offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' }),
@@ -22,4 +22,4 @@ export const biasSumsKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: BIAS_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 16 * THREADS }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

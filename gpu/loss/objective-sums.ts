@@ -20,7 +20,7 @@ export function statusBytes(rows: number): number {
  * Σ of the objectives of rows [from_row, to_row), one float32 sum for each OBJECTIVE_ROWS rows, behind the
  * lowest bad row.
  */
-export const objectiveSumsKernel: KernelDescriptor<Record<string, never>> = {
+export const objectiveSumsKernel = {
   name: 'objective-sums',
   bindings: [...reads({ status: 'array<u32>' }), ...writes({ results: 'array<u32>' })],
   uniforms: {
@@ -30,4 +30,4 @@ export const objectiveSumsKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, TOLD }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

@@ -23,7 +23,7 @@ export type SquaredErrorParams = {
  * ERROR_RATINGS ratings counted from `origin`. There is at least one rating.
  *
  */
-export const squaredErrorKernel: KernelDescriptor<SquaredErrorParams> = {
+export const squaredErrorKernel = {
   name: 'squared-error',
   bindings: [
     ...reads({
@@ -63,4 +63,4 @@ export const squaredErrorKernel: KernelDescriptor<SquaredErrorParams> = {
     parts: range(Math.ceil(stride / (half ? 32 : 16))).map((part) => 4 * part),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * 4 * (THREADS + 1) }),
-};
+} satisfies KernelDescriptor<SquaredErrorParams>;

@@ -14,11 +14,6 @@ export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
   const [first, second, others] = plainWeights;
   const { gpu } = scope;
   const biased = scope.has('bias');
-  const sumOf = (groups: Float32Array, width: number, at: number) => {
-    let sum = 0;
-    for (let k = at; k < groups.length; k += width) sum += groups[k];
-    return sum;
-  };
   const valuesOf = (norms: Float32Array, biases: Float32Array) => ({
     sum: sumOf(norms, 2, 0),
     plain: sumOf(norms, 2, 1),
@@ -38,8 +33,10 @@ export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
   const biasGroups = biased ? Math.ceil((to - from) / BIAS_ROWS) : 0;
   const biasAt = biased ? Math.ceil((8 * groups) / STORAGE_STEP) * STORAGE_STEP : 8 * groups;
   const size = biasAt + 16 * biasGroups;
-  const kernels = [gpu.compile(weightedNormKernel, {}), ...(biased ? [gpu.compile(biasSumsKernel, {})] : [])];
-  const [ofFactors, ofBiases] = await Promise.all(kernels);
+  const [ofFactors, ofBiases] = await Promise.all([
+    gpu.compile(weightedNormKernel, {}),
+    biased ? gpu.compile(biasSumsKernel, {}) : undefined,
+  ]);
   const sums = await gpu.scratch('weighted norms', size);
   const pass = gpu
     .pass('weighted-norm')
@@ -49,7 +46,7 @@ export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
       { from_row: from, to_row: to, stride, exponent, first, second, others },
       groups,
     );
-  if (biased) {
+  if (ofBiases !== undefined) {
     const bias = scope.vector('bias');
     pass.dispatch(
       ofBiases,
@@ -70,3 +67,10 @@ export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
     values: valuesOf(new Float32Array(bytes, 0, 2 * groups), new Float32Array(bytes, biasAt, 4 * biasGroups)),
   };
 };
+
+/** Σ of every `width`-th number from `at`. */
+function sumOf(groups: Float32Array, width: number, at: number): number {
+  let sum = 0;
+  for (let k = at; k < groups.length; k += width) sum += groups[k];
+  return sum;
+}

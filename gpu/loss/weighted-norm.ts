@@ -9,7 +9,7 @@ export const NORM_ROWS = 64;
  * Σ n_u^ν ‖x_u‖² and Σ w_k x_uk² over rows [from_row, to_row) of a matrix whose rows have `stride` elements,
  * a pair of float32 sums for each NORM_ROWS rows.
  */
-export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
+export const weightedNormKernel = {
   name: 'weighted-norm',
   bindings: [
     ...reads({ offsets: 'array<i32>', factors: 'array<vec4f>' }),
@@ -27,4 +27,4 @@ export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 8 * THREADS }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

@@ -16,7 +16,7 @@ export const COUNT_BEFORE_ROWS = THREADS;
  * The number of columns before each listed column, for `rows` rows that list any; see the kernel's text. The
  * result does not depend on the order of threads.
  */
-export const countBeforeKernel: KernelDescriptor<Record<never, never>> = {
+export const countBeforeKernel = {
   name: 'count-before',
   bindings: [
     ...reads({
@@ -46,4 +46,4 @@ export const countBeforeKernel: KernelDescriptor<Record<never, never>> = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS, REFRESH }),
   workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4 }),
-};
+} satisfies KernelDescriptor<Record<never, never>>;

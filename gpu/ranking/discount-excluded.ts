@@ -6,7 +6,7 @@ const THREADS = 64;
  * Takes the excluded columns of the rows [from_row, to_row), one a workgroup, out of the counts of their
  * listed columns.
  */
-export const discountExcludedKernel: KernelDescriptor<Record<never, never>> = {
+export const discountExcludedKernel = {
   name: 'discount-excluded',
   bindings: [
     ...reads({
@@ -31,4 +31,4 @@ export const discountExcludedKernel: KernelDescriptor<Record<never, never>> = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<never, never>>;

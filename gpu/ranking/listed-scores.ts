@@ -4,7 +4,7 @@ import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
 export const LISTED_THREADS = 64;
 
 /** The scores of the listed columns of rows [from_row, to_row), and counts of 0; see the kernel's text. */
-export const listedScoresKernel: KernelDescriptor<Record<never, never>> = {
+export const listedScoresKernel = {
   name: 'listed-scores',
   bindings: [
     ...reads({
@@ -33,4 +33,4 @@ export const listedScoresKernel: KernelDescriptor<Record<never, never>> = {
   needs: () => [],
   values: () => ({ THREADS: LISTED_THREADS }),
   workgroup: () => ({ threads: LISTED_THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<never, never>>;

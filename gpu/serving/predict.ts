@@ -9,7 +9,7 @@ export type PredictParams = {
 };
 
 /** Predictions x_uᵀθ_v of `pairs` pairs of positions. */
-export const predictKernel: KernelDescriptor<PredictParams> = {
+export const predictKernel = {
   name: 'predict',
   bindings: [
     ...reads({
@@ -28,4 +28,4 @@ export const predictKernel: KernelDescriptor<PredictParams> = {
     parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
   }),
   workgroup: () => ({ threads: PREDICT_THREADS, bytes: 4 * 4 * (PREDICT_THREADS + 1) }),
-};
+} satisfies KernelDescriptor<PredictParams>;

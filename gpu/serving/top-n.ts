@@ -29,7 +29,7 @@ export type TopNParams = {
  * The result depends neither on the order of threads nor on the cut of rows into dispatches.
  *
  */
-export const topNKernel: KernelDescriptor<TopNParams> = {
+export const topNKernel = {
   name: 'top-n',
   bindings: [
     ...reads({
@@ -73,4 +73,4 @@ export const topNKernel: KernelDescriptor<TopNParams> = {
     threads: THREADS,
     bytes: 32 * (THREADS + COLUMNS) + 8 * QUEUE * THREADS + 12 * THREADS + 8,
   }),
-};
+} satisfies KernelDescriptor<TopNParams>;

@@ -5,7 +5,7 @@ import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
  * SGD on the batches [first_batch, last_batch) of `order` in a list of ratings, shared among the teams of all
  * workgroups (Hogwild!).
  */
-export const sgdListKernel: KernelDescriptor<SgdStepParams> = {
+export const sgdListKernel = {
   name: 'sgd-list',
   bindings: [
     ...reads({ rows: 'array<u32>', columns: 'array<u32>', values: 'array<f32>', order: 'array<u32>' }),
@@ -28,4 +28,4 @@ export const sgdListKernel: KernelDescriptor<SgdStepParams> = {
   needs: ({ lanes }) => teamNeeds(lanes),
   values: stepValues,
   workgroup: ({ threads }) => ({ threads, bytes: 0 }),
-};
+} satisfies KernelDescriptor<SgdStepParams>;

@@ -88,7 +88,7 @@ function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
  * of a row (Hogwild!).
  *
  */
-export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
+export const sgdTilesKernel = {
   name: 'sgd-tiles',
   bindings: [
     ...reads({
@@ -122,4 +122,4 @@ export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
   ],
   values: tileValues,
   workgroup: ({ places, threads, ...params }) => ({ threads, bytes: places * placeBytes(params) }),
-};
+} satisfies KernelDescriptor<SgdTilesParams>;

@@ -4,7 +4,7 @@ import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 /**
  * One wave of wavefront-update: a workgroup is a team, and steps one block; see `sgd-waves` of KernelTasks.
  */
-export const sgdWavesKernel: KernelDescriptor<Omit<SgdStepParams, 'threads'>> = {
+export const sgdWavesKernel = {
   name: 'sgd-waves',
   bindings: [
     ...reads({
@@ -32,4 +32,4 @@ export const sgdWavesKernel: KernelDescriptor<Omit<SgdStepParams, 'threads'>> = 
   needs: ({ lanes }) => teamNeeds(lanes),
   values: (params) => stepValues({ ...params, threads: params.lanes }),
   workgroup: ({ lanes }) => ({ threads: lanes, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Omit<SgdStepParams, 'threads'>>;

@@ -12,7 +12,7 @@ export function shrinkRowsWorkgroups(quads: number): number {
  * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` a row. A column beyond
  * the row for `own` and `one`: there is none.
  */
-export const shrinkRowsKernel: KernelDescriptor<{ readonly adaptive: boolean }> = {
+export const shrinkRowsKernel = {
   name: 'shrink-rows',
   bindings: [...reads({ sums: 'array<f32>' }), ...writes({ factors: 'array<vec4f>' })],
   uniforms: {
@@ -28,4 +28,4 @@ export const shrinkRowsKernel: KernelDescriptor<{ readonly adaptive: boolean }> 
   // A sum of squared gradients is a matrix of one column.
   values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<{ readonly adaptive: boolean }>;

@@ -9,7 +9,9 @@ export interface Stepped {
   readonly rows: DeviceMatrix;
   readonly columns: DeviceMatrix;
   readonly precision: 'f32' | 'f16';
-  readonly bindings: Readonly<Record<string, GPUBuffer>>;
+  readonly bindings: Readonly<
+    Record<'row_factors' | 'column_factors' | 'row_sums' | 'column_sums', GPUBuffer>
+  >;
 }
 
 export async function steppedFactors(

@@ -29,7 +29,7 @@ export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)
  * Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256,
  * float32 A to 144.
  */
-export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
+export const solveCgRegistersKernel = {
   name: 'solve-cg-registers',
   bindings: [
     ...reads({ work: 'array<vec4<u32>>' }),
@@ -66,4 +66,4 @@ export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
     threads: subgroupsFor(params.rank) * 32,
     bytes: registerSolverBytes(params.rank),
   }),
-};
+} satisfies KernelDescriptor<SolveRegistersParams>;

@@ -44,7 +44,7 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
  * Without biases any buffer serves as `bias`.
  *
  */
-export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
+export const solveCgKernel = {
   name: 'solve-cg',
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
@@ -85,4 +85,4 @@ export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
     const { stride, segments, lanes, rows } = shape(params);
     return { threads: lanes * rows, bytes: rows * 4 * (stride + segments * stride + stride / 2) };
   },
-};
+} satisfies KernelDescriptor<SolveCgParams>;

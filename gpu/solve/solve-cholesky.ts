@@ -37,7 +37,7 @@ export function chooseSolveCholesky(
  * With biases the row's bias is eliminated first, and goes to `bias`.
  *
  */
-export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
+export const solveCholeskyKernel = {
   name: 'solve-cholesky',
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
@@ -86,7 +86,7 @@ export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
     };
   },
   workgroup,
-};
+} satisfies KernelDescriptor<SolveCholeskyParams>;
 
 function workgroup({ rank, where, biases }: SolveCholeskyParams) {
   const stride = paddedRank(rank);

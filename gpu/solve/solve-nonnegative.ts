@@ -32,7 +32,7 @@ function shape({ rank }: SolveNonnegativeParams) {
  * changed; a row whose minimum is not found is bad. A feature's gradient is taken for 0 up to 1e-5 ‖b‖.
  *
  */
-export const solveNonnegativeKernel: KernelDescriptor<SolveNonnegativeParams> = {
+export const solveNonnegativeKernel = {
   name: 'solve-nonnegative',
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
@@ -74,4 +74,4 @@ export const solveNonnegativeKernel: KernelDescriptor<SolveNonnegativeParams> = 
       bytes: 16 + 4 * (stride * (4 + lanes) + 2 + 3 * words + 3) + (params.biases ? 4 * stride + 16 : 0),
     };
   },
-};
+} satisfies KernelDescriptor<SolveNonnegativeParams>;

@@ -148,7 +148,7 @@ class UpdateKernels {
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
   }
 
-  async #bindings(values: GPUBuffer): Promise<Readonly<Record<string, Binding>>> {
+  async #bindings(values: GPUBuffer) {
     const { block, fixed, fixedBias, previous, factors, bias, gram, shifts } = this.#inputs;
     return {
       indices: block.indices,

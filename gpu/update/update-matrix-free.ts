@@ -61,7 +61,7 @@ export function chooseUpdateMatrixFree(
  * of every row (a copy of the last version), and to-half makes the mirror afterwards.
  *
  */
-export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
+export const updateMatrixFreeKernel = {
   name: 'update-matrix-free',
   bindings: [
     ...reads({
@@ -93,4 +93,4 @@ export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = 
     };
   },
   workgroup: (params) => ({ threads: params.lanes * params.rows, bytes: bytesOf(params) }),
-};
+} satisfies KernelDescriptor<UpdateMatrixFreeParams>;

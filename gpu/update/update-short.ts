@@ -23,7 +23,7 @@ const CHUNKS_A_ROUND = 4;
  * Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
  *
  */
-export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
+export const updateShortKernel = {
   name: 'update-short',
   bindings: [
     ...reads({
@@ -65,4 +65,4 @@ export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
     };
   },
   workgroup: ({ longest }) => ({ threads: 32, bytes: longest * (5 * 16 + 4) }),
-};
+} satisfies KernelDescriptor<UpdateShortParams>;

@@ -30,7 +30,7 @@ export type UpdateTensorParams = TensorParams & {
  * see normal-equations-tensor.
  *
  */
-export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
+export const updateTensorKernel = {
   name: 'update-tensor',
   bindings: [
     ...reads({
@@ -74,7 +74,7 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
           : 16 * accumulatePlan(params).staged + registerSolverBytes(rank)),
     };
   },
-};
+} satisfies KernelDescriptor<UpdateTensorParams>;
 
 /** Tiles of A pass through what the sums stage, cut where they do not fit. */
 function cgPlan(params: UpdateTensorParams) {

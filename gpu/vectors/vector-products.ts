@@ -46,7 +46,7 @@ export function chooseVectorProducts(
  * A p of parts of rows without A, or their residual, into slots of vectors (vectors.ts). `work` lists number
  * of the state, first rating, ratings, slot.
  */
-export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
+export const vectorProductsKernel = {
   name: 'vector-products',
   bindings: [
     ...reads({
@@ -104,4 +104,4 @@ export const vectorProductsKernel: KernelDescriptor<VectorProductsParams> = {
     threads,
     bytes: (threads / width) * (4 * paddedRank(rank) + 16),
   }),
-};
+} satisfies KernelDescriptor<VectorProductsParams>;

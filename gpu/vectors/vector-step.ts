@@ -20,7 +20,7 @@ const THREADS = 64;
  * step (`last` 1) writes them.
  *
  */
-export const vectorStepKernel: KernelDescriptor<VectorStepParams> = {
+export const vectorStepKernel = {
   name: 'vector-step',
   bindings: [
     ...reads({ work: 'array<vec4u>', slots: 'array<vec4f>', previous: 'array<vec4f>' }),
@@ -48,4 +48,4 @@ export const vectorStepKernel: KernelDescriptor<VectorStepParams> = {
     };
   },
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-};
+} satisfies KernelDescriptor<VectorStepParams>;

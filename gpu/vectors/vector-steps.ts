@@ -3,9 +3,16 @@ import { vectorProductsKernel } from './vector-products.ts';
 import { vectorStepKernel } from './vector-step.ts';
 import { stateQuads } from './vectors.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
+import type { BuffersOf } from '../webgpu/kernel.ts';
 import type { Binding, Pass } from '../webgpu/pass.ts';
 import type { PreparedRows } from '../update/prepared-rows.ts';
 import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
+
+/** The buffers of a half-iteration that both kernels of a step use. */
+type RowBuffer = Exclude<
+  BuffersOf<typeof vectorProductsKernel | typeof vectorStepKernel>,
+  'work' | 'slots' | 'state'
+>;
 
 interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
   readonly sum: Extract<SumKernel, { readonly kernel: 'vectors' }>;
@@ -24,7 +31,7 @@ export async function addVectorSteps(
   pass: Pass,
   { batches, slotBytes }: PreparedRows,
   settings: VectorSettings,
-  bindings: Readonly<Record<string, Binding>>,
+  bindings: Readonly<Record<RowBuffer, Binding>>,
 ): Promise<void> {
   const { rank, biases, steps } = settings;
   const [residuals, directions, begin, residual, step] = await compileVectorSteps(gpu, settings);
@@ -36,9 +43,9 @@ export async function addVectorSteps(
   };
   const uniforms = regularizationValues(settings);
   for (const { parts, partCount, rows, rowCount } of batches) {
-    const add = (compiled: typeof step, last = 0) =>
+    const add = (compiled: typeof begin, last = 0) =>
       pass.dispatch(compiled, { ...buffers, work: rows }, { ...uniforms, count: rowCount, last }, rowCount);
-    const multiply = (compiled: typeof step) =>
+    const multiply = (compiled: typeof directions) =>
       pass.dispatch(compiled, { ...buffers, work: parts }, { count: partCount }, partCount);
     add(begin);
     multiply(residuals);
@@ -66,8 +73,8 @@ export function compileVectorSteps(
   return Promise.all([
     gpu.compile(vectorProductsKernel, { ...products, first: true }),
     gpu.compile(vectorProductsKernel, { ...products, first: false }),
-    ...(['begin', 'residual', 'step'] as const).map((phase) =>
-      gpu.compile(vectorStepKernel, { rank, biases, half, phase }),
-    ),
+    gpu.compile(vectorStepKernel, { rank, biases, half, phase: 'begin' }),
+    gpu.compile(vectorStepKernel, { rank, biases, half, phase: 'residual' }),
+    gpu.compile(vectorStepKernel, { rank, biases, half, phase: 'step' }),
   ]);
 }

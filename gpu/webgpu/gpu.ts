@@ -218,10 +218,10 @@ export class Gpu {
    * The kernel compiled for these parameters, once. Throws an error with the kernel's label when the text is
    * wrong.
    */
-  compile<Params extends KernelParams>(
-    kernel: KernelDescriptor<Params>,
+  compile<Params extends KernelParams, Buffers extends string, Uniforms extends string>(
+    kernel: KernelDescriptor<Params, Buffers, Uniforms>,
     params: Params,
-  ): Promise<CompiledKernel> {
+  ): Promise<CompiledKernel<Buffers, Uniforms>> {
     const label = `${kernel.name} ${JSON.stringify(params)}`;
     let compiled = this.#kernels.get(label);
     if (compiled === undefined) {
@@ -233,7 +233,7 @@ export class Gpu {
       compiled = kernel.name === spinKernel.name ? compiling : this.keepAwake(compiling);
       this.#kernels.set(label, compiled);
     }
-    return compiled;
+    return compiled as Promise<CompiledKernel<Buffers, Uniforms>>;
   }
 
   async #compile(kernel: KernelDescriptor, params: KernelParams, label: string): Promise<CompiledKernel> {

@@ -4,8 +4,8 @@ import type { GpuFeature, GpuInfo } from './gpu-info.ts';
 export type KernelParams = Readonly<Record<string, number | boolean | string | undefined>>;
 
 /** A storage buffer of a kernel. */
-export interface KernelBinding {
-  readonly name: string;
+export interface KernelBinding<Name extends string = string> {
+  readonly name: Name;
   readonly access: 'read' | 'read_write';
   /** The WGSL type; it can use the values of the text. */
   readonly type: string;
@@ -16,10 +16,14 @@ export interface KernelBinding {
  * uniform `params`, a struct of `uniforms` in their order; the storage buffers follow from binding 1 in the
  * order of `bindings`.
  */
-export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
+export interface KernelDescriptor<
+  Params extends KernelParams = KernelParams,
+  Buffers extends string = string,
+  Uniforms extends string = string,
+> {
   readonly name: string;
-  readonly bindings: readonly KernelBinding[];
-  readonly uniforms: Readonly<Record<string, 'u32' | 'i32' | 'f32'>>;
+  readonly bindings: readonly KernelBinding<Buffers>[];
+  readonly uniforms: Readonly<Record<Uniforms, 'u32' | 'i32' | 'f32'>>;
   /** Features that the variant needs. */
   needs(params: Params): readonly GpuFeature[];
   /**
@@ -32,14 +36,24 @@ export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
   workgroup(params: Params): { readonly threads: number; readonly bytes: number };
 }
 
+/** Names of a kernel's buffers. */
+export type BuffersOf<Kernel> = Kernel extends KernelDescriptor<never, infer Names> ? Names : never;
+
 /** Storage buffers that a kernel only reads, and their types, in the order of their bindings. */
-export function reads(types: Readonly<Record<string, string>>): KernelBinding[] {
-  return Object.entries(types).map(([name, type]) => ({ name, access: 'read', type }));
+export function reads<Name extends string>(types: Readonly<Record<Name, string>>): KernelBinding<Name>[] {
+  return buffersOf(types, 'read');
 }
 
 /** Storage buffers that a kernel writes, reading them or not. */
-export function writes(types: Readonly<Record<string, string>>): KernelBinding[] {
-  return Object.entries(types).map(([name, type]) => ({ name, access: 'read_write', type }));
+export function writes<Name extends string>(types: Readonly<Record<Name, string>>): KernelBinding<Name>[] {
+  return buffersOf(types, 'read_write');
+}
+
+function buffersOf<Name extends string>(
+  types: Readonly<Record<Name, string>>,
+  access: KernelBinding['access'],
+): KernelBinding<Name>[] {
+  return (Object.keys(types) as Name[]).map((name) => ({ name, access, type: types[name] }));
 }
 
 /** The numbers 0, 1, ... count - 1, for loops of templates. */

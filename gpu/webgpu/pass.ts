@@ -15,8 +15,8 @@ interface PassGpu {
 }
 
 /** A kernel compiled for one variant. */
-export interface CompiledKernel {
-  readonly kernel: KernelDescriptor;
+export interface CompiledKernel<Buffers extends string = string, Uniforms extends string = string> {
+  readonly kernel: KernelDescriptor<KernelParams, Buffers, Uniforms>;
   readonly params: KernelParams;
   /** The name in errors: "normal-equations {"rank":100}". */
   readonly label: string;
@@ -77,10 +77,10 @@ export class Pass {
    * Adds a kernel. Workgroups beyond the limit of one dimension go to the second: a workgroup's number is
    * `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and workgroups beyond the last number do nothing.
    */
-  dispatch(
-    compiled: CompiledKernel,
-    bindings: Readonly<Record<string, Binding>>,
-    uniforms: Readonly<Record<string, number>>,
+  dispatch<Buffers extends string, Uniforms extends string>(
+    compiled: CompiledKernel<Buffers, Uniforms>,
+    bindings: Readonly<Record<Buffers, Binding>>,
+    uniforms: Readonly<Record<Uniforms, number>>,
     workgroups: number,
   ): this {
     if (workgroups > 0)

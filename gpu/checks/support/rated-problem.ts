@@ -102,7 +102,7 @@ export async function problemBuffers(
   problem: RatedProblem,
   precision: 'f32' | 'f16' | 'int8',
   raw = false,
-): Promise<Record<string, GPUBuffer>> {
+) {
   return {
     ...(await ratedBuffers(gpu, problem.ratings, precision, raw)),
     ...(await uploadRowData(gpu, problem)),

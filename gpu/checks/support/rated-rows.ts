@@ -125,14 +125,20 @@ export async function ratedBuffers(
   rows: RatedRows,
   precision: 'f32' | 'f16' | 'int8',
   raw = false,
-): Promise<Record<string, GPUBuffer>> {
+) {
   const { indices, values, centred, fixedBias, mirror, theta } = rows;
   const gathered = {
     f32: () => ({ fixed: theta }),
     f16: () => ({ fixed: mirror }),
     int8: () => mirrorOf8(rows),
   }[precision]();
-  return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, ...gathered });
+  const contents: Readonly<Record<'indices' | 'values' | 'fixed_bias' | 'fixed', HostBytes>> = {
+    indices,
+    values: raw ? values : centred,
+    fixed_bias: fixedBias,
+    ...gathered,
+  };
+  return uploadAll(gpu, contents);
 }
 
 /** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last one 0, and the columns' scales. */
@@ -149,13 +155,14 @@ function mirrorOf8({ theta, rank, stride, columns }: RatedRows): {
 }
 
 /** A buffer for each content, by the same names. */
-export async function uploadAll(
+export async function uploadAll<Name extends string>(
   gpu: Gpu,
-  contents: Readonly<Record<string, HostBytes>>,
-): Promise<Record<string, GPUBuffer>> {
-  const buffers: Record<string, GPUBuffer> = {};
-  for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
-  return buffers;
+  contents: Readonly<Record<Name, HostBytes>>,
+): Promise<Record<Name, GPUBuffer>> {
+  const buffers: Partial<Record<Name, GPUBuffer>> = {};
+  for (const name of Object.keys(contents) as Name[])
+    buffers[name] = await gpu.bufferOf(contents[name], name);
+  return buffers as Record<Name, GPUBuffer>;
 }
 
 /** The twin's equations of a part: A without λ, and b; with biases the last feature is the row's bias. */

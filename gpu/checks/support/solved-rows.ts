@@ -44,11 +44,8 @@ export function rowData(solved: number, rank: number, random: () => number): Row
 }
 
 /** The buffers of starts and outputs, by the kernels' names for them. */
-export function uploadRowData(
-  gpu: Gpu,
-  { previous, ...outputs }: RowData,
-): Promise<Record<string, GPUBuffer>> {
-  return uploadAll(gpu, { previous, factors: outputs.factors, half: outputs.half, bias: outputs.bias });
+export function uploadRowData(gpu: Gpu, { previous, factors, half, bias }: RowData) {
+  return uploadAll(gpu, { previous, factors, half, bias });
 }
 
 /** The outputs that kernels wrote. */

@@ -67,17 +67,14 @@ async function runUpdate<Params extends KernelParams>(
   const work = new EntryList();
   lengths.forEach((length, row) => work.add(row, ratings.offsets[row], length, 0));
   const { entries, count } = work.list;
-  const buffers = await problemBuffers(
-    gpu,
-    problem,
-    precision,
+  const raw =
     centre ??
-      (precision === 'int8'
-        ? problem.biases
-        : centresRatings({ rank: ratings.rank, biases: problem.biases })),
-  );
-  buffers.work = await gpu.bufferOf(entries, 'work');
-  buffers.status = await gpu.bufferOf(new Uint32Array(4 + lengths.length).fill(NO_ROW), 'status');
+    (precision === 'int8' ? problem.biases : centresRatings({ rank: ratings.rank, biases: problem.biases }));
+  const buffers = {
+    ...(await problemBuffers(gpu, problem, precision, raw)),
+    work: await gpu.bufferOf(entries, 'work'),
+    status: await gpu.bufferOf(new Uint32Array(4 + lengths.length).fill(NO_ROW), 'status'),
+  };
   const uniforms = {
     count,
     zero_row: ratings.columns,

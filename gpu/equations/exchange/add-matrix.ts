@@ -8,7 +8,7 @@ export function addMatrixWorkgroups(fours: number): number {
 }
 
 /** sum += addend from group `first` on, for `fours` groups of four numbers. */
-export const addMatrixKernel: KernelDescriptor<Record<string, never>> = {
+export const addMatrixKernel = {
   name: 'add-matrix',
   bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],
   uniforms: {
@@ -18,4 +18,4 @@ export const addMatrixKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

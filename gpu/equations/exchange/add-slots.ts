@@ -5,7 +5,7 @@ import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts
  * Adds up the slots of each row of the list (row, first slot, n, slots) in their order, and adds that and n
  * to the row's equations.
  */
-export const addSlotsKernel: KernelDescriptor<EquationsParams> = {
+export const addSlotsKernel = {
   name: 'add-slots',
   bindings: [...reads({ work: 'array<vec4u>', slots: 'array<f32>' }), ...writes({ equations: 'array<f32>' })],
   uniforms: {
@@ -18,4 +18,4 @@ export const addSlotsKernel: KernelDescriptor<EquationsParams> = {
   needs: () => [],
   values: equationValues,
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<EquationsParams>;

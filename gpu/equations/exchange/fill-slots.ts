@@ -5,7 +5,7 @@ import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts
  * Writes each row of equations to a slot of its own, and the list of the rows (row, slot, n, 1) that solvers
  * take.
  */
-export const fillSlotsKernel: KernelDescriptor<EquationsParams> = {
+export const fillSlotsKernel = {
   name: 'fill-slots',
   bindings: [...reads({ equations: 'array<f32>' }), ...writes({ slots: 'array<f32>', work: 'array<vec4u>' })],
   uniforms: {
@@ -21,4 +21,4 @@ export const fillSlotsKernel: KernelDescriptor<EquationsParams> = {
   needs: () => [],
   values: equationValues,
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<EquationsParams>;

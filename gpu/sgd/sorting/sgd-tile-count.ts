@@ -7,7 +7,7 @@ export const MOST_TILES = 4096;
 export const TILE_CHUNK_ROWS = 64;
 
 /** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */
-export const sgdTileCountKernel: KernelDescriptor<Record<string, never>> = {
+export const sgdTileCountKernel = {
   name: 'sgd-tile-count',
   bindings: [
     ...reads({
@@ -25,4 +25,4 @@ export const sgdTileCountKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_TILES }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

@@ -2,7 +2,7 @@ import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdTileCountKernel } from './sgd-tile-count.ts';
 
 /** Deals the ratings to the tiles, where they stay sorted by row. */
-export const sgdTileScatterKernel: KernelDescriptor<Record<string, never>> = {
+export const sgdTileScatterKernel = {
   ...sgdTileCountKernel,
   name: 'sgd-tile-scatter',
   bindings: [
@@ -17,4 +17,4 @@ export const sgdTileScatterKernel: KernelDescriptor<Record<string, never>> = {
     ...writes({ ratings: 'array<vec2<u32>>' }),
   ],
   uniforms: { ...sgdTileCountKernel.uniforms, level: 'f32' },
-};
+} satisfies KernelDescriptor<Record<string, never>>;

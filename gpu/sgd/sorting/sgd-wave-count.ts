@@ -4,7 +4,7 @@ import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
 export const MOST_BANDS = 2048;
 
 /** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
-export const sgdWaveCountKernel: KernelDescriptor<Record<string, never>> = {
+export const sgdWaveCountKernel = {
   name: 'sgd-wave-count',
   bindings: [
     ...reads({
@@ -24,4 +24,4 @@ export const sgdWaveCountKernel: KernelDescriptor<Record<string, never>> = {
   needs: () => [],
   values: () => ({ THREADS: 256, MOST_BANDS }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),
-};
+} satisfies KernelDescriptor<Record<string, never>>;

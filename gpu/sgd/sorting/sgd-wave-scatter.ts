@@ -2,7 +2,7 @@ import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdWaveCountKernel } from './sgd-wave-count.ts';
 
 /** Writes the ratings to their blocks, by row and then by column. */
-export const sgdWaveScatterKernel: KernelDescriptor<Record<string, never>> = {
+export const sgdWaveScatterKernel = {
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',
   bindings: [
@@ -20,4 +20,4 @@ export const sgdWaveScatterKernel: KernelDescriptor<Record<string, never>> = {
       ratings: 'array<u32>',
     }),
   ],
-};
+} satisfies KernelDescriptor<Record<string, never>>;

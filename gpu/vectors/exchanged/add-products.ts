@@ -14,7 +14,7 @@ const THREADS = 64;
  * Adds up the slots (gradients.ts) of each row of the list (row, first slot, n, slots) in their order, and
  * adds that to the row of the sums.
  */
-export const addProductsKernel: KernelDescriptor<AddProductsParams> = {
+export const addProductsKernel = {
   name: 'add-products',
   bindings: [...reads({ work: 'array<vec4u>', slots: 'array<vec4f>' }), ...writes({ sums: 'array<vec4f>' })],
   uniforms: { count: 'u32' },
@@ -31,4 +31,4 @@ export const addProductsKernel: KernelDescriptor<AddProductsParams> = {
     };
   },
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-};
+} satisfies KernelDescriptor<AddProductsParams>;

@@ -17,7 +17,7 @@ const THREADS = 64;
  * A phase of conjugate gradients on the gradients (gradients.ts) of rows in a row. Without implicit data
  * other buffers serve as `gram` and `shifts`.
  */
-export const gradientStepKernel: KernelDescriptor<GradientStepParams> = {
+export const gradientStepKernel = {
   name: 'gradient-step',
   bindings: [
     ...reads({
@@ -55,4 +55,4 @@ export const gradientStepKernel: KernelDescriptor<GradientStepParams> = {
     };
   },
   workgroup: ({ rank }) => ({ threads: THREADS, bytes: 4 * THREADS + 16 * gradientQuads(rank, false).quads }),
-};
+} satisfies KernelDescriptor<GradientStepParams>;

@@ -25,7 +25,7 @@ function tileOf(rank: number): number {
  * (gradients.ts). `work` lists row, first rating, ratings, slot.
  *
  */
-export const partProductsKernel: KernelDescriptor<PartProductsParams> = {
+export const partProductsKernel = {
   name: 'part-products',
   bindings: [
     ...reads({
@@ -63,4 +63,4 @@ export const partProductsKernel: KernelDescriptor<PartProductsParams> = {
     threads: THREADS,
     bytes: tileOf(rank) * (4 * paddedRank(rank) + 16) + 4 * paddedRank(rank) + 4 * THREADS + 4 * tileOf(rank),
   }),
-};
+} satisfies KernelDescriptor<PartProductsParams>;
