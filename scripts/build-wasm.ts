@@ -30,52 +30,120 @@ const options = [
 /** The memory of the kernels is shared by threads. */
 const shared = ['--sharedMemory', '--maximumMemory', '65536', '--enable', 'threads'];
 
-async function compile(source: string, more: readonly string[]): Promise<string> {
-  let binary: Uint8Array | undefined;
-  const args = [source, '--baseDir', root, ...options, ...more, '--outFile', 'module.wasm'];
-  const { error, stderr } = await compileAssembly(args, {
-    writeFile: (_name: string, contents: Uint8Array | string) => {
-      if (typeof contents !== 'string') binary = contents;
-    },
-  });
-  if (error || binary === undefined)
-    throw new Error(`asc failed: ${error?.message ?? 'no output'}\n${stderr.toString()}`);
-  return Buffer.from(binary).toString('base64');
+interface Compiled {
+  /** In base64. */
+  readonly code: string;
+  /** The compiler's declarations of the exports. */
+  readonly declarations: string;
 }
 
+async function compile(source: string, more: readonly string[] = []): Promise<Compiled> {
+  const files = new Map<string, Uint8Array | string>();
+  const args = [
+    source,
+    '--baseDir',
+    root,
+    ...options,
+    ...more,
+    '--bindings',
+    'raw',
+    '--outFile',
+    'module.wasm',
+  ];
+  const { error, stderr } = await compileAssembly(args, {
+    writeFile: (name: string, contents: Uint8Array | string) => void files.set(name, contents),
+  });
+  const binary = files.get('module.wasm');
+  if (error || typeof binary !== 'object')
+    throw new Error(`asc failed: ${error?.message ?? 'no output'}\n${stderr.toString()}`);
+  return {
+    code: Buffer.from(binary).toString('base64'),
+    declarations: String(files.get('module.d.ts')),
+  };
+}
+
+/**
+ * The interface of a module's exports, from the compiler's declarations and the comments of the sources. A
+ * flag is 0 or 1: the module is used without the compiler's glue code.
+ */
+async function interfaceOf(name: string, { declarations }: Compiled): Promise<string> {
+  const methods = Array.from(
+    declarations.matchAll(/\/\*\*\s+\* (\S+)\/\w+\n[^/]*\*\/\s+export function (\w+)(\([^)]*\): \w+);/g),
+    async ([, file, method, signature]) => {
+      const source = await readFile(join(root, `${file}.ts`), 'utf8');
+      const comment = new RegExp(
+        `(/\\*\\*(?:(?!\\*/)[^])*\\*/)\\n(?:@\\w+\\n)*export function ${method}\\b`,
+      ).exec(source)?.[1];
+      const lines = [
+        ...(comment?.split('\n') ?? []),
+        `${method}${signature.replaceAll('boolean', '0 | 1')};`,
+      ];
+      return lines.map((line) => `  ${line}\n`).join('');
+    },
+  );
+  return `export interface ${name} {\n${(await Promise.all(methods)).join('')}}\n`;
+}
+
+/** Writes modules that have the same exports, described by an interface. */
 async function write(
   file: string,
   sources: string,
-  modules: Readonly<Record<string, string>>,
+  modules: Readonly<Record<string, Compiled>>,
+  exportsName: string,
 ): Promise<void> {
   const target = join(root, file);
-  const lines = Object.entries(modules).map(([name, code]) => `export const ${name} = '${code}';\n`);
-  const text = `/** Made by scripts/build-wasm.ts from ${sources}; don't edit. */\n${lines.join('')}`;
+  const lines = Object.entries(modules).map(([name, { code }]) => `export const ${name} = '${code}';\n`);
+  const described = await interfaceOf(exportsName, Object.values(modules)[0]);
+  const text = `/** Made by scripts/build-wasm.ts from ${sources}; don't edit. */\n${lines.join('')}\n${described}`;
   if (text !== (await readFile(target, 'utf8').catch(() => ''))) {
     await mkdir(dirname(target), { recursive: true });
     await writeFile(target, text);
   }
-  console.log(
-    `${file}: ${Object.entries(modules)
-      .map(([name, code]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`)
-      .join(', ')}`,
+  const sizes = Object.entries(modules).map(
+    ([name, { code }]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`,
   );
+  console.log(`${file}: ${sizes.join(', ')}`);
 }
 
 const kernels = 'cpu/assembly/index.ts';
-await write('cpu/generated/kernels-wasm.ts', 'cpu/assembly', {
-  relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']),
-  simd: await compile(kernels, shared),
-});
-await write('cpu/generated/loading-wasm.ts', 'cpu/assembly/loading', {
-  loading: await compile('cpu/assembly/loading/index.ts', []),
-});
-await write('connectors/lines/generated/plain-rows-wasm.ts', 'connectors/lines/assembly', {
-  plainRows: await compile('connectors/lines/assembly/plain-rows.ts', []),
-});
-await write('connectors/parquet/generated/pages-wasm.ts', 'connectors/parquet/assembly', {
-  pages: await compile('connectors/parquet/assembly/index.ts', []),
-});
-await write('engine/expressions/generated/compare-wasm.ts', 'engine/expressions/assembly', {
-  compare: await compile('engine/expressions/assembly/compare.ts', []),
-});
+await write(
+  'cpu/generated/kernels-wasm.ts',
+  'cpu/assembly',
+  {
+    relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']),
+    simd: await compile(kernels, shared),
+  },
+  'Kernels',
+);
+await write(
+  'cpu/generated/loading-wasm.ts',
+  'cpu/assembly/loading',
+  {
+    loading: await compile('cpu/assembly/loading/index.ts'),
+  },
+  'LoadingKernels',
+);
+await write(
+  'connectors/lines/generated/plain-rows-wasm.ts',
+  'connectors/lines/assembly',
+  {
+    plainRows: await compile('connectors/lines/assembly/plain-rows.ts'),
+  },
+  'RowKernels',
+);
+await write(
+  'connectors/parquet/generated/pages-wasm.ts',
+  'connectors/parquet/assembly',
+  {
+    pages: await compile('connectors/parquet/assembly/index.ts'),
+  },
+  'PageFunctions',
+);
+await write(
+  'engine/expressions/generated/compare-wasm.ts',
+  'engine/expressions/assembly',
+  {
+    compare: await compile('engine/expressions/assembly/compare.ts'),
+  },
+  'CompareFunctions',
+);

@@ -3,7 +3,7 @@ import type { Data, Int32, Utf8 } from 'apache-arrow';
 import { arrowType } from './arrow-type.ts';
 import { LONGEST_ROW } from './field-block.ts';
 import type { ScanBounds } from './field-block.ts';
-import { plainRows } from './generated/plain-rows-wasm.ts';
+import { plainRows, type RowKernels } from './generated/plain-rows-wasm.ts';
 import { COMMA, DOT } from './parse-numbers.ts';
 import type { RowLayout } from './row-layout.ts';
 import type { TextType } from './text-type.ts';
@@ -36,23 +36,6 @@ const PAGE = 1 << 16;
 
 /** Fewer rows than that are not worth a batch. */
 export const FEW_ROWS = 1024;
-
-/** The exports of connectors/lines/assembly/plain-rows.ts. */
-interface RowKernels {
-  scanRows(
-    from: number,
-    last: number,
-    to: number,
-    most: number,
-    columns: number,
-    count: number,
-    delimiter: number,
-    quotes: number,
-    point: number,
-    reached: number,
-  ): number;
-  copyTexts(starts: number, ends: number, rows: number, offsets: number, target: number): number;
-}
 
 interface Scanner {
   readonly memory: WebAssembly.Memory;

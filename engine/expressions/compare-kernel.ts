@@ -1,4 +1,4 @@
-import { compare } from './generated/compare-wasm.ts';
+import { compare, type CompareFunctions } from './generated/compare-wasm.ts';
 
 /** Numbers as a column stores them, in a form that the loops of assembly/compare.ts take. */
 export type PlainNumbers = Float64Array | Float32Array | Int32Array;
@@ -8,17 +8,6 @@ export interface Test {
   readonly test: 'less' | 'atMost' | 'equal';
   readonly inverted: 0 | 1;
 }
-
-type Select = (
-  values: number,
-  among: number,
-  n: number,
-  base: number,
-  constant: number,
-  test: number,
-  inverted: number,
-  out: number,
-) => number;
 
 const tests = { less: 0, atMost: 1, equal: 2 } as const;
 
@@ -30,7 +19,7 @@ const WASM_PAGE = 1 << 16;
 
 /** The loops, with a memory of their own. */
 class CompareKernel {
-  readonly #functions: Readonly<Record<'selectF64' | 'selectF32' | 'selectI32', Select>>;
+  readonly #functions: CompareFunctions;
   readonly #f64: Float64Array;
   readonly #f32: Float32Array;
   readonly #i32: Int32Array;
@@ -41,7 +30,7 @@ class CompareKernel {
     const memory = new WebAssembly.Memory({ initial: Math.ceil((OUT + BLOCK * 4) / WASM_PAGE) });
     const module = new WebAssembly.Module(Uint8Array.from(atob(compare), (unit) => unit.charCodeAt(0)));
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-    this.#functions = exports as unknown as Readonly<Record<'selectF64' | 'selectF32' | 'selectI32', Select>>;
+    this.#functions = exports as unknown as CompareFunctions;
     const { buffer } = memory;
     this.#f64 = new Float64Array(buffer, 0, BLOCK);
     this.#f32 = new Float32Array(buffer, 0, BLOCK);
@@ -76,7 +65,10 @@ class CompareKernel {
     return count;
   }
 
-  #formOf(values: PlainNumbers): { readonly block: PlainNumbers; readonly select: Select } {
+  #formOf(values: PlainNumbers): {
+    readonly block: PlainNumbers;
+    readonly select: CompareFunctions['selectF64'];
+  } {
     const { selectF64, selectF32, selectI32 } = this.#functions;
     if (values instanceof Float32Array) return { block: this.#f32, select: selectF32 };
     if (values instanceof Int32Array) return { block: this.#i32, select: selectI32 };

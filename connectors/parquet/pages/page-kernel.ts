@@ -1,12 +1,4 @@
-import { pages } from '../generated/pages-wasm.ts';
-
-/** The functions of connectors/parquet/assembly, which describes their layouts. */
-interface PageFunctions {
-  readHeader(from: number, bytes: number, out: number, cursor: number): number;
-  readRuns32(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
-  readRuns64(state: number, n: number, dictionary: number, size: number, out: number): 0 | 1;
-  unpackSnappy(from: number, bytes: number, out: number, size: number): 0 | 1;
-}
+import { type PageFunctions, pages } from '../generated/pages-wasm.ts';
 
 const WASM_PAGE = 1 << 16;
 /** Bytes behind what was taken that a kernel may look at: it reads words of 8 bytes. */
