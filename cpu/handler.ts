@@ -22,19 +22,8 @@ export const STRIDE_STEP = 8;
  */
 export const SCRATCH_BYTES = 16 << 20;
 
-/** The kernels of a CPU. */
-export interface CpuTasks extends Omit<
-  KernelTasks,
-  | 'upload'
-  | 'choose-update'
-  | 'tune-update'
-  | 'compile-search'
-  | 'compile-update'
-  | 'sgd-tiles'
-  | 'sgd-waves'
-  | 'read-ratings'
-  | 'read-rows'
-> {
+/** The tasks of a CPU: of KernelTasks those with a handler in cpu/tasks. */
+export interface CpuTasks extends KernelTasks {
   /** Does nothing but what a thread does before any task, such as collecting garbage. */
   rest: { inputs: None; outputs: None; params: None; values: None };
 }

@@ -5,37 +5,8 @@ import type { Gpu } from './webgpu/gpu.ts';
 import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-tasks.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/resources.ts';
 
-/** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */
-export interface GpuTasks extends Pick<
-  KernelTasks,
-  | 'upload'
-  | 'update'
-  | 'normal-equations'
-  | 'solve-equations'
-  | 'add-residuals'
-  | 'add-products'
-  | 'begin-gradients'
-  | 'step-gradients'
-  | 'end-gradients'
-  | 'add-rows'
-  | 'place-rows'
-  | 'sgd-block'
-  | 'sgd-tiles'
-  | 'sgd-waves'
-  | 'copy-rows'
-  | 'shrink-rows'
-  | 'squared-error'
-  | 'weighted-norm'
-  | 'gram'
-  | 'update-implicit'
-  | 'implicit-error'
-  | 'shifted-norm'
-  | 'predict'
-  | 'top-n'
-  | 'rank-listed'
-  | 'compile-search'
-  | 'compile-update'
-> {
+/** The tasks of a GPU: of KernelTasks those with a handler in a file *.task.ts, and its own. */
+export interface GpuTasks extends KernelTasks {
   'kernel-times': KernelTimesTask;
   'check-kernels': CheckKernelsTask;
   'time-variants': TimeVariantsTask;

@@ -101,14 +101,14 @@ const bundled = [
 
 /**
  * A module asks for its own address to find programs beside it: that of its place among the programs,
- * whatever file its text is in. Texts that the build makes stay where they are.
+ * whatever file its text is in. Texts that the build makes stay where they are; its lists of tasks are code.
  */
 const addresses = (library: boolean): Plugin => ({
   name: 'addresses',
   resolveId: (id, importer) => {
     if (importer === undefined || !id.startsWith('.') || !importer.startsWith(dist)) return undefined;
     const path = posix.join(posix.dirname(importer), id);
-    return path.includes('/generated/')
+    return path.includes('/generated/') && !path.endsWith('/generated/tasks.js')
       ? { id: `generated:${path.slice(dist.length)}`, external: true }
       : undefined;
   },

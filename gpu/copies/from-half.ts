@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -8,11 +8,12 @@ export function fromHalfWorkgroups(quads: number): number {
 }
 
 /** Widens a half mirror (DeviceMatrix.half) of `quads` groups of four features to a float32 matrix. */
-export const fromHalfKernel = {
+export const fromHalfKernel = kernelOf<Record<string, never>>()({
   name: 'from-half',
   bindings: [...reads({ half: 'array<vec2<u32>>' }), ...writes({ factors: 'array<vec4f>' })],
   uniforms: { quads: 'u32' },
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -11,7 +11,7 @@ const FOURS = 4;
  * and then for its bias.
  *
  */
-export const subtractBiasKernel = {
+export const subtractBiasKernel = kernelOf<Record<string, never>>()({
   name: 'subtract-bias',
   bindings: [
     ...reads({ indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' }),
@@ -25,7 +25,8 @@ export const subtractBiasKernel = {
   needs: () => [],
   values: () => ({ THREADS, FOURS, each: range(FOURS) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});
 
 /** Workgroups for so many groups of four. */
 export function subtractBiasWorkgroups(fours: number): number {

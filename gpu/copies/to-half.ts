@@ -1,7 +1,7 @@
 import type { DeviceMatrix } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -9,7 +9,7 @@ const THREADS = 256;
  * Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half): rows + 1 rows, the last one
  * 0.
  */
-export const toHalfKernel = {
+export const toHalfKernel = kernelOf<Record<string, never>>()({
   name: 'to-half',
   bindings: [...reads({ factors: 'array<vec4f>' }), ...writes({ half: 'array<vec2u>' })],
   uniforms: {
@@ -19,7 +19,8 @@ export const toHalfKernel = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});
 
 /** Adds the kernel that fills a matrix's half mirror to a pass. */
 export async function addHalf(

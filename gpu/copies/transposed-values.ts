@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -8,7 +8,7 @@ const THREADS = 256;
  * that a training sends.
  *
  */
-export const transposedValuesKernel = {
+export const transposedValuesKernel = kernelOf<Record<string, never>>()({
   name: 'transposed-values',
   bindings: [
     ...reads({
@@ -27,7 +27,8 @@ export const transposedValuesKernel = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});
 
 /** Workgroups for so many ratings. */
 export function transposedValuesWorkgroups(count: number): number {

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -11,7 +11,7 @@ export function unpaddedRowsWorkgroups(count: number): number {
  * Copies rows of `columns` values, which lie `stride` values apart, one behind the other: `count` values of
  * the result from value `first` on.
  */
-export const unpaddedRowsKernel = {
+export const unpaddedRowsKernel = kernelOf<Record<string, never>>()({
   name: 'unpadded-rows',
   bindings: [...reads({ padded: 'array<u32>' }), ...writes({ rows: 'array<u32>' })],
   uniforms: {
@@ -23,4 +23,5 @@ export const unpaddedRowsKernel = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

@@ -1,5 +1,5 @@
 import type { GpuFeature } from '../webgpu/gpu-info.ts';
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { centresRatings, subgroupsFor, tensorPlan, type TensorPlan } from './tensor-plan.ts';
 
@@ -103,7 +103,7 @@ export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
  * as `fixed_bias`.
  *
  */
-export const normalEquationsTensorKernel = {
+export const normalEquationsTensorKernel = kernelOf<TensorParams>()({
   name: 'normal-equations-tensor',
   bindings: [
     ...reads({
@@ -127,4 +127,10 @@ export const normalEquationsTensorKernel = {
   needs: () => tensorNeeds,
   values: accumulateValues,
   workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) }),
-} satisfies KernelDescriptor<TensorParams>;
+  samples: [
+    { rank: 64, bin: 32, biases: false, implicit: true },
+    { rank: 100, bin: 32, biases: false, implicit: true },
+    { rank: 100, bin: 32, biases: true },
+    { rank: 64, bin: 32, biases: false },
+  ],
+});

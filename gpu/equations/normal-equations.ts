@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
 
 /** One way of computing the normal equations; variants differ in speed and in the precision of θ. */
@@ -85,7 +85,7 @@ export function chooseNormalEquations(
  * the fixed side's biases taken off (subtract-bias).
  *
  */
-export const normalEquationsKernel = {
+export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   name: 'normal-equations',
   bindings: [
     ...reads({
@@ -153,7 +153,14 @@ export const normalEquationsKernel = {
     threads: lanes * rows,
     bytes: rows * bin * (4 * paddedRank(rank) + (implicit ? 12 : 8)),
   }),
-} satisfies KernelDescriptor<NormalEquationsParams>;
+  samples: [
+    chooseNormalEquations(10, 'f32', false),
+    chooseNormalEquations(100, 'f16', true),
+    { ...chooseNormalEquations(40, 'f32', false), implicit: true },
+    { ...chooseNormalEquations(200, 'f16', false), vectorized: false, staging: 'strided', triangle: 'full' },
+    { ...chooseNormalEquations(512, 'f32', true), vectorized: false, accumulate: 'memory' },
+  ],
+});
 
 /** Name of element i in a run of vec4: "1.z" for 6. */
 function element(i: number): string {

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { slotElements, tilesOf } from '../device/slots.ts';
 
 export type AddGramParams = { readonly rank: number };
@@ -9,7 +9,7 @@ const THREADS = 64;
  * A += G + shift_u I in the first slot of each row of the list (row, first slot, n, slots), one workgroup a
  * row. `gram`: F x F.
  */
-export const addGramKernel = {
+export const addGramKernel = kernelOf<AddGramParams>()({
   name: 'add-gram',
   bindings: [
     ...reads({ work: 'array<vec4u>', gram: 'array<vec4f>', shifts: 'array<f32>' }),
@@ -19,4 +19,5 @@ export const addGramKernel = {
   needs: () => [],
   values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank, false) / 4 }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<AddGramParams>;
+  samples: [{ rank: 40 }],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements } from '../device/slots.ts';
 
 export type GramSumParams = { readonly rank: number };
@@ -16,7 +16,7 @@ export function gramSumWorkgroups({ rank }: GramSumParams): number {
  * G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of
  * ΘᵀΘ, added up in an order of their own.
  */
-export const gramSumKernel = {
+export const gramSumKernel = kernelOf<GramSumParams>()({
   name: 'gram-sum',
   bindings: [...reads({ slots: 'array<f32>' }), ...writes({ gram: 'array<f32>' })],
   uniforms: {
@@ -33,4 +33,5 @@ export const gramSumKernel = {
     SLOT: slotElements(rank, false),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-} satisfies KernelDescriptor<GramSumParams>;
+  samples: [{ rank: 40 }],
+});

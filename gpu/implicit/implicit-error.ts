@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 64;
 const STEPS = 64;
@@ -16,7 +16,7 @@ export type ImplicitErrorParams = {
  * sum for each IMPLICIT_ERROR_RATINGS ratings. There is at least one rating.
  *
  */
-export const implicitErrorKernel = {
+export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
   name: 'implicit-error',
   bindings: [
     ...reads({
@@ -44,4 +44,5 @@ export const implicitErrorKernel = {
     parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * THREADS }),
-} satisfies KernelDescriptor<ImplicitErrorParams>;
+  samples: [{ stride: 48 }],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { accumulateBytes, accumulateValues, tensorNeeds } from '../equations/normal-equations-tensor.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
@@ -17,7 +17,7 @@ const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: 
  * Any number of workgroups may be dispatched.
  *
  */
-export const updateImplicitTensorKernel = {
+export const updateImplicitTensorKernel = kernelOf<UpdateImplicitTensorParams>()({
   name: 'update-implicit-tensor',
   bindings: [
     ...reads({
@@ -46,4 +46,8 @@ export const updateImplicitTensorKernel = {
     threads: subgroupsFor(params.rank) * 32,
     bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank),
   }),
-} satisfies KernelDescriptor<UpdateImplicitTensorParams>;
+  samples: [
+    { rank: 64, bin: 32 },
+    { rank: 100, bin: 32 },
+  ],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { BINS_AHEAD, int8Values, int8Workgroup } from './int8-plan.ts';
 
 export type NormalEquationsInt8Params = {
@@ -12,7 +12,7 @@ export type NormalEquationsInt8Params = {
  * have at most INT8_PART ratings.
  *
  */
-export const normalEquationsInt8Kernel = {
+export const normalEquationsInt8Kernel = kernelOf<NormalEquationsInt8Params>()({
   name: 'normal-equations-int8',
   bindings: [
     ...reads({
@@ -35,4 +35,9 @@ export const normalEquationsInt8Kernel = {
   needs: () => ['f16', 'subgroups', 'int8'],
   values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofSums(params.rank)) }),
   workgroup: int8Workgroup,
-} satisfies KernelDescriptor<NormalEquationsInt8Params>;
+  samples: [
+    { rank: 100, biases: true },
+    { rank: 64, biases: true },
+    { rank: 128, biases: false },
+  ],
+});

@@ -1,7 +1,7 @@
 import type { DeviceMatrix } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
 import { int8Bytes, int8Pieces } from './int8-plan.ts';
 
@@ -13,7 +13,7 @@ const ROWS = 512;
 type Int8Params = { readonly rank: number };
 
 /** The largest |x| of each column of a half mirror of `rows` rows, into `maxima`, which are 0 before. */
-export const columnMaximaKernel = {
+export const columnMaximaKernel = kernelOf<Int8Params>()({
   name: 'column-maxima',
   bindings: [...reads({ half: 'array<vec2u>' }), ...writes({ maxima: 'array<atomic<u32>>' })],
   uniforms: { rows: 'u32' },
@@ -27,12 +27,13 @@ export const columnMaximaKernel = {
     threads: Math.floor((4 * THREADS) / paddedRank(rank)) * (paddedRank(rank) / 4),
     bytes: 4 * paddedRank(rank),
   }),
-} satisfies KernelDescriptor<Int8Params>;
+  samples: [{ rank: 100 }],
+});
 
 /**
  * Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces, the last one 0.
  */
-export const toInt8Kernel = {
+export const toInt8Kernel = kernelOf<Int8Params>()({
   name: 'to-int8',
   bindings: [
     ...reads({ half: 'array<vec2u>', maxima: 'array<vec4f>' }),
@@ -42,7 +43,8 @@ export const toInt8Kernel = {
   needs: () => [],
   values: ({ rank }) => ({ THREADS, QUADS: paddedRank(rank) / 4, PIECES: int8Pieces(rank) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Int8Params>;
+  samples: [{ rank: 100 }],
+});
 
 /**
  * Adds the kernels that make a matrix's mirror in 8 bits, from that in float16, to a pass; it serves until

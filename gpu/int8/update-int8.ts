@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { regularizationUniforms } from '../solve/regularization.ts';
 import { registerSolverValues } from '../solve/solve-cg-registers.ts';
 import { tensorCgBytes, tensorCgValues } from '../update/tensor-cg.ts';
@@ -15,7 +15,7 @@ export type UpdateInt8Params = NormalEquationsInt8Params & {
 };
 
 /** The fused half-iteration of update-tensor, from factors in 8 bits (normal-equations-int8). */
-export const updateInt8Kernel = {
+export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
   name: 'update-int8',
   bindings: [
     ...reads({
@@ -61,4 +61,10 @@ export const updateInt8Kernel = {
         : bytes,
     };
   },
-} satisfies KernelDescriptor<UpdateInt8Params>;
+  samples: [
+    { rank: 100, biases: true, halfA: false },
+    { rank: 64, biases: true, halfA: false },
+    { rank: 200, biases: false, halfA: true },
+    { rank: 100, biases: false, halfA: true, room: 6 },
+  ],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 128;
 
@@ -9,7 +9,7 @@ export const BIAS_ROWS = 1024;
  * Σ n_u β_u², Σ β_u² and Σ T_u β_u over the rows with ratings among [from_row, to_row), four float32 (the
  * last 0) for each BIAS_ROWS rows.
  */
-export const biasSumsKernel = {
+export const biasSumsKernel = kernelOf<Record<string, never>>()({
   name: 'bias-sums',
   bindings: [
     ...reads({ offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' }),
@@ -22,4 +22,5 @@ export const biasSumsKernel = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: BIAS_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 16 * THREADS }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 128;
 
@@ -20,7 +20,7 @@ export function statusBytes(rows: number): number {
  * Σ of the objectives of rows [from_row, to_row), one float32 sum for each OBJECTIVE_ROWS rows, behind the
  * lowest bad row.
  */
-export const objectiveSumsKernel = {
+export const objectiveSumsKernel = kernelOf<Record<string, never>>()({
   name: 'objective-sums',
   bindings: [...reads({ status: 'array<u32>' }), ...writes({ results: 'array<u32>' })],
   uniforms: {
@@ -30,4 +30,5 @@ export const objectiveSumsKernel = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, TOLD }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 64;
 const STEPS = 16;
@@ -23,7 +23,7 @@ export type SquaredErrorParams = {
  * ERROR_RATINGS ratings counted from `origin`. There is at least one rating.
  *
  */
-export const squaredErrorKernel = {
+export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
   name: 'squared-error',
   bindings: [
     ...reads({
@@ -63,4 +63,9 @@ export const squaredErrorKernel = {
     parts: range(Math.ceil(stride / (half ? 32 : 16))).map((part) => 4 * part),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * 4 * (THREADS + 1) }),
-} satisfies KernelDescriptor<SquaredErrorParams>;
+  samples: [
+    { stride: 16, biased: true, half: false },
+    { stride: 112, biased: false, half: true },
+    { stride: 512, biased: true, half: true },
+  ],
+});

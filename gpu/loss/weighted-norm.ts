@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 128;
 
@@ -9,7 +9,7 @@ export const NORM_ROWS = 64;
  * Σ n_u^ν ‖x_u‖² and Σ w_k x_uk² over rows [from_row, to_row) of a matrix whose rows have `stride` elements,
  * a pair of float32 sums for each NORM_ROWS rows.
  */
-export const weightedNormKernel = {
+export const weightedNormKernel = kernelOf<Record<string, never>>()({
   name: 'weighted-norm',
   bindings: [
     ...reads({ offsets: 'array<i32>', factors: 'array<vec4f>' }),
@@ -27,4 +27,5 @@ export const weightedNormKernel = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 8 * THREADS }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 /** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
 const THREADS = 128;
@@ -16,7 +16,7 @@ export const COUNT_BEFORE_ROWS = THREADS;
  * The number of columns before each listed column, for `rows` rows that list any; see the kernel's text. The
  * result does not depend on the order of threads.
  */
-export const countBeforeKernel = {
+export const countBeforeKernel = kernelOf<Record<never, never>>()({
   name: 'count-before',
   bindings: [
     ...reads({
@@ -46,4 +46,5 @@ export const countBeforeKernel = {
   needs: () => [],
   values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS, REFRESH }),
   workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4 }),
-} satisfies KernelDescriptor<Record<never, never>>;
+  samples: [{}],
+});

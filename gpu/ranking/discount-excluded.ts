@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 64;
 
@@ -6,7 +6,7 @@ const THREADS = 64;
  * Takes the excluded columns of the rows [from_row, to_row), one a workgroup, out of the counts of their
  * listed columns.
  */
-export const discountExcludedKernel = {
+export const discountExcludedKernel = kernelOf<Record<never, never>>()({
   name: 'discount-excluded',
   bindings: [
     ...reads({
@@ -31,4 +31,5 @@ export const discountExcludedKernel = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<never, never>>;
+  samples: [{}],
+});

@@ -1,10 +1,10 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 /** Threads of a workgroup, and listed columns that it scores. */
 export const LISTED_THREADS = 64;
 
 /** The scores of the listed columns of rows [from_row, to_row), and counts of 0; see the kernel's text. */
-export const listedScoresKernel = {
+export const listedScoresKernel = kernelOf<Record<never, never>>()({
   name: 'listed-scores',
   bindings: [
     ...reads({
@@ -33,4 +33,5 @@ export const listedScoresKernel = {
   needs: () => [],
   values: () => ({ THREADS: LISTED_THREADS }),
   workgroup: () => ({ threads: LISTED_THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<never, never>>;
+  samples: [{}],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 /** Threads of a workgroup, and pairs that it takes. */
 export const PREDICT_THREADS = 64;
@@ -9,7 +9,7 @@ export type PredictParams = {
 };
 
 /** Predictions x_uᵀθ_v of `pairs` pairs of positions. */
-export const predictKernel = {
+export const predictKernel = kernelOf<PredictParams>()({
   name: 'predict',
   bindings: [
     ...reads({
@@ -28,4 +28,5 @@ export const predictKernel = {
     parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
   }),
   workgroup: () => ({ threads: PREDICT_THREADS, bytes: 4 * 4 * (PREDICT_THREADS + 1) }),
-} satisfies KernelDescriptor<PredictParams>;
+  samples: [{ stride: 112 }],
+});

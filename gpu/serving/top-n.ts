@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 /** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
 const THREADS = 128;
@@ -29,7 +29,7 @@ export type TopNParams = {
  * The result depends neither on the order of threads nor on the cut of rows into dispatches.
  *
  */
-export const topNKernel = {
+export const topNKernel = kernelOf<TopNParams>()({
   name: 'top-n',
   bindings: [
     ...reads({
@@ -73,4 +73,8 @@ export const topNKernel = {
     threads: THREADS,
     bytes: 32 * (THREADS + COLUMNS) + 8 * QUEUE * THREADS + 12 * THREADS + 8,
   }),
-} satisfies KernelDescriptor<TopNParams>;
+  samples: [
+    { excluding: true, bounded: true, ordered: true },
+    { excluding: false, bounded: false, ordered: false },
+  ],
+});

@@ -1,11 +1,11 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
  * SGD on the batches [first_batch, last_batch) of `order` in a list of ratings, shared among the teams of all
  * workgroups (Hogwild!).
  */
-export const sgdListKernel = {
+export const sgdListKernel = kernelOf<SgdStepParams>()({
   name: 'sgd-list',
   bindings: [
     ...reads({ rows: 'array<u32>', columns: 'array<u32>', values: 'array<f32>', order: 'array<u32>' }),
@@ -28,4 +28,8 @@ export const sgdListKernel = {
   needs: ({ lanes }) => teamNeeds(lanes),
   values: stepValues,
   workgroup: ({ threads }) => ({ threads, bytes: 0 }),
-} satisfies KernelDescriptor<SgdStepParams>;
+  samples: [
+    { features: 34, precision: 'f16', threads: 128, lanes: 4, biases: true, adaptive: true },
+    { features: 16, precision: 'f32', threads: 128, lanes: 1, biases: false, adaptive: false },
+  ],
+});

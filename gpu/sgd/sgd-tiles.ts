@@ -1,5 +1,5 @@
 import { strideOf } from '../device/resources.ts';
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 export type SgdTilesParams = SgdStepParams & {
@@ -88,7 +88,7 @@ function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
  * of a row (Hogwild!).
  *
  */
-export const sgdTilesKernel = {
+export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
   name: 'sgd-tiles',
   bindings: [
     ...reads({
@@ -122,4 +122,46 @@ export const sgdTilesKernel = {
   ],
   values: tileValues,
   workgroup: ({ places, threads, ...params }) => ({ threads, bytes: places * placeBytes(params) }),
-} satisfies KernelDescriptor<SgdTilesParams>;
+  samples: [
+    {
+      features: 34,
+      precision: 'f16',
+      places: 20,
+      threads: 256,
+      lanes: 4,
+      biases: true,
+      adaptive: true,
+      arithmetic: 'f32',
+    },
+    {
+      features: 34,
+      precision: 'f16',
+      places: 20,
+      threads: 256,
+      lanes: 4,
+      biases: true,
+      adaptive: true,
+      arithmetic: 'f16',
+    },
+    {
+      features: 128,
+      precision: 'f16',
+      places: 20,
+      threads: 512,
+      lanes: 4,
+      biases: false,
+      adaptive: false,
+      arithmetic: 'f16',
+    },
+    {
+      features: 128,
+      precision: 'f32',
+      places: 20,
+      threads: 64,
+      lanes: 1,
+      biases: false,
+      adaptive: false,
+      arithmetic: 'f32',
+    },
+  ],
+});

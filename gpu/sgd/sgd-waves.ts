@@ -1,10 +1,10 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
  * One wave of wavefront-update: a workgroup is a team, and steps one block; see `sgd-waves` of KernelTasks.
  */
-export const sgdWavesKernel = {
+export const sgdWavesKernel = kernelOf<Omit<SgdStepParams, 'threads'>>()({
   name: 'sgd-waves',
   bindings: [
     ...reads({
@@ -32,4 +32,9 @@ export const sgdWavesKernel = {
   needs: ({ lanes }) => teamNeeds(lanes),
   values: (params) => stepValues({ ...params, threads: params.lanes }),
   workgroup: ({ lanes }) => ({ threads: lanes, bytes: 0 }),
-} satisfies KernelDescriptor<Omit<SgdStepParams, 'threads'>>;
+  samples: [
+    { features: 34, precision: 'f16', lanes: 4, biases: true, adaptive: true },
+    { features: 128, precision: 'f32', lanes: 32, biases: false, adaptive: false },
+    { features: 16, precision: 'f32', lanes: 1, biases: false, adaptive: false },
+  ],
+});

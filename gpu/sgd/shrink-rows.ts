@@ -1,5 +1,5 @@
 import { STRIDE_STEP } from '../device/resources.ts';
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -12,7 +12,7 @@ export function shrinkRowsWorkgroups(quads: number): number {
  * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` a row. A column beyond
  * the row for `own` and `one`: there is none.
  */
-export const shrinkRowsKernel = {
+export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
   name: 'shrink-rows',
   bindings: [...reads({ sums: 'array<f32>' }), ...writes({ factors: 'array<vec4f>' })],
   uniforms: {
@@ -28,4 +28,5 @@ export const shrinkRowsKernel = {
   // A sum of squared gradients is a matrix of one column.
   values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<{ readonly adaptive: boolean }>;
+  samples: [{ adaptive: false }, { adaptive: true }],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { regularizationUniforms } from './regularization.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
@@ -29,7 +29,7 @@ export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)
  * Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256,
  * float32 A to 144.
  */
-export const solveCgRegistersKernel = {
+export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
   name: 'solve-cg-registers',
   bindings: [
     ...reads({ work: 'array<vec4<u32>>' }),
@@ -66,4 +66,8 @@ export const solveCgRegistersKernel = {
     threads: subgroupsFor(params.rank) * 32,
     bytes: registerSolverBytes(params.rank),
   }),
-} satisfies KernelDescriptor<SolveRegistersParams>;
+  samples: [
+    { rank: 100, halfA: true, biases: true, half: true },
+    { rank: 64, halfA: false, biases: false, half: false },
+  ],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
 import { regularizationUniforms } from './regularization.ts';
 
@@ -44,7 +44,7 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
  * Without biases any buffer serves as `bias`.
  *
  */
-export const solveCgKernel = {
+export const solveCgKernel = kernelOf<SolveCgParams>()({
   name: 'solve-cg',
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
@@ -85,4 +85,9 @@ export const solveCgKernel = {
     const { stride, segments, lanes, rows } = shape(params);
     return { threads: lanes * rows, bytes: rows * 4 * (stride + segments * stride + stride / 2) };
   },
-} satisfies KernelDescriptor<SolveCgParams>;
+  samples: [
+    { rank: 10, a: 'f32', biases: false, half: false },
+    { rank: 100, a: 'f16', biases: true, half: true },
+    { rank: 512, a: 'f16', biases: false, half: true },
+  ],
+});

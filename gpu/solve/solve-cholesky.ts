@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { regularizationUniforms } from './regularization.ts';
 
@@ -37,7 +37,7 @@ export function chooseSolveCholesky(
  * With biases the row's bias is eliminated first, and goes to `bias`.
  *
  */
-export const solveCholeskyKernel = {
+export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   name: 'solve-cholesky',
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
@@ -86,7 +86,8 @@ export const solveCholeskyKernel = {
     };
   },
   workgroup,
-} satisfies KernelDescriptor<SolveCholeskyParams>;
+  samples: [chooseSolveCholesky(64, true, true), chooseSolveCholesky(512, false, false)],
+});
 
 function workgroup({ rank, where, biases }: SolveCholeskyParams) {
   const stride = paddedRank(rank);

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { regularizationUniforms } from './regularization.ts';
 
@@ -32,7 +32,7 @@ function shape({ rank }: SolveNonnegativeParams) {
  * changed; a row whose minimum is not found is bad. A feature's gradient is taken for 0 up to 1e-5 ‖b‖.
  *
  */
-export const solveNonnegativeKernel = {
+export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   name: 'solve-nonnegative',
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
@@ -74,4 +74,8 @@ export const solveNonnegativeKernel = {
       bytes: 16 + 4 * (stride * (4 + lanes) + 2 + 3 * words + 3) + (params.biases ? 4 * stride + 16 : 0),
     };
   },
-} satisfies KernelDescriptor<SolveNonnegativeParams>;
+  samples: [
+    { rank: 64, biases: true, half: true },
+    { rank: 512, biases: false, half: false },
+  ],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
 import { regularizationUniforms } from '../solve/regularization.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
@@ -61,7 +61,7 @@ export function chooseUpdateMatrixFree(
  * of every row (a copy of the last version), and to-half makes the mirror afterwards.
  *
  */
-export const updateMatrixFreeKernel = {
+export const updateMatrixFreeKernel = kernelOf<UpdateMatrixFreeParams>()({
   name: 'update-matrix-free',
   bindings: [
     ...reads({
@@ -93,4 +93,5 @@ export const updateMatrixFreeKernel = {
     };
   },
   workgroup: (params) => ({ threads: params.lanes * params.rows, bytes: bytesOf(params) }),
-} satisfies KernelDescriptor<UpdateMatrixFreeParams>;
+  samples: [chooseUpdateMatrixFree(10, 'f16', true), chooseUpdateMatrixFree(512, 'f32', false)],
+});

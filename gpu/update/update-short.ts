@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { regularizationUniforms } from '../solve/regularization.ts';
 import { paddedRank } from '../device/slots.ts';
 
@@ -23,7 +23,7 @@ const CHUNKS_A_ROUND = 4;
  * Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
  *
  */
-export const updateShortKernel = {
+export const updateShortKernel = kernelOf<UpdateShortParams>()({
   name: 'update-short',
   bindings: [
     ...reads({
@@ -65,4 +65,8 @@ export const updateShortKernel = {
     };
   },
   workgroup: ({ longest }) => ({ threads: 32, bytes: longest * (5 * 16 + 4) }),
-} satisfies KernelDescriptor<UpdateShortParams>;
+  samples: [
+    ...[true, false].map((centre) => ({ rank: 100, longest: 64, biases: true, centre })),
+    { rank: 10, longest: 32, biases: false, centre: false },
+  ],
+});

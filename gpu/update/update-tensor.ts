@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import {
   accumulatePlan,
   accumulateValues,
@@ -30,7 +30,7 @@ export type UpdateTensorParams = TensorParams & {
  * see normal-equations-tensor.
  *
  */
-export const updateTensorKernel = {
+export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   name: 'update-tensor',
   bindings: [
     ...reads({
@@ -74,7 +74,12 @@ export const updateTensorKernel = {
           : 16 * accumulatePlan(params).staged + registerSolverBytes(rank)),
     };
   },
-} satisfies KernelDescriptor<UpdateTensorParams>;
+  samples: [
+    { rank: 100, bin: 32, biases: true, halfA: true },
+    { rank: 64, bin: 32, biases: false, halfA: false },
+    { rank: 136, bin: 32, biases: false, halfA: true, room: 13 },
+  ],
+});
 
 /** Tiles of A pass through what the sums stage, cut where they do not fit. */
 function cgPlan(params: UpdateTensorParams) {

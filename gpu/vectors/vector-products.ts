@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
 import { teamNeeds } from '../sgd/sgd-step.ts';
 import { stateQuads, vectorSlotQuads } from './vectors.ts';
@@ -46,7 +46,7 @@ export function chooseVectorProducts(
  * A p of parts of rows without A, or their residual, into slots of vectors (vectors.ts). `work` lists number
  * of the state, first rating, ratings, slot.
  */
-export const vectorProductsKernel = {
+export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
   name: 'vector-products',
   bindings: [
     ...reads({
@@ -104,4 +104,18 @@ export const vectorProductsKernel = {
     threads,
     bytes: (threads / width) * (4 * paddedRank(rank) + 16),
   }),
-} satisfies KernelDescriptor<VectorProductsParams>;
+  samples: [
+    { rank: 512, precision: 'f16', biases: true, first: true, threads: 64, lanes: 16, width: 32 },
+    { rank: 264, precision: 'f32', biases: false, first: false, threads: 64, lanes: 32, width: 32 },
+    {
+      rank: 100,
+      precision: 'f32',
+      biases: false,
+      apart: true,
+      first: false,
+      threads: 64,
+      lanes: 8,
+      width: 32,
+    },
+  ],
+});

@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
 import { regularizationUniforms } from '../solve/regularization.ts';
 import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
@@ -20,7 +20,7 @@ const THREADS = 64;
  * step (`last` 1) writes them.
  *
  */
-export const vectorStepKernel = {
+export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
   bindings: [
     ...reads({ work: 'array<vec4u>', slots: 'array<vec4f>', previous: 'array<vec4f>' }),
@@ -48,4 +48,10 @@ export const vectorStepKernel = {
     };
   },
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-} satisfies KernelDescriptor<VectorStepParams>;
+  samples: (['begin', 'residual', 'step'] as const).map((phase) => ({
+    rank: 264,
+    biases: true,
+    half: true,
+    phase,
+  })),
+});

@@ -34,10 +34,21 @@ export interface KernelDescriptor<
   values(params: Params): Readonly<Record<string, unknown>>;
   /** Threads of a workgroup and bytes of workgroup memory, which an adapter's limits must allow. */
   workgroup(params: Params): { readonly threads: number; readonly bytes: number };
+  /** Variants that together use all of the text; tests compile them. */
+  readonly samples: readonly Params[];
+}
+
+/** A descriptor whose names of buffers and numbers are known to the compiler: `kernelOf<Params>()({ ... })`. */
+export function kernelOf<Params extends KernelParams>() {
+  return <Buffers extends string, Uniforms extends string>(
+    kernel: KernelDescriptor<Params, Buffers, Uniforms>,
+  ): KernelDescriptor<Params, Buffers, Uniforms> => kernel;
 }
 
 /** Names of a kernel's buffers. */
-export type BuffersOf<Kernel> = Kernel extends KernelDescriptor<never, infer Names> ? Names : never;
+export type BuffersOf<Kernel> = Kernel extends { readonly bindings: readonly KernelBinding<infer Names>[] }
+  ? Names
+  : never;
 
 /** Storage buffers that a kernel only reads, and their types, in the order of their bindings. */
 export function reads<Name extends string>(types: Readonly<Record<Name, string>>): KernelBinding<Name>[] {

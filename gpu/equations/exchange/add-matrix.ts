@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -8,7 +8,7 @@ export function addMatrixWorkgroups(fours: number): number {
 }
 
 /** sum += addend from group `first` on, for `fours` groups of four numbers. */
-export const addMatrixKernel = {
+export const addMatrixKernel = kernelOf<Record<string, never>>()({
   name: 'add-matrix',
   bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],
   uniforms: {
@@ -18,4 +18,5 @@ export const addMatrixKernel = {
   needs: () => [],
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

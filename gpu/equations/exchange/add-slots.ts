@@ -1,11 +1,11 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
  * Adds up the slots of each row of the list (row, first slot, n, slots) in their order, and adds that and n
  * to the row's equations.
  */
-export const addSlotsKernel = {
+export const addSlotsKernel = kernelOf<EquationsParams>()({
   name: 'add-slots',
   bindings: [...reads({ work: 'array<vec4u>', slots: 'array<f32>' }), ...writes({ equations: 'array<f32>' })],
   uniforms: {
@@ -18,4 +18,8 @@ export const addSlotsKernel = {
   needs: () => [],
   values: equationValues,
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<EquationsParams>;
+  samples: [
+    { rank: 40, biases: false },
+    { rank: 64, biases: true },
+  ],
+});

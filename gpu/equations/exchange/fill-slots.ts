@@ -1,11 +1,11 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
  * Writes each row of equations to a slot of its own, and the list of the rows (row, slot, n, 1) that solvers
  * take.
  */
-export const fillSlotsKernel = {
+export const fillSlotsKernel = kernelOf<EquationsParams>()({
   name: 'fill-slots',
   bindings: [...reads({ equations: 'array<f32>' }), ...writes({ slots: 'array<f32>', work: 'array<vec4u>' })],
   uniforms: {
@@ -21,4 +21,8 @@ export const fillSlotsKernel = {
   needs: () => [],
   values: equationValues,
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<EquationsParams>;
+  samples: [
+    { rank: 40, biases: false },
+    { rank: 64, biases: true },
+  ],
+});

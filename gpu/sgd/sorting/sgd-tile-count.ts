@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 
 /** Largest number of tiles. */
 export const MOST_TILES = 4096;
@@ -7,7 +7,7 @@ export const MOST_TILES = 4096;
 export const TILE_CHUNK_ROWS = 64;
 
 /** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */
-export const sgdTileCountKernel = {
+export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
   name: 'sgd-tile-count',
   bindings: [
     ...reads({
@@ -25,4 +25,5 @@ export const sgdTileCountKernel = {
   needs: () => [],
   values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_TILES }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

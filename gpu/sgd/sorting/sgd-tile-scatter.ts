@@ -1,8 +1,8 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdTileCountKernel } from './sgd-tile-count.ts';
 
 /** Deals the ratings to the tiles, where they stay sorted by row. */
-export const sgdTileScatterKernel = {
+export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdTileCountKernel,
   name: 'sgd-tile-scatter',
   bindings: [
@@ -17,4 +17,5 @@ export const sgdTileScatterKernel = {
     ...writes({ ratings: 'array<vec2<u32>>' }),
   ],
   uniforms: { ...sgdTileCountKernel.uniforms, level: 'f32' },
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

@@ -1,10 +1,10 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 
 /** Largest number of bands of columns. */
 export const MOST_BANDS = 2048;
 
 /** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
-export const sgdWaveCountKernel = {
+export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
   name: 'sgd-wave-count',
   bindings: [
     ...reads({
@@ -24,4 +24,5 @@ export const sgdWaveCountKernel = {
   needs: () => [],
   values: () => ({ THREADS: 256, MOST_BANDS }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

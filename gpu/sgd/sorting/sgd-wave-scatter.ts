@@ -1,8 +1,8 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdWaveCountKernel } from './sgd-wave-count.ts';
 
 /** Writes the ratings to their blocks, by row and then by column. */
-export const sgdWaveScatterKernel = {
+export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',
   bindings: [
@@ -20,4 +20,5 @@ export const sgdWaveScatterKernel = {
       ratings: 'array<u32>',
     }),
   ],
-} satisfies KernelDescriptor<Record<string, never>>;
+  samples: [{}],
+});

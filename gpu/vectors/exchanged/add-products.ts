@@ -1,4 +1,4 @@
-import { type KernelDescriptor, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { gradientQuads } from './gradients.ts';
 
 export type AddProductsParams = {
@@ -14,7 +14,7 @@ const THREADS = 64;
  * Adds up the slots (gradients.ts) of each row of the list (row, first slot, n, slots) in their order, and
  * adds that to the row of the sums.
  */
-export const addProductsKernel = {
+export const addProductsKernel = kernelOf<AddProductsParams>()({
   name: 'add-products',
   bindings: [...reads({ work: 'array<vec4u>', slots: 'array<vec4f>' }), ...writes({ sums: 'array<vec4f>' })],
   uniforms: { count: 'u32' },
@@ -31,4 +31,8 @@ export const addProductsKernel = {
     };
   },
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-} satisfies KernelDescriptor<AddProductsParams>;
+  samples: [
+    { rank: 40, biases: true, first: true },
+    { rank: 40, biases: false, first: false },
+  ],
+});

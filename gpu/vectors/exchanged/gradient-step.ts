@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../../webgpu/kernel.ts';
 import { regularizationUniforms } from '../../solve/regularization.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../../solve/solve-cg.ts';
 import { gradientQuads } from './gradients.ts';
@@ -17,7 +17,7 @@ const THREADS = 64;
  * A phase of conjugate gradients on the gradients (gradients.ts) of rows in a row. Without implicit data
  * other buffers serve as `gram` and `shifts`.
  */
-export const gradientStepKernel = {
+export const gradientStepKernel = kernelOf<GradientStepParams>()({
   name: 'gradient-step',
   bindings: [
     ...reads({
@@ -55,4 +55,8 @@ export const gradientStepKernel = {
     };
   },
   workgroup: ({ rank }) => ({ threads: THREADS, bytes: 4 * THREADS + 16 * gradientQuads(rank, false).quads }),
-} satisfies KernelDescriptor<GradientStepParams>;
+  samples: (['begin', 'step', 'end'] as const).flatMap((phase) => [
+    { rank: 264, biases: true, implicit: false, phase },
+    { rank: 40, biases: false, implicit: true, phase },
+  ]),
+});

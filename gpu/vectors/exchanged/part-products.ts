@@ -1,4 +1,4 @@
-import { type KernelDescriptor, range, reads, writes } from '../../webgpu/kernel.ts';
+import { kernelOf, range, reads, writes } from '../../webgpu/kernel.ts';
 import { paddedRank } from '../../device/slots.ts';
 import { gradientQuads } from './gradients.ts';
 
@@ -25,7 +25,7 @@ function tileOf(rank: number): number {
  * (gradients.ts). `work` lists row, first rating, ratings, slot.
  *
  */
-export const partProductsKernel = {
+export const partProductsKernel = kernelOf<PartProductsParams>()({
   name: 'part-products',
   bindings: [
     ...reads({
@@ -63,4 +63,9 @@ export const partProductsKernel = {
     threads: THREADS,
     bytes: tileOf(rank) * (4 * paddedRank(rank) + 16) + 4 * paddedRank(rank) + 4 * THREADS + 4 * tileOf(rank),
   }),
-} satisfies KernelDescriptor<PartProductsParams>;
+  samples: [
+    { rank: 100, biases: true, implicit: false, first: true },
+    { rank: 40, biases: false, implicit: true, first: true },
+    { rank: 512, biases: false, implicit: true, first: false },
+  ],
+});

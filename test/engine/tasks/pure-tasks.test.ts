@@ -2,10 +2,9 @@
  * A task that is run twice gives the same bits and leaves its inputs as they are, or its contract says that
  * it steps in place.
  */
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../../cpu/device.ts';
+import { handlers as cpuTasks } from '../../../cpu/generated/tasks.ts';
 import { equationsOfRow } from '../../../cpu/reference/equations.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import type { JsonObject } from '../../../engine/json.ts';
@@ -19,6 +18,7 @@ import {
 } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { GpuDevice } from '../../../gpu/device.ts';
+import { handlers as gpuTasks } from '../../../gpu/generated/tasks.ts';
 import { indexShapes } from '../../../operators/serving/search.ts';
 import { equationColumns } from '../../../operators/tasks/equation-tasks.ts';
 import { contracts, type UpdateProblem } from '../../../operators/tasks/tasks.ts';
@@ -292,13 +292,6 @@ const cases: Readonly<Record<string, Case>> = {
   },
 };
 
-/** The kernels that a registry names. */
-function registered(file: string): string[] {
-  const text = readFileSync(resolve(import.meta.dirname, '../../..', file), 'utf8');
-  const [, handlers] = /const handlers[^{]*\{ readonly[^}]*\} = \{\n([\s\S]*?)\n\};/.exec(text) ?? [];
-  return (handlers ?? '').split('\n').map((line) => /^ {2}'?([a-z-]+)/.exec(line)?.[1] ?? line);
-}
-
 const bytesOf = ({ columns }: Partition) =>
   Object.fromEntries(
     Object.entries(columns).map(([name, { buffer, byteOffset, byteLength }]) => [
@@ -350,20 +343,19 @@ async function outcome(
 describe.each([
   {
     kind: 'CPU',
-    registry: 'cpu/registry.ts',
+    tasks: Object.keys(cpuTasks),
     open: async () => new CpuDevice({ threads: 2 }),
     skip: undefined,
   },
-  { kind: 'GPU', registry: 'gpu/registry.ts', open: () => GpuDevice.open(), skip: noGpu },
-])('the tasks of a $kind', ({ kind, registry, open, skip }) => {
+  { kind: 'GPU', tasks: Object.keys(gpuTasks), open: () => GpuDevice.open(), skip: noGpu },
+])('the tasks of a $kind', ({ kind, tasks, open, skip }) => {
   let device: Device;
   beforeAll(async () => {
     if (skip === undefined) device = await open();
   });
   afterAll(() => device?.close());
-  const kernels = registered(registry);
 
-  it.skipIf(skip).each(kernels.filter((kernel) => cases[kernel]))(
+  it.skipIf(skip).each(tasks.filter((kernel) => cases[kernel]))(
     'give the same bits twice: %s',
     async (kernel) => {
       const one = cases[kernel];
@@ -402,7 +394,7 @@ describe.each([
 
   it('step in place only where their contracts say so', () => {
     if (kind === 'GPU') return;
-    const others = kernels.filter((kernel) => cases[kernel] === undefined && kernel !== 'rest');
+    const others = tasks.filter((kernel) => cases[kernel] === undefined);
     expect(others.length).toBeGreaterThan(0);
     for (const kernel of others)
       expect(

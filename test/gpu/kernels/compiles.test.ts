@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { kernelSamples } from '../../../gpu/checks/kernel-samples.ts';
 import { normalEquationsKernel } from '../../../gpu/equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../../../gpu/equations/normal-equations-tensor.ts';
 import { updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
@@ -11,8 +10,11 @@ import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.
 import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
 import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
 import { everyVariant } from '../../../gpu/update/choice/variants.ts';
+import { allKernels } from '../../support/gpu/all-kernels.ts';
 import { tensorGpu } from '../../support/gpu/gpu-info.ts';
 import { type NullGpu, openNullGpu } from '../../support/gpu/null-gpu.ts';
+
+const kernels = await allKernels();
 
 describe('the texts of kernels, also those for other hardware', () => {
   let gpu: NullGpu;
@@ -35,9 +37,9 @@ describe('the texts of kernels, also those for other hardware', () => {
     ).toEqual([expect.stringMatching(/line 1: .*u32/)]);
   });
 
-  for (const { kernel, variants } of kernelSamples) {
+  for (const kernel of kernels) {
     it(`compile: ${kernel.name}`, async () => {
-      for (const params of variants)
+      for (const params of kernel.samples)
         expect(await gpu.errorsOf(kernel.name, renderKernel(kernel, params)), JSON.stringify(params)).toEqual(
           [],
         );

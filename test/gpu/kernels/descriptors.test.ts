@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { kernelSamples } from '../../../gpu/checks/kernel-samples.ts';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
+import { allKernels } from '../../support/gpu/all-kernels.ts';
 
 /** Storage buffers that WebGPU guarantees to a kernel on any adapter. */
 const STORAGE_BUFFERS = 8;
 
+const all = await allKernels();
+
 describe('descriptors', () => {
   it('there is one for every kernel', () => {
     const kernels = Object.keys(kernelTexts).filter((path) => !path.includes('/'));
-    expect(kernelSamples.map(({ kernel }) => kernel.name).sort()).toEqual(kernels.sort());
+    expect(all.map(({ name }) => name).sort()).toEqual(kernels.sort());
   });
 
-  const variants = kernelSamples.flatMap(({ kernel, variants }) =>
-    variants.map((params) => ({ kernel, params })),
-  );
+  const variants = all.flatMap((kernel) => kernel.samples.map((params) => ({ kernel, params })));
   for (const { kernel, params } of variants) {
     it(`know threads and memory of a workgroup of ${kernel.name} ${JSON.stringify(params)}`, () => {
       const text = workgroupOf(renderKernel(kernel, params));
