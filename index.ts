@@ -99,7 +99,8 @@ export type { CheckedSink, WriteSummary, WritingContext } from './connectors/out
 export type { Codec, ParquetBackendName, ParquetFileInfo } from './connectors/parquet/backend.ts';
 export type { ColumnChunkInfo, ColumnStatistics, RowGroupInfo } from './connectors/parquet/footer.ts';
 export type { PageIndexPlace } from './connectors/parquet/pages/page-index-place.ts';
-export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parquet-sink.ts';
+export type { ParquetSinkOptions } from './connectors/parquet/write/parquet-files.ts';
+export { ParquetSink } from './connectors/parquet/parquet-sink.ts';
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet/parquet-source.ts';
 export type { RowRange } from './connectors/parquet/pages/cut-row-group.ts';
 export type { RowGroupRequest } from './connectors/parquet/read-row-groups.ts';
@@ -109,7 +110,7 @@ export { NdjsonSink, type NdjsonSinkOptions } from './connectors/ndjson/ndjson-s
 export { NdjsonSource, type NdjsonSourceOptions } from './connectors/ndjson/ndjson-source.ts';
 export type { ValueRules } from './connectors/lines/read-column.ts';
 export type { FieldBlock, ScanBounds } from './connectors/lines/field-block.ts';
-export type { PlainMarks } from './connectors/lines/plain-rows.ts';
+export type { PlainMarks } from './connectors/lines/row-layout.ts';
 export type { RowLayout, RowScan, ValueOptions } from './connectors/lines/row-layout.ts';
 export type { TextDialect } from './connectors/text/dialect.ts';
 export type { TextLayout, TextOptions } from './connectors/text/text-layout.ts';
@@ -171,7 +172,8 @@ export type {
   PartitionRef,
   SharedColumn,
 } from './engine/partition.ts';
-export type { SpilledPartition, WrittenFile } from './engine/spill/spilled-partition.ts';
+export type { SpilledPartition } from './engine/partition.ts';
+export type { WrittenFile } from './engine/spill/spilled-partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export {
   type Estimate,

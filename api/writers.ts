@@ -3,13 +3,14 @@ import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../connectors/
 import { type FilesOfFolders, PartitionedSink } from '../connectors/folders/partitioned-sink.ts';
 import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
-import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
+import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { UsageError } from '../engine/errors.ts';
 import { checkOptions, runOptionNames, shown } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import type { RunOptions } from './session.ts';
 import { writeInto } from './write-into.ts';
+import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
 
 /** Rows that wait for their folders take at most this share of the session's memory budget. */
 const BUFFER_SHARE = 8;

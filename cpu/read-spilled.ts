@@ -1,12 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import type { Partition, SharedColumn } from '../engine/partition.ts';
-import {
-  openProblem,
-  readPartition,
-  readPiece,
-  type SpilledPartition,
-} from '../engine/spill/spilled-partition.ts';
+import type { Partition, SharedColumn, SpilledPartition } from '../engine/partition.ts';
+import { openProblem, readPartition, readPiece } from '../engine/spill/spilled-partition.ts';
 
 /** Reads a partition into new memory of this thread. Throws DataError where its file was changed. */
 export function readSpilled(spilled: SpilledPartition): Partition {

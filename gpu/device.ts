@@ -27,7 +27,7 @@ import type { TimeVariantsTask } from './own-tasks.ts';
 import { KernelTuner, type TunedKernels } from './update/choice/tuner.ts';
 import { TunerCache } from './update/choice/tuner-cache.ts';
 import { StoreChanges } from './store-changes.ts';
-import type { GpuCommand, GpuRequest } from './worker.ts';
+import type { GpuCommand, GpuRequest } from './requests.ts';
 
 export interface GpuDeviceOptions extends GpuThreadOptions {
   /** Default: gpu:0. */

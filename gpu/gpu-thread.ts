@@ -4,7 +4,7 @@ import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
 import { keepDriverCache } from './probe/driver-cache.ts';
 import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
-import type { GpuRequest } from './worker.ts';
+import type { GpuRequest } from './requests.ts';
 
 /**
  * Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and

@@ -10,7 +10,7 @@ import type { GpuTaskScope } from './handler.ts';
 import { handle } from './registry.ts';
 import { GpuStore } from './store.ts';
 import type { Turns } from './turns.ts';
-import type { GpuCommand, GpuRequest } from './worker.ts';
+import type { GpuCommand, GpuRequest } from './requests.ts';
 
 type Command = Exclude<GpuCommand, { readonly type: 'open' }>;
 

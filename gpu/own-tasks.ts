@@ -1,6 +1,6 @@
 import type { PartitionRef } from '../engine/partition.ts';
-import type { None } from '../operators/tasks/tasks.ts';
 import type { VariantTime } from './update/choice/time-variants.ts';
+import type { None } from '../operators/tasks/task-types.ts';
 
 /**
  * Runs one of the checks that compare kernels with their twins on this adapter, by its number; without a

@@ -1,4 +1,4 @@
-import type { StoreChange } from './worker.ts';
+import type { StoreChange } from './requests.ts';
 
 /**
  * Changes of a GPU's store that its thread does not know yet: they are sent with the next request, in order.

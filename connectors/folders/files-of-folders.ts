@@ -9,8 +9,8 @@ import {
 } from '../files/format-names.ts';
 import { NdjsonSink, type NdjsonSinkOptions } from '../ndjson/ndjson-sink.ts';
 import type { WriteSummary, WritingContext } from '../output/checked-sink.ts';
-import { checkParquetOptions, type ParquetSinkOptions } from '../parquet/parquet-sink.ts';
-import { writeParquetFiles } from '../parquet/write/parquet-files.ts';
+import { checkParquetOptions } from '../parquet/parquet-sink.ts';
+import { writeParquetFiles, type ParquetSinkOptions } from '../parquet/write/parquet-files.ts';
 import { TextSink, type TextSinkOptions } from '../text/text-sink.ts';
 import type { FilesOfFolders } from './partitioned-sink.ts';
 

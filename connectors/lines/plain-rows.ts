@@ -5,7 +5,7 @@ import { LONGEST_ROW } from './field-block.ts';
 import type { ScanBounds } from './field-block.ts';
 import { plainRows, type RowKernels } from './generated/plain-rows-wasm.ts';
 import { COMMA, DOT } from './parse-numbers.ts';
-import type { RowLayout } from './row-layout.ts';
+import type { RowLayout, PlainMarks } from './row-layout.ts';
 import type { TextType } from './text-type.ts';
 
 const LF = 0x0a;
@@ -210,12 +210,4 @@ export class PlainRows implements Disposable {
   [Symbol.dispose](): void {
     spare = this.#scanner;
   }
-}
-
-/** The marks between fields of rows that may be plain. */
-export interface PlainMarks {
-  /** A byte. */
-  readonly delimiter: number;
-  /** True when fields may stand in quotes. */
-  readonly quotes: boolean;
 }

@@ -5,12 +5,19 @@ import { nearest, spelled } from '../../engine/nearest.ts';
 import { arrowType } from './arrow-type.ts';
 import { hasNumbers, typeOfKinds } from './infer-types.ts';
 import { unescaped } from './read-column.ts';
-import type { PlainMarks } from './plain-rows.ts';
 import type { ValueRules } from './read-column.ts';
 import { ESCAPED, ESCAPED_STRING, RecordProblem } from './field-block.ts';
 import type { FieldBlock, ScanBounds } from './field-block.ts';
 import type { RowWindow } from './row-window.ts';
 import type { TextType } from './text-type.ts';
+
+/** The marks between fields of rows that may be plain. */
+export interface PlainMarks {
+  /** A byte. */
+  readonly delimiter: number;
+  /** True when fields may stand in quotes. */
+  readonly quotes: boolean;
+}
 
 /** Properties of values that text of any format can have. */
 export interface ValueOptions {

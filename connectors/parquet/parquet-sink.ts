@@ -7,25 +7,13 @@ import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { codecs } from './backend.ts';
-import type { Codec, ParquetBackendName } from './backend.ts';
 import { isDatasetEntry, partName } from './part-names.ts';
-import { type ParquetFiles, rowGroupEncoding, writeParquetFiles } from './write/parquet-files.ts';
-
-export interface ParquetSinkOptions {
-  readonly codec?: Codec;
-  /**
-   * Most rows of a row group. Default 1,048,576. Rows that come in one stream fill it; where threads read splits
-   * of the source, the rows of a task are a group, unless they are less than a quarter of it.
-   */
-  readonly rowGroupSize?: number;
-  /** Most rows of a part file in a folder, which ends with a row group. Default 16,777,216. */
-  readonly rowsPerPart?: number;
-  /** Replaces an existing output of this kind. */
-  readonly overwrite?: boolean;
-  /** False for columns whose values seldom repeat. Default true. */
-  readonly dictionary?: boolean;
-  readonly backend?: ParquetBackendName;
-}
+import {
+  type ParquetFiles,
+  rowGroupEncoding,
+  writeParquetFiles,
+  type ParquetSinkOptions,
+} from './write/parquet-files.ts';
 
 /**
  * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, …, or one file when the

@@ -1,17 +1,17 @@
 import { open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { type Partition, partitionKey, type PartitionRef } from '../../engine/partition.ts';
+import {
+  type Partition,
+  partitionKey,
+  type PartitionRef,
+  type SpilledPartition,
+} from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { StagedCopies } from '../../engine/run/staged-copies.ts';
-import {
-  openProblem,
-  readPartition,
-  type SpilledPartition,
-  type WrittenFile,
-} from '../../engine/spill/spilled-partition.ts';
+import { openProblem, readPartition, type WrittenFile } from '../../engine/spill/spilled-partition.ts';
 import type { SpillFolder } from './spill-folder.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 

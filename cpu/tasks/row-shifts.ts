@@ -1,4 +1,4 @@
-import type { RowRegularization } from '../../operators/tasks/tasks.ts';
+import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
 /** n^ν; 0 for a row without ratings. */
 export function ratingPower(n: number, exponent: number): number {

@@ -1,5 +1,4 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
-import type { Tiling } from '../../operators/tasks/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 import { biasColumn, subtractFixed } from './biases.ts';
 import {
@@ -14,6 +13,7 @@ import {
 } from './row-chunks.ts';
 import { biasShift, rowShift } from './row-shifts.ts';
 import { type SolvedTiles, solveTiledRows } from './tiled-rows.ts';
+import type { Tiling } from '../../operators/tasks/task-types.ts';
 
 /**
  * See `update` of KernelTasks. Rows that are not solved tile by tile and are longer than a chunk are summed

@@ -1,7 +1,7 @@
-import type { BiasSums } from '../../operators/tasks/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 import { biasColumn } from './biases.ts';
 import { ratingPower } from './row-shifts.ts';
+import type { BiasSums } from '../../operators/tasks/task-types.ts';
 
 const CHUNK_ROWS = 65_536;
 

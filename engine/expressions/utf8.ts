@@ -1,10 +1,4 @@
-import type { Values } from './values.ts';
-
-/** Texts as Arrow stores them: text i is bytes[offsets[i]] to bytes[offsets[i + 1] - 1], in UTF-8. */
-export interface Utf8Texts {
-  readonly offsets: Int32Array;
-  readonly bytes: Uint8Array;
-}
+import type { Values, Utf8Texts } from './values.ts';
 
 const encoder = new TextEncoder();
 

@@ -1,5 +1,10 @@
 import type { ValueType } from './types.ts';
-import type { Utf8Texts } from './utf8.ts';
+
+/** Texts as Arrow stores them: text i is bytes[offsets[i]] to bytes[offsets[i + 1] - 1], in UTF-8. */
+export interface Utf8Texts {
+  readonly offsets: Int32Array;
+  readonly bytes: Uint8Array;
+}
 
 interface Shape {
   readonly type: ValueType;

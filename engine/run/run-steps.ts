@@ -9,7 +9,7 @@ import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
 import { markedTracer, traceStep, traceTask } from '../trace/trace-steps.ts';
 import { spilledSize } from '../spill/spilled-partition.ts';
-import { spillFrom, writeFrom } from './staged-copies.ts';
+import { spillFrom, writeFrom } from './spill-from.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {

@@ -1,7 +1,5 @@
 import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Place } from '../plan/place.ts';
-import type { WrittenFile } from '../spill/spilled-partition.ts';
-import type { Device, SpillStore } from './device.ts';
 
 interface Copy {
   readonly ref: PartitionRef;
@@ -57,37 +55,6 @@ export class StagedCopies {
   #end({ ref, partition, readers, freed }: Copy): void {
     if (freed && readers === 0) this.#giveBack(partition, ref);
   }
-}
-
-/** Writes partitions of a device to a file, under the names `as`; gives their references. */
-export async function writeFrom(
-  device: Device,
-  refs: readonly PartitionRef[],
-  as: readonly PartitionRef[],
-  store: SpillStore | undefined,
-): Promise<readonly Partition[]> {
-  const { place } = device.info;
-  if (store === undefined) throw new Error(`there is no room to spill partitions of ${place}`);
-  const inputs = Object.fromEntries(refs.entries());
-  return store.write(as, async (file) => {
-    const { values } = await device.run({ kernel: 'spill', inputs, outputs: {}, params: { file } });
-    return values as WrittenFile;
-  });
-}
-
-/** Moves partitions of a device to a file, from where its tasks read them until they are freed. */
-export async function spillFrom(
-  device: Device,
-  refs: readonly PartitionRef[],
-  store: SpillStore | undefined,
-): Promise<readonly Partition[]> {
-  const written = await writeFrom(device, refs, refs, store);
-  for (const [i, ref] of refs.entries()) {
-    device.release(ref);
-    device.put(ref, written[i]);
-    store?.copies.add(device.info.place, ref, written[i]);
-  }
-  return written;
 }
 
 function keyOf(at: Place, ref: PartitionRef): string {

@@ -15,8 +15,14 @@ import {
   Uint8,
   type TypeMap,
 } from 'apache-arrow';
-import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
-import type { Checksum, SpilledPartition } from './spilled-partition.ts';
+import {
+  type ColumnKind,
+  columnTypes,
+  type Partition,
+  type SharedColumn,
+  type SpilledPartition,
+} from '../partition.ts';
+import type { Checksum } from './spilled-partition.ts';
 
 const arrowTypes = {
   Int32Array: Int32,

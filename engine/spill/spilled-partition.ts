@@ -1,24 +1,13 @@
 import { CapacityError, DataError } from '../errors.ts';
 import { formatBytes } from '../format.ts';
 import type { JsonObject } from '../json.ts';
-import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
-
-/** A partition in a spill file (see SpillWriter), as plain JSON: all that another thread needs to read it. */
-export type SpilledPartition = JsonObject & {
-  readonly file: string;
-  /** Its number in the file. */
-  readonly number: number;
-  readonly layout: string;
-  readonly rows: number;
-  /** Of the bytes of all columns, in order. */
-  readonly checksum: number;
-  /** Of pieces of its only column: the end of each, in elements, and the checksum of all bytes up to there. */
-  readonly pieces?: { readonly ends: readonly number[]; readonly checksums: readonly number[] };
-  /** By name: the typed array's kind, its first byte in the file, and its length in elements. */
-  readonly columns: Readonly<
-    Record<string, { readonly kind: ColumnKind; readonly at: number; readonly length: number }>
-  >;
-};
+import {
+  type ColumnKind,
+  columnTypes,
+  type Partition,
+  type SharedColumn,
+  type SpilledPartition,
+} from '../partition.ts';
 
 /** A file that was written. */
 export type WrittenFile = JsonObject & {

@@ -1,4 +1,4 @@
-import type { RowRegularization } from '../../operators/tasks/tasks.ts';
+import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
 /**
  * The numbers by which kernels regularize rows and, with biases, the rows' biases: see parts/row-shift.wgsl.

@@ -1,7 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
-import type { AlsParams } from './params.ts';
-import type { SumsOfParts } from './plan/grid.ts';
+
+/** The sums that devices add up of their vertical parts. */
+export type SumsOfParts = 'equations' | 'vectors';
 
 /** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
 export interface AskedPartition {
@@ -21,15 +22,21 @@ export interface Asked {
   readonly groups?: readonly number[];
 }
 
+/** The parameters of ALS that ask for grids. */
+interface PartitionParams {
+  readonly partitionUsers?: string;
+  readonly partitionItems?: string;
+  readonly partitionSums: 'auto' | SumsOfParts;
+  readonly partitionGroups?: string;
+}
+
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
 /**
  * The grids that parameters ask for, by the side that is solved. Throws UsageError for those that no plan can
  * have.
  */
-export function askedPartitions(
-  params: Pick<AlsParams, 'partitionUsers' | 'partitionItems' | 'partitionSums' | 'partitionGroups'>,
-): Asked {
+export function askedPartitions(params: PartitionParams): Asked {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
   for (const [name, one, other] of [
     ['partitionUsers', users, items],

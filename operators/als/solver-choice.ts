@@ -1,6 +1,6 @@
 import type { AlsParams } from './params.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import type { SolverChoice } from '../tasks/tasks.ts';
+import type { SolverChoice } from '../tasks/task-types.ts';
 
 /** A number of ratings above that of any row. */
 export const ALL_ROWS = 2 ** 31 - 1;

@@ -3,9 +3,9 @@ import { CACHED_BYTES, type DeviceInfo } from '../../engine/plan/device-info.ts'
 import type { RowRange, Slice } from '../../engine/plan/stages.ts';
 import { factorStride } from '../planner/sizes.ts';
 import { balancedRanges, offsetsOf } from '../ratings/row-ranges.ts';
-import type { SolverChoice, Tiling } from '../tasks/tasks.ts';
 import type { AlsParams } from './params.ts';
 import { ALL_ROWS } from './solver-choice.ts';
+import type { SolverChoice, Tiling } from '../tasks/task-types.ts';
 
 /** Bytes of a tile: half of a second-level cache of 512 KiB. The other half is for the rows' own vectors. */
 const TILE_BYTES = 256 << 10;

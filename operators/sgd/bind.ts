@@ -22,16 +22,9 @@ import type { TrainedFactors } from './factors.ts';
 import { type SgdParams, steppedLambdas } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
-import { sgdSlices } from './slices.ts';
+import { sgdSlices, type SgdCuts } from './slices.ts';
 import { givenFactors, startFrom, startParams } from './start.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
-
-/** The rows and columns of each part of the factors; segments have the width of the widest. */
-export interface SgdCuts {
-  readonly rows: readonly RowRange[];
-  readonly columns: readonly RowRange[];
-  readonly width: number;
-}
 
 /**
  * Binds a plan to ratings that are laid out as its schedule wants them. Blocks that turn out not to fit their

@@ -2,11 +2,17 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
-import type { SgdCuts } from './bind.ts';
 import type { SgdData } from './data/data.ts';
 import type { SgdLayoutData } from './data/layout.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import { TASKS_PER_WORKER } from './round.ts';
+
+/** The rows and columns of each part of the factors; segments have the width of the widest. */
+export interface SgdCuts {
+  readonly rows: readonly RowRange[];
+  readonly columns: readonly RowRange[];
+  readonly width: number;
+}
 
 type RowOffsets = Int32Array | Float64Array;
 

@@ -5,11 +5,11 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { Stage } from '../../engine/plan/stages.ts';
 import { readRows } from '../../engine/row-parts.ts';
 import type { Given } from '../../engine/run/run-steps.ts';
-import type { SgdCuts } from './bind.ts';
 import type { SgdData } from './data/data.ts';
 import { steppedMatrices } from './data-sets.ts';
 import { biasColumns, type TrainedFactors } from './factors.ts';
 import type { SgdParams } from './params.ts';
+import type { SgdCuts } from './slices.ts';
 
 /**
  * Standard deviation of a factor at the start, on the scale of SgdData. Smaller is better where there are

@@ -4,7 +4,7 @@
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
-import type { None } from './tasks.ts';
+import type { None } from './task-types.ts';
 
 /** The properties of a half-iteration that the choice of a variant of `update` depends on. */
 export type UpdateProblem = {

@@ -3,7 +3,7 @@
  * the devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None, Numbered, Rows } from './tasks.ts';
+import type { None, Numbered, Rows } from './task-types.ts';
 
 /**
  * A policy for several ratings of one (user, item) pair. `keep` orders them by value, so that row order never

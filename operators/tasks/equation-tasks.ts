@@ -18,7 +18,7 @@
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
-import type { None, RowRegularization, Rows, SolvedValues, SolverChoice } from './tasks.ts';
+import type { None, RowRegularization, Rows, SolvedValues, SolverChoice } from './task-types.ts';
 
 /** First columns of the parts of a row of equations; `s` and `t` are there only with biases. */
 export interface EquationLayout {

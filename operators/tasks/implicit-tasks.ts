@@ -9,7 +9,7 @@
  *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None, Rows, SolvedValues, SolverChoice } from './tasks.ts';
+import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';
 
 /** The weights of ratings. */
 export type ImplicitWeights = {

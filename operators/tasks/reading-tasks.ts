@@ -5,7 +5,7 @@ import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import type { ExchangeParams } from '../exchange/exchange.ts';
 import type { BadRows } from '../ratings/rows/bad-rows.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
-import type { None, Numbered, Rows } from './tasks.ts';
+import type { None, Numbered, Rows } from './task-types.ts';
 
 /** The ids of a chunk of rows. */
 export type ChunkSummary = {

@@ -5,7 +5,8 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import type { StepList } from '../../engine/run/step-list.ts';
 import type { Task } from '../../engine/task.ts';
-import type { KernelName, KernelTasks, Rows, TaskOf, ValuesOf } from './tasks.ts';
+import type { KernelName, KernelTasks, TaskOf, ValuesOf } from './tasks.ts';
+import type { Rows } from './task-types.ts';
 
 /**
  * Runs tasks that are independent of each other, and gives their values in task order. `onDone` is called

@@ -4,7 +4,7 @@
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
-import type { KernelTasks, None } from './tasks.ts';
+import type { None, UpdateParams } from './task-types.ts';
 
 /**
  * A searchable form of some vectors θ_v, as matrices of a CPU device. Columns lie by falling distance from
@@ -83,7 +83,7 @@ type FoundItems = { readonly items: readonly number[]; readonly scores: readonly
 
 /** The task that solves a row, without its inputs. */
 export type RowSolving =
-  | { readonly kernel: 'update'; readonly params: Omit<KernelTasks['update']['params'], 'from' | 'to'> }
+  | { readonly kernel: 'update'; readonly params: Omit<UpdateParams, 'from' | 'to'> }
   | {
       readonly kernel: 'update-implicit';
       readonly params: Omit<ImplicitTasks['update-implicit']['params'], 'from' | 'to'>;

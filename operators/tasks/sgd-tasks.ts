@@ -15,7 +15,7 @@
  *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None, Rows } from './tasks.ts';
+import type { None, Rows } from './task-types.ts';
 
 /** Parameters of every kernel that steps ratings. */
 export type SgdStep = {

@@ -20,7 +20,6 @@
  *
  *
  */
-import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
@@ -32,74 +31,12 @@ import { searchContracts, type SearchTasks } from './search-tasks.ts';
 import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 import { vectorContracts, type VectorTasks } from './vector-tasks.ts';
+import type { KernelTask, None, Rows, BiasSums, SolvedValues, UpdateParams } from './task-types.ts';
 
 export type { KernelChoice, KernelTuning, UpdateProblem } from './choosing-tasks.ts';
 export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
-
-/**
- * A kernel's inputs and outputs by the task's names for them, its parameters, and the values that it gives.
- */
-export interface KernelTask {
-  readonly inputs: Readonly<Record<string, PartitionRef>>;
-  readonly outputs: Readonly<Record<string, PartitionRef>>;
-  readonly params: JsonObject;
-  readonly values: JsonObject;
-}
-
-/** No inputs, no outputs, no parameters, or no values. */
-export type None = Readonly<Record<never, never>>;
-
-/** Partitions named name.0, name.1, ... */
-export type Numbered<Name extends string> = { readonly [name in `${Name}.${number}`]: PartitionRef };
-
-/** The rows [from, to) of a block or of a matrix. */
-export type Rows = { readonly from: number; readonly to: number };
-
-/** Sums over the biases of rows: see `weighted-norm`. */
-export type BiasSums = { readonly biasSum: number; readonly biasPlain: number; readonly biasAlong: number };
-
-/** Regularization of the rows of a side; n: a row's ratings. */
-export type RowRegularization = {
-  readonly lambda: number;
-  /** ν of λ n^ν; default 1. */
-  readonly exponent?: number;
-  /** o of λ n^ν + o, in the ratings' own unit; default 0. */
-  readonly offset?: number;
-  /** d of a bias's λ n + d, in ratings; default 0. */
-  readonly damping?: number;
-  /** λ of a bias, where it is another: λ of factors has the unit of the ratings, that of biases has none. */
-  readonly biasLambda?: number;
-};
-
-/**
- * Rows with `from` to `to` ratings, which are solved by conjugate gradients tile by tile, `tileRows` rows of
- * the fixed side at a time.
- */
-export type Tiling = { readonly from: number; readonly to: number; readonly tileRows: number };
-
-export type SolverChoice = {
-  /**
-   * Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky
-   * always.
-   */
-  readonly cgBelow: number;
-  /** f_s of cuMF_ALS's Algorithm 1. */
-  readonly cgSteps: number;
-  /**
-   * True solves a row exactly where CG's steps leave a residual above 1e-5 of b, the bound of exact solves;
-   * on the CPU, from previous factors of 0.
-   */
-  readonly settles?: boolean;
-};
-
-/** The values of a task that solves rows: see `update`. */
-export type SolvedValues = {
-  readonly badRow: number;
-  readonly objective?: number;
-  readonly objectives?: readonly number[];
-};
 
 /** The tasks that take a block row by row. */
 type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
@@ -167,26 +104,7 @@ export interface KernelTasks
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
     outputs: { factors: PartitionRef; bias?: PartitionRef };
-    params: SolverChoice &
-      RowRegularization &
-      Rows & {
-        readonly rank: number;
-        readonly mean?: number;
-        readonly nonnegative?: boolean;
-        readonly measured?: boolean;
-        /** The rows that are solved tile by tile, on a CPU. */
-        readonly tiled?: Tiling;
-        /** Solves only those rows, or only the others. */
-        readonly only?: 'tiled' | 'others';
-        /**
-         * The first rows of further runs of rows. The value `objectives` then has the objective of each run.
-         */
-        readonly runs?: readonly number[];
-        /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
-        readonly variant?: string;
-        readonly precision?: 'f32' | 'f16' | 'int8';
-        readonly ratingScale?: number;
-      };
+    params: UpdateParams;
     values: SolvedValues;
   };
 

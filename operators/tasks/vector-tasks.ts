@@ -20,7 +20,7 @@
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
-import type { None, RowRegularization, Rows } from './tasks.ts';
+import type { None, RowRegularization, Rows } from './task-types.ts';
 
 /** First columns of the parts of a row of gradients; `s` is there only with biases. */
 export interface GradientLayout {

@@ -1,6 +1,6 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
-import type { BiasSums } from '../tasks/tasks.ts';
+import type { BiasSums } from '../tasks/task-types.ts';
 
 /** The names of the stages that measure a version. */
 export const measureStages = {

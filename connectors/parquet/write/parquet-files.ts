@@ -2,12 +2,27 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import type { WriteSummary, WritingContext } from '../../output/checked-sink.ts';
 import { type BatchOutput, writeBatches } from '../../output/write-batches.ts';
-import type { ParquetFileWriter, WrittenFile } from '../backend.ts';
+import type { Codec, ParquetBackendName, ParquetFileWriter, WrittenFile } from '../backend.ts';
 import { parquetBackend } from '../backends.ts';
 import { EncodeRowGroups } from '../encode-row-groups.ts';
 import { rowsSchema } from '../encoded-groups.ts';
 import { GroupParts } from '../group-parts.ts';
-import type { ParquetSinkOptions } from '../parquet-sink.ts';
+
+export interface ParquetSinkOptions {
+  readonly codec?: Codec;
+  /**
+   * Most rows of a row group. Default 1,048,576. Rows that come in one stream fill it; where threads read splits
+   * of the source, the rows of a task are a group, unless they are less than a quarter of it.
+   */
+  readonly rowGroupSize?: number;
+  /** Most rows of a part file in a folder, which ends with a row group. Default 16,777,216. */
+  readonly rowsPerPart?: number;
+  /** Replaces an existing output of this kind. */
+  readonly overwrite?: boolean;
+  /** False for columns whose values seldom repeat. Default true. */
+  readonly dictionary?: boolean;
+  readonly backend?: ParquetBackendName;
+}
 
 /** Parquet files, and how they are written. */
 export interface ParquetFiles extends Omit<ParquetSinkOptions, 'overwrite' | 'rowsPerPart'> {

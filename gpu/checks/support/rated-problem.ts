@@ -1,6 +1,5 @@
 import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
-import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { minimumError } from './minima.ts';
 import { deviation, randomNumbers } from './numbers.ts';
@@ -23,6 +22,7 @@ import {
   solvedRow,
   uploadRowData,
 } from './solved-rows.ts';
+import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
 /** Ratings of the longest row that kernels on tensor cores are checked with. */
 export const LONGEST = 10_000;

@@ -1,7 +1,6 @@
 import { biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
 import { conjugateGradient, multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
-import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import { strideOf } from '../../device/resources.ts';
 import { EntryList } from '../../update/work.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
@@ -9,6 +8,7 @@ import { slotElements } from '../../device/slots.ts';
 import { halfValue } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
 import { partEquations, ratedRows, readSlot, uploadAll, writeSlot } from './rated-rows.ts';
+import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
 /** Content of slots beyond the rank, where the kernels that fill them may leave anything. */
 const BEYOND = 1234;

@@ -1,5 +1,6 @@
-import type { ImplicitWeights, RowRegularization } from '../../../operators/tasks/tasks.ts';
+import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import type { NormalEquationsParams } from '../../equations/normal-equations.ts';
+import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
 /**
  * The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in

@@ -1,4 +1,4 @@
-import type { ImplicitWeights, RowRegularization } from '../../../operators/tasks/tasks.ts';
+import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import type { DeviceBlock, DeviceMatrix } from '../../device/resources.ts';
 import { addProductsKernel } from './add-products.ts';
 import { gradientStepKernel, type GradientStepParams } from './gradient-step.ts';
@@ -12,6 +12,7 @@ import { submitSolved } from '../../update/solved-pass.ts';
 import type { UpdateVariant } from '../../update/choice/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { CompiledKernel, KernelTimes, SubmitOptions } from '../../webgpu/pass.ts';
+import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
 type Submitting = Pick<SubmitOptions, 'timed' | 'submitted'>;
 

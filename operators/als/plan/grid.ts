@@ -1,7 +1,7 @@
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { Place } from '../../../engine/plan/place.ts';
-import type { Asked } from '../partitions.ts';
+import type { Asked, SumsOfParts } from '../partitions.ts';
 
 export type Side = 'users' | 'items';
 
@@ -9,9 +9,6 @@ export const sides = ['users', 'items'] as const;
 
 /** The side that is fixed while this one is solved. */
 export const otherSide = { users: 'items', items: 'users' } as const;
-
-/** The sums that devices add up of their vertical parts. */
-export type SumsOfParts = 'equations' | 'vectors';
 
 /** The cut of one side of R, and the memory in which its parts lie. */
 export type SideGrid = {

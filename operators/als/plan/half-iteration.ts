@@ -3,7 +3,7 @@ import { formatBytes } from '../../../engine/format.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { forSides } from '../../params/table.ts';
 import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
-import type { KernelChoice, RowRegularization } from '../../tasks/tasks.ts';
+import type { KernelChoice } from '../../tasks/tasks.ts';
 import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
@@ -19,6 +19,7 @@ import {
   sumsOf,
 } from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
+import type { RowRegularization } from '../../tasks/task-types.ts';
 
 /**
  * The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model

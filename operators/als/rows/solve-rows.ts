@@ -15,18 +15,11 @@ import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import type { RowSolving } from '../../tasks/search-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
-import {
-  contracts,
-  type ImplicitWeights,
-  type KernelChoice,
-  type RowRegularization,
-  type SolverChoice,
-  type TaskOf,
-  type Tiling,
-} from '../../tasks/tasks.ts';
+import { contracts, type ImplicitWeights, type KernelChoice, type TaskOf } from '../../tasks/tasks.ts';
 import { gramSlices } from '../implicit/stages.ts';
 import { rowShifts } from '../implicit/weights.ts';
 import { tiledSlices } from '../tiles.ts';
+import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
 
 /** The rule by which rows follow from their ratings and the fixed side. */
 export interface RowRule extends RowRegularization {

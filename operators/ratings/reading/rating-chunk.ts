@@ -13,6 +13,26 @@ import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import type { SourceSplit } from '../../../engine/stream/split.ts';
+import type { NumberedChunk } from '../ids/number-ids.ts';
+import type { PairRoom } from '../sorting/pair-room.ts';
+
+export interface ChunkOptions {
+  /** Stored bytes of a split; default: SPLIT_BYTES of split-chunks.ts. */
+  readonly splitBytes?: number;
+  /** More ratings are a CapacityError. */
+  readonly maximumRows: number;
+  /** Most rows that get one room (see PairRoom), where their number is known; default 0. */
+  readonly roomRows?: number;
+  /** Gets the number of rows so far, batch by batch where they come in one stream. */
+  readonly onRows?: (rows: number) => void;
+}
+
+/** Chunks of ratings under way, in the order of rows. */
+export interface ChunkReading {
+  readonly types: RatingTypes;
+  readonly room?: PairRoom;
+  readonly chunks: AsyncIterable<readonly NumberedChunk[]>;
+}
 
 /** Rows of a chunk. */
 export const CHUNK_ROWS = 1 << 20;

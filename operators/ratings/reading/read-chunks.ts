@@ -4,27 +4,9 @@ import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
 import { optimize } from '../../dataflow/optimize.ts';
 import type { NumberedChunk } from '../ids/number-ids.ts';
 import type { PairRoom } from '../sorting/pair-room.ts';
-import { type RatingTypes, requireFewer } from './rating-chunk.ts';
+import { type RatingTypes, requireFewer, type ChunkOptions } from './rating-chunk.ts';
 import { splitChunks } from './split-chunks.ts';
 import { streamChunks } from './stream-chunks.ts';
-
-export interface ChunkOptions {
-  /** Stored bytes of a split; default: SPLIT_BYTES of split-chunks.ts. */
-  readonly splitBytes?: number;
-  /** More ratings are a CapacityError. */
-  readonly maximumRows: number;
-  /** Most rows that get one room (see PairRoom), where their number is known; default 0. */
-  readonly roomRows?: number;
-  /** Gets the number of rows so far, batch by batch where they come in one stream. */
-  readonly onRows?: (rows: number) => void;
-}
-
-/** Chunks of ratings under way, in the order of rows. */
-export interface ChunkReading {
-  readonly types: RatingTypes;
-  readonly room?: PairRoom;
-  readonly chunks: AsyncIterable<readonly NumberedChunk[]>;
-}
 
 /** All ratings, in the order of rows. */
 export interface ReadChunks {

@@ -20,8 +20,7 @@ import type { NumberedChunk } from '../ids/number-ids.ts';
 import { BadRowTotal, movedBy, reportBadRows } from '../rows/bad-rows.ts';
 import type { SelectRatings } from '../rows/select-ratings.ts';
 import { type PairRoom, roomForPairs } from '../sorting/pair-room.ts';
-import type { ChunkOptions, ChunkReading } from './read-chunks.ts';
-import { chunksOf, type RatingTypes, typesOf } from './rating-chunk.ts';
+import { chunksOf, type RatingTypes, typesOf, type ChunkOptions, type ChunkReading } from './rating-chunk.ts';
 
 const STAGE = 'read-ratings';
 

@@ -9,8 +9,15 @@ import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import type { NumberedChunk } from '../ids/number-ids.ts';
-import { chunkLimits, RatingChunk, ratingRows, type RatingTypes, typesOf } from './rating-chunk.ts';
-import type { ChunkOptions, ChunkReading } from './read-chunks.ts';
+import {
+  chunkLimits,
+  RatingChunk,
+  ratingRows,
+  type RatingTypes,
+  typesOf,
+  type ChunkOptions,
+  type ChunkReading,
+} from './rating-chunk.ts';
 
 const STAGE = 'index-ids';
 

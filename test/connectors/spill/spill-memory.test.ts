@@ -9,14 +9,18 @@ import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
 import { writeSpilled } from '../../../cpu/write-spilled.ts';
 import { CpuDevice } from '../../../cpu/device.ts';
 import { DataError } from '../../../engine/errors.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  type Partition,
+  type PartitionRef,
+  sharedArray,
+  type SpilledPartition,
+} from '../../../engine/partition.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { SpillMemory } from '../../../connectors/spill/spill-memory.ts';
-import type { SpilledPartition } from '../../../engine/spill/spilled-partition.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';
 import { contextOf } from '../../support/steps/small-problems.ts';
 

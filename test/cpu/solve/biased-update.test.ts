@@ -6,8 +6,8 @@ import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
+import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
 const exact = { cgBelow: 0, cgSteps: 0 };
 const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import type { RowRegularization, Tiling } from '../../../operators/tasks/tasks.ts';
 import { ratingBlock, type TestMemory } from '../scope.ts';
+import type { RowRegularization, Tiling } from '../../../operators/tasks/task-types.ts';
 
 /** Of the tests' Θ: its last tile holds 40 rows. */
 export const COLUMNS = 1000;

@@ -5,8 +5,8 @@ import type { RowRange, Slice } from '../../../engine/plan/stages.ts';
 import { ALL_ROWS, chooseSolver } from '../../../operators/als/solver-choice.ts';
 import { isTiled, tiledSlices, tilingOf } from '../../../operators/als/tiles.ts';
 import { balancedRanges, offsetsOf } from '../../../operators/ratings/row-ranges.ts';
-import type { Tiling } from '../../../operators/tasks/tasks.ts';
 import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
+import type { Tiling } from '../../../operators/tasks/task-types.ts';
 
 const explicit = { rank: 64, implicitPrefs: false, nonnegative: false };
 const cg = (cgSteps: number) => ({ cgBelow: ALL_ROWS, cgSteps });
