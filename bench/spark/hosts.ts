@@ -13,7 +13,7 @@ import { usualGrid } from '../../operators/als/plan/grid.ts';
 import { alsProblem } from '../../operators/als/plan/problem.ts';
 import { ALS } from '../../api/training/als.ts';
 import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
-import { costOf } from '../../operators/planner/cost.ts';
+import { costOf } from '../../operators/als/plan/cost/cost.ts';
 import { factorBytes } from '../../operators/planner/sizes.ts';
 import { findPreset } from '../../synthetic/presets.ts';
 

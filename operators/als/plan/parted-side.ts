@@ -1,7 +1,7 @@
 import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
 import type { Place } from '../../../engine/plan/place.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
-import { reduceWay } from '../../planner/groups.ts';
+import { reduceWay } from './cost/groups.ts';
 import { blockBytes, factorBytes } from '../../planner/sizes.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';

@@ -4,12 +4,12 @@ import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-p
 import { HOST } from '../../../engine/plan/place.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
-import { candidateGrids, describeGrid, HEADROOM } from '../../planner/candidates.ts';
-import { costOf, type IterationCost } from '../../planner/cost.ts';
-import { blockShare, leastBytes } from '../../planner/device-bytes.ts';
+import { candidateGrids, describeGrid, HEADROOM } from './cost/candidates.ts';
+import { costOf, type IterationCost } from './cost/cost.ts';
+import { blockShare, leastBytes } from './cost/device-bytes.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
-import { spreadGrid } from '../../planner/spread.ts';
+import { spreadGrid } from './cost/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import { sizedParams } from '../implicit/sized-params.ts';

@@ -11,7 +11,7 @@ import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { alsProblem } from '../../../operators/als/plan/problem.ts';
 import { assumedDevices } from '../../../operators/planner/assumed-devices.ts';
-import { costOf, pipelineSeconds } from '../../../operators/planner/cost.ts';
+import { costOf, pipelineSeconds } from '../../../operators/als/plan/cost/cost.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { smallAls } from '../../support/small-als.ts';
 

@@ -1,5 +1,5 @@
-import { counted } from '../../engine/format.ts';
-import type { Asked } from '../als/partitions.ts';
+import { counted } from '../../../../engine/format.ts';
+import type { Asked } from '../../partitions.ts';
 import {
   type AlsGrid,
   otherSide,
@@ -9,9 +9,9 @@ import {
   suits,
   sumsOf,
   verticalParts,
-} from '../als/plan/grid.ts';
-import { ALL_ROWS } from '../als/solver-choice.ts';
-import type { AlsProblem } from '../als/plan/problem.ts';
+} from '../grid.ts';
+import { ALL_ROWS } from '../../solver-choice.ts';
+import type { AlsProblem } from '../problem.ts';
 import { blockShare, leastBytes } from './device-bytes.ts';
 
 /** Blocks of one side, at most: with more of them a block is too small to be worth a step. */

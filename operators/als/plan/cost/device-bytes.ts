@@ -1,9 +1,9 @@
-import { partBytes } from '../../engine/plan/bound-plan.ts';
-import { SPILL } from '../../engine/plan/place.ts';
-import { type AlsDataSet, alsDataSets, estimatedSizes } from '../als/plan/data-sets.ts';
-import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '../als/plan/grid.ts';
-import type { AlsProblem } from '../als/plan/problem.ts';
-import { blockLimit } from './sizes.ts';
+import { partBytes } from '../../../../engine/plan/bound-plan.ts';
+import { SPILL } from '../../../../engine/plan/place.ts';
+import { type AlsDataSet, alsDataSets, estimatedSizes } from '../data-sets.ts';
+import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '../grid.ts';
+import type { AlsProblem } from '../problem.ts';
+import { blockLimit } from '../../../planner/sizes.ts';
 
 /** The large matrices; of sums the versions of one part that are there at once. */
 const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | number>>> = {

@@ -1,5 +1,5 @@
-import { equationColumns } from '../tasks/equation-tasks.ts';
-import { gradientColumns } from '../tasks/vector-tasks.ts';
+import { equationColumns } from '../../../tasks/equation-tasks.ts';
+import { gradientColumns } from '../../../tasks/vector-tasks.ts';
 import {
   type AlsGrid,
   hasGramOfParts,
@@ -9,11 +9,11 @@ import {
   sides,
   sumsOf,
   verticalParts,
-} from '../als/plan/grid.ts';
-import { type AlsProblem, isHalfOnly } from '../als/plan/problem.ts';
+} from '../grid.ts';
+import { type AlsProblem, isHalfOnly } from '../problem.ts';
 import { reduceWay, spreadSeconds } from './groups.ts';
-import { ratesOf, SPILL_BYTES_A_SECOND } from './device-rates.ts';
-import { blockBytes, factorBytes, factorStride } from './sizes.ts';
+import { ratesOf, SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts';
+import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
 /**
  * Seconds of an iteration by their causes. Copies that come while a device computes cost time only beyond the

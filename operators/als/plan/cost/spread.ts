@@ -1,6 +1,6 @@
-import { type AlsGrid, type Side, type SideGrid, sides } from '../als/plan/grid.ts';
-import type { AlsProblem } from '../als/plan/problem.ts';
-import { blockLimit } from './sizes.ts';
+import { type AlsGrid, type Side, type SideGrid, sides } from '../grid.ts';
+import type { AlsProblem } from '../problem.ts';
+import { blockLimit } from '../../../planner/sizes.ts';
 import { gramSeconds, pipelinedOf, pipelineSeconds, secondsAlone } from './cost.ts';
 
 /** Parts of each device that are tried, and percent of the ratings in a common part. */

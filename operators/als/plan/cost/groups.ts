@@ -1,9 +1,9 @@
-import type { Place } from '../../engine/plan/place.ts';
-import { exchangeCost } from '../../engine/run/exchanges/cost.ts';
-import type { Links } from '../../engine/run/exchanges/traffic.ts';
-import type { AlsProblem } from '../als/plan/problem.ts';
-import { askedPartitions } from '../als/partitions.ts';
-import { ratesOf } from './device-rates.ts';
+import type { Place } from '../../../../engine/plan/place.ts';
+import { exchangeCost } from '../../../../engine/run/exchanges/cost.ts';
+import type { Links } from '../../../../engine/run/exchanges/traffic.ts';
+import type { AlsProblem } from '../problem.ts';
+import { askedPartitions } from '../../partitions.ts';
+import { ratesOf } from '../../../planner/device-rates.ts';
 
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
 
