@@ -27,11 +27,11 @@ export {
 export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts';
 export { ExplainedPlan } from './api/training/plans/explained-plan.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';
-export { Model } from './api/model.ts';
+export { type FoldedUsers, Model } from './api/model.ts';
 export type { ModelParts } from './api/model-parts.ts';
 export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './api/reports/training-report.ts';
 export type { SessionDevice } from './api/devices/open-devices.ts';
-export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
+export type { RankingOptions } from './api/validation/ranking-options.ts';
 export type { RankUsersOption } from './api/validation/rank-users.ts';
 export { Profile, type ProfileReport } from './api/reports/profile.ts';
 export { Trace } from './api/reports/trace.ts';
@@ -42,13 +42,13 @@ export {
   type SearchSpace,
   type TrialParams,
 } from './api/validation/tuning/search-space.ts';
-export {
-  type SearchStrategy,
-  TrainValidationSplit,
-  type TrainValidationSplitOptions,
-  type TuneOptions,
-  type Tuning,
-} from './api/validation/tuning/train-validation-split.ts';
+export type {
+  SearchStrategy,
+  TrainValidationSplitOptions,
+  TuneOptions,
+  Tuning,
+} from './api/validation/tuning/tuning-options.ts';
+export { TrainValidationSplit } from './api/validation/tuning/train-validation-split.ts';
 export { type Trial, type TunedEstimator, type TuningMetric } from './api/validation/tuning/trial.ts';
 export type { CheckpointOptions } from './api/training/checkpoints/checkpoint-options.ts';
 export type { ResumedFrom } from './api/training/checkpoints/run-checkpoints.ts';
@@ -64,13 +64,14 @@ export type {
 export type { ItemNamesOptions } from './api/serving/read-item-names.ts';
 export type { FactorArrays } from './api/serving/factor-arrays.ts';
 export type { ExportOptions } from './connectors/model/export-factors.ts';
-export type { FoldedUsers, FoldInOptions } from './api/serving/fold-in.ts';
+export type { FoldedCounts, FoldInOptions } from './api/serving/fold-in.ts';
 export type { Explanation, ExplainOptions } from './api/serving/explain.ts';
 export type { RatedItem } from './api/serving/fold-in-request.ts';
 export type { RatingsOfUser } from './api/serving/ratings-of-user.ts';
 export type { RecommendedItem, UserRecommendations } from './api/serving/request.ts';
 export type { SimilarOptions } from './api/serving/similar-rows.ts';
-export { type RunOptions, Session } from './api/session.ts';
+export type { RunOptions, RunSession } from './api/run-session.ts';
+export { Session } from './api/session.ts';
 export type { SessionOptions } from './api/session-options.ts';
 export type {
   FromOptions,
@@ -84,7 +85,7 @@ export type {
   ReadTextOptions,
 } from './api/reading.ts';
 export { SGD, type SgdOptions } from './api/training/sgd.ts';
-export type { UpdateOptions } from './api/training/update-model.ts';
+export type { UpdateOptions } from './api/training/update-options.ts';
 export type { Writers } from './api/writers.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow/arrow-sink.ts';
 export { type ArrowLayout, ArrowSource, type ArrowSourceOptions } from './connectors/arrow/arrow-source.ts';

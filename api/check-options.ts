@@ -3,7 +3,6 @@ import { spelled } from '../engine/nearest.ts';
 import { nearestName } from '../operators/params/nearest-name.ts';
 import { type ColumnNames, type ColumnRole, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { type IdForm, idForms } from '../engine/keys/id-form.ts';
-import type { DeviceRequest } from './devices/device-request.ts';
 
 /** The names of RunOptions. */
 export const runOptionNames = ['signal', 'onEvent'] as const;
@@ -58,13 +57,4 @@ export function checkColumnNames(what: string, columns: ColumnNames): void {
 export function checkIdForm(ids: IdForm | undefined): void {
   if (ids !== undefined && !idForms.includes(ids))
     throw new UsageError(`ids must be one of ${idForms.join(', ')}, got ${shown(ids)}`);
-}
-
-/** Throws UsageError for a number of fake devices that is out of range, or beside cards by number. */
-export function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
-  if (count === undefined) return;
-  if (!Number.isInteger(count) || count < 1 || count > 16)
-    throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
-  if (device.startsWith('gpu:'))
-    throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
 }

@@ -1,6 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
 import { type LogicalPlan, fromSource, rootSource, runInto } from '../engine/stream/logical-plan.ts';
+import type { Source } from '../engine/stream/operator.ts';
 import { FindHeldOut } from '../operators/splits/held-out-ratings.ts';
 import { LeaveOut } from '../operators/splits/leave-out.ts';
 import type { PairOrder } from '../operators/splits/pair-order.ts';
@@ -19,7 +20,7 @@ import { readyPlan } from './run-rows.ts';
 import { Union } from '../operators/dataflow/union.ts';
 import { requireReplayable } from './replayable.ts';
 import { Rows } from './rows.ts';
-import type { RunOptions, Session } from './session.ts';
+import type { RunOptions, RunSession } from './run-session.ts';
 import { Writers } from './writers.ts';
 import { timeCuts } from './validation/time-cuts.ts';
 
@@ -55,12 +56,12 @@ export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
  *
  */
 export class Dataset extends Rows<Dataset> {
-  readonly session: Session;
+  readonly session: RunSession;
   readonly plan: LogicalPlan;
   /** The names of its columns as far as they are said. */
   readonly columns: ColumnNames;
 
-  constructor(session: Session, plan: LogicalPlan, columns: ColumnNames = {}) {
+  constructor(session: RunSession, plan: LogicalPlan, columns: ColumnNames = {}) {
     super();
     this.session = session;
     this.plan = plan;
@@ -249,7 +250,7 @@ export class Dataset extends Rows<Dataset> {
 
   /** The column of times that is named, else found by its name. */
   async #timeColumn(timestampCol: string | undefined, run: RunOptions): Promise<string> {
-    const { columns } = await withFoundColumns(
+    const { columns } = await withFoundColumns<Dataset>(
       this,
       { roles: ['time'], given: definedNames({ time: timestampCol }) },
       this.session.context(run),
@@ -284,4 +285,9 @@ function splitOptions(dataset: Dataset, what: string, options: Partial<SplitOpti
 function checkCut(cut: unknown): void {
   if (typeof cut === 'object' && cut !== null && 'before' in cut && Object.keys(cut).length === 1) return;
   throw new UsageError('timeSplit takes weights such as [0.9, 0.1], or { before: time }');
+}
+
+/** A data set over a source, with the names of its columns. */
+export function datasetOf(session: RunSession, source: Source, columns: ColumnNames = {}): Dataset {
+  return new Dataset(session, fromSource(source), columns);
 }

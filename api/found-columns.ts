@@ -1,6 +1,7 @@
+import type { Schema } from 'apache-arrow';
 import { counted, formatCount } from '../engine/format.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { rootSource } from '../engine/stream/logical-plan.ts';
+import { type LogicalPlan, rootSource } from '../engine/stream/logical-plan.ts';
 import type { MixedColumn, Source } from '../engine/stream/operator.ts';
 import {
   agreedNames,
@@ -10,11 +11,18 @@ import {
   type WantedColumns,
 } from '../operators/ratings/rows/column-names.ts';
 import { findColumns, noteOfRecognised } from '../operators/ratings/rows/find-columns.ts';
-import type { Dataset } from './dataset.ts';
 
 /** Columns that a method needs, with what its options and its model say. */
 export interface NeededColumns extends Omit<WantedColumns, 'named'> {
   readonly roles: readonly ColumnRole[];
+}
+
+/** Rows whose columns have names, as a data set is. */
+interface NamedRows<Self> {
+  readonly plan: LogicalPlan;
+  readonly columns: ColumnNames;
+  schema(options: { readonly signal: AbortSignal }): Promise<Schema>;
+  withColumnNames(columns: ColumnNames): Self;
 }
 
 /**
@@ -23,11 +31,11 @@ export interface NeededColumns extends Omit<WantedColumns, 'named'> {
  * data set does, DataError where several columns could be meant.
  *
  */
-export async function withFoundColumns(
-  dataset: Dataset,
+export async function withFoundColumns<Rows extends NamedRows<Rows>>(
+  dataset: Rows,
   { roles, given, preferred }: NeededColumns,
   { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>,
-): Promise<Dataset> {
+): Promise<Rows> {
   const named = agreedNames({ named: dataset.columns, given });
   if (roles.every((role) => named[role] !== undefined)) {
     await warnOfMixedIds(dataset, named, { events });
@@ -45,11 +53,11 @@ const warned = new WeakSet<Source>();
 
 /** Warns, once for each source, of ids that are text only because of a few values. */
 async function warnOfMixedIds(
-  dataset: Dataset,
+  { plan }: Pick<NamedRows<unknown>, 'plan'>,
   { user, item }: ColumnNames,
   { events }: Pick<ExecutionContext, 'events'>,
 ): Promise<void> {
-  const source = rootSource(dataset.plan);
+  const source = rootSource(plan);
   if (source.mixedColumns === undefined || warned.has(source)) return;
   warned.add(source);
   const found = (await source.mixedColumns()).filter(({ column }) => column === user || column === item);
@@ -69,8 +77,8 @@ function mixedText({ column, file, line, text, texts, rows }: MixedColumn): stri
 /**
  * The columns of pairs without ratings, in the form of SelectRatings; `preferred`: the columns of a model.
  */
-export async function pairsOf(
-  dataset: Dataset,
+export async function pairsOf<Rows extends NamedRows<Rows>>(
+  dataset: Rows,
   preferred: ColumnNames,
   ctx: Pick<ExecutionContext, 'events' | 'signal'>,
 ): Promise<{ readonly user: string; readonly item: string }> {
@@ -79,8 +87,8 @@ export async function pairsOf(
 }
 
 /** The same of pairs with ratings. */
-export async function ratedPairsOf(
-  dataset: Dataset,
+export async function ratedPairsOf<Rows extends NamedRows<Rows>>(
+  dataset: Rows,
   preferred: ColumnNames,
   ctx: Pick<ExecutionContext, 'events' | 'signal'>,
 ): Promise<{ readonly user: string; readonly item: string; readonly rating: string }> {
@@ -94,7 +102,7 @@ export async function ratedPairsOf(
 
 /** The names of a data set's columns in the form of the options of a split, which must agree with them. */
 export function pairOptions(
-  { columns }: Dataset,
+  { columns }: { readonly columns: ColumnNames },
   { userCol, itemCol }: { readonly userCol?: string | undefined; readonly itemCol?: string | undefined },
 ) {
   const { user, item } = agreedNames({

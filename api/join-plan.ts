@@ -6,7 +6,7 @@ import { joinedRows } from '../operators/dataflow/join/joined.ts';
 import { Column } from './expressions.ts';
 import { checkOptions, shown } from './check-options.ts';
 import { readyPlan } from './run-rows.ts';
-import type { Session } from './session.ts';
+import type { RunSession } from './run-session.ts';
 
 /** The columns whose values are compared: those of one name on both sides, or pairs of a left and a right name. */
 export type JoinKeys =
@@ -22,7 +22,7 @@ export interface JoinOptions {
 }
 
 interface Joinable {
-  readonly session: Session;
+  readonly session: RunSession;
   readonly plan: LogicalPlan;
 }
 

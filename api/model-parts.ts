@@ -4,7 +4,7 @@ import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { TrainingReport } from './reports/training-report.ts';
-import type { Session } from './session.ts';
+import type { RunSession } from './run-session.ts';
 
 export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
   /** X and Θ; parts are joined when a side is first used as a whole. */
@@ -21,7 +21,7 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
     readonly prediction: string;
   };
   readonly coldStartStrategy: ColdStart;
-  readonly session: Session;
+  readonly session: RunSession;
   readonly training?: TrainingReport;
   /** Damped means of the training ratings, the baselines of `evaluate`. */
   readonly means?: DampedMeans;

@@ -38,7 +38,7 @@ import {
   type UsersOptions,
 } from './serving/recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
-import { type FoldedUsers, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
+import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
 import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import type { RatingsOfUser } from './serving/ratings-of-user.ts';
@@ -47,11 +47,16 @@ import { idFormsOf, idsOf, ruleOf, type ServedModel, sideSpace } from './serving
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
 import { checkNames, withNames } from './serving/with-names.ts';
 import { savedTraining } from './training/saved-training.ts';
-import type { RunOptions, Session } from './session.ts';
+import type { RunOptions, RunSession } from './run-session.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { TrainingReport } from './reports/training-report.ts';
-import type { UpdateOptions } from './training/update-model.ts';
-import type { RankingOptions } from './validation/evaluate-ranking.ts';
+import type { UpdateOptions } from './training/update-options.ts';
+import type { RankingOptions } from './validation/ranking-options.ts';
+
+/** Users who were folded in, as a model of them alone with the items as they are. */
+export interface FoldedUsers extends FoldedCounts {
+  readonly model: Model;
+}
 
 /** User and item factors with the ids that they belong to. Immutable. */
 export class Model {
@@ -75,7 +80,7 @@ export class Model {
   readonly #factors: FactorModel;
   readonly #sides: Sides;
   readonly #means: DampedMeans | undefined;
-  readonly #session: Session;
+  readonly #session: RunSession;
   readonly #served: ServedModel;
   readonly #directory: string | undefined;
 
@@ -110,9 +115,9 @@ export class Model {
    * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that
    * is missing or wrong.
    */
-  static async load(session: Session, directory: string): Promise<Model> {
+  static async load(session: RunSession, directory: string): Promise<Model> {
     if (
-      typeof (session as Partial<Session> | undefined)?.context !== 'function' ||
+      typeof (session as Partial<RunSession> | undefined)?.context !== 'function' ||
       typeof directory !== 'string'
     )
       throw new UsageError('Model.load takes a session and a folder', {
@@ -213,7 +218,6 @@ export class Model {
    * of the mean and of damped means of the training ratings, which the model contains. `breakdown`: the
    * errors by rating, by the number of training ratings of user and item, and how far predictions and ratings
    * agree, over at most a million pairs at even distances.
-   *
    */
   async evaluate(
     ratings: Dataset,
@@ -241,7 +245,6 @@ export class Model {
    * min(k, positives)), NDCG, MAP and hit rate at each k, MRR, AUC, coverage and novelty, with bootstrap
    * intervals over users and two baselines. Warns of test pairs that were trained on. Throws UsageError for
    * its options, DataError where there are no pairs.
-   *
    */
   async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
     this.#served.searches.requireOpen();
@@ -254,7 +257,6 @@ export class Model {
    * factors; new users and items start at the least-squares solution of their ratings, given the factors of
    * the other side and with the mean row of their own side as prior. For a model by ALS, SGD or Spark. Throws
    * DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
-   *
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     this.#served.searches.requireOpen();
@@ -266,7 +268,6 @@ export class Model {
    * The physical plan of such an update, printable by `explain` (or String()). Reads the ratings once to
    * count new users and items; trains nothing. Throws UsageError for its options as `update` does, and
    * CapacityError when the problem doesn't fit.
-   *
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
     this.#served.searches.requireOpen();
@@ -293,7 +294,6 @@ export class Model {
    * serve requests alone, which takes less than a millisecond a user once `prepare` has ended. Unknown users
    * get what `unknownUsers` says, which is told as a warning; with `popular` a further column `fallback` is
    * true in their rows, which come last.
-   *
    */
   recommendForUsers(ids: readonly Id[], n: number, options: UsersOptions = {}): Dataset {
     checkUsers('recommendForUsers', options, this.#served);
@@ -327,7 +327,6 @@ export class Model {
    * The n best items of one user, for a request to a server: a search in a thread, and the answer as plain
    * objects. In the place of an id, the ratings of a user whom the model need not know: factors are solved
    * from those first, and the rated items are left out.
-   *
    */
   async recommend(
     user: Id | { readonly ratings: readonly RatedItem[] },
@@ -345,7 +344,6 @@ export class Model {
    * Solves users from their ratings with the items as they are, to the residual of an exact solve (1e-5) and
    * with the model's own regularization: a model of these users alone. Users without a known item are
    * counted. Runs on the session's device.
-   *
    */
   async foldIn(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedUsers> {
     requireDataset(ratings, 'foldIn');
@@ -377,7 +375,6 @@ export class Model {
    * Takes a score apart into what each of a user's ratings contributes to it, exactly (Hu, Koren and Volinsky
    * 2008, section 5). A model does not keep ratings: give the user's, or a data set with the model's columns
    * that they are in. Throws UsageError for a user who has none there.
-   *
    */
   async explain(
     ratings: readonly RatedItem[] | RatingsOfUser,
@@ -402,7 +399,6 @@ export class Model {
   /**
    * Makes what requests for single users need, in a thread: an index of the items of about 1.3 times the size
    * of their factors. Without it the first request makes it. Throws CapacityError.
-   *
    */
   async prepare(): Promise<void> {
     const { name, space } = sideSpace(this.#served, 'item');

@@ -37,7 +37,7 @@ import { keptAs } from './training/kept-ratings.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
-import type { RunOptions } from './session.ts';
+import type { RunOptions } from './run-session.ts';
 import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts';
 
 /** The options of ratings that every trainer takes beside its parameters. */

@@ -15,7 +15,7 @@ import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
 import { tableText } from './inspect/table-text.ts';
 import { runRows } from './run-rows.ts';
-import type { RunOptions, Session } from './session.ts';
+import type { RunOptions, RunSession } from './run-session.ts';
 
 export interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
   /** Runs the plan as well, and adds what was measured: rows, bytes and times of tasks and exchanges. */
@@ -27,7 +27,7 @@ export type PlainRow = Record<string, unknown>;
 
 /** Rows of named columns that are read later, and what reads them. */
 export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
-  abstract readonly session: Session;
+  abstract readonly session: RunSession;
   abstract readonly plan: LogicalPlan;
 
   /** The columns; opens metadata only. */

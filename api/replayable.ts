@@ -1,10 +1,10 @@
 import { RowSource } from '../connectors/rows/row-source.ts';
 import { UsageError } from '../engine/errors.ts';
 import { rootSource } from '../engine/stream/logical-plan.ts';
-import type { Dataset } from './dataset.ts';
+import type { PlannedRows } from './run-rows.ts';
 
 /** True where the rows can be read more than once. */
-export function isReplayable({ plan }: Dataset): boolean {
+export function isReplayable({ plan }: Pick<PlannedRows, 'plan'>): boolean {
   return rootSource(plan).replayable;
 }
 
@@ -12,7 +12,7 @@ export function isReplayable({ plan }: Dataset): boolean {
  * Throws UsageError when the rows can be read only once; `purpose` names the work that reads them more than
  * once.
  */
-export function requireReplayable({ plan }: Dataset, purpose: string): void {
+export function requireReplayable({ plan }: Pick<PlannedRows, 'plan'>, purpose: string): void {
   if (rootSource(plan).replayable) return;
   throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {
     advice:

@@ -8,7 +8,7 @@ import type { BatchStream } from '../engine/stream/stream.ts';
 import { optimize } from '../operators/dataflow/optimize.ts';
 import { ExchangeRoom, type ProcessMemory } from '../operators/exchange/exchange-room.ts';
 import { inThreads } from '../operators/pipeline/rows-of-splits.ts';
-import type { Session } from './session.ts';
+import type { RunSession } from './run-session.ts';
 import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
 import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';
 
@@ -18,10 +18,10 @@ const SCARCE_BYTES = 2 ** 31;
 /** Of the memory of parts, the share that the allocator of the process loses between them. */
 const LOST_SHARE = 1 / 6;
 
-const rooms = new WeakMap<Session, ExchangeRoom>();
+const rooms = new WeakMap<RunSession, ExchangeRoom>();
 
 /** The host memory of a session's exchanges. */
-export function exchangeRoomOf(session: Session): ExchangeRoom {
+export function exchangeRoomOf(session: RunSession): ExchangeRoom {
   const known = rooms.get(session);
   if (known !== undefined) return known;
   // Rows whose reading began before the session closed are read to their end, without exchanges.
@@ -33,7 +33,7 @@ export function exchangeRoomOf(session: Session): ExchangeRoom {
   return room;
 }
 
-function processMemory(session: Session, workers: number): ProcessMemory {
+function processMemory(session: RunSession, workers: number): ProcessMemory {
   const { memoryBudget: budget } = session;
   if (budget >= SCARCE_BYTES)
     return { budget, process: baseBytes(workers) + COLLECT_BYTES, garbage: LOST_SHARE + 1 / COLLECT_SHARE };
@@ -49,14 +49,14 @@ function processMemory(session: Session, workers: number): ProcessMemory {
 }
 
 /** Rows that are to be read. */
-interface Planned {
+export interface PlannedRows {
   readonly plan: LogicalPlan;
-  readonly session: Session;
+  readonly session: RunSession;
 }
 
 /** The optimized plan, whose splits are read by the threads. */
 export async function readyPlan(
-  { plan, session }: Planned,
+  { plan, session }: PlannedRows,
   columns: readonly string[] | undefined,
   signal: AbortSignal | undefined,
 ): Promise<LogicalPlan> {
@@ -69,7 +69,7 @@ export async function readyPlan(
 
 /** The rows of a plan, batch by batch. */
 export async function runRows(
-  planned: Planned,
+  planned: PlannedRows,
   columns: readonly string[] | undefined,
   ctx: ExecutionContext,
 ): Promise<BatchStream> {

@@ -1,8 +1,8 @@
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { UsageError } from '../engine/errors.ts';
-import { checkFakeDevices, checkIdForm, shown } from './check-options.ts';
-import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
+import { checkIdForm, shown } from './check-options.ts';
+import { checkDevice, checkFakeDevices, type DeviceRequest } from './devices/device-request.ts';
 import { refuseThread } from './inspect/user-modules.ts';
 import { Profile } from './reports/profile.ts';
 

@@ -17,13 +17,12 @@ import { hostDevice } from '../engine/run/devices.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { SpillMemory } from '../connectors/spill/spill-memory.ts';
-import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { shown } from './check-options.ts';
-import { Dataset } from './dataset.ts';
+import { type Dataset, datasetOf } from './dataset.ts';
 import type { Model } from './model.ts';
 import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
@@ -44,24 +43,17 @@ import {
   type ReadParquetOptions,
   type ReadTextOptions,
 } from './reading.ts';
+import type { RunOptions, RunSession } from './run-session.ts';
 import { checkSessionOptions, type SessionOptions } from './session-options.ts';
 import { sessionText } from './inspect/session-text.ts';
 import { parseSize } from './sizes.ts';
-
-/** Options of a single run: a signal that cancels it, and a listener for its events. */
-export interface RunOptions {
-  /** Cancels the run, which throws CancelledError. Default: none. */
-  readonly signal?: AbortSignal;
-  /** Gets each event: phases, iterations, notes, warnings. Default: events are dropped. */
-  readonly onEvent?: EventSink;
-}
 
 /**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end
  * the threads, or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
  *
  */
-export class Session implements AsyncDisposable {
+export class Session implements RunSession, AsyncDisposable {
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
   /**
@@ -251,7 +243,7 @@ export class Session implements AsyncDisposable {
 
   /** A data set over a source of the caller, with the names of its columns. */
   source(source: Source, columns: ColumnNames = {}): Dataset {
-    return new Dataset(this, fromSource(source), columns);
+    return datasetOf(this, source, columns);
   }
 
   /**

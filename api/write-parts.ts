@@ -5,7 +5,7 @@ import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../connecto
 import type { WriteSummary } from '../connectors/output/checked-sink.ts';
 import { isDatasetEntry } from '../connectors/parquet/part-names.ts';
 import type { Dataset } from './dataset.ts';
-import type { RunOptions } from './session.ts';
+import type { RunOptions } from './run-session.ts';
 import { writeInto } from './write-into.ts';
 
 /** A data set with its name inside the folder, such as "train" or "fold-1/test". */

@@ -7,8 +7,9 @@ import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { UsageError } from '../engine/errors.ts';
 import { checkOptions, runOptionNames, shown } from './check-options.ts';
-import type { Dataset } from './dataset.ts';
-import type { RunOptions } from './session.ts';
+import type { PlannedRows } from './run-rows.ts';
+import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
+import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './write-into.ts';
 import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
 
@@ -18,11 +19,14 @@ const MOST_BUFFER_BYTES = 128 * 2 ** 20;
 
 /** Writers of rows. Output appears under its name only when it is whole. */
 export class Writers {
-  readonly #rows: Dataset;
+  readonly #rows: PlannedRows;
   /** The columns whose values name folders. */
   readonly #columns: readonly string[];
 
-  constructor(rows: Dataset, columns: readonly string[] = []) {
+  constructor(
+    rows: { readonly plan: LogicalPlan; readonly session: RunSession },
+    columns: readonly string[] = [],
+  ) {
     [this.#rows, this.#columns] = [rows, columns];
   }
 

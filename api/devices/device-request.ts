@@ -30,3 +30,12 @@ export function checkDevice(given: unknown, option = 'device'): DeviceRequest {
 export function cardsOf(request: DeviceRequest): readonly number[] | undefined {
   return request.startsWith('gpu:') ? request.slice('gpu:'.length).split(',').map(Number) : undefined;
 }
+
+/** Throws UsageError for a number of fake devices that is out of range, or beside cards by number. */
+export function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
+  if (count === undefined) return;
+  if (!Number.isInteger(count) || count < 1 || count > 16)
+    throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
+  if (device.startsWith('gpu:'))
+    throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
+}

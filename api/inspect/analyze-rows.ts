@@ -3,12 +3,12 @@ import type { Measure } from '../../engine/metrics.ts';
 import type { LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import { EXCHANGE, EXCHANGE_IN_FILES } from '../../operators/exchange/exchange-input.ts';
 import { runRows } from '../run-rows.ts';
-import type { RunOptions, Session } from '../session.ts';
+import type { RunOptions, RunSession } from '../run-session.ts';
 
 /** Runs a plan; the rows, bytes and times of its operators, tasks and exchanges as text. */
 export async function analyzeRows(
   plan: LogicalPlan,
-  session: Session,
+  session: RunSession,
   options: Pick<RunOptions, 'signal'>,
 ): Promise<string> {
   const ctx = session.context(options);

@@ -18,13 +18,13 @@ import { withExchanges } from '../../operators/pipeline/with-exchanges.ts';
 import type { RowsWork } from '../../operators/pipeline/rows-work.ts';
 import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
 import { exchangeRoomOf } from '../run-rows.ts';
-import type { RunOptions, Session } from '../session.ts';
+import type { RunOptions, RunSession } from '../run-session.ts';
 import { skippedLines } from './skipped-lines.ts';
 
 /** The plans of rows as text: as they were composed, optimized, and as they are run. */
 export async function explainRows(
   plan: LogicalPlan,
-  session: Session,
+  session: RunSession,
   options: Pick<RunOptions, 'signal'>,
 ): Promise<string> {
   const ctx = session.context(options);
@@ -88,8 +88,8 @@ function textOf(value: Json | undefined): string {
 
 async function physicalLines(
   plan: LogicalPlan,
-  session: Session,
-  ctx: ReturnType<Session['context']>,
+  session: RunSession,
+  ctx: ReturnType<RunSession['context']>,
   { indent = '  ', divides = false }: { readonly indent?: string; readonly divides?: boolean } = {},
 ): Promise<string[]> {
   const source = rootSource(plan);

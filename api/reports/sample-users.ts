@@ -11,7 +11,7 @@ import type { Model } from '../model.ts';
 import { isReplayable } from '../replayable.ts';
 import type { RequestOptions } from '../serving/recommend-options.ts';
 import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 
 /** A user, with the ratings of their own and the recommendations that follow from them. */
 export interface SampleUser {

@@ -5,7 +5,7 @@ import { sharesOf } from '../../operators/serving/fold-in/solve-users.ts';
 import { givenRow, type RatedItem, requestRatings } from './fold-in-request.ts';
 import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, ruleOf, type ServedModel } from './served-model.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 import type { NameOptions } from './recommend-options.ts';
 import { nameOf } from './with-names.ts';
 

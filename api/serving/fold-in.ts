@@ -10,11 +10,10 @@ import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
 import { gramOfItems, solveUsers } from '../../operators/serving/fold-in/solve-users.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { Dataset } from '../dataset.ts';
-import type { Model } from '../model.ts';
 import type { ModelParts } from '../model-parts.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import { RatingInput } from '../rating-input.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 
 export interface FoldInOptions extends RunOptions {
   /** λ; by default that of the training, which models of Spark do not tell. */
@@ -23,9 +22,8 @@ export interface FoldInOptions extends RunOptions {
   readonly onBadRows?: BadRowPolicy;
 }
 
-/** Users who were folded in, as a model of them alone with the items as they are. */
-export interface FoldedUsers {
-  readonly model: Model;
+/** Users and ratings of a fold-in. */
+export interface FoldedCounts {
   readonly users: number;
   /** Users without a rating of a known item, whom the model does not have. */
   readonly withoutItems: number;
@@ -35,13 +33,13 @@ export interface FoldedUsers {
 }
 
 /** Solves users from their ratings; see Model.foldIn. `make`: a model of parts. */
-export async function foldInUsers(
+export async function foldInUsers<Made>(
   parts: ModelParts & FactorModel,
   rule: UserRule,
   ratings: Dataset,
   options: FoldInOptions,
-  make: (parts: ModelParts) => Model,
-): Promise<FoldedUsers> {
+  make: (parts: ModelParts) => Made,
+): Promise<FoldedCounts & { readonly model: Made }> {
   const { onDuplicates, onBadRows, signal, onEvent } = options;
   const input = new RatingInput({ onDuplicates, onBadRows }, parts.columns);
   return Holdings.ofRun(ratings.session.context({ signal, onEvent }), async (ctx) => {

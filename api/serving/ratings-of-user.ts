@@ -10,7 +10,7 @@ import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
 import { requireDataset } from '../require-dataset.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import type { RatedItem } from './fold-in-request.ts';
 import type { ServedModel } from './served-model.ts';

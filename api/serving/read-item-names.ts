@@ -10,9 +10,9 @@ import { keyText } from '../../engine/keys/key-column.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { type ItemNameEntry, ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames, shown } from '../check-options.ts';
-import type { Dataset } from '../dataset.ts';
+import { type Dataset, datasetOf } from '../dataset.ts';
 import type { Model } from '../model.ts';
-import type { RunOptions, Session } from '../session.ts';
+import type { RunOptions, RunSession } from '../run-session.ts';
 import { nameColumns, type NameColumns } from './name-columns.ts';
 import { noteNames, requireNamesOf } from './note-names.ts';
 
@@ -38,7 +38,7 @@ export interface ItemNamesOptions extends RunOptions {
 const optionNames = ['idCol', 'nameCol', 'genreCol', 'itemCol', 'model', ...runOptionNames] as const;
 
 /** See Session.readItemNames. */
-export async function readItemNames(session: Session, path: string, options: ItemNamesOptions) {
+export async function readItemNames(session: RunSession, path: string, options: ItemNamesOptions) {
   checkOptions('readItemNames', options, optionNames, "{ nameCol: 'title' }");
   if (typeof path !== 'string') throw new UsageError(`readItemNames takes a path, got ${shown(path)}`);
   const { idCol, nameCol, genreCol, model, itemCol = model?.columns.item, signal, onEvent } = options;
@@ -60,7 +60,7 @@ export async function readItemNames(session: Session, path: string, options: Ite
 }
 
 interface OpenedFile {
-  readonly session: Session;
+  readonly session: RunSession;
   readonly path: string;
   readonly format: FileKind;
   readonly found: Source;
@@ -97,7 +97,7 @@ async function readColumns(file: OpenedFile, columns: NameColumns) {
   if (columns.genre !== undefined) {
     requireTexts(schema, columns.genre, 'genres', { ...place, advice: 'Name another column with genreCol' });
   }
-  return { ...(await readAll(file.session.source(source), columns, file.run)), columns };
+  return { ...(await readAll(datasetOf(file.session, source), columns, file.run)), columns };
 }
 
 /** The names, and the number of rows without an id. */

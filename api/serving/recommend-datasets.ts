@@ -22,7 +22,7 @@ import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
-import type { Dataset } from '../dataset.ts';
+import { type Dataset, datasetOf } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
 import {
   type ItemsOptions,
@@ -65,7 +65,8 @@ export function recommendAll(
         : excludeBlock(exclude, { served, swapped }, model, ctx));
   const unit = swapped ? 'items' : 'users';
   const onEnd = (short: number, ctx: ExecutionContext) => tell(chosen, short, n, unit, ctx);
-  return served.session.source(
+  return datasetOf(
+    served.session,
     new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }),
   );
 }
@@ -116,7 +117,8 @@ export function recommendSome(
           ),
         ])
       : known;
-  return served.session.source(
+  return datasetOf(
+    served.session,
     new RecommendFew(
       { users: rows, items },
       {

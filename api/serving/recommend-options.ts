@@ -6,7 +6,7 @@ import type { ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames, shown } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import { requireDataset } from '../require-dataset.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 import type { ServedModel } from './served-model.ts';
 import { checkNames } from './with-names.ts';
 

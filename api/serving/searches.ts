@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { RunOptions, Session } from '../session.ts';
+import type { RunOptions, RunSession } from '../run-session.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import {
@@ -17,7 +17,7 @@ import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
  * collected.
  */
 interface Indices {
-  readonly session: Session;
+  readonly session: RunSession;
   readonly made: Map<string, Promise<SearchIndex>>;
 }
 
@@ -36,7 +36,7 @@ export class Searches {
   #gram: Promise<Float32Array> | undefined;
   #closed = false;
 
-  constructor(session: Session) {
+  constructor(session: RunSession) {
     this.#indices = { session, made: new Map() };
     forgotten.register(this, this.#indices, this.#indices);
   }

@@ -3,7 +3,7 @@ import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
 import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rule.ts';
-import type { Session } from '../session.ts';
+import type { RunSession } from '../run-session.ts';
 import type { Searches } from './searches.ts';
 
 /** The parts of a model that answer requests. */
@@ -19,7 +19,7 @@ export interface ServedModel {
     readonly rating: string;
     readonly prediction: string;
   };
-  readonly session: Session;
+  readonly session: RunSession;
   readonly searches: Searches;
   /** The training as the model's metadata tell it. */
   readonly metadata: JsonObject;

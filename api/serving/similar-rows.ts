@@ -12,7 +12,7 @@ import {
 } from '../../operators/serving/similar.ts';
 import { unitVector } from '../../operators/serving/unit-vector.ts';
 import { checkOptions } from '../check-options.ts';
-import type { Dataset } from '../dataset.ts';
+import { type Dataset, datasetOf } from '../dataset.ts';
 import { checkCount, checkIds, type NameOptions } from './recommend-options.ts';
 import { type ServedModel, similarSpace } from './served-model.ts';
 import { checkNames, withNames } from './with-names.ts';
@@ -68,11 +68,8 @@ export function similarRows(
       positions,
       similarity,
     });
-    return withNames(
-      session.source(new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` })),
-      options.names,
-      columns.item,
-    );
+    const all = new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` });
+    return withNames(datasetOf(session, all), options.names, columns.item);
   }
   const space = similarSpace(served, side, similarity === 'cosine');
   const find = (row: number, { signal, events }: ExecutionContext) => {
@@ -86,7 +83,10 @@ export function similarRows(
     );
   };
   return withNames(
-    session.source(new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find })),
+    datasetOf(
+      session,
+      new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find }),
+    ),
     options.names,
     columns.item,
   );

@@ -9,7 +9,7 @@ import type { Dataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';
 import { requireReplayable } from '../replayable.ts';
 import { SGD } from './sgd.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 
 /** Parameters that both algorithms have. */
 export interface TrainerOptions extends Partial<CommonParams>, RatingOptions {}

@@ -3,14 +3,8 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { compareToPopularity } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
 import type { HeldOutPairs, HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
-import type { ContinuedFit } from './kept-ratings.ts';
-import type { EndedTraining } from './trained-model.ts';
-
-/** The ranking of held-out pairs at the end of a training. */
-export interface RankedTraining {
-  readonly ranking: HeldOutRanking;
-  readonly seconds: number;
-}
+import type { EndedTraining, RankedTraining } from './ended-training.ts';
+import type { ContinuedFit } from './continued-fit.ts';
 
 /**
  * True where held-out pairs are to be ranked: for implicit data unless the option says otherwise; of the

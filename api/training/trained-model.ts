@@ -1,54 +1,13 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import type { KeyColumn } from '../../engine/keys/key-column.ts';
-import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
+import { withMeasures } from '../../engine/plan/physical-plan.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
-import type { ModelRows } from '../../operators/training/model-rows.ts';
-import type { LoopResult } from '../../operators/training/training.ts';
-import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import { LostTrainingError } from './lost-training.ts';
-import { judgeRanking, type RankedTraining } from './rank-held-out.ts';
-import { judge, judgeCourse, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
+import { judgeRanking } from './rank-held-out.ts';
+import { judge, judgeCourse, tellWarnings } from './look-at-ratings.ts';
 import { Model } from '../model.ts';
-import type { TrainingReport } from '../reports/training-report.ts';
-import type { RatingInput } from '../rating-input.ts';
-import type { Session } from '../session.ts';
 
-import { type RatingWeight, weightJson } from '../../operators/als/implicit/rating-weight.ts';
-
-/** A run of either algorithm that has ended. */
-export interface EndedTraining {
-  readonly about:
-    | Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'>
-    | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
-  readonly session: Session;
-  readonly input: RatingInput;
-  /** The columns that the model is to have. */
-  readonly columns: RatingInput['columns'];
-  readonly users: KeyColumn;
-  readonly items: KeyColumn;
-  /** Ratings of each item, those of a model that was continued among them. */
-  readonly itemCounts: Uint32Array | undefined;
-  readonly userCounts: Uint32Array | undefined;
-  readonly ratings: number;
-  readonly duplicates: number;
-  readonly test: ValidationPairs | undefined;
-  readonly looked: LookedAt;
-  readonly result: Omit<LoopResult<unknown>, 'factors'> & {
-    readonly sides: ModelRows;
-    readonly plan: PhysicalPlan;
-    readonly ratingDeviation?: number;
-  };
-  readonly planned: PhysicalPlan;
-  /** Of implicit data. */
-  readonly ratingWeight?: RatingWeight | undefined;
-  readonly resumedFrom?: ResumedFrom | undefined;
-  /** Milliseconds by performance.now(). */
-  readonly started: number;
-  readonly loaded: number;
-  readonly ranked?: RankedTraining | undefined;
-  readonly tuning?: JsonObject | undefined;
-}
+import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
+import type { EndedTraining } from './ended-training.ts';
 
 /**
  * The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last

@@ -6,7 +6,7 @@ import type { AlsParams } from '../../operators/als/params.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { SessionDevice } from '../devices/open-devices.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Session } from '../session.ts';
+import type { RunSession } from '../run-session.ts';
 
 export interface TrainingDevice {
   readonly executor: Executor;
@@ -67,7 +67,7 @@ export function dependsOnDevice({ precision = 'auto', kernel, schedule = 'auto' 
  * a GPU, and for a parameter that cannot act on them; CancelledError when the signal fires.
  */
 export async function openedDevices(
-  session: Session,
+  session: RunSession,
   params: DeviceParams,
   { signal, events, metrics, executor }: ExecutionContext,
 ): Promise<void> {

@@ -6,7 +6,7 @@ import { sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 
 export interface RatingsTuning {
   readonly users: number;

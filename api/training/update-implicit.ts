@@ -25,7 +25,8 @@ import { ExplainedPlan } from './plans/explained-plan.ts';
 import { requireBudget } from './plans/memory-budget.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
-import type { UpdatedModel, UpdateOptions } from './update-model.ts';
+import type { UpdateOptions } from './update-options.ts';
+import type { UpdatedModel } from './updated-model.ts';
 
 /** Steps of CG, which end sooner where float32 gains nothing more. */
 const STEPS = 30;

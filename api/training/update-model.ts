@@ -1,41 +1,19 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
-import type { DampedMeans } from '../../operators/evaluation/baselines.ts';
-import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { namesOf, type OneOrTwo } from '../../operators/params/table.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
-import type { CheckpointOptions } from './checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { fitSgd, planSgdFit } from './fit/sgd.ts';
 import type { SgdTraining } from './fit/sgd-read.ts';
 import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
-import {
-  checkFit,
-  type FitOptions,
-  type fitRankingNames,
-  RatingInput,
-  type RatingOptions,
-  ratingOptionNames,
-} from '../rating-input.ts';
+import { checkFit, type FitOptions, RatingInput, ratingOptionNames } from '../rating-input.ts';
+import type { UpdateOptions } from './update-options.ts';
+import type { UpdatedModel } from './updated-model.ts';
 
 const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
-
-/**
- * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds
- * rows beside λ: new rows are solved with the model's own, and steps leave it out, since it would move rows
- * without new ratings. Defaults: the model's columns; 2 epochs from a learning rate of 0.002; λ = 0 for the
- * steps, and the λ that the model was trained with for the rows of new users and items. A given λ holds for
- * both.
- *
- */
-export interface UpdateOptions
-  extends
-    Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>,
-    RatingOptions,
-    Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number] | keyof CheckpointOptions> {}
 
 const paramNames = namesOf(sgdTable).filter(
   (name): name is Exclude<typeof name, (typeof fixedNames)[number]> =>
@@ -62,13 +40,6 @@ const paramNames = namesOf(sgdTable).filter(
  *
  */
 const defaults = { maxIter: 2, learningRate: 0.002 } as const;
-
-/** The model that is trained further. */
-export interface UpdatedModel {
-  readonly model: Model;
-  readonly factors: FactorModel;
-  readonly means: DampedMeans | undefined;
-}
 
 /** See Model.update. */
 export async function updateModel(

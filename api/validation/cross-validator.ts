@@ -9,7 +9,7 @@ import type { Model } from '../model.ts';
 import type { FitOptions } from '../rating-input.ts';
 import { requireReplayable } from '../replayable.ts';
 import { requireDataset } from '../require-dataset.ts';
-import type { RunOptions } from '../session.ts';
+import type { RunOptions } from '../run-session.ts';
 import { keptDataset } from '../training/kept-ratings.ts';
 
 /** An estimator that can be cross-validated: `ALS`, `SGD`, or another object with a `fit`. */

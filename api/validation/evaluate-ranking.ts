@@ -16,7 +16,6 @@ import {
 } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
-import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
@@ -26,42 +25,9 @@ import type { Model } from '../model.ts';
 import { tellWarnings } from '../training/look-at-ratings.ts';
 import { requireDataset } from '../require-dataset.ts';
 import { reportExclusions } from '../serving/report-exclusions.ts';
-import type { RunOptions, Session } from '../session.ts';
-import { checkRankUsers, type RankUsersOption } from './rank-users.ts';
-
-export interface RankingOptions extends RunOptions, RankUsersOption {
-  /** Lengths of the lists whose precision, recall and so on are measured, 1 to 10,000. Default 10. */
-  readonly k?: number | readonly number[];
-  /**
-   * The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of
-   * them.
-   */
-  readonly exclude?: Dataset;
-  /**
-   * Pairs of user and item: for each user only these items and the test items are ranked, except pairs of
-   * `exclude`. For the protocols of papers with sampled negatives; default: all items.
-   *
-   */
-  readonly candidates?: Dataset;
-  /** Default: all. `coverage` and `novelty` need the users' lists, a second search. */
-  readonly metrics?: readonly RankingMetric[];
-  /** Only test pairs with at least this rating are positives. Default: all are. */
-  readonly minRating?: number;
-  /**
-   * Test pairs whose user or item the model does not know: `drop` (default) leaves them out; `miss` counts a
-   * positive of an unknown item as one behind all others, and a user who is unknown as one whose metrics are
-   * 0.
-   *
-   */
-  readonly coldPairs?: 'drop' | 'miss';
-  /** Measures rankings by popularity and by mean rating too. Default true; they need `exclude`. */
-  readonly baselines?: boolean;
-  /** Resamples of the bootstrap, 0 to 10,000; default 1,000. 0: no intervals. */
-  readonly resamples?: number;
-  /** Of the bootstrap, and of the users that are drawn; default 0. */
-  readonly seed?: number;
-  readonly onBadRows?: BadRowPolicy;
-}
+import type { RunSession } from '../run-session.ts';
+import { checkRankUsers } from './rank-users.ts';
+import type { RankingOptions } from './ranking-options.ts';
 
 const optionNames = [
   'k',
@@ -82,7 +48,7 @@ const optionNames = [
 export async function evaluateRanking(
   model: Model,
   factors: FactorModel,
-  session: Session,
+  session: RunSession,
   test: Dataset,
   options: RankingOptions,
 ): Promise<RankingEvaluation> {

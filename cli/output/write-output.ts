@@ -1,5 +1,5 @@
 import type { Dataset } from '../../api/dataset.ts';
-import type { RunOptions } from '../../api/session.ts';
+import type { RunOptions } from '../../api/run-session.ts';
 import type { OpenSinkOptions } from '../../connectors/open-sink.ts';
 import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { Dataset } from '../../api/dataset.ts';
-import type { RunOptions } from '../../api/session.ts';
+import type { RunOptions } from '../../api/run-session.ts';
 import { resolveDataset } from '../../connectors/files/dataset-path.ts';
 import { knownExtensions } from '../../connectors/files/format-names.ts';
 import { isUrl } from '../../connectors/files/path-kinds.ts';

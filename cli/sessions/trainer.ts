@@ -4,12 +4,12 @@ import type { Model } from '../../api/model.ts';
 import type { FitOptions, RatingOptions } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
 import type { SGD } from '../../api/training/sgd.ts';
-import type { UpdateOptions } from '../../api/training/update-model.ts';
 import type { CommandContext } from '../commands/command.ts';
 import type { CommonParams } from '../../index.ts';
 import { algorithmOf } from '../options/training/check-algorithm.ts';
 import { givenParams } from '../options/training/param-options.ts';
 import type { TrainingValues } from '../options/training/training-options.ts';
+import type { UpdateOptions } from '../../api/training/update-options.ts';
 
 type Given = ReadonlySet<string>;
 

@@ -32,7 +32,6 @@ const twins = 'cpu/reference/';
 /**
  * Files below `api/` that the command line takes by themselves. --help must load neither Arrow nor WebGPU,
  * which `index.ts` would: so names, defaults and errors come from the files that hold them.
- *
  */
 const ofCommandLine: readonly {
   readonly from: string;
@@ -204,6 +203,8 @@ interface Import {
   readonly file: string;
   readonly target: string;
   readonly typesOnly: boolean;
+  /** Loaded when it is needed: `import()`. */
+  readonly isLazy: boolean;
 }
 
 const files = [
@@ -215,13 +216,11 @@ function importsOf(file: string): Import[] {
   const source = readFileSync(join(root, file), 'utf8');
   const statement =
     /(?:^|\n)\s*(import|export)(\s+type)?\s[^;'"]*?from\s+['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)|(?:^|\n)import\s+['"]([^'"]+)['"]/g;
-  return [...source.matchAll(statement)].map((match) => ({
-    file,
-    target: (match[3] ?? match[4] ?? match[5]).startsWith('.')
-      ? relative(root, resolve(root, dirname(file), match[3] ?? match[4] ?? match[5]))
-      : (match[3] ?? match[4] ?? match[5]),
-    typesOnly: match[2] !== undefined,
-  }));
+  return [...source.matchAll(statement)].map(([, , type, from, lazy, alone]) => {
+    const path = from ?? lazy ?? alone;
+    const target = path.startsWith('.') ? relative(root, resolve(root, dirname(file), path)) : path;
+    return { file, target, typesOnly: type !== undefined, isLazy: lazy !== undefined };
+  });
 }
 
 const folderOf = (path: string) => (path === 'index.ts' ? path : path.split('/')[0]);
@@ -253,32 +252,30 @@ describe('imports', () => {
     expect(idle).toEqual([]);
   });
 
-  it('of the command line make no circle', () => {
-    const [done, open] = [new Set<string>(), [] as string[]];
+  it('make no circle', () => {
+    const next = Map.groupBy(
+      imports.filter(({ isLazy }) => !isLazy),
+      ({ file }) => file,
+    );
+    const done = new Set<string>();
+    const open: string[] = [];
     const circles: string[] = [];
     const visit = (file: string) => {
       if (open.includes(file)) circles.push([...open.slice(open.indexOf(file)), file].join(' -> '));
       if (open.includes(file) || done.has(file)) return;
       open.push(file);
-      for (const { target } of imports.filter((one) => one.file === file && folderOf(one.target) === 'cli'))
-        visit(target);
+      for (const { target } of next.get(file) ?? []) visit(target);
       done.add(open.pop() ?? '');
     };
-    visit('cli/main.ts');
+    for (const file of next.keys()) visit(file);
     expect(done).toContain('cli/commands/train.ts');
     expect(circles).toEqual([]);
   });
 
   it('of operators and kernels name no module of Node', () => {
     const isHost = (file: string) =>
-      [
-        'cpu/worker.ts',
-        'cpu/device.ts',
-        'gpu/worker.ts',
-        'gpu/device.ts',
-        'gpu/update/choice/tuner-cache.ts',
-      ].includes(file) ||
-      /^cpu\/(read|write)-spilled\.ts$/.test(file) ||
+      /^(cpu|gpu)\/(worker|device)\.ts$|^cpu\/(read|write)-spilled\.ts$/.test(file) ||
+      file === 'gpu/update/choice/tuner-cache.ts' ||
       file.startsWith('gpu/exchange/') ||
       file.startsWith('gpu/probe/') ||
       file.startsWith('gpu/cards/');

@@ -12,8 +12,8 @@ import type { KnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
 import type { Ratings } from '../../../operators/ratings/ratings.ts';
 import type { ValidationPairs } from '../look-at-ratings.ts';
 import type { GivenPlan } from '../plans/given-plan.ts';
-import type { EndedTraining } from '../trained-model.ts';
 import type { DeviceParams } from '../training-device.ts';
+import type { EndedTraining } from '../ended-training.ts';
 
 /** Ratings that have been read, with their ids numbered. */
 export interface ReadRatings {

@@ -1,11 +1,10 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { computingOf, type PlanDevices } from '../../../engine/run/devices.ts';
+import { computingOf } from '../../../engine/run/devices.ts';
 import type { ScopeStage } from '../../../engine/run/scope.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { AlsChoices } from '../../../operators/als/kernel-choices.ts';
-import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
-import { sizedParams, type SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import type { AlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { blockRefs, freePlaced, staysAt } from '../../../operators/als/place-ratings.ts';
@@ -20,61 +19,32 @@ import {
 } from '../../../operators/evaluation/rating-facts.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import type { KnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
-import type { RatingSides } from '../../../operators/ratings/ratings.ts';
 import { soleBlock } from '../../../operators/ratings/ratings.ts';
-import { sortByUser, type SortedRatings } from '../../../operators/ratings/sort-ratings.ts';
+import { sortByUser } from '../../../operators/ratings/sort-ratings.ts';
 import { planCheckpoints } from '../../../operators/training/planned-checkpoints.ts';
 import { describeInput } from '../../rating-input.ts';
 import { checkRankUsers } from '../../validation/rank-users.ts';
 import { budgetOf, isKept, loadedOnce, ownBlock } from '../kept-ratings.ts';
 import { meansFit, type ValidationPairs } from '../look-at-ratings.ts';
 import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
-import { ratingsHome, type RatingsHome, spillGrid } from '../plans/ratings-home.ts';
-import type { EndedTraining } from '../trained-model.ts';
+import { ratingsHome, spillGrid } from '../plans/ratings-home.ts';
 import type {
   ChosenPlan,
   FitAlgorithm,
-  FitTypes,
   InspectedData,
   Judged,
   ModelFacts,
   ReadData,
   ReadRatings,
   ReadStages,
-  SortedData,
   SortedPairs,
 } from './algorithm.ts';
 import { asPlanned, chooseAlsKernels, plannedKernels } from './als-kernels.ts';
-import { type AlsReady, readyRatings } from './als-ready.ts';
+import { readyRatings } from './als-ready.ts';
 import { placesBlocks, sortStages } from './als-sort.ts';
 import { devicesOf, type FitRun } from './fit-run.ts';
-
-export type AlsHome = RatingsHome & {
-  /** With α and λ that depend on the sizes. */
-  readonly params: SizedAlsParams;
-  readonly devices: PlanDevices;
-  /** See placesBlocks in als-sort.ts. */
-  readonly placesBlocks: boolean;
-};
-
-export interface AlsSorted extends SortedData {
-  /** All ratings. */
-  readonly read: SortedRatings;
-  /** The ratings that have an effect: of implicit data not all do. */
-  readonly sides: RatingSides;
-  readonly drawn: ScopeStage<AlsStart | undefined>;
-  /** Blocks that were brought to a device as soon as they were sorted. */
-  readonly placed: readonly ScopeStage<unknown>[];
-}
-
-export interface AlsTypes extends FitTypes {
-  readonly read: ReadRatings;
-  readonly home: AlsHome;
-  readonly sorted: AlsSorted;
-  readonly facts: SortedFacts;
-  readonly ready: AlsReady;
-  readonly choice: AlsChoices | undefined;
-}
+import type { EndedTraining } from '../ended-training.ts';
+import type { AlsReady, AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
 
 /** ALS as a fit's algorithm. */
 export class AlsFit implements FitAlgorithm<AlsTypes> {

@@ -1,23 +1,14 @@
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { profileOfSorted } from '../../../operators/als/kernel-choices.ts';
-import { learnWeight, type RatingWeight } from '../../../operators/als/implicit/rating-weight.ts';
+import { learnWeight } from '../../../operators/als/implicit/rating-weight.ts';
 import { knownForm } from '../../../operators/als/implicit/sized-params.ts';
 import { weightedRatings } from '../../../operators/als/implicit/weighted-ratings.ts';
 import { ratingsInUnit, ratingUnit } from '../../../operators/als/rating-unit.ts';
-import type { Ratings, RatingSides } from '../../../operators/ratings/ratings.ts';
+import type { Ratings } from '../../../operators/ratings/ratings.ts';
 import { isKept, ownRatings } from '../kept-ratings.ts';
-import type { InspectedData, ReadyData } from './algorithm.ts';
-import type { AlsTypes } from './als-fit.ts';
+import type { InspectedData } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
-
-/** Ratings in the unit of the training, or as weights of implicit data. */
-export interface AlsReady extends ReadyData {
-  readonly sides: RatingSides;
-  /** See ratingUnit. */
-  readonly unit: number;
-  /** Of implicit data. */
-  readonly weight: RatingWeight | undefined;
-}
+import type { AlsReady, AlsTypes } from './als-types.ts';
 
 export async function readyRatings(
   { ratings, scope }: FitRun,

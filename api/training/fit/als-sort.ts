@@ -26,8 +26,8 @@ import { type SeeSorted, type SortOptions, sortRatings } from '../../../operator
 import { loadedOnce } from '../kept-ratings.ts';
 import type { RatingsHome } from '../plans/ratings-home.ts';
 import type { ReadRatings, ReadStages } from './algorithm.ts';
-import type { AlsHome, AlsSorted, AlsTypes } from './als-fit.ts';
 import type { FitRun } from './fit-run.ts';
+import type { AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
 
 /** Nominal sizes, for looking up kernels before the sizes of the ratings are known. */
 export const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;

@@ -10,7 +10,7 @@ import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../../rating-input.ts';
 import { intervalOf } from '../checkpoints/checkpoint-options.ts';
-import { budgetOf, type ContinuedFit, isKept, keptAs } from '../kept-ratings.ts';
+import { budgetOf, isKept, keptAs } from '../kept-ratings.ts';
 import { ExplainedPlan } from '../plans/explained-plan.ts';
 import { ratingsHome } from '../plans/ratings-home.ts';
 import { trainingDevice } from '../training-device.ts';
@@ -19,6 +19,7 @@ import { AlsFit } from './als-fit.ts';
 import { NO_SIZES } from './als-sort.ts';
 import { fitModel } from './fit.ts';
 import { foundSets, type Rated } from './fit-run.ts';
+import type { ContinuedFit } from '../continued-fit.ts';
 
 /** A training by ALS before it begins. */
 export interface AlsTraining {

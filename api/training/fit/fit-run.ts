@@ -4,8 +4,8 @@ import type { Scope } from '../../../engine/run/scope.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { RatingInput } from '../../rating-input.ts';
 import type { RunCheckpoints } from '../checkpoints/run-checkpoints.ts';
-import type { ContinuedFit } from '../kept-ratings.ts';
 import { type GivenPlan, plannedDevices } from '../plans/given-plan.ts';
+import type { ContinuedFit } from '../continued-fit.ts';
 
 /** The facts that all phases of a fit know from its beginning. */
 export interface FitRun {

@@ -6,7 +6,6 @@ import type { Model } from '../../model.ts';
 import type { RatingInput } from '../../rating-input.ts';
 import { type CheckpointedRun } from '../checkpoints/run-checkpoints.ts';
 import { withCheckpoints } from '../checkpoints/with-checkpoints.ts';
-import type { ContinuedFit } from '../kept-ratings.ts';
 import { requirePlan } from '../plans/given-plan.ts';
 import { dataBytes } from '../plans/memory-budget.ts';
 import { dependsOnDevice, type DeviceParams, trainingDevice } from '../training-device.ts';
@@ -17,6 +16,7 @@ import { inspectPhase } from './inspect.ts';
 import { planPhase } from './plan.ts';
 import { readPhase } from './read.ts';
 import { trainPhase } from './train.ts';
+import type { ContinuedFit } from '../continued-fit.ts';
 
 /** The parameters of a fit and its algorithm, before its data sets are opened. */
 export interface Fit<Types extends FitTypes> {

@@ -31,7 +31,6 @@ import { budgetOf, loadedOnce, ownBlock, ownRatings } from '../kept-ratings.ts';
 import { meansFit, type ValidationPairs } from '../look-at-ratings.ts';
 import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
 import { requireBudget } from '../plans/memory-budget.ts';
-import type { EndedTraining } from '../trained-model.ts';
 import type {
   ChosenPlan,
   ExpectedPlan,
@@ -57,6 +56,7 @@ import {
   type SgdTraining,
   stepParams,
 } from './sgd-read.ts';
+import type { EndedTraining } from '../ended-training.ts';
 
 interface SgdHome extends ExpectedPlan {
   readonly devices: PlanDevices;

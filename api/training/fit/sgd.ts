@@ -10,7 +10,7 @@ import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import { describeInput, type FitOptions } from '../../rating-input.ts';
 import { intervalOf } from '../checkpoints/checkpoint-options.ts';
-import { budgetOf, type ContinuedFit } from '../kept-ratings.ts';
+import { budgetOf } from '../kept-ratings.ts';
 import { ExplainedPlan } from '../plans/explained-plan.ts';
 import { requireBudget } from '../plans/memory-budget.ts';
 import { trainingDevice } from '../training-device.ts';
@@ -18,6 +18,7 @@ import { fitModel } from './fit.ts';
 import { foundSets } from './fit-run.ts';
 import { SgdFit } from './sgd-fit.ts';
 import { indexFit, type SgdTraining, stepParams } from './sgd-read.ts';
+import type { ContinuedFit } from '../continued-fit.ts';
 
 /**
  * Plans a training by SGD. Reads the ids once to count users and items, including the ids of a model that is

@@ -1,9 +1,9 @@
 import type { ScopeStage } from '../../../engine/run/scope.ts';
 import { loadingStages } from '../../../operators/planner/load-stages.ts';
-import type { EndedTraining } from '../trained-model.ts';
 import type { ChosenPlan, FitAlgorithm, FitTypes } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
 import type { InspectPhase } from './inspect.ts';
+import type { EndedTraining } from '../ended-training.ts';
 
 /** A training that has ended. */
 export interface TrainPhase {

@@ -5,11 +5,6 @@ import { startPhase } from '../../../engine/phase.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import { ALS } from '../../training/als.ts';
 import { chainsOf, type PlannedTrial, rungsOf, warmIterations } from './schedule.ts';
-import type {
-  TrainValidationSplit,
-  TrainValidationSplitOptions,
-  TuneOptions,
-} from './train-validation-split.ts';
 import {
   endsEarly,
   isError,
@@ -18,7 +13,9 @@ import {
   type Trial,
   type TrialRatings,
   type TunedEstimator,
+  type TuningMetric,
 } from './trial.ts';
+import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions } from './tuning-options.ts';
 
 /** The best trial: of equal ones the first. Throws DataError where all failed. */
 export function bestOf(trials: readonly Trial[], metric: string): Trial {
@@ -35,11 +32,18 @@ export function isBetter(value: number, than: number, metric: string): boolean {
   return isError(metric) ? value < than : value > than;
 }
 
+/** What is searched, and how. */
+interface SearchedTrials {
+  readonly trials: readonly PlannedTrial[];
+  readonly metric: TuningMetric;
+  readonly search: SearchStrategy;
+}
+
 type SearchRun = TuneOptions & { readonly onEvent: (event: ProgressEvent) => void };
 
 /** One search on loaded ratings. */
 export class Search {
-  readonly #split: TrainValidationSplit;
+  readonly #split: SearchedTrials;
   readonly #run: SearchRun;
   readonly #ratings: TrialRatings;
   readonly #options: TrainValidationSplitOptions;
@@ -53,7 +57,7 @@ export class Search {
   readonly #ending = new AbortController();
 
   constructor(
-    split: TrainValidationSplit,
+    split: SearchedTrials,
     run: SearchRun,
     ratings: TrialRatings,
     options: TrainValidationSplitOptions,

@@ -11,7 +11,7 @@ import type { TrainingWarning } from '../../../operators/evaluation/rating-warni
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { FitOptions } from '../../rating-input.ts';
-import type { RunOptions } from '../../session.ts';
+import type { RunOptions } from '../../run-session.ts';
 import type { RankUsersOption } from '../rank-users.ts';
 import { ALS } from '../../training/als.ts';
 import { SGD } from '../../training/sgd.ts';

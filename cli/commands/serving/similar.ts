@@ -1,4 +1,4 @@
-import type { RunOptions } from '../../../api/session.ts';
+import type { RunOptions } from '../../../api/run-session.ts';
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { IdForm } from '../../../index.ts';

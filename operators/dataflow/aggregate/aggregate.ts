@@ -1,6 +1,6 @@
-import { type Field, Null, Schema } from 'apache-arrow';
+import { Null, Schema } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
-import { check, type Checked } from '../../../engine/expressions/check.ts';
+import { check } from '../../../engine/expressions/check.ts';
 import { columnsOf } from '../../../engine/expressions/expression.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { plainType } from '../../../engine/stream/plain-data.ts';
@@ -11,16 +11,9 @@ import type { Aggregation } from './aggregation.ts';
 import { argumentType } from './argument.ts';
 import { MOST_COUNTED } from './counts.ts';
 import { FewerRows } from './fewer-rows.ts';
-import { type AggregateForm, aggregationJson, formOf, formOfState, textOf } from './functions.ts';
+import { aggregationJson, formOf, formOfState, textOf } from './functions.ts';
 import { type Grouping, Groups } from './groups.ts';
-
-/**
- * 'partial': rows to states, of a part of the rows; 'final': states to results; 'whole': rows to results. The states
- * of an aggregation are columns after the keys. All functions have states, also countDistinct and collectList, whose
- * states are lists: a list of distinct values is never longer than the rows, and 'final' takes states in the order
- * of the rows.
- */
-export type AggregateStep = 'partial' | 'final' | 'whole';
+import type { AggregateStep } from './aggregated-columns.ts';
 
 export interface AggregateOptions {
   /** Names of columns. */
@@ -147,19 +140,4 @@ export class Aggregate implements Operator {
       return { form, states };
     });
   }
-}
-
-/** An aggregation over the columns of an input. */
-export interface AggregatedColumn {
-  readonly form: AggregateForm;
-  /** Its values; absent of states, and of counts of rows. */
-  readonly checked?: Checked;
-  /** Positions of its states. */
-  readonly states: readonly number[];
-}
-
-/** A key of the result, and its position in the input. */
-export interface GroupKey {
-  readonly index: number;
-  readonly field: Field;
 }

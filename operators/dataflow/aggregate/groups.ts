@@ -5,10 +5,10 @@ import { joinData } from '../../../engine/stream/join-data.ts';
 import { plainData } from '../../../engine/stream/plain-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import type { Accumulator } from './accumulator.ts';
-import type { AggregatedColumn, AggregateStep, GroupKey } from './aggregate.ts';
 import { Arguments } from './argument.ts';
 import { RowCounts } from './counts.ts';
 import { newGroups } from './new-groups.ts';
+import type { AggregatedColumn, AggregateStep, GroupKey } from './aggregated-columns.ts';
 
 /** Most rows and bytes of a batch of the result. */
 const BATCH_ROWS = 1 << 16;

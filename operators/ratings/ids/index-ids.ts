@@ -1,21 +1,10 @@
 import { DataError } from '../../../engine/errors.ts';
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
-import type { PartitionRef } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingTypes } from '../reading/rating-chunk.ts';
 import { leaveRoom, type PairRoom } from '../sorting/pair-room.ts';
-import { numberIds, type NumberedChunk } from './number-ids.ts';
-
-/** One chunk of rows: codes of its own, and the maps from those codes to positions among all sorted ids. */
-export interface CodedChunk {
-  readonly rows: number;
-  readonly codes: PartitionRef;
-  /** `values` Float32[rows] and, where duplicates need them, `timestamps` Float64[rows]. */
-  readonly values: PartitionRef;
-  /** Absent where the codes are positions already. */
-  readonly userMap?: PartitionRef;
-  readonly itemMap?: PartitionRef;
-}
+import { numberIds } from './number-ids.ts';
+import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
 
 export interface IndexedRatings {
   /** Distinct external ids, ascending: position = the number the kernels see. */

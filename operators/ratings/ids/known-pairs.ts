@@ -12,11 +12,12 @@ import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { lookupOf } from '../../serving/factor-model.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import { blockLimit } from '../../planner/sizes.ts';
-import { type CodedChunk, indexChunks, type IndexedRatings } from './index-ids.ts';
+import { indexChunks, type IndexedRatings } from './index-ids.ts';
 import { bothSides, countPositions } from './number-ids.ts';
 import { readChunks } from '../reading/read-chunks.ts';
 import type { RatingTypes } from '../reading/rating-chunk.ts';
 import { renumberChunks } from './relabel.ts';
+import type { CodedChunk } from './numbered-chunk.ts';
 
 const STAGE = 'known-pairs';
 

@@ -1,4 +1,4 @@
-import { isCounted, type KeysSummary } from '../../../engine/keys/number-keys.ts';
+import { isCounted } from '../../../engine/keys/number-keys.ts';
 import {
   emptyKeys,
   keyArrays,
@@ -15,7 +15,7 @@ import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import { evenRanges } from '../row-ranges.ts';
-import type { CodedChunk } from './index-ids.ts';
+import type { CodedChunk, NumberedChunk, NumberedSide } from './numbered-chunk.ts';
 
 const STAGE = 'index-ids';
 
@@ -26,20 +26,6 @@ const STAGE = 'index-ids';
 const TABLE_ENTRIES = 1 << 22;
 /** Entries of a table, or ids, that are worth a task of their own. */
 const TASK_ENTRIES = 1 << 16;
-
-/** A chunk whose ids are numbered by themselves, and the partitions with its ids. */
-export interface NumberedChunk {
-  readonly rows: number;
-  readonly codes: PartitionRef;
-  readonly values: PartitionRef;
-  readonly users: NumberedSide;
-  readonly items: NumberedSide;
-}
-
-export interface NumberedSide {
-  readonly keys: PartitionRef;
-  readonly summary: KeysSummary;
-}
 
 export interface PlacedIds {
   /** Distinct ids, ascending, and the number of times that each occurs. */

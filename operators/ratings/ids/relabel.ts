@@ -6,8 +6,9 @@ import { CounterRandom, randomOrder } from '../../../engine/random.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
-import type { CodedChunk, IndexedRatings } from './index-ids.ts';
+import type { IndexedRatings } from './index-ids.ts';
 import { mapPartition } from './number-ids.ts';
+import type { CodedChunk } from './numbered-chunk.ts';
 
 const STAGE = 'index-ids';
 

@@ -13,8 +13,8 @@ import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import type { SourceSplit } from '../../../engine/stream/split.ts';
-import type { NumberedChunk } from '../ids/number-ids.ts';
 import type { PairRoom } from '../sorting/pair-room.ts';
+import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 
 export interface ChunkOptions {
   /** Stored bytes of a split; default: SPLIT_BYTES of split-chunks.ts. */

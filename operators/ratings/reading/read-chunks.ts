@@ -2,11 +2,11 @@ import { throwIfAborted } from '../../../engine/errors.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
 import { optimize } from '../../dataflow/optimize.ts';
-import type { NumberedChunk } from '../ids/number-ids.ts';
 import type { PairRoom } from '../sorting/pair-room.ts';
 import { type RatingTypes, requireFewer, type ChunkOptions } from './rating-chunk.ts';
 import { splitChunks } from './split-chunks.ts';
 import { streamChunks } from './stream-chunks.ts';
+import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 
 /** All ratings, in the order of rows. */
 export interface ReadChunks {

@@ -16,11 +16,11 @@ import { groupSplits, type SplitGroup } from '../../pipeline/split-order.ts';
 import { readSplits, schemaPartition } from '../../pipeline/split-tasks.ts';
 import type { ReadValues } from '../../tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
-import type { NumberedChunk } from '../ids/number-ids.ts';
 import { BadRowTotal, movedBy, reportBadRows } from '../rows/bad-rows.ts';
 import type { SelectRatings } from '../rows/select-ratings.ts';
 import { type PairRoom, roomForPairs } from '../sorting/pair-room.ts';
 import { chunksOf, type RatingTypes, typesOf, type ChunkOptions, type ChunkReading } from './rating-chunk.ts';
+import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 
 const STAGE = 'read-ratings';
 

@@ -8,7 +8,6 @@ import { executePlan, type LogicalPlan } from '../../../engine/stream/logical-pl
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
-import type { NumberedChunk } from '../ids/number-ids.ts';
 import {
   chunkLimits,
   RatingChunk,
@@ -18,6 +17,7 @@ import {
   type ChunkOptions,
   type ChunkReading,
 } from './rating-chunk.ts';
+import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 
 const STAGE = 'index-ids';
 

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { PartitionRef } from '../../../engine/partition.ts';
-import type { CodedChunk } from '../ids/index-ids.ts';
 import { GROUP_RATINGS, type RowsShape, type SortedRows, sortIntoRows } from './sort-into-rows.ts';
+import type { CodedChunk } from '../ids/numbered-chunk.ts';
 
 /** Ratings and timestamps by row number (policy `last`); the chunks' rows count from 0 in their order. */
 export type RowData = PartitionRef;

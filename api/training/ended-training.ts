@@ -1,0 +1,52 @@
+import type { HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { ModelRows } from '../../operators/training/model-rows.ts';
+import type { LoopResult } from '../../operators/training/training.ts';
+import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
+import type { LookedAt, ValidationPairs } from './look-at-ratings.ts';
+import type { TrainingReport } from '../reports/training-report.ts';
+import type { RatingInput } from '../rating-input.ts';
+import type { RunSession } from '../run-session.ts';
+import type { RatingWeight } from '../../operators/als/implicit/rating-weight.ts';
+
+/** The ranking of held-out pairs at the end of a training. */
+export interface RankedTraining {
+  readonly ranking: HeldOutRanking;
+  readonly seconds: number;
+}
+
+/** A run of either algorithm that has ended. */
+export interface EndedTraining {
+  readonly about:
+    | Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'>
+    | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
+  readonly session: RunSession;
+  readonly input: RatingInput;
+  /** The columns that the model is to have. */
+  readonly columns: RatingInput['columns'];
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  /** Ratings of each item, those of a model that was continued among them. */
+  readonly itemCounts: Uint32Array | undefined;
+  readonly userCounts: Uint32Array | undefined;
+  readonly ratings: number;
+  readonly duplicates: number;
+  readonly test: ValidationPairs | undefined;
+  readonly looked: LookedAt;
+  readonly result: Omit<LoopResult<unknown>, 'factors'> & {
+    readonly sides: ModelRows;
+    readonly plan: PhysicalPlan;
+    readonly ratingDeviation?: number;
+  };
+  readonly planned: PhysicalPlan;
+  /** Of implicit data. */
+  readonly ratingWeight?: RatingWeight | undefined;
+  readonly resumedFrom?: ResumedFrom | undefined;
+  /** Milliseconds by performance.now(). */
+  readonly started: number;
+  readonly loaded: number;
+  readonly ranked?: RankedTraining | undefined;
+  readonly tuning?: JsonObject | undefined;
+}
