@@ -9,8 +9,9 @@ import { RowTasks } from '../pipeline/row-tasks.ts';
 import type { RowsWork } from '../pipeline/rows-work.ts';
 import { SampleKeys } from './sample-keys.ts';
 
-/** Most tasks of which a sample is taken. */
+/** Most tasks of which a sample is taken, and one of so many of their rows is in it. */
 const MOST_TASKS = 64;
+const EVERY = 32;
 
 /** The bounds of parts by range, from a sample of the rows, as a partition at a place; undefined without rows. */
 export async function rangeBounds(
@@ -22,7 +23,11 @@ export async function rangeBounds(
   }: { readonly keys: readonly SortKey[]; readonly parts: number; readonly place: Place },
   ctx: ExecutionContext,
 ): Promise<PartitionRef | undefined> {
-  const samples = await new RowTasks(work, ctx).samples((task) => new SampleKeys(keys, task), MOST_TASKS);
+  const sampled = (every: number, tasks: number) =>
+    new RowTasks(work, ctx).samples((task) => new SampleKeys(keys, task, every), tasks);
+  let samples = await sampled(EVERY, MOST_TASKS);
+  // Few rows may all be missed: the first rows of every task are not.
+  if (samples.length === 0) samples = await sampled(1, Number.POSITIVE_INFINITY);
   if (samples.length === 0) return undefined;
   const bounds = boundsOf(samples, keys, parts);
   const stream = new RowStream(bounds.schema, false);

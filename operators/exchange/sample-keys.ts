@@ -5,24 +5,22 @@ import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 
-/** One of so many rows is in a sample. */
-const EVERY = 32;
+/** Most rows of a sample of a task, about. */
+const MOST_SAMPLED = 1 << 11;
 
-/** Most rows of a task of which a sample is taken. */
-const MOST_ROWS = 1 << 16;
-
-/** The keys of some of the first rows of a task, with their positions. */
+/** The keys of one of each `every` of the first rows of a task, with their positions. */
 export class SampleKeys implements Operator {
   readonly name = 'sample-keys';
   readonly #keys: readonly SortKey[];
   readonly #task: number;
+  readonly #every: number;
 
-  constructor(keys: readonly SortKey[], task: number) {
-    [this.#keys, this.#task] = [keys, task];
+  constructor(keys: readonly SortKey[], task: number, every: number) {
+    [this.#keys, this.#task, this.#every] = [keys, task, every];
   }
 
-  static from({ keys, task }: ReturnType<SampleKeys['portable']>): SampleKeys {
-    return new SampleKeys(keys, task);
+  static from({ keys, task, every }: ReturnType<SampleKeys['portable']>): SampleKeys {
+    return new SampleKeys(keys, task, every);
   }
 
   describe(): JsonObject {
@@ -30,7 +28,8 @@ export class SampleKeys implements Operator {
   }
 
   portable() {
-    return { operator: this.name, keys: this.#keys.map((key) => ({ ...key })), task: this.#task } as const;
+    const keys = this.#keys.map((key) => ({ ...key }));
+    return { operator: this.name, keys, task: this.#task, every: this.#every } as const;
   }
 
   outputSchema(input: Schema): Schema {
@@ -46,12 +45,14 @@ export class SampleKeys implements Operator {
   }
 
   async *#sample(input: BatchStream): AsyncGenerator<RecordBatch> {
+    const [task, every] = [this.#task, this.#every];
     let firstRow = 0;
-    for await (const batch of input) {
-      const sample = sampleKeys(batch, this.#keys, { task: this.#task, firstRow, every: EVERY });
+    for await (const whole of input) {
+      const batch = whole.slice(0, MOST_SAMPLED * every - firstRow);
+      const sample = sampleKeys(batch, this.#keys, { task, firstRow, every });
       if (sample.numRows > 0) yield sample;
       firstRow += batch.numRows;
-      if (firstRow >= MOST_ROWS) return;
+      if (firstRow >= MOST_SAMPLED * every) return;
     }
   }
 }

@@ -44,6 +44,20 @@ const byWord = expected
   .toSorted((a, b) => (word(b) < word(a) ? -1 : word(b) > word(a) ? 1 : b.user - a.user))
   .map(({ row }) => row);
 
+it('sorts the few rows that a filter leaves, of which no sample may have any', async () => {
+  await using session = await open(2);
+  const rows = session.read.parquet(join(folder, 'rows.parquet'));
+  for (let i = 0; i < 60; i++) {
+    const row = (i * 4999) % ROWS;
+    const few = rows.filter(
+      col('row')
+        .mod(ROWS / 2)
+        .eq(row % (ROWS / 2)),
+    );
+    expect(await rowsOf(few.orderBy('user', 'row')), `row ${row}`).toHaveLength(2);
+  }
+});
+
 describe.each([1, 2, 5])('%d threads', (workers) => {
   it.each(['rows.csv', 'rows.parquet'])('sort %s, all of it and the first rows', async (name) => {
     await using session = await open(workers);
