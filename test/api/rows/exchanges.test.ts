@@ -47,7 +47,7 @@ const rowsOf = (session: Session): Dataset => session.read.parquet(path('rows.pa
 const united = (rows: Dataset): Dataset =>
   rows
     .select('row', 'word', 'rating')
-    .union(rows.session.fromRows(FEW).select('word', 'rating', 'row'))
+    .union((rows.session as Session).fromRows(FEW).select('word', 'rating', 'row'))
     .union(rows.groupBy('rating').agg(last('word').as('word'), last('row').as('row')));
 const FEW = Array.from({ length: 50 }, (_, i) => ({
   row: -i,
