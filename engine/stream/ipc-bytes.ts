@@ -1,5 +1,6 @@
 import { AsyncByteQueue, RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { pagedArray, sharedArray } from '../partition.ts';
+import { ownDictionaryIds, withOwnIds } from './own-dictionary-ids.ts';
 
 /**
  * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue joins
@@ -103,13 +104,16 @@ export class CopiedBytes extends AsyncByteQueue {
 export class RowStream {
   rows = 0;
   readonly #schema: Schema;
+  /** Columns of the batches share ids of dictionaries. */
+  readonly #sharesIds: boolean;
   readonly #bytes: KeptBytes | CopiedBytes;
   readonly #writer: RecordBatchStreamWriter;
 
   constructor(schema: Schema, copies: boolean) {
-    this.#schema = schema;
+    this.#schema = ownDictionaryIds(schema);
+    this.#sharesIds = this.#schema !== schema;
     this.#bytes = copies ? new CopiedBytes() : new KeptBytes();
-    this.#writer = new RecordBatchStreamWriter().reset(this.#bytes, schema);
+    this.#writer = new RecordBatchStreamWriter().reset(this.#bytes, this.#schema);
   }
 
   /** Bytes so far. */
@@ -119,7 +123,10 @@ export class RowStream {
 
   add(batch: RecordBatch): void {
     // The batches get one schema object: another one would make the writer begin again.
-    this.#writer.write(new RecordBatch(this.#schema, batch.data));
+    const rows = this.#sharesIds
+      ? withOwnIds(batch, this.#schema)
+      : new RecordBatch(this.#schema, batch.data);
+    this.#writer.write(rows);
     this.rows += batch.numRows;
   }
 
