@@ -65,13 +65,13 @@ describe.each([
 describe.each([
   ['api/rating-input.ts', 'RatingOptions'],
   ['api/rating-input.ts', 'FitOptions'],
-  ['api/session.ts', 'RunOptions'],
+  ['api/run-session.ts', 'RunOptions'],
   ['api/session-options.ts', 'SessionOptions'],
   ['api/training/checkpoints/checkpoint-options.ts', 'CheckpointOptions'],
   ['api/validation/rank-users.ts', 'RankUsersOption'],
   ['api/validation/cross-validator.ts', 'CrossValidatorOptions'],
-  ['api/validation/tuning/train-validation-split.ts', 'TrainValidationSplitOptions'],
-  ['api/validation/tuning/train-validation-split.ts', 'TuneOptions'],
+  ['api/validation/tuning/tuning-options.ts', 'TrainValidationSplitOptions'],
+  ['api/validation/tuning/tuning-options.ts', 'TuneOptions'],
 ])('%s: every option of %s', (file, name) => {
   const members = membersOf(file, name).filter(({ optional }) => optional);
 
