@@ -27,7 +27,7 @@ import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
 
-/** Released shared memory that may wait until threads are told to collect it, where memory is not scarce. */
+/** Released shared memory that may wait before threads collect it, where memory is not scarce. */
 export const COLLECT_BYTES = 64 << 20;
 /** The same as a share of what is held: collecting stops the calling thread, for which others may wait. */
 export const COLLECT_SHARE = 2;

@@ -28,7 +28,7 @@ export interface EndedTraining {
   readonly columns: RatingInput['columns'];
   readonly users: KeyColumn;
   readonly items: KeyColumn;
-  /** Ratings of each item, those of a model that was continued among them. */
+  /** Ratings of each item, including the ratings of a model that was continued. */
   readonly itemCounts: Uint32Array | undefined;
   readonly userCounts: Uint32Array | undefined;
   readonly ratings: number;

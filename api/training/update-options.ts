@@ -3,11 +3,11 @@ import type { CheckpointOptions } from './checkpoints/checkpoint-options.ts';
 import type { FitOptions, fitRankingNames, RatingOptions } from '../rating-input.ts';
 
 /**
- * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds
- * rows beside λ: new rows are solved with the model's own, and steps leave it out, since it would move rows
- * without new ratings. Defaults: the model's columns; 2 epochs from a learning rate of 0.002; λ = 0 for the
- * steps, and the λ that the model was trained with for the rows of new users and items. A given λ holds for
- * both.
+ * Options of `model.update`: the options of `SGD` without rank and biases, which the model fixes, and
+ * without regOffset and biasDamping: new rows are solved with the model's own, and steps leave them out, since
+ * they would move rows without new ratings. Defaults: the model's columns; 2 epochs from a learning rate of
+ * 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and items. A
+ * given λ holds for both.
  *
  */
 export interface UpdateOptions

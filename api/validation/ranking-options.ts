@@ -24,8 +24,7 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   readonly minRating?: number;
   /**
    * Test pairs whose user or item the model does not know: `drop` (default) leaves them out; `miss` counts a
-   * positive of an unknown item as one behind all others, and a user who is unknown as one whose metrics are
-   * 0.
+   * positive of an unknown item as ranked after all other items, and gives an unknown user metrics of 0.
    *
    */
   readonly coldPairs?: 'drop' | 'miss';

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-/** What the pipelines use of nodejs-polars, which is no dependency of this project. */
+/** The part of nodejs-polars that the pipelines use. It is no dependency of this project. */
 interface Polars {
   col(name: string): PolarsColumn;
   len(): PolarsColumn;

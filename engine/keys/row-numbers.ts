@@ -35,7 +35,7 @@ export class RowNumbers {
     return this.#numbers?.size ?? this.#whole.size;
   }
 
-  /** The number of each row, in `codes`; new ones follow those of earlier calls. */
+  /** The number of each row, in `codes`. New keys get the next numbers after all earlier calls. */
   add(columns: readonly Data[], rows: number, codes = new Uint32Array(rows)): Uint32Array {
     const words = this.#words(columns, true);
     const nullable = nullableOf(columns);

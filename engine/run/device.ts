@@ -54,7 +54,7 @@ export interface Device {
    * wait for.
    */
   leaveGarbage?(): void;
-  /** Has threads collect released memory of so many bytes at the latest, from now on. */
+  /** From now on threads collect released memory when at most `collectBytes` of it wait. */
   saveMemory?(collectBytes: number): void;
   close(): Promise<void>;
 }

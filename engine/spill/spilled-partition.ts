@@ -25,7 +25,7 @@ const READ_BYTES = 1 << 20;
 type Reads<Result> = Generator<{ readonly bytes: Uint8Array; readonly at: number }, Result, number>;
 
 /**
- * Reads a partition back. `memory`: of so many bytes or more. Throws DataError where the file is not as it was
+ * Reads a partition back. `memory` gives at least that number of bytes. Throws DataError where the file is not as it was
  * written.
  */
 export function* readPartition(

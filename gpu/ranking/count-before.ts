@@ -30,7 +30,7 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
     ...writes({ counts: 'array<atomic<u32>>' }),
   ],
   uniforms: {
-    /** Place in `rows` of the first row, and the number of rows behind it. */
+    /** Position in `rows` of the first row, and the number of rows from there. */
     from_row: 'u32',
     rows: 'u32',
     columns: 'u32',

@@ -1,6 +1,6 @@
 // Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T, a workgroup a row (cuMF, eq. 2).
 //
-// A lies in 16 x 16 tiles (gpu/device/slots.ts); L takes the place of A, panel by panel of 16 columns. A thread keeps the 16
+// A is stored in 16 x 16 tiles (gpu/device/slots.ts); L takes the place of A, panel by panel of 16 columns. A thread keeps the 16
 // elements of its rows of the panel in registers, and b is one more row below A, which becomes y with L y = b. The
 // diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
 

@@ -77,7 +77,7 @@ export class ExchangeRoom {
     if (this.#parent !== undefined) this.#parent.#keep(bytes);
   }
 
-  /** The place of parts of so many bytes, with the reason where they are not all in memory. */
+  /** The place of parts of `bytes` together, with the reason where they are not all in memory. */
   placeOf(bytes: number, stages: readonly RowStage[]): string {
     const about = `about ${formatBytes(bytes)}`;
     const { budget, process, garbage } = this.#memory;

@@ -31,7 +31,7 @@ export function mostPartitions(parts: number): number {
   return Math.min(parts, MOST_PARTITIONS);
 }
 
-/** The first part of each partition, for rows of so many bytes a part; parts without rows at the end are in none. */
+/** The first part of each partition. `bytes`: of each part; parts without rows at the end are in no partition. */
 export function partitionsOf(bytes: readonly number[]): number[] {
   const total = bytes.reduce((sum, part) => sum + part, 0);
   const least = Math.max(LEAST_BYTES, total / mostPartitions(bytes.length));

@@ -173,8 +173,8 @@ export class JoinedExchange implements RowExchange {
   }
 
   /**
-   * A unit for each part of the streamed side with that of the held side; small ones together, large ones cut. Each
-   * is made when it is asked for.
+   * A unit has a part of the streamed side and the same part of the held side. Small parts are taken together,
+   * large ones are cut. A unit is made when it is asked for.
    */
   async *#unitsOf(
     rows: Readonly<Record<Side, DividedParts>>,

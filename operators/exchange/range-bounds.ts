@@ -9,7 +9,7 @@ import { RowTasks } from '../pipeline/row-tasks.ts';
 import type { RowsWork } from '../pipeline/rows-work.ts';
 import { SampleKeys } from './sample-keys.ts';
 
-/** Most tasks of which a sample is taken, and one of so many of their rows is in it. */
+/** A sample is taken of at most MOST_TASKS tasks, one of every EVERY rows. */
 const MOST_TASKS = 64;
 const EVERY = 32;
 

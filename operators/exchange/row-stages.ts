@@ -39,7 +39,7 @@ export function belowOf({ work }: Pick<InputRows, 'work'>): readonly RowStage[] 
 }
 
 /**
- * The stages of an input: those of exchanges below, and its tasks that divide rows. For each thread a task has the
+ * The stages of an input: first the stages of its own exchanges, then its tasks that divide rows. For each thread a task has the
  * rows that it reads or a table of them, the rows by part, the same in one memory, and what the task before has
  * left; two more are done and not taken yet.
  */

@@ -53,7 +53,7 @@ export interface OtherRows {
   readonly unit: RowUnit;
 }
 
-/** Rows that one task takes: those of parts, one after the other. */
+/** Rows that one task takes: its parts, one after the other. */
 export class RowUnit {
   /** The other side of the first join among the operators, where it belongs to these rows. */
   readonly others: readonly OtherRows[];

@@ -102,7 +102,7 @@ export interface ReadingTasks {
 
   /**
    * Reads splits of a source, or rows of an exchange, and runs operators over them. Inputs: `schema`, as for
-   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: those of the other sides of
+   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: parts of the other sides of
    * joins, each after its columns as for `schema`; `bounds`: of an exchange by ranges (`bytes`). Output: `rows`
    * (`bytes`: the batches as an Arrow stream; `kept` Uint32: see the origins), or, of an exchange, `divided.i`
    * (`bytes`: a stream for each part in it, a piece each); those that are not needed are left out.

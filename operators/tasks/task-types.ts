@@ -33,7 +33,7 @@ export type RowRegularization = {
   readonly offset?: number;
   /** d of a bias's λ n + d, in ratings; default 0. */
   readonly damping?: number;
-  /** λ of a bias, where it is another: λ of factors has the unit of the ratings, that of biases has none. */
+  /** λ of a bias, where it differs: λ of factors has the unit of the ratings, λ of biases has no unit. */
   readonly biasLambda?: number;
 };
 

@@ -32,7 +32,7 @@ export function isBetter(value: number, than: number, metric: string): boolean {
   return isError(metric) ? value < than : value > than;
 }
 
-/** What is searched, and how. */
+/** The trials of a search, its metric and its strategy. */
 interface SearchedTrials {
   readonly trials: readonly PlannedTrial[];
   readonly metric: TuningMetric;

@@ -66,6 +66,6 @@ export interface Tuning {
   readonly best: Trial;
   /** In the order of the search. */
   readonly trials: readonly Trial[];
-  /** Trained with the best parameters: on all ratings given, those of the validation part among them. */
+  /** Trained with the best parameters, on all ratings given, the validation part included. */
   readonly model: Model;
 }

@@ -4,7 +4,7 @@ import type { UnpackPage } from './unpack-page.ts';
 /** Largest page that is unpacked here: a damaged header may claim any size. */
 const LARGEST = 1 << 22;
 
-/** What zlib's functions for whole buffers use of a decompressor of Node. */
+/** The members of Node's decompressor that zlib's own functions for whole buffers use; they are not documented. */
 interface Decompressor {
   readonly destroyed: boolean;
   /** Room and input that the last write has left. */

@@ -23,7 +23,7 @@ class ValuesByGroup {
     this.#type = type;
   }
 
-  /** `codes`: the group of each value. Copies them, whose memory may be that of the next batch. */
+  /** `codes`: the group of each value. They are copied, since the next batch may use their memory again. */
   add(values: Data, codes: Uint32Array): void {
     const all = new Uint32Array(codes.length);
     for (let i = 0; i < all.length; i++) all[i] = i;

@@ -24,7 +24,7 @@ export interface Shifts {
 }
 
 /**
- * The computation of gpu/parts/register-cg.wgsl: x, and the bias behind it. `once`: A in float16 is
+ * The computation of gpu/parts/register-cg.wgsl: x, followed by the bias. `once`: A in float16 is
  * rounded when all is in it, as in gpu/parts/tensor/tensor-halves.wgsl.
  */
 export function gradients(
