@@ -1,6 +1,6 @@
 /** Entry of a CPU worker thread: runs one task at a time against the shared WebAssembly memory. */
 import { workerData } from 'node:worker_threads';
-import { collectGarbage } from '../engine/threads/collect-garbage.ts';
+import { Garbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { type Partition, pieceOf } from '../engine/partition.ts';
@@ -37,7 +37,7 @@ const { memory, compiled, handlers, loads, flags } = (
 const kernels = loadKernels(memory, compiled);
 if (loads !== undefined) await (await given())?.load?.(loads);
 
-let collection = 0;
+const garbage = new Garbage();
 
 export default async function runTask({
   slot,
@@ -47,10 +47,7 @@ export default async function runTask({
   request: CpuRequest;
 }): Promise<WorkerReply> {
   const start = sharedClock();
-  if (request.collection !== collection) {
-    collection = request.collection;
-    collectGarbage();
-  }
+  garbage.follow(request.collection);
   try {
     const handler = handlerOf(request.kernel) ?? (await givenHandler(request.kernel));
     const outcome = await handler(scopeOf(request, slot));

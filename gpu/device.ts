@@ -1,4 +1,4 @@
-import { collectGarbage } from '../engine/threads/collect-garbage.ts';
+import { Garbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
 import { DeviceLostError, sessionClosed } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
@@ -42,9 +42,6 @@ export interface GpuDeviceOptions extends GpuThreadOptions {
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
-/** Shared memory that may wait for its collection. */
-const COLLECT_BYTES = 256 << 20;
-
 /**
  * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first
  * names it; puts, allocations and releases reach the thread with the next request, in order. Tasks that are
@@ -69,9 +66,7 @@ export class GpuDevice implements Device {
   };
   readonly #held: HeldPartitions;
   readonly #changes = new StoreChanges();
-  #collectable = 0;
-  /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
-  #collection = 0;
+  readonly #garbage = new Garbage();
   #lost: DeviceLostError | undefined;
   #closing = false;
   #closed: Promise<void> | undefined;
@@ -259,15 +254,12 @@ export class GpuDevice implements Device {
     return { metrics, values: { tuning } };
   }
 
-  /** Shared memory that this thread, or soon the other, has no more use for; see collectGarbage. */
+  /** Shared memory that this thread, or soon the other, has no more use for. */
   #collect(bytes: number): void {
     // The thread ends, and the process's own garbage can wait.
     if (this.#closing) return;
-    this.#collectable += bytes;
-    if (this.#collectable < COLLECT_BYTES) return;
-    this.#collectable = 0;
-    this.#collection++;
-    collectGarbage();
+    this.#garbage.add(bytes);
+    this.#garbage.collectIfDue();
   }
 
   async trim(): Promise<void> {
@@ -301,7 +293,7 @@ export class GpuDevice implements Device {
       // It would come behind the end of the GPU.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
       const answer = await this.#pool.run(
-        (): GpuRequest => ({ changes: tell(), command, collection: this.#collection }),
+        (): GpuRequest => ({ changes: tell(), command, collection: this.#garbage.collection }),
         signal,
       );
       this.#count(answer.outcome.memory);

@@ -1,4 +1,4 @@
-import { collectGarbage } from '../engine/threads/collect-garbage.ts';
+import { collectGarbage, Garbage } from '../engine/threads/collect-garbage.ts';
 import { CancelledError } from '../engine/errors.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import { receivedPartition } from '../engine/threads/wide-views.ts';
@@ -27,7 +27,7 @@ export interface RequestPlace {
 export class OpenedGpu {
   readonly #gpu: Gpu;
   readonly #store: GpuStore;
-  #collection = 0;
+  readonly #garbage = new Garbage();
 
   /** `memoryBytes`: see Gpu.open. */
   constructor(acquired: AcquiredGpu, memoryBytes: number | undefined) {
@@ -52,10 +52,7 @@ export class OpenedGpu {
       else if ('leave' in change) store.leave(change.leave);
       else store.release(change.release);
     }
-    if (collection !== this.#collection) {
-      this.#collection = collection;
-      collectGarbage();
-    }
+    this.#garbage.follow(collection);
     // All that a request moves it submits in its turn.
     const before = gpu.counters.counts;
     let moved: ReturnType<typeof gpu.counters.since> | undefined;

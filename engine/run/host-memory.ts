@@ -5,7 +5,7 @@ import {
   type PartitionRef,
   sharedArray,
 } from '../partition.ts';
-import { collectGarbage } from '../threads/collect-garbage.ts';
+import { Garbage } from '../threads/collect-garbage.ts';
 import type { FileMemories, HostStore, WireMemory } from './device.ts';
 import { hostMeter, type MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
@@ -24,11 +24,6 @@ const info: DeviceInfo = {
 };
 
 /**
- * Released memory that may wait for its collection: parts of a side that are replaced would be there twice.
- */
-const COLLECT_BYTES = 256 << 20;
-
-/**
  * Memory that is taken has a multiple of so many bytes, so that partitions of nearly the same size share it.
  */
 const MEMORY_STEP = 1 << 20;
@@ -44,8 +39,8 @@ export class HostMemory implements HostStore {
   readonly #taken = new Set<object>();
   readonly #free = new Map<number, WireMemory[]>();
   readonly #files: FileMemories | undefined;
-  /** Bytes that were released, and not taken: garbage of this thread. */
-  #collectable = 0;
+  /** Released memory that was not taken: parts of a side that are replaced would be in memory twice. */
+  readonly #garbage = new Garbage();
 
   /** `files`: what is taken lies in such files as long as they have room. */
   constructor(files?: FileMemories) {
@@ -98,15 +93,13 @@ export class HostMemory implements HostStore {
     for (const { buffer } of Object.values(found.columns)) {
       if (buffer instanceof SharedArrayBuffer && this.#taken.delete(buffer))
         this.#giveBack(buffer, buffer.byteLength);
-      else if (!found.reused) this.#collectable += buffer.byteLength;
+      else if (!found.reused) this.#garbage.add(buffer.byteLength);
     }
     const files = found.inFiles?.memory;
     if (files !== undefined && this.#taken.delete(files)) this.#giveBack(files, files.bytes);
     this.#partitions.delete(key);
     hostMeter.drop(found);
-    if (this.#collectable < COLLECT_BYTES) return;
-    this.#collectable = 0;
-    collectGarbage();
+    this.#garbage.collectIfDue();
   }
 
   #giveBack(memory: WireMemory, bytes: number): void {

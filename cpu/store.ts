@@ -1,0 +1,169 @@
+import { hostMeter, type MemoryMeter } from '../engine/run/memory-meter.ts';
+import {
+  type MatrixShape,
+  type Partition,
+  partitionBytes,
+  partitionKey,
+  type PartitionRef,
+  pagedArray,
+  sharedArray,
+} from '../engine/partition.ts';
+import type { Task } from '../engine/task.ts';
+import { sentPartition, type SentPartition } from '../engine/threads/wide-views.ts';
+import { Arena } from './arena.ts';
+import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP } from './handler.ts';
+import { readSpilled } from './read-spilled.ts';
+
+/** Pages of the largest WebAssembly memory, 4 GiB. */
+const MAXIMUM_PAGES = 65_536;
+
+type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
+
+/** The partitions that a task reads and writes, in the form in which they go to a thread. */
+export interface TaskData {
+  readonly partitions: Readonly<Record<string, SentPartition>>;
+  readonly matrices: Readonly<Record<string, MatrixView>>;
+}
+
+/**
+ * The partitions of a CPU: matrices in one WebAssembly memory that all its threads share, others in the
+ * SharedArrayBuffers they came in. Copies between a padded matrix and plain rows are made here.
+ */
+export class CpuStore {
+  readonly memory: WebAssembly.Memory;
+  readonly meter: MemoryMeter;
+  /** The address of each thread's scratch. */
+  readonly scratch: readonly number[];
+  /** Bytes for matrices. */
+  readonly capacityBytes: number;
+  readonly #arena: Arena;
+  readonly #stored = new Map<string, Stored>();
+  #hostBytes = 0;
+
+  constructor(threads: number) {
+    this.memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
+    this.#arena = new Arena(this.memory, MAXIMUM_PAGES);
+    this.scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
+    const scratchBytes = threads * SCRATCH_BYTES;
+    this.meter = this.#arena.meter;
+    this.meter.add(-scratchBytes);
+    this.capacityBytes = this.#arena.capacityBytes - scratchBytes;
+  }
+
+  /** Bytes of the partitions in host memory. */
+  get hostBytes(): number {
+    return this.#hostBytes;
+  }
+
+  put(ref: PartitionRef, partition: Partition): void {
+    if (partition.layout === 'factors') this.#upload(ref, partition);
+    else this.#keep(ref, partition);
+  }
+
+  allocate(
+    ref: PartitionRef,
+    { layout = 'factors', contents = 'zeros', leaves, ...shape }: MatrixShape,
+  ): void {
+    const { rows, columns, stride } = shape;
+    if (leaves)
+      return this.#keep(ref, {
+        layout,
+        rows,
+        width: columns,
+        columns: { values: pagedArray(Float32Array, rows * stride) },
+      });
+    if (layout !== 'factors')
+      return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
+    const matrix = this.#allocateMatrix(ref, shape);
+    if (contents === 'zeros') this.#numbersOf(matrix).fill(0);
+  }
+
+  get(ref: PartitionRef): Stored | undefined {
+    return this.#stored.get(partitionKey(ref));
+  }
+
+  /** The inputs and outputs of a task, as far as they are here. */
+  dataOf({ inputs, outputs }: Pick<Task, 'inputs' | 'outputs'>): TaskData {
+    const partitions: Record<string, SentPartition> = {};
+    const matrices: Record<string, MatrixView> = {};
+    for (const [name, ref] of [...Object.entries(inputs), ...Object.entries(outputs)]) {
+      const stored = this.get(ref);
+      if (stored === undefined) continue;
+      if ('host' in stored) partitions[name] = sentPartition(stored.host);
+      else matrices[name] = stored.matrix;
+    }
+    return { partitions, matrices };
+  }
+
+  /** A partition in its host form, copied if it is a matrix; undefined if it is not here. */
+  read(ref: PartitionRef): Partition | undefined {
+    const stored = this.get(ref);
+    if (stored === undefined) return undefined;
+    if ('matrix' in stored) return this.#download(stored.matrix);
+    return stored.host.spilled ? readSpilled(stored.host.spilled) : stored.host;
+  }
+
+  /** Removes a partition. Returns the bytes of host memory that have no more use. */
+  release(ref: PartitionRef): number {
+    const stored = this.get(ref);
+    if (stored === undefined) return 0;
+    this.#stored.delete(partitionKey(ref));
+    if ('matrix' in stored) {
+      this.#arena.free(stored.matrix.pointer);
+      return 0;
+    }
+    const bytes = partitionBytes(stored.host);
+    this.#hostBytes -= bytes;
+    hostMeter.drop(stored.host);
+    return stored.host.reused ? 0 : bytes;
+  }
+
+  clear(): void {
+    for (const stored of this.#stored.values()) if ('host' in stored) hostMeter.drop(stored.host);
+    this.#stored.clear();
+  }
+
+  #keep(ref: PartitionRef, partition: Partition): void {
+    const old = this.get(ref);
+    this.#hostBytes += partitionBytes(partition);
+    hostMeter.hold(partition);
+    if (old && 'host' in old) {
+      this.#hostBytes -= partitionBytes(old.host);
+      hostMeter.drop(old.host);
+    }
+    this.#stored.set(partitionKey(ref), { host: partition });
+  }
+
+  #allocateMatrix(ref: PartitionRef, { rows, columns, stride }: Omit<MatrixView, 'pointer'>): MatrixView {
+    const matrix = { pointer: this.#arena.allocate(rows * stride * 4), rows, columns, stride };
+    this.#stored.set(partitionKey(ref), { matrix });
+    return matrix;
+  }
+
+  #numbersOf({ pointer, rows, stride }: MatrixView): Float32Array {
+    return new Float32Array(this.memory.buffer, pointer, rows * stride);
+  }
+
+  #upload(ref: PartitionRef, { rows, columns, packed }: Partition): void {
+    const values = columns.values as Float32Array;
+    const rank = rows === 0 ? 0 : values.length / rows;
+    const stride = packed ? rank : Math.ceil(rank / STRIDE_STEP) * STRIDE_STEP;
+    const target = this.#numbersOf(this.#allocateMatrix(ref, { rows, columns: rank, stride }));
+    if (stride === rank) return target.set(values);
+    target.fill(0);
+    for (let row = 0; row < rows; row++)
+      target.set(values.subarray(row * rank, (row + 1) * rank), row * stride);
+  }
+
+  #download(matrix: MatrixView): Partition {
+    const { rows, columns, stride } = matrix;
+    const padded = this.#numbersOf(matrix);
+    const values = new Float32Array(new SharedArrayBuffer(rows * columns * 4));
+    if (stride === columns) values.set(padded);
+    else
+      for (let row = 0; row < rows; row++)
+        values.set(padded.subarray(row * stride, row * stride + columns), row * columns);
+    const packed = stride % STRIDE_STEP === 0 ? {} : { packed: true };
+    return { layout: 'factors', rows, columns: { values }, ...packed };
+  }
+}
