@@ -14,12 +14,11 @@ import { topN } from '../cpu/tasks/top-n.ts';
 import { update } from '../cpu/tasks/update.ts';
 import { scalePreset } from '../synthetic/preset.ts';
 import { findPreset } from '../synthetic/presets.ts';
-import { generateRatings } from '../synthetic/ratings/rating-generator.ts';
-import { buildRatingTables } from '../synthetic/ratings/rating-tables.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { type Partition, pieceOf, sharedArray } from '../engine/partition.ts';
+import { type Partition, pieceOf } from '../engine/partition.ts';
 import { CounterRandom } from '../engine/random.ts';
 import { describeMachine } from './machine.ts';
+import { ratingBlocks } from './rating-blocks.ts';
 
 const ranks = (process.argv[2] ?? '32,64,128').split(',').map(Number);
 const preset = scalePreset(findPreset('movielens20m'), Number(process.argv[3] ?? 0.1));
@@ -28,10 +27,36 @@ const { users: m, items: n, train } = preset;
 
 console.log(describeMachine());
 console.log(`WebAssembly ${build}, 1 thread; ${m} users, ${n} items, ${train} ratings`);
-const { byUser, byItem } = blocks();
+const solvers: Readonly<Record<string, Solver>> = {
+  cholesky: { cgBelow: 0, cgSteps: 0 },
+  'cg, 6 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 6 },
+  'cg, 3 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 3 },
+  'non-negative': { cgBelow: 0, cgSteps: 0, nonnegative: true },
+};
+/** Ratings of the row that solvers are measured on. */
+const COUNT = 256;
+const { byUser, byItem } = ratingBlocks(preset);
 for (const rank of ranks) benchRank(rank);
 
+/** Kernels with x, θ and room for one row's work in a memory of their own. */
+interface Bench {
+  readonly rank: number;
+  readonly memory: WebAssembly.Memory;
+  readonly kernels: ReturnType<typeof loadKernels>;
+  readonly scratch: number;
+  readonly x: MatrixView;
+  readonly theta: MatrixView;
+}
+
 function benchRank(rank: number): void {
+  const bench = makeBench(rank);
+  console.log(`rank ${rank}`);
+  benchRows(bench);
+  for (const [name, solver] of Object.entries(solvers)) benchIteration(bench, name, solver);
+  benchPasses(bench);
+}
+
+function makeBench(rank: number): Bench {
   const stride = Math.ceil(rank / 8) * 8;
   const bytes = (m + n) * stride * 4 + SCRATCH_BYTES;
   const memory = new WebAssembly.Memory({
@@ -39,7 +64,6 @@ function benchRank(rank: number): void {
     maximum: 65_536,
     shared: true,
   });
-  const kernels = loadKernels(memory, compileKernels(build));
   const scratch = 65_536;
   const x: MatrixView = { pointer: scratch + SCRATCH_BYTES, rows: m, columns: rank, stride };
   const theta: MatrixView = { pointer: x.pointer + m * stride * 4, rows: n, columns: rank, stride };
@@ -47,11 +71,16 @@ function benchRank(rank: number): void {
   const factors = new Float32Array(memory.buffer, x.pointer, (m + n) * stride);
   for (let k = 0; k < factors.length; k++)
     factors[k] = k % stride < rank ? (random.uniform(k) - 0.5) / Math.sqrt(rank) : 0;
-  const scope = <Params extends JsonObject>(
-    params: Params,
-    inputs: Record<string, Partition>,
-    matrices: Record<string, MatrixView>,
-  ): TaskScope<Params & { rank: number; lambda: number }> => ({
+  return { rank, memory, kernels: loadKernels(memory, compileKernels(build)), scratch, x, theta };
+}
+
+function scopeOf<Params extends JsonObject>(
+  { rank, scratch, memory, kernels }: Bench,
+  params: Params,
+  inputs: Record<string, Partition>,
+  matrices: Record<string, MatrixView>,
+): TaskScope<Params & { rank: number; lambda: number }> {
+  return {
     params: { rank, lambda: 0.05, ...params },
     partition: (name) => inputs[name],
     piece: (name, piece) => pieceOf(inputs[name], piece),
@@ -62,94 +91,118 @@ function benchRank(rank: number): void {
     memory,
     kernels,
     cancelled: () => false,
-  });
-  console.log(`rank ${rank}`);
-  single(memory, kernels, scratch, theta.pointer, rank, stride);
-  for (const [name, solver] of Object.entries({
-    cholesky: { cgBelow: 0, cgSteps: 0 },
-    'cg, 6 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 6 },
-    'cg, 3 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 3 },
-    'non-negative': { cgBelow: 0, cgSteps: 0, nonnegative: true },
-  })) {
-    let [items, people] = [Infinity, Infinity];
-    for (let run = 0; run < 3; run++) {
-      const itemScope = scope(
-        { ...solver, from: 0, to: n },
-        { block: byItem },
-        { fixed: x, previous: theta, factors: theta },
-      );
-      const userScope = scope(
-        { ...solver, from: 0, to: m },
-        { block: byUser },
-        { fixed: theta, previous: x, factors: x },
-      );
-      items = Math.min(
-        items,
-        milliseconds(() => update(itemScope)),
-      );
-      people = Math.min(
-        people,
-        milliseconds(() => update(userScope)),
-      );
-    }
-    const rate = train / (items + people) / 1e3;
-    print(
-      `iteration, ${name}`,
-      `${(items + people).toFixed(0)} ms (items ${items.toFixed(0)}, users ${people.toFixed(0)})`,
-      `${rate.toFixed(1)} M ratings/s`,
+  };
+}
+
+interface Solver {
+  readonly cgBelow: number;
+  readonly cgSteps: number;
+  readonly nonnegative?: boolean;
+}
+
+/** Both half-iterations. */
+function benchIteration(bench: Bench, name: string, solver: Solver): void {
+  const { x, theta } = bench;
+  const itemParams = { ...solver, from: 0, to: n };
+  const userParams = { ...solver, from: 0, to: m };
+  let [items, people] = [Infinity, Infinity];
+  for (let run = 0; run < 3; run++) {
+    const ofItems = { fixed: x, previous: theta, factors: theta };
+    const ofUsers = { fixed: theta, previous: x, factors: x };
+    const itemScope = scopeOf(bench, itemParams, { block: byItem }, ofItems);
+    const userScope = scopeOf(bench, userParams, { block: byUser }, ofUsers);
+    items = Math.min(
+      items,
+      milliseconds(() => update(itemScope)),
+    );
+    people = Math.min(
+      people,
+      milliseconds(() => update(userScope)),
     );
   }
+  const rate = train / (items + people) / 1e3;
+  print(
+    `iteration, ${name}`,
+    `${(items + people).toFixed(0)} ms (items ${items.toFixed(0)}, users ${people.toFixed(0)})`,
+    `${rate.toFixed(1)} M ratings/s`,
+  );
+}
+
+/** Passes that only read the factors. */
+function benchPasses(bench: Bench): void {
+  const { rank, x, theta } = bench;
   const matrices = { rowFactors: x, columnFactors: theta };
-  const error = best(3, () => squaredError(scope({ from: 0, to: m }, { block: byUser }, matrices)));
+  const error = best(3, () => squaredError(scopeOf(bench, { from: 0, to: m }, { block: byUser }, matrices)));
   print('squared-error', `${error.toFixed(0)} ms`, `${(train / error / 1e3).toFixed(1)} M ratings/s`);
   const rows = Math.min(m, 2_048);
-  const top = best(3, () => topN(scope({ from: 0, to: rows, n: 10 }, { exclude: byUser }, matrices)));
+  const top = best(3, () =>
+    topN(scopeOf(bench, { from: 0, to: rows, n: 10 }, { exclude: byUser }, matrices)),
+  );
   print('top-n, n = 10', `${((rows / top) * 1e3).toFixed(0)} users/s`, gigaflops(2 * rank * n * rows, top));
 }
 
+/** One row's room in memory: addresses, and `size`, the bytes of a vector of factors. */
+interface Row {
+  readonly size: number;
+  readonly stride: number;
+  readonly indices: number;
+  readonly values: number;
+  readonly bias: number;
+  readonly x: number;
+  readonly vectors: number;
+  readonly objective: number;
+  readonly matrix: number;
+  readonly work: number;
+}
+
 /** Each solver over one row of 256 ratings and one of rank / 2. */
-function single(
-  memory: WebAssembly.Memory,
-  kernels: ReturnType<typeof loadKernels>,
-  scratch: number,
-  theta: number,
-  rank: number,
-  stride: number,
-): void {
+function benchRows(bench: Bench): void {
+  const row = makeRow(bench);
+  const repeat = Math.ceil(2e6 / bench.rank ** 2);
+  const time = (body: () => void) =>
+    best(7, () => {
+      for (let k = 0; k < repeat; k++) body();
+    }) / repeat;
+  benchEquations(bench, row, time);
+  benchWithoutEquations(bench, row, time);
+}
+
+function makeRow({ memory, scratch, theta: { stride } }: Bench): Row {
   const size = stride * 4;
-  const count = 256;
   const indices = scratch;
-  const values = indices + 4 * count;
-  const bias = values + 4 * count;
+  const values = indices + 4 * COUNT;
+  const bias = values + 4 * COUNT;
   const x = bias + size;
   const vectors = x + size;
   const objective = vectors + 5 * size;
   const matrix = objective + size;
   const work = matrix + size * stride;
-  new Uint32Array(memory.buffer, indices, count).forEach(
+  new Uint32Array(memory.buffer, indices, COUNT).forEach(
     (_, k, all) => (all[k] = (k * 7) % Math.min(n, 500)),
   );
-  new Float32Array(memory.buffer, values, count).forEach((_, k, all) => (all[k] = 1 + ((k * 37) % 11)));
-  const repeat = Math.ceil(2e6 / rank ** 2);
-  const time = (body: () => void) =>
-    best(7, () => {
-      for (let k = 0; k < repeat; k++) body();
-    }) / repeat;
+  new Float32Array(memory.buffer, values, COUNT).forEach((_, k, all) => (all[k] = 1 + ((k * 37) % 11)));
+  return { size, stride, indices, values, bias, x, vectors, objective, matrix, work };
+}
 
+/** Solvers that form A. */
+function benchEquations(
+  { rank, memory, kernels, theta: { pointer: theta } }: Bench,
+  { size, stride, indices, values, bias, x, vectors, matrix, work }: Row,
+  time: (body: () => void) => number,
+): void {
   const form = () =>
-    kernels.addNormalEquations(theta, size, indices, values, count, matrix, bias, 0, work, 0);
+    kernels.addNormalEquations(theta, size, indices, values, COUNT, matrix, bias, 0, work, 0);
   const hermitian = time(form);
   print(
     'hermitian',
-    `${((hermitian / count) * 1e6).toFixed(1)} ns/rating`,
-    gigaflops(count * rank * (rank + 1), hermitian),
+    `${((hermitian / COUNT) * 1e6).toFixed(1)} ns/rating`,
+    gigaflops(COUNT * rank * (rank + 1), hermitian),
   );
   form();
   kernels.addDiagonal(matrix, size, rank, 20);
   const definite = new Float32Array(memory.buffer, matrix, stride * stride);
   const saved = definite.slice();
   const right = new Float32Array(memory.buffer, bias, stride);
-  const start = new Float32Array(memory.buffer, x, stride);
   const restore = time(() => definite.set(saved));
   const solved = time(() => {
     definite.set(saved);
@@ -161,11 +214,20 @@ function single(
     `${((solved - restore) * 1e3).toFixed(1)} us/row`,
     gigaflops(rank ** 3 / 3 + 4 * rank ** 2, solved - restore),
   );
-  // The workspace of a row begins with its A; its equations lie behind.
+  // A row's workspace begins with its A; its equations are stored after that.
   const equations = work + 12 * size * stride;
-  const packed = time(() => kernels.addToEquations(equations, size, rank, count, 0, 0, matrix));
+  const packed = time(() => kernels.addToEquations(equations, size, rank, COUNT, 0, 0, matrix));
   const taken = time(() => kernels.takeEquations(equations, size, rank, 0, matrix));
   print('to equations and back', `${(packed * 1e3).toFixed(1)} + ${(taken * 1e3).toFixed(1)} us/row`, '');
+}
+
+/** Solvers that do not form A. */
+function benchWithoutEquations(
+  { rank, memory, kernels, theta: { pointer: theta } }: Bench,
+  { size, stride, indices, values, x, vectors, objective, matrix, work }: Row,
+  time: (body: () => void) => number,
+): void {
+  const start = new Float32Array(memory.buffer, x, stride);
   const short = rank / 2;
   const dual = time(() =>
     kernels.solveDual(theta, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors, objective),
@@ -178,8 +240,8 @@ function single(
       size,
       indices,
       values,
-      count,
-      count,
+      COUNT,
+      COUNT,
       0.01,
       0,
       0,
@@ -195,50 +257,9 @@ function single(
   });
   print(
     'cg, 6 steps',
-    `${((free / count) * 1e6).toFixed(1)} ns/rating`,
-    gigaflops(7 * 4 * rank * count, free),
+    `${((free / COUNT) * 1e6).toFixed(1)} ns/rating`,
+    gigaflops(7 * 4 * rank * COUNT, free),
   );
-}
-
-/** The training part as two rating-blocks. */
-function blocks(): { byUser: Partition; byItem: Partition } {
-  const [user, item, rating] = [new Int32Array(train), new Int32Array(train), new Float32Array(train)];
-  let at = 0;
-  for (const { batch } of generateRatings(buildRatingTables(preset, 1), { parts: ['train'] })) {
-    [user, item, rating].forEach((column, k) =>
-      column.set(batch.getChildAt(k)!.data[0].values as Int32Array, at),
-    );
-    at += batch.numRows;
-  }
-  // Users come in order: sorted by item, users ascend, and sorted back by user, items do.
-  const byItem = compress(n, item, user, rating);
-  const items = new Int32Array(train);
-  const offsets = byItem.columns.offsets as Int32Array;
-  for (let row = 0; row < n; row++) items.fill(row, offsets[row], offsets[row + 1]);
-  return {
-    byItem,
-    byUser: compress(m, byItem.columns.indices as Uint32Array, items, byItem.columns.values as Float32Array),
-  };
-}
-
-function compress(
-  rows: number,
-  rowOf: ArrayLike<number>,
-  columnOf: ArrayLike<number>,
-  ratings: ArrayLike<number>,
-): Partition {
-  const offsets = sharedArray(Int32Array, rows + 1);
-  const indices = sharedArray(Uint32Array, train);
-  const values = sharedArray(Float32Array, train);
-  for (let k = 0; k < train; k++) offsets[rowOf[k] + 1]++;
-  for (let row = 0; row < rows; row++) offsets[row + 1] += offsets[row];
-  const cursors = offsets.slice();
-  for (let k = 0; k < train; k++) {
-    const place = cursors[rowOf[k]]++;
-    indices[place] = columnOf[k];
-    values[place] = ratings[k];
-  }
-  return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
 }
 
 function milliseconds(body: () => void): number {

@@ -18,7 +18,8 @@ import { BenchRun, type Table } from './bench-run.ts';
 import { convergenceTable, stepsTable } from './tables/convergence-tables.ts';
 import { HalfIterations } from './half-iterations.ts';
 import { ranksTable } from './tables/ranks-table.ts';
-import { solversTable, techniquesTable } from './tables/techniques-table.ts';
+import { solversTable } from './tables/solvers-table.ts';
+import { techniquesTable } from './tables/techniques-table.ts';
 import { tensorTable } from './tables/tensor-table.ts';
 
 const RANKS = [100, 200, 128, 64, 90, 80, 70, 60, 50, 40, 30, 20, 10];

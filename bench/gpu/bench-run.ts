@@ -99,3 +99,12 @@ export function bestVariant(
   if (found === undefined) throw new Error(`no variant in ${precision} serves rank ${rank}`);
   return found;
 }
+
+/** The first variant by rule with float32 tiles, A of every row in memory. */
+export function portableVariant(training: HalfIterations, rank: number, steps: number): UpdateVariant {
+  const found = training
+    .variants(rank, steps)
+    .find(({ sum, precision, free }) => sum.kernel === 'tiled' && precision === 'f32' && !free);
+  if (found === undefined) throw new Error(`no float32 tiles for rank ${rank}`);
+  return found;
+}

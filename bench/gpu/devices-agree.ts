@@ -49,19 +49,25 @@ async function errorOf(session: Session, folder: string, options: AlsOptions): P
   return last.trainRmse ?? Math.log(last.loss);
 }
 
+/** The largest difference of any number of devices and any grid. */
+async function furthestFrom(expected: number, folder: string, options: AlsOptions) {
+  let [furthest, where] = [0, ''];
+  for (const fakeDevices of [1, 2, 4]) {
+    await using several = await Session.create({ device, fakeDevices });
+    for (const grid of grids) {
+      const difference = Math.abs((await errorOf(several, folder, { ...options, ...grid })) - expected);
+      if (difference < furthest) continue;
+      [furthest, where] = [difference, `${fakeDevices} devices ${JSON.stringify(grid)}`];
+    }
+  }
+  return { furthest, where };
+}
+
 await using one = await Session.create({ device: 'cpu' });
 for (const folder of positionals) {
   for (const [name, options] of Object.entries(settings)) {
     const expected = await errorOf(one, folder, options);
-    let [furthest, where] = [0, ''];
-    for (const fakeDevices of [1, 2, 4]) {
-      await using several = await Session.create({ device, fakeDevices });
-      for (const grid of grids) {
-        const difference = Math.abs((await errorOf(several, folder, { ...options, ...grid })) - expected);
-        if (difference >= furthest)
-          [furthest, where] = [difference, `${fakeDevices} devices ${JSON.stringify(grid)}`];
-      }
-    }
+    const { furthest, where } = await furthestFrom(expected, folder, options);
     console.log(
       `${folder}, ${name}: ${expected.toFixed(6)}, furthest ${furthest.toExponential(1)} with ${where}`,
     );

@@ -2,11 +2,10 @@
  * ALS on a GPU without the engine around it: ratings and factors stay in place, half-iterations run one after
  * the other.
  */
-import { CounterRandom } from '../../engine/random.ts';
 import { Gpu } from '../../gpu/webgpu/gpu.ts';
 import type { GpuScopeOf } from '../../gpu/handler.ts';
 import type { KernelTimes } from '../../gpu/webgpu/pass.ts';
-import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
+import type { DeviceBlock, DeviceMatrix } from '../../gpu/device/resources.ts';
 import { squaredError } from '../../gpu/loss/squared-error.task.ts';
 import { updateRows } from '../../gpu/update/half-iteration.ts';
 import { addGramMatrix } from '../../gpu/implicit/gram.ts';
@@ -15,6 +14,7 @@ import { int8Scale } from '../../gpu/int8/int8-plan.ts';
 import type { UpdateVariant } from '../../gpu/update/choice/variant.ts';
 import { everyVariant, updateVariants } from '../../gpu/update/choice/variants.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { type Factors, freeFactors, makeFactors } from './factors.ts';
 import { loadBlocks } from './load-blocks.ts';
 
 /** One way to train. */
@@ -53,19 +53,6 @@ export interface IterationTimes {
   readonly kernels: Readonly<Record<Side, KernelTimes>>;
   /** "row 3 of items": rows whose factors are not finite. */
   readonly bad: readonly string[];
-}
-
-/** Factors of one rank: x and θ, the places of their next versions, and the start of x. */
-interface Factors {
-  readonly rank: number;
-  readonly start: GPUBuffer;
-  x: DeviceMatrix;
-  nextX: DeviceMatrix;
-  theta: DeviceMatrix;
-  nextTheta: DeviceMatrix;
-  readonly beta: GPUBuffer;
-  readonly gamma: GPUBuffer;
-  readonly gram: GPUBuffer;
 }
 
 export class HalfIterations {
@@ -249,53 +236,10 @@ export class HalfIterations {
   }
 
   async #make(rank: number): Promise<void> {
-    if (this.#factors !== undefined) {
-      const { start, x, nextX, theta, nextTheta, beta, gamma, gram } = this.#factors;
-      for (const buffer of [start, beta, gamma, gram]) buffer.destroy();
-      for (const { values, half } of [x, nextX, theta, nextTheta]) {
-        values.destroy();
-        half?.destroy();
-      }
-      this.#factors = undefined;
-    }
-    const { gpu, users, items } = this;
-    const stride = strideOf(rank);
-    const matrix = async (rows: number): Promise<DeviceMatrix> => ({
-      rows,
-      columns: rank,
-      stride,
-      values: await gpu.buffer(rows * stride * 4, 'factors'),
-      half: await gpu.buffer((rows + 1) * stride * 2, 'half'),
-    });
-    const start = await gpu.bufferOf(randomRows(users.rows, rank), 'start');
-    const [beta, gamma, gram] = [
-      await gpu.buffer(4 * users.rows, 'user biases'),
-      await gpu.buffer(4 * items.rows, 'item biases'),
-      await gpu.buffer(4 * stride * stride, 'Gram matrix'),
-    ];
-    this.#factors = {
-      rank,
-      start,
-      beta,
-      gamma,
-      gram,
-      x: await matrix(users.rows),
-      nextX: await matrix(users.rows),
-      theta: await matrix(items.rows),
-      nextTheta: await matrix(items.rows),
-    };
+    if (this.#factors !== undefined) freeFactors(this.#factors);
+    this.#factors = undefined;
+    this.#factors = await makeFactors(this.gpu, rank, this.users.rows, this.items.rows);
   }
-}
-
-function randomRows(rows: number, columns: number): Float32Array {
-  const stride = strideOf(columns);
-  const random = new CounterRandom(1);
-  const scale = 3.46 / Math.sqrt(columns);
-  const values = new Float32Array(rows * stride);
-  for (let row = 0; row < rows; row++) {
-    for (let k = row * stride; k < row * stride + columns; k++) values[k] = (random.uniform(k) - 0.5) * scale;
-  }
-  return values;
 }
 
 async function deviceBlock(

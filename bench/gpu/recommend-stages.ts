@@ -42,87 +42,111 @@ async function round(
   n: number,
   times: Record<string, number>,
 ): Promise<StageTimes> {
-  const { model, bounds } = await timed(times, 'host: items by norm', () => itemsByNorm(given));
+  const search = await prepare(gpu, given, n, times);
+  const users = keyCount(search.model.users);
+  for (let from = 0; from < users; from += STEP) {
+    const rows = Math.min(STEP, users - from);
+    await recommendTo(search, { from, rows, n }, times);
+  }
+  for (const buffer of [search.lists, search.items.values, search.bounds]) buffer.destroy();
+  return times;
+}
+
+/** The model and its items on the GPU, ready to be searched. */
+interface Search {
+  readonly gpu: Gpu;
+  readonly model: FactorModel;
+  readonly kernel: Awaited<ReturnType<Gpu['compile']>>;
+  readonly items: DeviceMatrix;
+  readonly bounds: GPUBuffer;
+  readonly lists: GPUBuffer;
+}
+
+async function prepare(
+  gpu: Gpu,
+  given: FactorModel,
+  n: number,
+  times: Record<string, number>,
+): Promise<Search> {
+  const { model, bounds: norms } = await timed(times, 'host: items by norm', () => itemsByNorm(given));
   await timed(times, 'compile spin', () => gpu.compile(spinKernel, {}));
   const kernel = await timed(times, 'compile top-n', () =>
     gpu.compile(topNKernel, { excluding: false, bounded: true, ordered: false }),
   );
-  const [users, items] = [keyCount(model.users), keyCount(model.items)];
-  const matrix = async (rows: number): Promise<DeviceMatrix> => ({
-    rows,
-    columns: model.rank,
-    stride: strideOf(model.rank),
-    values: await gpu.buffer(rows * strideOf(model.rank) * 4, 'factors'),
-  });
   const lists = await timed(times, 'make buffers', () => gpu.buffer(8 * STEP * n, 'lists'));
-  const columns = await timed(times, 'make buffers', () => matrix(items));
-  const norms = await timed(times, 'make buffers', () =>
-    gpu.buffer(bounds.columns.values.byteLength, 'bounds'),
+  const items = await timed(times, 'make buffers', () => matrix(gpu, model, keyCount(model.items)));
+  const bounds = await timed(times, 'make buffers', () =>
+    gpu.buffer(norms.columns.values.byteLength, 'bounds'),
   );
   await timed(times, 'upload items', async () => {
-    await uploadRows(gpu, columns, model.itemFactors);
-    await gpu.upload(norms, bounds.columns.values);
+    await uploadRows(gpu, items, model.itemFactors);
+    await gpu.upload(bounds, norms.columns.values);
     await gpu.pass('wait').submit();
   });
-  for (let from = 0; from < users; from += STEP) {
-    const rows = Math.min(STEP, users - from);
-    const own = await timed(times, 'make buffers', () => matrix(rows));
-    await timed(times, 'upload users', async () => {
-      await uploadRows(gpu, own, model.userFactors.subarray(from * model.rank, (from + rows) * model.rank));
-      await gpu.pass('wait').submit();
-    });
-    const bindings = {
-      row_factors: own.values,
-      column_factors: columns.values,
-      exclude_offsets: own.values,
-      exclude_indices: own.values,
-      bounds: norms,
-      order: norms,
-      lists,
-    };
-    const uniforms = {
-      columns: items,
-      quads: own.stride / 4,
-      slabs: Math.ceil(model.rank / 8),
-      n,
-      scores_at: rows * n,
-      exclude_row: 0,
-      from_row: 0,
-      rows,
-      list_row: 0,
-    };
-    const { 'top-n': onGpu = 0 } = await timed(
-      times,
-      'search, wall',
-      async () =>
-        (
-          await gpu
-            .pass('top-n')
-            .dispatch(kernel, bindings, uniforms, Math.ceil(rows / TOP_N_ROWS))
-            .submit({ timed: true })
-        ).times,
-    );
-    times['search on the GPU'] = (times['search on the GPU'] ?? 0) + onGpu;
-    const both = await timed(
-      times,
-      'host: memory of the lists',
-      () => new Uint32Array(new SharedArrayBuffer(8 * rows * n)),
-    );
-    await timed(times, 'read lists back', () => gpu.download(lists, both));
-    await timed(times, 'host: Arrow batches', () =>
-      topBatch(
-        schema,
-        model,
-        from,
-        n,
-        both.subarray(0, rows * n),
-        new Float32Array(both.buffer, 4 * rows * n),
-      ),
-    );
-    own.values.destroy();
-  }
-  for (const buffer of [lists, columns.values, norms]) buffer.destroy();
-  return times;
+  return { gpu, model, kernel, items, bounds, lists };
+}
+
+async function matrix(gpu: Gpu, { rank }: FactorModel, rows: number): Promise<DeviceMatrix> {
+  const stride = strideOf(rank);
+  return { rows, columns: rank, stride, values: await gpu.buffer(rows * stride * 4, 'factors') };
+}
+
+/** One task's users: uploads them, finds their lists and makes Arrow batches of these. */
+async function recommendTo(
+  search: Search,
+  { from, rows, n }: { readonly from: number; readonly rows: number; readonly n: number },
+  times: Record<string, number>,
+): Promise<void> {
+  const { gpu, model, lists } = search;
+  const { rank } = model;
+  const users = await timed(times, 'make buffers', () => matrix(gpu, model, rows));
+  await timed(times, 'upload users', async () => {
+    await uploadRows(gpu, users, model.userFactors.subarray(from * rank, (from + rows) * rank));
+    await gpu.pass('wait').submit();
+  });
+  const onGpu = await timed(times, 'search, wall', () => topN(search, users, n));
+  times['search on the GPU'] = (times['search on the GPU'] ?? 0) + onGpu;
+  const both = await timed(
+    times,
+    'host: memory of the lists',
+    () => new Uint32Array(new SharedArrayBuffer(8 * rows * n)),
+  );
+  await timed(times, 'read lists back', () => gpu.download(lists, both));
+  const [found, scores] = [both.subarray(0, rows * n), new Float32Array(both.buffer, 4 * rows * n)];
+  await timed(times, 'host: Arrow batches', () => topBatch(schema, model, from, n, found, scores));
+  users.values.destroy();
+}
+
+/** Milliseconds of the search on the GPU. */
+async function topN(
+  { gpu, model, kernel, items, bounds, lists }: Search,
+  users: DeviceMatrix,
+  n: number,
+): Promise<number> {
+  const { rows } = users;
+  const bindings = {
+    row_factors: users.values,
+    column_factors: items.values,
+    exclude_offsets: users.values,
+    exclude_indices: users.values,
+    bounds,
+    order: bounds,
+    lists,
+  };
+  const uniforms = {
+    columns: items.rows,
+    quads: users.stride / 4,
+    slabs: Math.ceil(model.rank / 8),
+    n,
+    scores_at: rows * n,
+    exclude_row: 0,
+    from_row: 0,
+    rows,
+    list_row: 0,
+  };
+  const pass = gpu.pass('top-n').dispatch(kernel, bindings, uniforms, Math.ceil(rows / TOP_N_ROWS));
+  const { times } = await pass.submit({ timed: true });
+  return times['top-n'] ?? 0;
 }
 
 async function timed<T>(

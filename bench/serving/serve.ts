@@ -55,6 +55,35 @@ function watch() {
   };
 }
 
+/** Recommends to a user without these items; returns the length of the list. */
+type Call = (user: number, deny: readonly number[]) => Promise<number>;
+
+/** A line of the table: all requests by one call, after a hundred that are not counted. */
+async function measured(name: string, call: Call, paused: boolean): Promise<string> {
+  const times: number[] = [];
+  const histogram = monitorEventLoopDelay({ resolution: 1 });
+  let stop = () => 0;
+  for (let i = -100; i < requests; i++) {
+    if (i === 0) {
+      stop = watch();
+      histogram.enable();
+    }
+    const user = 3 * Math.floor(Math.random() * users) + 1;
+    const deny = Array.from({ length: 100 }, () => 3 * Math.floor(Math.random() * items) + 1);
+    const start = performance.now();
+    if ((await call(user, deny)) !== 10) throw new Error('a list is short');
+    if (i >= 0) times.push(performance.now() - start);
+    if (paused || i % 16 === 0) await pause(1);
+  }
+  histogram.disable();
+  const stall = stop();
+  times.sort((left, right) => left - right);
+  const at = (share: number) =>
+    times[Math.min(times.length - 1, Math.floor(share * times.length))].toFixed(2).padStart(7);
+  const way = paused ? 'with pauses' : 'at once';
+  return `${name.padEnd(18)} ${way.padEnd(11)} ${at(0.5)} ${at(0.99)} ${at(1).padStart(10)}   ${(histogram.max / 1e6 - 1).toFixed(1)}, ${stall.toFixed(1)}`;
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-serve-'));
 const session = await Session.create({ device: 'cpu' });
 console.log(
@@ -84,44 +113,17 @@ for (const kind of kinds) {
   const model = await session.loadModel(join(folder, kind));
   await model.prepare();
   console.log(`${kind.padEnd(16)} load and prepare ${' '.repeat(46)} ${loading().toFixed(1)}`);
-  const calls = {
-    recommend: async (user: number, deny: readonly number[]) =>
-      (await model.recommend(user, 10, { deny })).items.length,
-    recommendForUsers: async (user: number, deny: readonly number[]) => {
+  const calls: Record<string, Call> = {
+    recommend: async (user, deny) => (await model.recommend(user, 10, { deny })).items.length,
+    recommendForUsers: async (user, deny) => {
       let rows = 0;
       for await (const batch of model.recommendForUsers([user], 10, { deny })) rows += batch.numRows;
       return rows;
     },
   };
-  for (const [name, call] of Object.entries(calls)) {
-    for (const paused of [false, true]) {
-      const times: number[] = [];
-      const histogram = monitorEventLoopDelay({ resolution: 1 });
-      let stop = () => 0;
-      for (let i = -100; i < requests; i++) {
-        if (i === 0) {
-          stop = watch();
-          histogram.enable();
-        }
-        const [user, deny] = [
-          3 * Math.floor(Math.random() * users) + 1,
-          Array.from({ length: 100 }, () => 3 * Math.floor(Math.random() * items) + 1),
-        ];
-        const start = performance.now();
-        if ((await call(user, deny)) !== 10) throw new Error('a list is short');
-        if (i >= 0) times.push(performance.now() - start);
-        if (paused || i % 16 === 0) await pause(1);
-      }
-      histogram.disable();
-      const stall = stop();
-      times.sort((left, right) => left - right);
-      const at = (share: number) =>
-        times[Math.min(times.length - 1, Math.floor(share * times.length))].toFixed(2).padStart(7);
-      console.log(
-        `${kind.padEnd(16)} ${name.padEnd(18)} ${(paused ? 'with pauses' : 'at once').padEnd(11)} ${at(0.5)} ${at(0.99)} ${at(1).padStart(10)}   ${(histogram.max / 1e6 - 1).toFixed(1)}, ${stall.toFixed(1)}`,
-      );
-    }
-  }
+  for (const [name, call] of Object.entries(calls))
+    for (const paused of [false, true])
+      console.log(`${kind.padEnd(16)} ${await measured(name, call, paused)}`);
   await model.close();
 }
 await session.close();

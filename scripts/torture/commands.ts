@@ -51,6 +51,12 @@ export function runCommand(
   });
 }
 
+/** Trains a model of rank 4 by one iteration. */
+export function trainSmall(model: string): Promise<Ended> {
+  const size = ['--rank', '4', '--max-iter', '1', '--device', 'cpu'];
+  return runCommand(['train', ratings, ...size, '--model-dir', model, '--quiet']);
+}
+
 /** A command that replaces an output, and the two contents that the output may have. */
 export class Replacement {
   readonly name: string;
@@ -136,19 +142,7 @@ export async function replacements(folder: string): Promise<Replacement[]> {
   const [data, model, few] = [join(folder, 'data.parquet'), join(folder, 'model'), join(folder, 'few.csv')];
   const made = [
     await runCommand(['convert', ratings, few, '--quiet']),
-    await runCommand([
-      'train',
-      ratings,
-      '--rank',
-      '4',
-      '--max-iter',
-      '1',
-      '--device',
-      'cpu',
-      '--model-dir',
-      model,
-      '--quiet',
-    ]),
+    await trainSmall(model),
     await runCommand(['convert', ratings, data, '--quiet']),
   ];
   const wrong = made.find(({ code }) => code !== 0);

@@ -5,13 +5,13 @@ import {
 } from '../../../gpu/equations/normal-equations.ts';
 import { paddedRank } from '../../../gpu/device/slots.ts';
 import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
-import { milliseconds } from './bench-report.ts';
+import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import {
   type BenchRun,
   CHECK_ITERATIONS,
   iterationCell,
   kernelCell,
-  kernelTime,
+  portableVariant,
   rmseCell,
   type Row,
   shortKernels,
@@ -67,135 +67,25 @@ export function techniquesTable(rank: number): Table {
   };
 }
 
-/** The solver's kernels on the same sums (cuMF_ALS, Figure 5). */
-export function solversTable(rank: number): Table {
-  return {
-    name: 'solvers',
-    rank,
-    async run(bench) {
-      const variant = portable(bench, rank, STEPS);
-      const exact = portable(bench, rank, 0);
-      const rows: Row[] = [
-        { label: 'Cholesky, f32', rank, steps: 0, variant: exact, paper: '1 (LU)' },
-        {
-          label: `CG ${STEPS}, A in f32`,
-          rank,
-          steps: STEPS,
-          variant: { ...variant, registers: false },
-          paper: '1/4',
-        },
-        {
-          label: `CG ${STEPS}, A in f16`,
-          rank,
-          steps: STEPS,
-          variant: { ...variant, registers: false, halfA: true },
-          paper: '1/8',
-        },
-        ...[false, true]
-          .filter(() => variant.registers)
-          .map((halfA): Row => ({
-            label: `CG ${STEPS} with subgroups, A in ${halfA ? 'f16' : 'f32'}`,
-            rank,
-            steps: STEPS,
-            variant: { ...variant, halfA },
-          })),
-      ];
-      bench.head(
-        `Solvers, rank ${rank}: time of their kernels alone, all rows, normal equations from memory`,
-        'Paper: cuMF_ALS Figure 5 (f = 100, f_s = 6, Netflix, Maxwell): CG-FP32 takes 1/4 of LU-FP32, CG-FP16 1/2 of CG-FP32.',
-        [
-          'solver',
-          'solver ms an iteration',
-          'of the first',
-          'sums',
-          'whole iteration',
-          `test RMSE after ${CHECK_ITERATIONS}`,
-          'paper',
-        ],
-      );
-      let first: number | undefined;
-      await bench.rows(rows, ({ label, paper = '' }, measured) => {
-        const solve = kernelTime(measured, solveKernels);
-        first ??= solve;
-        return [
-          label,
-          milliseconds(solve),
-          (solve / first).toFixed(2),
-          kernelCell(measured, ...sumKernels),
-          iterationCell(measured),
-          rmseCell(measured),
-          paper,
-        ];
-      });
-    },
-  };
-}
-
-/** The first variant by rule with float32 tiles, A of every row in memory. */
-function portable({ training }: BenchRun, rank: number, steps: number): UpdateVariant {
-  const found = training
-    .variants(rank, steps)
-    .find(({ sum, precision, free }) => sum.kernel === 'tiled' && precision === 'f32' && !free);
-  if (found === undefined) throw new Error(`no float32 tiles for rank ${rank}`);
-  return found;
-}
+type ChangedTiles = readonly [label: string, change: Partial<Tiles>, paper?: string];
 
 function techniques(
   bench: BenchRun,
   rank: number,
 ): { readonly base: UpdateVariant; readonly rows: Row[]; readonly missing: string[] } {
   const { gpu } = bench.training;
-  const base = portable(bench, rank, STEPS);
+  const base = portableVariant(bench.training, rank, STEPS);
   const { kernel: _kernel, ...tiles } = base.sum as { readonly kernel: 'tiled' } & Tiles;
   const rows: Row[] = [];
   const missing: string[] = [];
   const other = (label: string, change: Partial<UpdateVariant>, paper?: string) =>
     rows.push({ label, rank, steps: STEPS, variant: { ...base, ...change }, paper });
-  const sums = (label: string, change: Partial<Tiles>, paper?: string) => {
+  for (const [label, change, paper] of changesOfSums(gpu, rank, tiles)) {
     const changed = { ...tiles, ...change };
     if (gpu.admits(normalEquationsKernel, { rank, precision: 'f32', biases: false, ...changed }))
       other(label, { sum: { kernel: 'tiled', ...changed } }, paper);
     else missing.push(label);
-  };
-  sums('A grows in memory, not in registers', { accumulate: 'memory' }, 'cuMF Fig. 7: 2.5 times as slow');
-  sums(
-    'both triangles',
-    { triangle: 'full', ...shareOf((paddedRank(rank) / tiles.tile) ** 2) },
-    'cuMF_ALS III: lower half only',
-  );
-  sums('strided (non-coalesced) staging', { staging: 'strided' }, 'cuMF_ALS Fig. 4: loads fastest');
-  sums('4 bytes a load, no vectors', { vectorized: false }, 'clMF Fig. 9: slightly slower');
-  const tile = tiles.tile === 8 ? 4 : 8;
-  const { threads, bytes } = {
-    threads: gpu.info.limits.workgroupThreads,
-    bytes: Math.min(16384, gpu.info.limits.workgroupBytes),
-  };
-  const {
-    rank: _rank,
-    precision: _precision,
-    biases: _biases,
-    ...otherTile
-  } = chooseNormalEquations(rank, 'f32', false, { threads, bytes, tile });
-  sums(
-    `${tile} x ${tile} tiles${otherTile.bin === tiles.bin ? '' : `, bin ${otherTile.bin}`}`,
-    otherTile,
-    'cuMF T, clMF Fig. 13',
-  );
-  for (const bin of [1, 8, 16, 32, 64])
-    if (bin !== tiles.bin)
-      sums(
-        `bin ${bin}`,
-        { bin },
-        bin === 32 ? "cuMF_ALS' BIN" : bin === 1 ? 'closest to no staging, clMF Fig. 9' : undefined,
-      );
-  const parts = tiles.rows === 1 ? 2 : 1;
-  // Two rows in the memory of one.
-  const bin = parts === 1 ? tiles.bin : Math.max(1, tiles.bin >> 1);
-  sums(
-    `${parts} ${parts === 1 ? 'row' : 'rows'} a workgroup${bin === tiles.bin ? '' : `, bin ${bin}`}`,
-    { rows: parts, bin },
-    'clMF Fig. 12: thread batching',
-  );
+  }
   other('rows not sorted by length', { sorted: false });
   other('long rows not split, nor cut by regions', { partRatings: 2 ** 31 });
   other('long rows split, but not by regions of θ', { regionBytes: 0 });
@@ -206,7 +96,58 @@ function techniques(
   return { base, rows, missing };
 }
 
-/** Threads for so many blocks of A, as chooseNormalEquations deals them. */
+/** Other ways to sum the normal equations. */
+function changesOfSums(gpu: Gpu, rank: number, tiles: Tiles): ChangedTiles[] {
+  const parts = tiles.rows === 1 ? 2 : 1;
+  // Two rows in the memory of one.
+  const bin = parts === 1 ? tiles.bin : Math.max(1, tiles.bin >> 1);
+  const bins = [1, 8, 16, 32, 64].filter((one) => one !== tiles.bin);
+  return [
+    ['A grows in memory, not in registers', { accumulate: 'memory' }, 'cuMF Fig. 7: 2.5 times as slow'],
+    [
+      'both triangles',
+      { triangle: 'full', ...shareOf((paddedRank(rank) / tiles.tile) ** 2) },
+      'cuMF_ALS III: lower half only',
+    ],
+    ['strided (non-coalesced) staging', { staging: 'strided' }, 'cuMF_ALS Fig. 4: loads fastest'],
+    ['4 bytes a load, no vectors', { vectorized: false }, 'clMF Fig. 9: slightly slower'],
+    otherTile(gpu, rank, tiles),
+    ...bins.map((one): ChangedTiles => [`bin ${one}`, { bin: one }, papersOfBins[one]]),
+    [
+      `${parts} ${parts === 1 ? 'row' : 'rows'} a workgroup${bin === tiles.bin ? '' : `, bin ${bin}`}`,
+      { rows: parts, bin },
+      'clMF Fig. 12: thread batching',
+    ],
+  ];
+}
+
+const papersOfBins: Readonly<Record<number, string>> = {
+  1: 'closest to no staging, clMF Fig. 9',
+  32: "cuMF_ALS' BIN",
+};
+
+/** Tiles of 4 x 4 in place of 8 x 8, or the reverse. */
+function otherTile({ info }: Gpu, rank: number, { tile, bin }: Tiles): ChangedTiles {
+  const other = tile === 8 ? 4 : 8;
+  const room = {
+    threads: info.limits.workgroupThreads,
+    bytes: Math.min(16384, info.limits.workgroupBytes),
+    tile: other,
+  } as const;
+  const {
+    rank: _rank,
+    precision: _precision,
+    biases: _biases,
+    ...chosen
+  } = chooseNormalEquations(rank, 'f32', false, room);
+  return [
+    `${other} x ${other} tiles${chosen.bin === bin ? '' : `, bin ${chosen.bin}`}`,
+    chosen,
+    'cuMF T, clMF Fig. 13',
+  ];
+}
+
+/** Threads for this number of blocks of A, as chooseNormalEquations deals them. */
 function shareOf(blocks: number): Pick<Tiles, 'lanes' | 'rows'> {
   const lanes = Math.ceil(blocks / Math.ceil(blocks / 256));
   return { lanes, rows: Math.max(1, Math.min(8, Math.floor(128 / lanes))) };

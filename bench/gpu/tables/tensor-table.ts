@@ -2,6 +2,7 @@ import { normalEquationsTensorKernel } from '../../../gpu/equations/normal-equat
 import { updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
 import { subgroupsFor } from '../../../gpu/equations/tensor-plan.ts';
 import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
+import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import {
   type BenchRun,
   CHECK_ITERATIONS,
@@ -103,26 +104,34 @@ function settings(
       ? undefined
       : { ...base, halfA: !halfA, fused: fused && { ...fused, halfA: !halfA } },
   );
-  if (fused !== undefined) {
-    for (const bin of [16, 32, 48, 64]) {
-      if (bin === fused.bin) continue;
-      const admitted =
-        bin <= subgroupsFor(rank) * 32 &&
-        training.gpu.admits(updateTensorKernel, { rank, bin, biases: false, halfA }) &&
-        training.gpu.admits(normalEquationsTensorKernel, { rank, bin, biases: false });
-      other(
-        `bin ${bin}`,
-        admitted ? { ...base, sum: { kernel: 'tensor', bin }, fused: { ...fused, bin } } : undefined,
-      );
-    }
-    for (const longest of [1024, 2048, 4096, 8192])
-      if (longest !== fused.longest)
-        other(`in place to ${longest} ratings`, { ...base, fused: { ...fused, longest } });
-  }
+  if (fused !== undefined)
+    for (const [label, variant] of inPlace(training.gpu, rank, base, fused)) other(label, variant);
   other('rows not sorted by length', { ...base, sorted: false });
   other('long rows not split, nor cut by regions', { ...base, partRatings: 2 ** 31 });
   other('long rows split, but not by regions of θ', { ...base, regionBytes: 0 });
   return { rows, missing };
+}
+
+/** Other bins and bounds of solving in place; undefined where the GPU does not admit them. */
+function* inPlace(
+  gpu: Gpu,
+  rank: number,
+  base: UpdateVariant,
+  fused: NonNullable<UpdateVariant['fused']>,
+): Generator<readonly [label: string, UpdateVariant | undefined]> {
+  const { halfA } = fused;
+  for (const bin of [16, 32, 48, 64].filter((one) => one !== fused.bin)) {
+    const admitted =
+      bin <= subgroupsFor(rank) * 32 &&
+      gpu.admits(updateTensorKernel, { rank, bin, biases: false, halfA }) &&
+      gpu.admits(normalEquationsTensorKernel, { rank, bin, biases: false });
+    yield [
+      `bin ${bin}`,
+      admitted ? { ...base, sum: { kernel: 'tensor', bin }, fused: { ...fused, bin } } : undefined,
+    ];
+  }
+  for (const longest of [1024, 2048, 4096, 8192].filter((one) => one !== fused.longest))
+    yield [`in place to ${longest} ratings`, { ...base, fused: { ...fused, longest } }];
 }
 
 function describe({ fused, short, halfA: solverHalfA }: UpdateVariant): string {
