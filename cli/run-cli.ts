@@ -1,4 +1,5 @@
-import type { EventSink, Profile, ProfileReport, Trace } from '../index.ts';
+import type { EventSink, Profile, Trace } from '../index.ts';
+import type { ProfileReport } from '../api/reports/profile.ts';
 import { withoutControls } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { CommandResult } from './commands/command.ts';

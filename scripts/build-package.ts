@@ -1,13 +1,17 @@
 /**
- * Writes dist/.npmignore: modules that no program refers to and declarations that no public type refers to
- * stay out of the package. The code of most modules of dist/ is in the bundles of dist/programs/.
+ * Bundles the declarations of build/types/, which have no internal members, into dist/types/index.d.ts. Writes
+ * dist/.npmignore: modules that no program refers to stay out of the package, as do all other declarations.
+ * The code of most modules of dist/ is in the bundles of dist/programs/.
  *
  */
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
 
-const dist = fileURLToPath(new URL('../dist/', import.meta.url));
+const root = fileURLToPath(new URL('../', import.meta.url));
+const dist = `${root}dist/`;
 
 /** The files that `roots` lead to, and the roots; paths are relative to dist/. */
 function reached(roots: readonly string[], next: (file: string) => string[]): string[] {
@@ -24,22 +28,27 @@ function references(file: string): string[] {
   return paths.map((path) => posix.join(posix.dirname(file), path)).filter((path) => existsSync(dist + path));
 }
 
-/**
- * Declarations in dist/types/ have no internal members, as tests and the command use. A declaration imports
- * `./model.ts`, which is `./model.d.ts` in dist/.
- */
-function declarations(file: string): string[] {
-  const imports = [
-    ...readFileSync(dist + file, 'utf8').matchAll(/\b(?:from|import) ?\(?["'](\.[^"']+)\.[jt]s["']/g),
-  ];
-  return imports.map(([, path]) => `${posix.join(posix.dirname(file), path)}.d.ts`);
+async function bundleTypes(): Promise<void> {
+  const bundle = await rolldown({
+    input: { 'index.d': `${root}build/types/index.d.ts` },
+    external: (id) => /^[@a-z]/.test(id),
+    // The input has declarations alone, so that no compiler is asked for them.
+    plugins: [dts({ dtsOnly: true, tsconfig: false, generator: 'oxc' })],
+  });
+  await bundle.write({ dir: `${dist}types`, entryFileNames: '[name].ts' });
+  await bundle.close();
 }
 
+rmSync(`${dist}types`, { recursive: true, force: true });
+await bundleTypes();
 const modules = reached(['require.cjs', ...globSync('programs/**/*.js', { cwd: dist })], references);
-const types = reached(['types/index.d.ts'], declarations);
-const packed = [...modules.filter((path) => !path.startsWith('programs/')), 'programs/**/*.js', ...types];
+const packed = [
+  ...modules.filter((path) => !path.startsWith('programs/')),
+  'programs/**/*.js',
+  'types/index.d.ts',
+];
 writeFileSync(
   `${dist}.npmignore`,
   ['.tsbuildinfo', '*.map', '*.js', '*.ts', '*.cts', ...packed.map((path) => `!/${path}`), ''].join('\n'),
 );
-console.log(`dist/.npmignore: ${modules.length} modules and ${types.length} declarations are packed`);
+console.log(`dist/.npmignore: ${modules.length} modules are packed`);

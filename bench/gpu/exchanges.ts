@@ -16,7 +16,8 @@ import { bytesByLink, transfersOf } from '../../engine/run/exchanges/traffic.ts'
 import { expand } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
-import { type DeviceRequest, Session } from '../../index.ts';
+import { Session } from '../../index.ts';
+import type { DeviceRequest } from '../../api/devices/device-request.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
 import { evenRanges } from '../../operators/ratings/row-ranges.ts';
 

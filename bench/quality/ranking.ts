@@ -11,7 +11,12 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ALS, type DeviceRequest, type RankingMetric, rankingMetricNames, Session } from '../../index.ts';
+import { ALS, Session } from '../../index.ts';
+import type { DeviceRequest } from '../../api/devices/device-request.ts';
+import {
+  type RankingMetric,
+  rankingMetricNames,
+} from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { describeMachine } from '../machine.ts';
 
 const { values, positionals } = parseArgs({

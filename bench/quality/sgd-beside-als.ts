@@ -12,7 +12,8 @@
 import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ALS, type Dataset, type DeviceRequest, Session, SGD, type TrainingReport } from '../../index.ts';
+import { ALS, type Dataset, Session, SGD, type TrainingReport } from '../../index.ts';
+import type { DeviceRequest } from '../../api/devices/device-request.ts';
 import { describeMachine } from '../machine.ts';
 
 const { values, positionals } = parseArgs({

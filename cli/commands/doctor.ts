@@ -2,8 +2,8 @@ import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
-import { MAXIMUM_RANK } from '../../operators/params/common.ts';
-import { describeMachine, type Machine } from '../doctor/machine.ts';
+import { bounds } from '../../api/option-values.ts';
+import { describeMachine, type Machine } from '../../api/inspect/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../report/facts.ts';
 import { columnOptions } from '../options/data/data-options.ts';
@@ -26,10 +26,10 @@ const ranksOption: Option<readonly number[]> = {
           ? given.split(',').map((part) => part.trim())
           : [];
     const ranks = parts.map((part) => (/^\d{1,4}$/.test(part) ? Number(part) : 0));
-    if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= MAXIMUM_RANK))
+    if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.rank))
       return [...new Set(ranks)];
     throw new UsageError(
-      `${flag} must be whole numbers from 1 to ${MAXIMUM_RANK} with commas between them, such as 64,100, got ${shown(given)}`,
+      `${flag} must be whole numbers from 1 to ${bounds.rank} with commas between them, such as 64,100, got ${shown(given)}`,
     );
   },
 };

@@ -1,4 +1,4 @@
-import type { AlsParams, SearchSpace, SgdParams, TrialParams } from '../../index.ts';
+import type { SearchSpace, TrialParams } from '../../api/validation/tuning/search-space.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import { checkAlgorithm } from '../options/training/check-algorithm.ts';
@@ -325,7 +325,7 @@ async function estimatorOf(values: TuneValues, given: ReadonlySet<string>, algor
   return (params: TrialParams) => {
     const { algorithm = algorithms[0], ...own } = params;
     return algorithm === 'sgd'
-      ? new SGD({ ...(givenParams('sgd', values, given) as Partial<SgdParams>), ...own, ...others })
-      : new ALS({ ...(givenParams('als', values, given) as Partial<AlsParams>), ...own, ...others });
+      ? new SGD({ ...givenParams('sgd', values, given), ...own, ...others })
+      : new ALS({ ...givenParams('als', values, given), ...own, ...others });
   };
 }

@@ -1,11 +1,15 @@
 import { DeviceLostError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { startPhase } from '../../engine/phase.ts';
-import type { TaskResult } from '../../index.ts';
-import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
+import {
+  type CheckedCard,
+  type CheckedGpu,
+  type CheckOutcome,
+  openCard,
+  runCheck,
+} from '../../api/devices/checked-card.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { nearestFlag } from '../options/nearest.ts';
 import { NO_TIMES, timesOf } from './check-times.ts';
-import { type CheckedCard, type CheckedGpu, openCard } from './checked-card.ts';
 import {
   type CheckResult,
   failureText,
@@ -54,7 +58,7 @@ export async function checkKernelsOf(
   request: CheckRequest,
   { signal, onEvent }: Context,
 ): Promise<CommandResult> {
-  const checks = wanted((await run(card.gpu, {})).values, request, card.gpu.info.description);
+  const checks = wanted((await runCheck(card.gpu)).values, request, card.gpu.info.description);
   throwIfAborted(signal, 'check-kernels');
   const started = performance.now();
   const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
@@ -94,7 +98,7 @@ export async function checkKernelsOf(
  * adapter.
  */
 function wanted(
-  { checks = [], kernels = [] }: CheckKernelsTask['values'],
+  { checks = [], kernels = [] }: CheckOutcome['values'],
   { kernels: named }: CheckRequest,
   adapter: string,
 ): Check[] {
@@ -171,7 +175,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 
 async function outcome(gpu: CheckedGpu, { number, kernel, variant }: Check): Promise<CheckResult> {
   try {
-    const result = await run(gpu, { check: number });
+    const result = await runCheck(gpu, number);
     const { error = NaN, limit = NaN } = result.values;
     return {
       kernel,
@@ -193,14 +197,6 @@ async function outcome(gpu: CheckedGpu, { number, kernel, variant }: Check): Pro
       seconds: NO_TIMES,
     };
   }
-}
-
-async function run(
-  gpu: CheckedGpu,
-  params: CheckKernelsTask['params'],
-): Promise<Omit<TaskResult, 'values'> & { readonly values: CheckKernelsTask['values'] }> {
-  const result = await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params });
-  return { ...result, values: result.values as CheckKernelsTask['values'] };
 }
 
 function textOf(error: unknown): string {

@@ -1,4 +1,4 @@
-import type { DeviceSpan, TaskResult } from '../../index.ts';
+import type { CheckOutcome } from '../../api/devices/checked-card.ts';
 
 /** Seconds of a check by their use. They add up to the time that its thread took. */
 export interface CheckTimes {
@@ -19,7 +19,7 @@ export const NO_TIMES: CheckTimes = { compile: 0, run: 0, reference: 0 };
 export function timesOf({
   metrics: { milliseconds },
   spans = [],
-}: Pick<TaskResult, 'metrics' | 'spans'>): CheckTimes {
+}: Pick<CheckOutcome, 'metrics' | 'spans'>): CheckTimes {
   const ofGpu = spans.filter(({ row }) => row !== 'tasks');
   const compile = covered(ofGpu.filter(({ row }) => row === 'compiling'));
   const busy = covered(ofGpu);
@@ -39,7 +39,7 @@ export function addTimes(left: CheckTimes, right: CheckTimes): CheckTimes {
 }
 
 /** Milliseconds in which at least one of the spans was under way. */
-function covered(spans: readonly DeviceSpan[]): number {
+function covered(spans: NonNullable<CheckOutcome['spans']>): number {
   let end = Number.NEGATIVE_INFINITY;
   let sum = 0;
   for (const { start, milliseconds } of spans.toSorted((left, right) => left.start - right.start)) {

@@ -1,6 +1,6 @@
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
 import { parseSize } from '../../api/sizes.ts';
-import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
+import { choices } from '../../api/option-values.ts';
 import { choice, text, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
@@ -60,6 +60,6 @@ export const spillDirOption = text({
 export const parquetBackendOption = choice({
   describe: 'library that reads and writes Parquet',
   group: 'Machine:',
-  choices: parquetBackendNames,
+  choices: choices.parquetBackends,
   defaultText: 'parquet-wasm',
 });

@@ -1,5 +1,4 @@
-import { codecs } from '../../connectors/parquet/backend.ts';
-import { fileFormats } from '../../connectors/files/format-names.ts';
+import { choices } from '../../api/option-values.ts';
 import { choice, listOf, text, toggle } from './kinds.ts';
 
 /** Flags of every command. */
@@ -32,7 +31,7 @@ export const forceOption = toggle({ describe: 'replace an output that exists', g
 export const toOption = choice({
   describe: 'format of the output',
   group: 'Output:',
-  choices: fileFormats,
+  choices: choices.formats,
   defaultText: "by the output's ending",
 });
 
@@ -45,6 +44,6 @@ export const partitionByOption = listOf({
 export const codecOption = choice({
   describe: 'compression inside a Parquet output, or an Arrow one (lz4 or zstd)',
   group: 'Output:',
-  choices: codecs,
+  choices: choices.codecs,
   defaultText: 'zstd; Arrow: uncompressed',
 });

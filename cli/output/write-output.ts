@@ -3,12 +3,12 @@ import type { RunOptions } from '../../api/run-session.ts';
 import type { OpenSinkOptions } from '../../connectors/open-sink.ts';
 import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
-import type { WriteSummary } from '../../index.ts';
 import { facts } from '../report/facts.ts';
 import { checkWritable } from './check-output.ts';
 import { refuseOverlap } from './check-overlap.ts';
 
 export type { CheckedSink };
+export type WriteSummary = Awaited<ReturnType<CheckedSink['consume']>>;
 
 /** Path that stands for stdin or stdout. */
 export const STANDARD_STREAM = '-';

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { ByteOutput } from '../../connectors/output/byte-output.ts';
 import { UsageError } from '../../engine/errors.ts';
-import type { ProfileReport } from '../../index.ts';
+import type { ProfileReport } from '../../api/reports/profile.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { GENERATOR } from './generator.ts';
 import type { Report } from './section.ts';

@@ -1,4 +1,5 @@
-import type { Baselines, EventSink, WarningCode } from '../../index.ts';
+import type { EventSink } from '../../index.ts';
+import type { Baselines, TrainingWarning } from './measured.ts';
 
 type Errors = Readonly<Record<'rmse' | 'mae', number | undefined>>;
 
@@ -20,7 +21,7 @@ const inResult: readonly (string | undefined)[] = [
   'no-better-than-means',
   'no-better-than-popularity',
   'past-best',
-] satisfies WarningCode[];
+] satisfies TrainingWarning['code'][];
 
 /** True for a warning that a result shows; all others are on stderr alone. */
 export function isVerdict({ code }: { readonly code?: string }): boolean {

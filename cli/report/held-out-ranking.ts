@@ -1,5 +1,5 @@
 import { formatCount } from '../../engine/format.ts';
-import type { HeldOutRanking } from '../../index.ts';
+import type { HeldOutRanking } from './measured.ts';
 
 /**
  * The metrics of held-out pairs, each next to its value for a ranking by popularity, and the users: pairs of

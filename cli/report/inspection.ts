@@ -2,7 +2,7 @@ import Table from 'cli-table3';
 import { publicPath } from '../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { DegreeProfile, RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
-import type { TrainingWarning } from '../../index.ts';
+import type { TrainingWarning } from './measured.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { ColumnDescription, DatasetLayout } from './dataset-layout.ts';
 import { trainingOptions } from '../options/training/training-options.ts';

@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import { formatBytes } from '../../engine/format.ts';
-import type { ProfileReport } from '../../index.ts';
+import type { ProfileReport } from '../../api/reports/profile.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 /** The wall time of a command by phase, a row for each; the rows add up to the last one. */

@@ -1,5 +1,6 @@
 import { formatCount } from '../../engine/format.ts';
-import type { CandidateCounts, MetricValues, RankingEvaluation } from '../../index.ts';
+import type { RankingEvaluation } from '../../index.ts';
+import type { MetricValues } from './measured.ts';
 import type { CommandResult } from '../commands/command.ts';
 import { isVerdict } from './beside-means.ts';
 import { facts } from './facts.ts';
@@ -73,7 +74,7 @@ function rankingText({ metrics, intervals, baselines, warnings, ...counts }: Ran
 }
 
 function candidateFacts(
-  candidates: CandidateCounts | undefined,
+  candidates: RankingEvaluation['candidates'],
 ): (readonly [name: string, value: string | undefined])[] {
   if (candidates === undefined) return [];
   const { pairs, coldPairs, excludedPairs, repeatedPairs, idlePairs, usersWithout } = candidates;

@@ -1,6 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
 import Table from 'cli-table3';
-import type { Id, IdForm, ItemNames } from '../../index.ts';
+import type { Id, ItemNames, Model } from '../../index.ts';
+
+type IdForms = Model['idForms'];
 import { shownName } from './shown-name.ts';
 
 export interface Recommendation {
@@ -16,7 +18,7 @@ export interface Recommendation {
 }
 
 /** An id as JSON has it: a number where all ids of its side are numbers, else text. */
-export function jsonId(id: Id, form: IdForm): number | string {
+export function jsonId(id: Id, form: IdForms['user']): number | string {
   const isNumber =
     form === 'number' && /^\s*[+-]?\d+\s*$/.test(String(id)) && Number.isSafeInteger(Number(id));
   return isNumber ? Number(id) : String(id);
@@ -26,10 +28,7 @@ export function jsonId(id: Id, form: IdForm): number | string {
  * The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms`: the forms of the ids
  * in the first and the third column.
  */
-export function recommendationRows(
-  batch: RecordBatch,
-  forms: Record<'user' | 'item', IdForm>,
-): Recommendation[] {
+export function recommendationRows(batch: RecordBatch, forms: IdForms): Recommendation[] {
   const [users, ranks, items, predictions, fallbacks] = [0, 1, 2, 3, 4].map((column) =>
     batch.getChildAt(column),
   );

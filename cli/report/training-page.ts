@@ -4,7 +4,8 @@ import { actedParams } from '../../api/reports/acted-params.ts';
 import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
-import type { BadRowPolicy, Baselines, HeldOutRanking, ItemNames } from '../../index.ts';
+import type { AlsOptions, ItemNames } from '../../index.ts';
+import type { Baselines, HeldOutRanking } from './measured.ts';
 import type { Report, Section, Tile } from '../page/section.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { itemMapSection } from '../page/sections/item-map.ts';
@@ -29,7 +30,7 @@ interface PageData {
   /** The held-out ratings. */
   readonly test: Dataset | undefined;
   readonly signal: AbortSignal;
-  readonly onBadRows: BadRowPolicy;
+  readonly onBadRows: NonNullable<AlsOptions['onBadRows']>;
   readonly names: ItemNames | undefined;
 }
 

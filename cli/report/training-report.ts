@@ -1,6 +1,7 @@
 import type { Model } from '../../api/model.ts';
 import type { TrainingReport } from '../../api/reports/training-report.ts';
-import type { Baselines, WriteSummary } from '../../index.ts';
+import type { WriteSummary } from '../output/write-output.ts';
+import type { Baselines } from './measured.ts';
 import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';

@@ -1,5 +1,6 @@
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import type { Baselines, Evaluation, MetricValues, Trial, TrainingReport } from '../../index.ts';
+import type { Evaluation, Trial, TrainingReport } from '../../index.ts';
+import type { Baselines, MetricValues } from './measured.ts';
 import { besideMeans } from './beside-means.ts';
 import type { Verdict } from '../page/section.ts';
 

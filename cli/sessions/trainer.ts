@@ -5,7 +5,7 @@ import type { FitOptions, RatingOptions } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
 import type { SGD } from '../../api/training/sgd.ts';
 import type { CommandContext } from '../commands/command.ts';
-import type { CommonParams } from '../../index.ts';
+import type { TrainerOptions } from '../../api/training/choose-trainer.ts';
 import { algorithmOf } from '../options/training/check-algorithm.ts';
 import { givenParams } from '../options/training/param-options.ts';
 import type { TrainingValues } from '../options/training/training-options.ts';
@@ -45,7 +45,7 @@ export async function trainerOf(
   }
   const { chooseTrainer } = await import('../../api/training/choose-trainer.ts');
   const options = {
-    ...(givenParams('als', values, given) as Partial<CommonParams>),
+    ...(givenParams('als', values, given) as TrainerOptions),
     ...ratingOptions(values),
   };
   return {

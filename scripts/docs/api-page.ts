@@ -3,20 +3,31 @@ import { type Declaration, SourceFile } from './declarations.ts';
 
 const introduction = `# API reference
 
-Every name that \`factorflow\` exports, from the comments in the source. [concepts.md](../concepts.md) says how the parts fit together.
+Every name that \`factorflow\` exports, from the comments in the source, and the options and results that these name: those are reached as
+\`Parameters<Dataset['timeSplit']>[0]\` or \`Awaited<ReturnType<Model['foldIn']>>\`. [concepts.md](../concepts.md) says how the parts fit together.
 `;
 
+const PARTS = 'Options and results of these';
+
 export function apiPage(root: string): string {
-  const exported = exportedBy(sourceFiles(root));
-  const values = exported.filter(({ kind }) => kind !== 'interface' && kind !== 'type');
-  const types = exported.filter(({ kind }) => kind === 'interface' || kind === 'type');
+  const file = sourceFiles(root);
+  const exported = exportedBy(file);
+  const values = exported.filter((declaration) => !isType(declaration));
+  const types = exported.filter(isType);
+  const parts = namedBy(exported, file);
   return [
     introduction,
     contents('Classes and functions', values),
     contents('Types', types),
+    contents(PARTS, parts),
     section('Classes and functions', values),
     section('Types', types),
+    section(PARTS, parts),
   ].join('\n');
+}
+
+function isType({ kind }: Declaration): boolean {
+  return kind === 'interface' || kind === 'type';
 }
 
 function contents(title: string, declarations: readonly Declaration[]): string {
@@ -32,21 +43,19 @@ function section(title: string, declarations: readonly Declaration[]): string {
 }
 
 /**
- * Names of the project that signatures of exported names use, and their own signatures in turn, and that
- * index.ts does not export.
+ * Classes and types that the signatures of `declarations` name, and those that these name in turn. Declarations
+ * of the engine are left out: they serve operators of one's own, and editors show them.
  */
-export function unexportedNames(root: string): string[] {
-  const file = sourceFiles(root);
-  const exported = exportedBy(file);
-  const known = new Set(exported.map(({ name }) => name));
-  const missing: string[] = [];
-  for (let frontier = exported; frontier.length > 0;) {
+function namedBy(declarations: readonly Declaration[], file: (path: string) => SourceFile): Declaration[] {
+  const known = new Set(declarations.map(({ name }) => name));
+  const found: Declaration[] = [];
+  for (let frontier = declarations; frontier.length > 0;) {
     frontier = frontier
       .flatMap((declaration) => namesIn(declaration, file))
-      .filter(({ name }) => !known.has(name) && known.add(name));
-    missing.push(...frontier.map(({ name, file: path }) => `${name} of ${path}`));
+      .filter(({ name, file: path }) => !path.startsWith('engine/') && !known.has(name) && known.add(name));
+    found.push(...frontier);
   }
-  return missing;
+  return found;
 }
 
 function sourceFiles(root: string): (path: string) => SourceFile {

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DataType } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Id, type IdForm, type Model, Session } from '../../index.ts';
+import { ALS, type Id, type Model, Session } from '../../index.ts';
+import type { IdForm } from '../../engine/keys/id-form.ts';
 import { batchOf, randomRatings } from '../support/ratings.ts';
 
 const rows = randomRatings(5, 12, 20, 150);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, ItemNames, type ItemNamesOptions, type Model, Session } from '../../index.ts';
+import { ALS, ItemNames, type Model, Session } from '../../index.ts';
 import { batchOf, randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'names-'));
@@ -27,7 +27,7 @@ function file(name: string, content: string | Buffer): string {
 }
 
 /** The names of a file, and the notes that reading gave. */
-async function read(path: string, options: ItemNamesOptions = {}) {
+async function read(path: string, options: Parameters<Session['readItemNames']>[1] = {}) {
   const notes: string[] = [];
   const names = await session.readItemNames(path, {
     ...options,
@@ -74,7 +74,7 @@ describe('item names', () => {
     ]);
   });
 
-  it.each<[string, string, ItemNamesOptions?]>([
+  it.each<[string, string, Parameters<Session['readItemNames']>[1]?]>([
     ['csv', 'movieId,title,genres\n1,"American President, The (1995)",Drama\n2,1984,Drama\n'],
     ['tsv', 'id\tname\n1\tAmerican President, The (1995)\n2\t1984\n'],
     [
@@ -214,7 +214,7 @@ describe('genres of items', () => {
     expect(new ItemNames([['0068646', 'The Godfather', 'Crime']]).genre(68_646)).toBe('Crime');
   });
 
-  it.each<[string, string, ItemNamesOptions?]>([
+  it.each<[string, string, Parameters<Session['readItemNames']>[1]?]>([
     ['csv', 'movieId,title,genres\n1,One,Drama|War\n2,Two,\n3,Three,7\n'],
     ['csv', 'category,id,title\n"Drama, War",1,One\n,2,Two\n7,3,Three\n'],
     ['tsv', 'id\tname\tmain_category\n1\tOne\tDrama\n2\tTwo\t\n3\tThree\t7\n'],

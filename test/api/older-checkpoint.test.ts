@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { ALS, type Model, PLAN_VERSION, Session } from '../../index.ts';
+import { ALS, type Model, Session } from '../../index.ts';
+import { PLAN_VERSION } from '../../engine/plan/physical-plan.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { ratingBatches } from '../support/ratings.ts';
 

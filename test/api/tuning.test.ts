@@ -7,8 +7,8 @@ import {
   SGD,
   TrainValidationSplit,
   type Trial,
-  type TrialParams,
 } from '../../index.ts';
+import type { TrialParams } from '../../api/validation/tuning/search-space.ts';
 import { budgetOf, keptDataset, loadedOnce, makeRoom, noteBytes } from '../../api/training/kept-ratings.ts';
 import { requireBudget } from '../../api/training/plans/memory-budget.ts';
 import { chainsOf, rungsOf } from '../../api/validation/tuning/schedule.ts';

@@ -17,11 +17,11 @@ import {
   type AlsOptions,
   type Dataset,
   type Model,
-  type RatingOptions,
   Session,
   SGD,
   type SgdOptions,
 } from '../../index.ts';
+import type { RatingOptions } from '../../api/rating-input.ts';
 import { dataFolder } from '../support/data-folder.ts';
 
 const file = resolve(import.meta.dirname, '../golden/model-bits.json');

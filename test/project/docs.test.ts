@@ -7,7 +7,6 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../cli/parse-arguments.ts';
 import { SourceFile } from '../../scripts/docs/declarations.ts';
-import { unexportedNames } from '../../scripts/docs/api-page.ts';
 import { generatedPages } from '../../scripts/docs/pages.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -28,10 +27,6 @@ describe('the generated pages', async () => {
     for (const { name } of new SourceFile(root, 'index.ts').reexports())
       expect(api).toContain(`\n### ${name}\n`);
   });
-});
-
-it('every name of a public signature is exported', () => {
-  expect(unexportedNames(root)).toEqual([]);
 });
 
 describe('links', () => {

@@ -24,7 +24,7 @@ function linesOf(patterns: readonly string[]): Line[] {
 
 /** Files whose calls of these names are a device's, each with its reason. */
 const callsDevices: Readonly<Record<string, string>> = {
-  'cli/doctor/check-kernels.ts': 'the doctor looks at the kernels of a device, not at a plan',
+  'api/devices/checked-card.ts': 'the doctor looks at the kernels of a device, not at a plan',
 };
 
 /** Objects with methods of these names that are not devices. */

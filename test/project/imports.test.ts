@@ -60,15 +60,7 @@ const ofCommandLine: readonly {
   },
   {
     from: 'cli/options/',
-    to: [
-      'operators/als/params.ts',
-      'operators/sgd/params.ts',
-      'operators/params/common.ts',
-      'operators/params/table.ts',
-      'connectors/files/format-names.ts',
-      'connectors/parquet/backend.ts',
-      'connectors/lines/text-type.ts',
-    ],
+    to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts'],
     because: 'defaults and choices that --help prints',
   },
   {
@@ -82,15 +74,9 @@ const ofCommandLine: readonly {
     because: 'the date of a flag is read as dates of ratings are',
   },
   {
-    from: 'cli/commands/',
-    to: ['operators/params/common.ts', 'connectors/files/format-names.ts'],
-    because: 'choices that --help prints',
-  },
-  {
     from: 'cli/commands/data/generate.ts',
     to: [
       'synthetic/preset.ts',
-      'synthetic/presets.ts',
       'synthetic/any-shape.ts',
       'synthetic/dataset/generate-dataset.ts',
       'synthetic/copies/copy-dataset.ts',
@@ -184,9 +170,6 @@ const ofCommandLine: readonly {
       'synthetic/preset.ts',
       'synthetic/presets.ts',
       'synthetic/synthetic-source.ts',
-      'gpu/own-tasks.ts',
-      'cpu/compile-kernels.ts',
-      'engine/run/device.ts',
       'engine/phase.ts',
       'operators/als/params.ts',
     ],

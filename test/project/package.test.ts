@@ -32,6 +32,8 @@ describe('package.json', () => {
       'tinyglobby', // globs
       'yargs-parser', // the command line
     ]);
+    // Of the build: bundles declarations as rolldown does modules, and asks no compiler for them.
+    expect(manifest.devDependencies).toHaveProperty('rolldown-plugin-dts');
     // Three quarters of an installation, and of use only with a GPU.
     expect(Object.keys(manifest.optionalDependencies)).toEqual(['webgpu']); // Dawn: kernels on GPUs
   });

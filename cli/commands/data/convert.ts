@@ -1,4 +1,4 @@
-import { fileFormats } from '../../../connectors/files/format-names.ts';
+import { choices } from '../../../api/option-values.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
@@ -16,7 +16,7 @@ const options = {
   from: choice({
     describe: 'format of the input',
     group: 'Data:',
-    choices: fileFormats,
+    choices: choices.formats,
     defaultText: "by the files' endings and first bytes",
   }),
   ...rowOptions,

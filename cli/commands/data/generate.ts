@@ -1,5 +1,5 @@
 import type { RatingPreset } from '../../../synthetic/preset.ts';
-import { presetNames } from '../../../synthetic/presets.ts';
+import { choices } from '../../../api/option-values.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { checkWritable } from '../../output/check-output.ts';
@@ -41,7 +41,7 @@ const options = {
   preset: choice({
     describe: 'the data set whose shape is imitated',
     group: 'Required:',
-    choices: presetNames,
+    choices: choices.presets,
   }),
   from: text({
     describe: 'instead of --preset: ratings to copy, or a folder with train/ and test/',

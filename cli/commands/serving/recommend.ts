@@ -1,6 +1,6 @@
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { IdForm, ItemNames } from '../../../index.ts';
+import type { ItemNames, Model } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
@@ -174,7 +174,7 @@ interface Asked {
   readonly side: 'users' | 'items';
   readonly lists: number;
   readonly unknown: { readonly unknownUsers?: readonly (number | string)[]; readonly unknownItems?: number };
-  readonly forms: Readonly<Record<'user' | 'item', IdForm>>;
+  readonly forms: Model['idForms'];
   readonly names: ItemNames | undefined;
   readonly findings: Findings;
   readonly excluding: boolean;

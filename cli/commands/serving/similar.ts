@@ -1,7 +1,7 @@
 import type { RunOptions } from '../../../api/run-session.ts';
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { IdForm } from '../../../index.ts';
+import type { Model } from '../../../index.ts';
 import { defineCommand } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
@@ -86,7 +86,11 @@ export const similar = defineCommand({
   },
 });
 
-async function collect(found: Dataset, form: IdForm, options: RunOptions): Promise<Recommendation[]> {
+async function collect(
+  found: Dataset,
+  form: Model['idForms']['user'],
+  options: RunOptions,
+): Promise<Recommendation[]> {
   const rows: Recommendation[] = [];
   for await (const batch of await found.stream(options))
     rows.push(...recommendationRows(batch, { user: form, item: form }));

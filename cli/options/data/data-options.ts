@@ -1,5 +1,5 @@
 import type { AlsOptions } from '../../../api/training/als.ts';
-import { fileFormats } from '../../../connectors/files/format-names.ts';
+import { choices } from '../../../api/option-values.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { choice, text } from '../kinds.ts';
 import type { Option, Values } from '../option.ts';
@@ -68,7 +68,7 @@ export const policyOptions = {
 export const formatOption = choice({
   describe: 'format of the ratings, where the files do not tell it',
   group: 'Data:',
-  choices: fileFormats,
+  choices: choices.formats,
   defaultText: "by the files' endings and first bytes",
 });
 

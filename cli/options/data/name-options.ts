@@ -1,4 +1,5 @@
-import type { ItemNamesOptions, Session } from '../../../index.ts';
+import type { Session } from '../../../index.ts';
+import type { ItemNamesOptions } from '../../../api/serving/read-item-names.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { CommandContext } from '../../commands/command.ts';
 import { text } from '../kinds.ts';

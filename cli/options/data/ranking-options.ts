@@ -1,5 +1,5 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { type RankingMetric, rankingMetricNames } from '../../../index.ts';
+import { type Choice, choices } from '../../../api/option-values.ts';
 import { choice, decimal, listed, text, toggle, wholeNumber } from '../kinds.ts';
 import type { Values } from '../option.ts';
 import { rankUsersOption } from './held-out-options.ts';
@@ -27,11 +27,11 @@ export const rankingOptions = {
     defaultText: 'all items',
   }),
   metrics: listed({
-    describe: `metrics with commas between them: ${rankingMetricNames.join(', ')}`,
+    describe: `metrics with commas between them: ${choices.rankingMetrics.join(', ')}`,
     group: 'Ranking:',
     fallback: undefined,
     defaultText: 'all',
-    item: choice({ describe: '', group: 'Ranking:', choices: rankingMetricNames }),
+    item: choice({ describe: '', group: 'Ranking:', choices: choices.rankingMetrics }),
   }),
   minRating: decimal({
     describe: 'only test pairs with at least this rating are positives',
@@ -98,7 +98,7 @@ export function rankingSettings({
 }: RankingValues) {
   return {
     k: k as readonly number[],
-    metrics: metrics as readonly RankingMetric[] | undefined,
+    metrics: metrics as readonly Choice<'rankingMetrics'>[] | undefined,
     minRating,
     coldPairs,
     resamples,

@@ -1,13 +1,13 @@
-import { type TextType, textTypes } from '../../../connectors/lines/text-type.ts';
+import { type Choice, choices } from '../../../api/option-values.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { OpenSourceOptions } from '../../../index.ts';
+import type { ReadAnyOptions } from '../../../api/reading.ts';
 import { formatOption, rowOptions } from './data-options.ts';
 import { list, listOf, readList, text, toggle } from '../kinds.ts';
 import type { Option, Values } from '../option.ts';
 
 /** "user=int64,item=utf8" */
-const columnTypesOption: Option<Readonly<Record<string, TextType>> | undefined> = {
-  describe: `types of columns, such as user=int64,item=utf8 (${textTypes.join(', ')})`,
+const columnTypesOption: Option<Readonly<Record<string, Choice<'textTypes'>>> | undefined> = {
+  describe: `types of columns, such as user=int64,item=utf8 (${choices.textTypes.join(', ')})`,
   group: 'Text:',
   isList: true,
   fallback: undefined,
@@ -20,10 +20,10 @@ const columnTypesOption: Option<Readonly<Record<string, TextType>> | undefined> 
       parts.map((part) => {
         const at = part.lastIndexOf('=');
         const [name, type] = [part.slice(0, Math.max(0, at)).trim(), part.slice(at + 1).trim()];
-        const known = textTypes.find((candidate) => candidate === type);
+        const known = choices.textTypes.find((candidate) => candidate === type);
         if (known === undefined || name === '')
           throw new UsageError(
-            `${flag} takes column=type with commas between, type one of ${list(textTypes)}, got "${part}"`,
+            `${flag} takes column=type with commas between, type one of ${list(choices.textTypes)}, got "${part}"`,
           );
         return [name, known];
       }),
@@ -67,7 +67,7 @@ export function readSpec({
   types,
   nullValues,
   decimalComma,
-}: Omit<ReadValues, keyof typeof rowOptions>): OpenSourceOptions {
+}: Omit<ReadValues, keyof typeof rowOptions>): ReadAnyOptions {
   return {
     format,
     delimiter,

@@ -1,6 +1,6 @@
+import { bounds } from '../../../api/option-values.ts';
 import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import { MOST_ITERATIONS } from '../../../operators/params/common.ts';
 import { text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, type Values } from '../option.ts';
 
@@ -13,7 +13,7 @@ export const checkpointOptions = {
     describe: 'iterations between two checkpoints; the last iteration has one too',
     group: 'Checkpoints:',
     least: 1,
-    most: MOST_ITERATIONS,
+    most: bounds.iterations,
     defaultText: String(CHECKPOINT_INTERVAL),
   }),
   resume: toggle({

@@ -1,6 +1,6 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { listed, type Param } from '../../../operators/params/table.ts';
-import type { SearchSpace } from '../../../index.ts';
+import type { SearchSpace } from '../../../api/validation/tuning/search-space.ts';
 import { flagName } from '../option.ts';
 import { type Algorithm, tables } from './param-options.ts';
 import { nearestFlag } from '../nearest.ts';

@@ -1,6 +1,6 @@
 import { publicPath } from '../../../engine/errors.ts';
 import { formatBytes } from '../../../engine/format.ts';
-import { describeMachine } from '../../doctor/machine.ts';
+import { describeMachine } from '../../../api/inspect/machine.ts';
 import type { Section } from '../section.ts';
 
 /** The machine, the versions, and the command to run again. */

@@ -1,4 +1,4 @@
-import type { ErrorBin, ErrorBreakdown } from '../../../index.ts';
+import type { ErrorBreakdown } from '../../report/measured.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
 import { type Chart, fill, stroke } from '../figure.ts';
@@ -34,6 +34,8 @@ export function errorsSection({
     charts,
   };
 }
+
+type ErrorBin = ErrorBreakdown['byRating'][number];
 
 /** Bins are powers of two, but bounds are those of the pairs that came. */
 function degree({ least, most }: ErrorBin): string {

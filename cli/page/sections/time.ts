@@ -1,4 +1,4 @@
-import type { ProfileReport } from '../../../index.ts';
+import type { ProfileReport } from '../../../api/reports/profile.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { Section } from '../section.ts';
 import { barChart } from './bars.ts';

@@ -1,4 +1,4 @@
-import type { Baselines, TrainingIteration } from '../../../index.ts';
+import type { Baselines, TrainingIteration } from '../../report/measured.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
 import { type Chart, fill, type Series, stroke } from '../figure.ts';

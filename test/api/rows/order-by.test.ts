@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { List, vectorFromArray } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { col, count, type Dataset, functions, type OrderKey, Session } from '../../../index.ts';
+import { col, count, type Dataset, functions, Session } from '../../../index.ts';
+import type { OrderKey } from '../../../api/order-by.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';
 

@@ -3,15 +3,8 @@
  * users from the items.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ALS,
-  type AlsOptions,
-  type Dataset,
-  type Model,
-  type RatedItem,
-  SGD,
-  Session,
-} from '../../../index.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, SGD, Session } from '../../../index.ts';
+import type { RatedItem } from '../../../api/serving/fold-in-request.ts';
 import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
 
 const rows = randomRatings(71, 60, 80, 1500);

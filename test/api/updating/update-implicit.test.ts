@@ -1,6 +1,7 @@
 /** Updates of models of implicit data against float64, row by row. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Model, Session, type UpdateOptions } from '../../../index.ts';
+import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
+import type { UpdateOptions } from '../../../api/training/update-options.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { eliminate } from '../../support/reference/als.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';

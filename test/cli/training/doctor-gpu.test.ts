@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { checkKernelsOf } from '../../../cli/doctor/check-kernels.ts';
-import { devicesFor } from '../../../cli/doctor/checked-card.ts';
+import { devicesFor } from '../../../api/devices/checked-card.ts';
 import { DeviceLostError } from '../../../engine/errors.ts';
 import type { EventSink } from '../../../engine/events.ts';
 import type { Task } from '../../../engine/task.ts';

@@ -1,7 +1,8 @@
 /** Steps of conjugate gradients that `cgSteps` auto takes, and the errors of models that they end at. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsParams, type Dataset, type Model, Session } from '../../../index.ts';
+import { ALS, type Dataset, type Model, Session } from '../../../index.ts';
+import type { AlsParams } from '../../../operators/als/params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { mostSteps, stepsOf } from '../../../operators/als/solver-choice.ts';
 import { dataFolder } from '../../support/data-folder.ts';

@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Baselines, type Model, Session, SGD } from '../../../index.ts';
+import { ALS, type Model, Session, SGD } from '../../../index.ts';
+import type { Baselines } from '../../../operators/evaluation/baselines.ts';
 import { randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 
 let session: Session;

@@ -1,6 +1,6 @@
 import { availableParallelism, cpus, freemem, release, totalmem, type } from 'node:os';
 import { availableBuild, type KernelBuild } from '../../cpu/compile-kernels.ts';
-import { packageInfo, versionOf } from '../../api/package-info.ts';
+import { packageInfo, versionOf } from '../package-info.ts';
 
 export interface Machine {
   readonly versions: Readonly<Record<string, string | null>>;

@@ -1,7 +1,20 @@
 import { availableParallelism } from 'node:os';
 import type { Device } from '../../engine/run/device.ts';
+import type { TaskResult } from '../../engine/task.ts';
+import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
+import { gpusOfThisMachine } from './open-gpus.ts';
+import { OpeningDevices } from './open-devices.ts';
 
 export type CheckedGpu = Pick<Device, 'info' | 'run'>;
+
+export type CheckOutcome = Omit<TaskResult, 'values'> & { readonly values: CheckKernelsTask['values'] };
+
+/** Runs a check of the GPU's kernels by its number, or lists the checks; see CheckKernelsTask. */
+export async function runCheck(gpu: CheckedGpu, check?: number): Promise<CheckOutcome> {
+  const params: CheckKernelsTask['params'] = check === undefined ? {} : { check };
+  const result = await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params });
+  return { ...result, values: result.values as CheckKernelsTask['values'] };
+}
 
 /** The devices of one card. */
 export interface CheckedCard {
@@ -23,8 +36,6 @@ export async function openCard(
   workers: number | undefined,
   signal: AbortSignal,
 ): Promise<CheckedCard & { readonly close: () => Promise<void> }> {
-  const { OpeningDevices } = await import('../../api/devices/open-devices.ts');
-  const { gpusOfThisMachine } = await import('../../api/devices/open-gpus.ts');
   const first = new OpeningDevices({ device: 'gpu', workers: 1, signal });
   const { devices, device } = await first.all().catch(async (error: unknown) => {
     await first.close();
