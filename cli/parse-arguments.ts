@@ -1,9 +1,10 @@
-import parseWords from 'yargs-parser';
+import type { ArgumentsCamelCase, Argv } from 'yargs';
 import { UsageError } from '../engine/errors.ts';
 import type { Command, Positional } from './commands/command.ts';
 import { type CommandEntry, commandList } from './command-list.ts';
+import { baseParser, declareFlags, hasNegation } from './command-parser.ts';
 import { nearestFlag } from './options/nearest.ts';
-import { flagName, shownFlag } from './options/option.ts';
+import { flagName, type Options, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
 import { commandName, HELP, quickAnswer } from './quick-answer.ts';
 
@@ -19,8 +20,7 @@ export async function parseArguments(argv: readonly string[]): Promise<Request> 
   const text = await quickAnswer(argv);
   if (text !== undefined) return { kind: 'text', text };
   const name = commandName(argv);
-  const entry = commandList.find((candidate) => candidate.name === name);
-  if (entry !== undefined) return parseCommand(entry, argv);
+  if (name !== undefined && commandList.some((entry) => entry.name === name)) return parseCommand(name, argv);
   if (name !== undefined) throw unknownCommand(name === HELP ? argv[1] : name);
   const stray = argv.find((word) => word.startsWith('-'));
   if (stray !== undefined)
@@ -30,55 +30,43 @@ export async function parseArguments(argv: readonly string[]): Promise<Request> 
   });
 }
 
-/** Stands for a lone "-" (stdin or stdout), which the parser would lose as a flag's value. */
-const LONE_DASH = '\u0000-';
+/** Flags of yargs itself, and names that every object has, which it takes for settings. */
+const isReserved = (flag: string) => ['$0', '_', 'get-yargs-completions'].includes(flag) || flag in {};
 
-async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promise<Request> {
-  const command = await entry.load();
-  const options = Object.entries(command.options).map(([key, option]) => ({
-    flag: flagName(key),
-    ...option,
-  }));
-  const { argv: parsed, error } = parseWords.detailed(
-    argv.map((word) => (word === '-' ? LONE_DASH : word)),
-    {
-      boolean: options
-        .filter(({ isSwitch }) => isSwitch)
-        .flatMap(({ flag, off, isNegatable }) =>
-          off === undefined && !isNegatable ? [flag] : [flag, `no-${flag}`],
-        ),
-      narg: Object.fromEntries(options.filter(({ isSwitch }) => !isSwitch).map(({ flag }) => [flag, 1])),
-      alias: Object.fromEntries(
-        options.flatMap(({ flag, alias }) => (alias === undefined ? [] : [[flag, alias]])),
-      ),
-      configuration: {
-        // One spelling of a flag, and its text untouched: `read` of the option checks it.
-        'camel-case-expansion': false,
-        'parse-numbers': false,
-        'parse-positional-numbers': false,
-        'dot-notation': false,
-        'boolean-negation': false,
-        'strip-aliased': true,
-      },
-    },
-  );
-  if (error) throw parserError(error, entry);
-  const {
-    _: [, ...words],
-    ...written
-  } = Object.fromEntries(Object.entries(parsed).map(([key, value]) => [key, withDashes(value)])) as {
-    readonly _: readonly string[];
-    readonly [flag: string]: unknown;
-  };
+/** Has yargs find the command, load it for its flags, and take the line apart. */
+async function parseCommand(name: string, argv: readonly string[]): Promise<Request> {
+  const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
+  const reserved = words.find((word) => word.startsWith('--') && isReserved(flagOf(word)));
+  if (reserved !== undefined) throw unknownFlag(flagOf(reserved), argv, name, {});
+  const requests: Request[] = [];
+  const parser = baseParser();
+  for (const entry of commandList)
+    parser.command({
+      command: entry.name,
+      describe: entry.summary,
+      builder: async (inner: Argv) => declareFlags(inner, (await entry.load()).options),
+      handler: async (parsed) => void requests.push(requestOf(entry, await entry.load(), argv, parsed)),
+    });
+  try {
+    await parser.parseAsync(argv);
+  } catch (error) {
+    throw error instanceof Error && error.name === 'YError' ? parserError(error, name) : error;
+  }
+  return requests[0];
+}
+
+function requestOf(
+  entry: CommandEntry,
+  command: Command,
+  argv: readonly string[],
+  { $0: _program, _: [, ...words], ...written }: ArgumentsCamelCase,
+): Request {
   const flags = withNegations(written, command);
-  const unknown = Object.keys(flags).find((flag) => !options.some((option) => option.flag === flag));
-  if (unknown !== undefined) throw unknownFlag(unknown, argv, entry, command);
-  return {
-    kind: 'command',
-    name: entry.name,
-    command,
-    raw: { flags, positionals: namedWords(words, argv, entry, command) },
-  };
+  const known = new Set(Object.keys(command.options).map(flagName));
+  const unknown = Object.keys(flags).find((flag) => !known.has(flag));
+  if (unknown !== undefined) throw unknownFlag(unknown, argv, entry.name, command.options);
+  const positionals = namedWords(words.map(String), argv, entry, command);
+  return { kind: 'command', name: entry.name, command, raw: { flags, positionals } };
 }
 
 /** --no-biases as biases: false. */
@@ -87,20 +75,15 @@ function withNegations(
   { options }: Command,
 ): Readonly<Record<string, unknown>> {
   const named = { ...flags };
-  for (const [key, { off, isNegatable }] of Object.entries(options)) {
+  for (const [key, option] of Object.entries(options)) {
     const [flag, negated] = [flagName(key), `no-${flagName(key)}`];
-    if ((off === undefined && !isNegatable) || named[negated] === undefined) continue;
+    if (!hasNegation(option) || named[negated] === undefined) continue;
     if (named[flag] !== undefined)
       throw new UsageError(`--${negated} contradicts --${flag}`, { advice: 'Leave one of them out' });
     named[flag] = !named[negated];
     delete named[negated];
   }
   return named;
-}
-
-function withDashes(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withDashes);
-  return value === LONE_DASH ? '-' : value;
 }
 
 /** The words that belong to no flag, by the names of the positionals. */
@@ -133,19 +116,17 @@ function unknownCommand(name: string): UsageError {
   });
 }
 
-function unknownFlag(
-  flag: string,
-  argv: readonly string[],
-  { name }: CommandEntry,
-  { options }: Command,
-): UsageError {
+/** The name in "-n", "--name" or "--name=value". */
+function flagOf(word: string): string {
+  return word.replace(/^--?/, '').split('=')[0];
+}
+
+function unknownFlag(flag: string, argv: readonly string[], name: string, options: Options): UsageError {
   const guess = nearestFlag(
     flag,
     Object.entries(options).map(([key, option]) => shownFlag(key, option).flag),
   );
-  const given = argv
-    .find((word) => word.startsWith('-') && word.replace(/^--?/, '').split('=')[0] === flag)
-    ?.split('=')[0];
+  const given = argv.find((word) => word.startsWith('-') && flagOf(word) === flag)?.split('=')[0];
   return new UsageError(`unknown flag ${given ?? `-${flag}`} of ${name}`, {
     advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help`,
   });
@@ -163,10 +144,10 @@ function spacedList(argv: readonly string[], stray: string, { options }: Command
 }
 
 /** An error of the parser in FactorFlow's words. */
-function parserError({ message }: Error, { name }: CommandEntry): UsageError {
+function parserError({ message }: Error, command: string): UsageError {
   const lone = /^Not enough arguments following: (.*)$/.exec(message);
   const flag = lone && `${lone[1].length === 1 ? '-' : '--'}${lone[1]}`;
   return new UsageError(flag ? `${flag} needs a value` : message, {
-    advice: `See factorflow ${name} --help`,
+    advice: `See factorflow ${command} --help`,
   });
 }

@@ -90,6 +90,7 @@ const bundled = [
   'flatbuffers',
   'tslib',
   'hyparquet',
+  'yargs',
   'yargs-parser',
   'cli-table3',
   'string-width',
@@ -140,6 +141,19 @@ const addresses = (library: boolean): Plugin => ({
   },
 });
 
+let hasYargsPlatform = false;
+
+/** yargs without the parts that make it slow to load: yargs-platform.ts. */
+const yargsPlatform: Plugin = {
+  name: 'yargs-platform',
+  resolveId: (id, importer = '') => {
+    if (!id.endsWith('/platform-shims/esm.mjs') || !/node_modules.yargs.index/.test(importer))
+      return undefined;
+    hasYargsPlatform = true;
+    return `${root}scripts/yargs-platform.ts`;
+  },
+};
+
 const isPackage = (id: string) =>
   /^[@a-z]/.test(id) && !id.includes(':') && !bundles.some(({ programs }) => programs.includes(id));
 const isInstalled = (id: string) =>
@@ -155,7 +169,7 @@ async function build({ programs, files, library = false }: Bundle): Promise<numb
     input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])),
     platform: 'node',
     external: library ? isPackage : isInstalled,
-    plugins: [addresses(library)],
+    plugins: [addresses(library), yargsPlatform],
     logLevel: 'silent',
   });
   const { output } = await bundle.write({
@@ -189,6 +203,8 @@ async function licences(name: string): Promise<string> {
 await rm(`${dist}programs`, { recursive: true, force: true });
 const sizes: number[] = [];
 for (const bundle of bundles) sizes.push(...(await build(bundle)));
+if (!hasYargsPlatform)
+  throw new Error('yargs was bundled with its own platform: yargs-platform.ts is not used');
 await writeFile(
   `${dist}programs/LICENSES.txt`,
   (await Promise.all(bundled.map(licences))).join(`\n${'-'.repeat(80)}\n\n`),

@@ -1,10 +1,11 @@
 /**
- * The texts of --help, by yargs. They are made at build time, since loading yargs takes longer than most
- * answers of the command line.
+ * The texts of --help, by yargs. They are made at build time: the layout, and Intl for the width of its words,
+ * take four times as long to load as the parser itself.
  */
-import yargs, { type Argv } from 'yargs';
+import type { Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';
 import { commandList } from '../cli/command-list.ts';
+import { baseParser, declareFlags } from '../cli/command-parser.ts';
 import { list } from '../cli/options/kinds.ts';
 import { groups, type Option, shownFlag } from '../cli/options/option.ts';
 
@@ -38,7 +39,7 @@ export async function helpTexts(): Promise<Readonly<Record<string, Readonly<Reco
     texts.push([
       name,
       await forWidths((width) =>
-        textOf(baseParser(width).command(`${name} ${words}`.trim(), summary, describeParts), [name]),
+        textOf(helpParser(width).command(`${name} ${words}`.trim(), summary, describeParts), [name]),
       ),
     ]);
   }
@@ -46,7 +47,7 @@ export async function helpTexts(): Promise<Readonly<Record<string, Readonly<Reco
 }
 
 function overview(width: number): Promise<string> {
-  const parser = baseParser(width).usage(
+  const parser = helpParser(width).usage(
     '$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet, Arrow, CSV and NDJSON files.',
   );
   for (const { name, words, summary } of commandList) parser.command(`${name} ${words}`.trim(), summary);
@@ -63,17 +64,8 @@ async function textOf(parser: Argv, words: readonly string[]): Promise<string> {
   return output.replaceAll(` [default: ${NO_DEFAULT}]`, '');
 }
 
-function baseParser(width: number): Argv {
-  return yargs([])
-    .scriptName('factorflow')
-    .locale('en')
-    .exitProcess(false)
-    .fail(false)
-    .wrap(width)
-    .version('0')
-    .parserConfiguration({ 'boolean-negation': false })
-    .help()
-    .alias('help', 'h');
+function helpParser(width: number): Argv {
+  return baseParser().wrap(width).version('0').help().alias('help', 'h');
 }
 
 /** Declares the flags and their help. */
@@ -86,6 +78,7 @@ function describeCommand(parser: Argv, command: Command): Argv {
       ...(many ? { defaultDescription: NO_DEFAULT } : {}),
     });
   }
+  declareFlags(parser, command.options);
   const options = Object.entries(command.options);
   // Groups are shown in the order in which they are first named.
   for (const group of groups) {
@@ -110,9 +103,6 @@ function describeOption(parser: Argv, option: Option<unknown> & { readonly flag:
     describe: option.describe + choices,
     group: option.group,
     hidden: option.hidden,
-    ...(option.alias === undefined ? {} : { alias: option.alias }),
-    ...(option.isSwitch
-      ? { type: 'boolean' as const }
-      : { requiresArg: true, defaultDescription: option.defaultText }),
+    ...(option.isSwitch ? {} : { defaultDescription: option.defaultText }),
   });
 }

@@ -47,6 +47,9 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
     [['--blocks', '40'], /unknown flag --blocks/],
     [['--modelDir', 'x'], /unknown flag --modelDir/],
+    // Names that mean something to yargs, or to any object.
+    [['--get-yargs-completions'], /unknown flag --get-yargs-completions of train/],
+    [['--toString', 'x'], /unknown flag --toString of train/],
   ])('train %j', async (flags, pattern) => {
     await fails(2, pattern, ...train, ...flags);
   });
@@ -196,7 +199,7 @@ describe.concurrent('--help and --version', () => {
     { line: ['trian'], most: 40 },
     { line: ['train', ratings, '--rank', '0'], most: 110 },
   ])(
-    '$line loads few modules, and neither yargs, Arrow, Parquet nor WebGPU',
+    '$line loads few modules, and no files of yargs, Arrow, Parquet or WebGPU',
     async ({ line, most }, { skip }) => {
       const hooks =
         "import * as m from 'node:module'; m.registerHooks?.({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } })";

@@ -30,7 +30,7 @@ describe('package.json', () => {
       'picomatch', // patterns, as tinyglobby reads them
       'piscina', // worker-thread pools
       'tinyglobby', // globs
-      'yargs-parser', // the command line
+      'yargs', // the command line: commands, flags and the texts of --help
     ]);
     // Of the build: bundles declarations as rolldown does modules, and asks no compiler for them.
     expect(manifest.devDependencies).toHaveProperty('rolldown-plugin-dts');

@@ -1,0 +1,42 @@
+import yargs, { type Argv } from 'yargs';
+import { flagName, type Options } from './options/option.ts';
+
+/** The parser of all command lines, without its commands. It throws errors; it neither prints nor exits. */
+export function baseParser(): Argv {
+  return yargs([])
+    .scriptName('factorflow')
+    .locale('en')
+    .exitProcess(false)
+    .fail(false)
+    .version(false)
+    .help(false)
+    .parserConfiguration({
+      // One spelling of a flag, and its text untouched: `read` of the option checks it.
+      'camel-case-expansion': false,
+      'parse-numbers': false,
+      'parse-positional-numbers': false,
+      'dot-notation': false,
+      'boolean-negation': false,
+      'strip-aliased': true,
+    });
+}
+
+/** Declares all flags at once: a call of yargs for each takes longer than the rest of the parsing. */
+export function declareFlags(parser: Argv, options: Options): Argv {
+  const flags = Object.entries(options).map(([key, option]) => ({ flag: flagName(key), ...option }));
+  return parser
+    .boolean(
+      flags
+        .filter(({ isSwitch }) => isSwitch)
+        .flatMap((option) => (hasNegation(option) ? [option.flag, `no-${option.flag}`] : [option.flag])),
+    )
+    .nargs(Object.fromEntries(flags.filter(({ isSwitch }) => !isSwitch).map(({ flag }) => [flag, 1])))
+    .alias(
+      Object.fromEntries(flags.flatMap(({ flag, alias }) => (alias === undefined ? [] : [[flag, alias]]))),
+    );
+}
+
+/** Says that --no-<name> is taken. */
+export function hasNegation({ off, isNegatable }: Options[string]): boolean {
+  return off !== undefined || isNegatable === true;
+}
