@@ -37,8 +37,8 @@ interface Holder {
 /**
  * Keeps a folder for one process at a time, by the file `lock` in it. That of a process that was killed is
  * taken over: at once on the same machine, and after a minute without a sign of life where the process cannot
- * be looked for, in another container or on another host.
- *
+ * be looked for, in another container or on another host. proper-lockfile knows no process: after a kill it
+ * waits 10 s for a sign of life, and it names no holder in its error (docs/decisions/folder-lock.md).
  */
 export class FolderLock {
   readonly #file: string;

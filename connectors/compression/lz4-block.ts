@@ -1,3 +1,8 @@
+/**
+ * Blocks of lz4, unpacked with the bytes before them as their window, and never beyond the given room. lz4-wasm
+ * unpacks five times as fast, but knows no window; hyparquet-compressors checks no length (docs/decisions/lz4.md).
+ */
+
 /** Longest distance between a match and its copy. */
 export const LZ4_WINDOW = 1 << 16;
 
