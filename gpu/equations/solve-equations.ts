@@ -2,8 +2,8 @@ import type { DeviceMatrix } from '../device/resources.ts';
 import { fillSlotsKernel } from './exchange/fill-slots.ts';
 import { addGramKernel } from '../implicit/add-gram.ts';
 import { slotElements } from '../device/slots.ts';
-import { regularizationValues } from '../solve/regularization.ts';
-import { ROUNDING } from '../solve/solve-cholesky.ts';
+import { addRowShifts } from '../solve/row-shifts.ts';
+import { equationValues } from './exchange/slot-columns.ts';
 import { slotsOf } from '../update/prepared-rows.ts';
 import { compileSolve } from './slot-kernels.ts';
 import { type SolvedPass, submitSolved } from '../update/solved-pass.ts';
@@ -17,8 +17,9 @@ export interface SolveInputs {
   /** x to write, with its half mirror when the variant writes one. */
   readonly factors: DeviceMatrix;
   readonly bias?: GPUBuffer;
-  /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
+  /** G of the fixed side (F x F), of implicit data. */
   readonly gram?: GPUBuffer;
+  /** A shift for each row; without it the settings' regularization gives them. */
   readonly shifts?: GPUBuffer;
 }
 
@@ -58,24 +59,30 @@ export async function solveRows(
     half: (variant.precision !== 'f32' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };
+  const { stride } = equations;
+  const counts = {
+    matrix: equations.values,
+    stride,
+    column: equationValues({ rank, biases }).N,
+    row: rowStart,
+  };
   const uniforms = {
-    ...regularizationValues(settings),
-    rounding: gram === undefined ? ROUNDING : 0,
     steps: stepsOf(settings.solver),
   };
   return submitSolved(gpu, `solve-equations ${variant.name}`, settings, options, async (pass, status) => {
+    const own = shifts ?? (await addRowShifts(gpu, pass, counts, settings, biases));
     for (let row = from; row < to; row += most) {
       const count = Math.min(most, to - row);
       pass.dispatch(
         fill,
         { equations: equations.values, slots, work },
-        { count, first: row - rowStart, row, stride: equations.stride },
+        { count, first: row - rowStart, row, stride },
         count,
       );
-      if (add && gram && shifts) pass.dispatch(add, { work, gram, shifts, slots }, { count }, count);
+      if (add && gram) pass.dispatch(add, { work, gram, slots }, { count }, count);
       pass.dispatch(
         solve.compiled,
-        { work, slots, status, ...outputs },
+        { work, slots, shifts: own, status, ...outputs },
         { ...uniforms, count },
         solve.workgroups(count),
       );

@@ -6,15 +6,12 @@ export type AddGramParams = { readonly rank: number };
 const THREADS = 64;
 
 /**
- * A += G + shift_u I in the first slot of each row of the list (row, first slot, n, slots), one workgroup a
+ * A += G in the first slot of each row of the list (row, first slot, n, slots), one workgroup a
  * row. `gram`: F x F.
  */
 export const addGramKernel = kernelOf<AddGramParams>()({
   name: 'add-gram',
-  bindings: [
-    ...reads({ work: 'array<vec4u>', gram: 'array<vec4f>', shifts: 'array<f32>' }),
-    ...writes({ slots: 'array<vec4f>' }),
-  ],
+  bindings: [...reads({ work: 'array<vec4u>', gram: 'array<vec4f>' }), ...writes({ slots: 'array<vec4f>' })],
   uniforms: { count: 'u32' },
   needs: () => [],
   values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank, false) / 4 }),

@@ -1,4 +1,4 @@
-// Adds the Gram matrix and a row's shift to the first slot of each row (slots.ts), so that the solvers of explicit data serve without lambda.
+// Adds the Gram matrix to the first slot of each row (slots.ts), so that the solvers of explicit data serve.
 
 {% render 'parts/triangle' %}
 
@@ -10,7 +10,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   // Entry: row, first slot, n, slots.
   let entry = work[number];
-  let shift = shifts[entry.x];
   if (entry.z == 0u) {
     return;
   }
@@ -18,10 +17,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let place = triangle_place(at / 64);
     let row = place.x * 16 + at % 64 / 4;
     let quad = place.y * 4 + at % 4;
-    var sum = slots[entry.y * SLOT_QUADS + at] + gram[row * (TILES * 4) + quad];
-    if (row / 4 == quad) {
-      sum[row % 4] += shift;
-    }
-    slots[entry.y * SLOT_QUADS + at] = sum;
+    slots[entry.y * SLOT_QUADS + at] += gram[row * (TILES * 4) + quad];
   }
 }

@@ -1,5 +1,5 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
-import { regularizationUniforms } from '../solve/regularization.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
 import { registerSolverValues } from '../solve/solve-cg-registers.ts';
 import { tensorCgBytes, tensorCgValues } from '../update/tensor-cg.ts';
 import { BINS_AHEAD, int8Plan, int8Values, int8Workgroup } from './int8-plan.ts';
@@ -26,6 +26,7 @@ export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
       scales: 'array<f32>',
       fixed_bias: 'array<f32>',
       previous: 'array<f32>',
+      shifts: 'array<f32>',
     }),
     ...writes({
       factors: 'array<f32>',
@@ -39,7 +40,6 @@ export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
     zero_row: 'u32',
     scale: 'f32',
     unscale: 'f32',
-    ...regularizationUniforms,
     mean: 'f32',
     steps: 'u32',
   },
@@ -47,6 +47,7 @@ export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
   values: (params) => ({
     ...int8Values(params),
     sets: range(BINS_AHEAD.ofRows(params)),
+    ...shiftValues(params.biases),
     ...registerSolverValues(params),
     ...(params.halfA
       ? tensorCgValues(params.rank, params.biases, { ...int8Plan(params), room: params.room })

@@ -11,7 +11,7 @@ enable chromium_experimental_subgroup_matrix;
 
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
-{% render 'parts/row-shift', BIASES: BIASES %}
+{% render 'parts/row-shift' %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -66,9 +66,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let first = row.y;
     let end = row.y + row.z;
     let inverse = 1.0 / max(f32(row.z), 1.0);
-    let shift = shift_of(row.z){% if HALF_A %} * inverse{% endif %};
+    // They arrive while A is summed: a use here would wait for them.
+    let asked = shift_of(row.x);
 {%- if BIASES %}
-    let weight = weight_of(row.z){% if HALF_A %} * inverse{% endif %};
+    let own_shift = own_shift_of(row.x);
 {%- endif %}
 {%- if HALF_A %}
 {%- for e in elements %}
@@ -88,6 +89,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var b = 0.0;
 {%- endif %}
     {% render 'parts/int8-accumulate', sets: sets, HALF_A: HALF_A, tile_count: TILES, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+    let shift = asked{% if HALF_A %} * inverse{% endif %};
+{%- if BIASES %}
+    let weight = (max(f32(row.z), 1.0) + own_shift){% if HALF_A %} * inverse{% endif %};
+{%- endif %}
 {%- if HALF_A %}
     // They arrive while A is on its way.
 {%- for e in elements %}

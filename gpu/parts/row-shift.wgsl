@@ -1,17 +1,10 @@
-// The shift of the diagonal of A of a row with n ratings: lambda n^exponent + offset; with biases also that of the row's bias, with its n ones.
-fn shift_of(n: u32) -> f32 {
-  let count = f32(n);
-  var power = count;
-  if (params.exponent != 1.0) {
-    power = exp2(params.exponent * log2(max(count, 1.0)));
-  }
-  return fma(params.lambda, power, params.offset);
+// The shift of the diagonal of a row's A; with biases also the shift of its bias's element, next to its n ones (solve/row-shifts.wgsl).
+fn shift_of(row: u32) -> f32 {
+  return shifts[row * SHIFTS];
 }
-{% if BIASES %}
-fn own_shift_of(n: u32) -> f32 {
-  return fma(params.bias_lambda, f32(n), params.damping);
+fn own_shift_of(row: u32) -> f32 {
+  return shifts[row * SHIFTS + SHIFTS - 1];
 }
-fn weight_of(n: u32) -> f32 {
-  return max(f32(n), 1.0) + own_shift_of(n);
+fn weight_of(row: u32, n: u32) -> f32 {
+  return max(f32(n), 1.0) + own_shift_of(row);
 }
-{% endif %}

@@ -1,6 +1,6 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { regularizationUniforms } from './regularization.ts';
+import { shiftValues } from './row-shifts.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
 import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
 
@@ -34,7 +34,7 @@ export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
   bindings: [
     ...reads({ work: 'array<vec4<u32>>' }),
     ...writes({ slots: 'array<vec4f>' }),
-    ...reads({ previous: 'array<f32>' }),
+    ...reads({ previous: 'array<f32>', shifts: 'array<f32>' }),
     ...writes({
       factors: 'array<f32>',
       half: 'array<u32>',
@@ -42,7 +42,7 @@ export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
       status: 'array<atomic<u32>>',
     }),
   ],
-  uniforms: { count: 'u32', ...regularizationUniforms, steps: 'u32' },
+  uniforms: { count: 'u32', steps: 'u32' },
   needs: () => ['subgroups'],
   values: (params) => {
     const { rank, biases, half } = params;
@@ -56,6 +56,7 @@ export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
       THREADS: subgroups * 32,
       SUBGROUPS: subgroups,
       BIASES: biases,
+      ...shiftValues(biases),
       WRITE_HALF: half,
       tile_numbers: range(tilesOf(rank)),
       other_subgroups: range(subgroups).slice(1),

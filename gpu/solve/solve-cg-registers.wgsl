@@ -7,7 +7,7 @@ enable subgroups;
 
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
-{% render 'parts/row-shift', BIASES: BIASES %}
+{% render 'parts/row-shift' %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -21,7 +21,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let tile_row = min(thread / 16u, TILES - 1u);
   let is_feature = thread < RANK;
   let inverse = 1.0 / max(f32(row.z), 1.0);
-  let shift = shift_of(row.z){% if HALF_A %} * inverse{% endif %};
+  let shift = shift_of(row.x){% if HALF_A %} * inverse{% endif %};
   var x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
   let slot = row.y * SLOT_VECTORS;
   if (row.w > 1u) {
@@ -43,7 +43,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   b *= inverse;
 {%- endif %}
 {%- if BIASES %}
-  let weight = weight_of(row.z){% if HALF_A %} * inverse{% endif %};
+  let weight = weight_of(row.x, row.z){% if HALF_A %} * inverse{% endif %};
   var s = 0.0;
   var t_part = 0.0;
   if (is_feature && row.w > 0u) {

@@ -1,6 +1,6 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
-import { regularizationUniforms } from './regularization.ts';
+import { shiftValues } from './row-shifts.ts';
 
 export type SolveCgParams = {
   readonly rank: number;
@@ -49,7 +49,7 @@ export const solveCgKernel = kernelOf<SolveCgParams>()({
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
     ...writes({ slots: 'array<vec4u>' }),
-    ...reads({ previous: 'array<vec4f>' }),
+    ...reads({ previous: 'array<vec4f>', shifts: 'array<f32>' }),
     ...writes({
       factors: 'array<vec4f>',
       half: 'array<vec2u>',
@@ -57,13 +57,14 @@ export const solveCgKernel = kernelOf<SolveCgParams>()({
       status: 'array<atomic<u32>>',
     }),
   ],
-  uniforms: { count: 'u32', ...regularizationUniforms, steps: 'u32' },
+  uniforms: { count: 'u32', steps: 'u32' },
   needs: () => [],
   values(params) {
     const { rank, biases } = params;
     const { stride, registers, segments, lanes, rows } = shape(params);
     return {
       ...params,
+      ...shiftValues(biases),
       RANK: rank,
       STRIDE: stride,
       QUADS: stride / 4,

@@ -11,7 +11,7 @@ var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
-{% render 'parts/row-shift', BIASES: biases %}
+{% render 'parts/row-shift' %}
 
 // Four elements, summed over the slots in their order.
 fn summed(at: u32, slot_count: u32) -> vec4f {
@@ -85,7 +85,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% else %}
   let scale = 1.0;
 {% endif %}
-  let shift = shift_of(entry.z) * scale;
+  let shift = shift_of(entry.x) * scale;
   let owns = lane < QUADS;
   let cell = batch * QUADS + lane;
 
@@ -108,7 +108,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
 {% if biases %}
   // The row's bias is eliminated: A - s s^T / weight, b - s t / weight.
-  let weight = weight_of(entry.z) * scale;
+  let weight = weight_of(entry.x, entry.z) * scale;
   var s = vec4f();
   var t = 0.0;
   if (owns && entry.z > 0) {

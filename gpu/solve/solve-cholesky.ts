@@ -1,6 +1,6 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { regularizationUniforms } from './regularization.ts';
+import { shiftValues } from './row-shifts.ts';
 
 export type SolveCholeskyParams = {
   readonly rank: number;
@@ -11,9 +11,6 @@ export type SolveCholeskyParams = {
   /** Place where A is factored: a copy in workgroup memory, or its first slot. */
   readonly where: 'workgroup' | 'global';
 };
-
-/** See definiteShift of cpu/assembly/normal-equations.ts; 0 where A has its shift already. */
-export const ROUNDING = 5e-6;
 
 /** The variant with workgroup memory if that holds A, else the one in the slot. */
 export function chooseSolveCholesky(
@@ -33,14 +30,14 @@ export function chooseSolveCholesky(
  * becomes the lowest row whose A is not positive definite or whose x is not finite; it starts as the largest
  * u32.
  *
- * A shift below the rounding error of A is raised to that, as on the CPU (cpu/assembly/normal-equations.ts).
+ * A shift below the rounding error of A is raised to that, as on the CPU (cpu/assembly/solve/diagonal.ts).
  * With biases the row's bias is eliminated first, and goes to `bias`.
  *
  */
 export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   name: 'solve-cholesky',
   bindings: [
-    ...reads({ work: 'array<vec4u>' }),
+    ...reads({ work: 'array<vec4u>', shifts: 'array<f32>' }),
     ...writes({
       slots: 'array<vec4f>',
       factors: 'array<vec4f>',
@@ -51,9 +48,6 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   ],
   uniforms: {
     count: 'u32',
-    ...regularizationUniforms,
-    /** Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite. */
-    rounding: 'f32',
   },
   needs: () => [],
   values(params) {
@@ -69,6 +63,7 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
     }));
     return {
       ...params,
+      ...shiftValues(biases),
       RANK: rank,
       STRIDE: stride,
       QUADS: stride / 4,

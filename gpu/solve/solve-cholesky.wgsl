@@ -4,6 +4,9 @@
 // elements of its rows of the panel in registers, and b is one more row below A, which becomes y with L y = b. The
 // diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
 
+// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
+const ROUNDING = 5e-6;
+
 // Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
 var<workgroup> column: array<f32, 32>;
 var<workgroup> solution: array<vec4f, QUADS>;
@@ -18,7 +21,7 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
-{% render 'parts/row-shift', BIASES: biases %}
+{% render 'parts/row-shift' %}
 {% render 'parts/cholesky-tiles', where: where, biases: biases %}
 {% render 'parts/cholesky-gather', biases: biases %}
 
@@ -35,7 +38,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     ones[quad] = select(vec4f(), sum, is_feature(BIAS_START + quad) | vec4<bool>(quad == QUADS));
   }
   workgroupBarrier();
-  let weight = weight_of(entry.z);
+  let weight = weight_of(entry.x, entry.z);
   gather(base, entry.w, 1.0 / weight, thread);
 {% else %}
   gather(base, entry.w, 0.0, thread);
@@ -50,8 +53,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
   workgroupBarrier();
   let greatest = bitcast<f32>(atomicLoad(&largest));
-  let rounding = params.rounding * sqrt(f32(RANK)) * greatest;
-  let asked = shift_of(entry.z);
+  let rounding = ROUNDING * sqrt(f32(RANK)) * greatest;
+  let asked = shift_of(entry.x);
   let shift = select(max(asked, rounding), 1.0, asked == 0.0 && greatest == 0.0);
   for (var i = thread; i < STRIDE; i += THREADS) {
     let at = row_start(i, i / 16) + shuffled(i % 16, i % 16 / 4);

@@ -1,6 +1,6 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { regularizationUniforms } from './regularization.ts';
+import { shiftValues } from './row-shifts.ts';
 
 export type SolveNonnegativeParams = {
   readonly rank: number;
@@ -37,14 +37,11 @@ export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   bindings: [
     ...reads({ work: 'array<vec4u>' }),
     ...writes({ slots: 'array<vec4f>' }),
-    ...reads({ previous: 'array<f32>' }),
+    ...reads({ previous: 'array<f32>', shifts: 'array<f32>' }),
     ...writes({ factors: 'array<vec4f>', half: 'array<vec2u>', bias: 'array<f32>', status: 'atomic<u32>' }),
   ],
   uniforms: {
     count: 'u32',
-    ...regularizationUniforms,
-    /** Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite. */
-    rounding: 'f32',
   },
   needs: () => [],
   values(params) {
@@ -52,6 +49,7 @@ export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
     const { stride, threads, groups, lanes, words } = shape(params);
     return {
       ...params,
+      ...shiftValues(biases),
       RANK: rank,
       STRIDE: stride,
       QUADS: stride / 4,

@@ -13,6 +13,8 @@ const LARGEST_GRADIENT = 1e-4;
 const RESIDUAL = 5e-6;
 // A pivot below this part of its diagonal element is rounding error: the feature depends on those in P, and stays out.
 const DEPENDENT = 2.4e-7;
+// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
+const ROUNDING = 5e-6;
 // Steps without fewer features of the wrong sign than ever before; then they change sides one at a time.
 const PATIENCE = 3;
 const MOST_STEPS = 10 * RANK + 100;
@@ -45,7 +47,7 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% render 'parts/triangle' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
-{% render 'parts/row-shift', BIASES: biases %}
+{% render 'parts/row-shift' %}
 {% render 'parts/swept-groups', biases: biases %}
 fn is_passive(i: u32) -> bool {
   return ((passive[i / 32] >> (i % 32)) & 1) == 1;
@@ -80,7 +82,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let sum = summed(base, entry.w, BIAS_START + QUADS + quad);
     ones[quad] = select(vec4f(), sum, is_feature(quad) | vec4<bool>(quad == QUADS));
   }
-  let weight = weight_of(entry.z);
+  let weight = weight_of(entry.x, entry.z);
 {% else %}
   let weight = 1.0;
 {% endif %}
@@ -120,8 +122,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
 {% endif %}
   workgroupBarrier();
-  let rounding = params.rounding * sqrt(f32(RANK)) * bitcast<f32>(atomicLoad(&largest));
-  let shift = max(shift_of(entry.z), rounding);
+  let rounding = ROUNDING * sqrt(f32(RANK)) * bitcast<f32>(atomicLoad(&largest));
+  let shift = max(shift_of(entry.x), rounding);
 {% if unrolled %}
 {% for group in groups %}
   group_{{ group }} = shifted(base, at_{{ group }}, group_{{ group }}, place_{{ group }}, shift);

@@ -1,12 +1,11 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addHalf } from '../copies/to-half.ts';
 import { addInt8 } from '../int8/to-int8.ts';
-import { regularizationValues } from '../solve/regularization.ts';
-import { ROUNDING } from '../solve/solve-cholesky.ts';
+import { addRowShifts } from '../solve/row-shifts.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
-import { prepareRows } from './prepared-rows.ts';
+import { prepareRows, type PreparedRows } from './prepared-rows.ts';
 import { type SolvedPass, submitSolved } from './solved-pass.ts';
 import { compileUpdate } from './update-kernels.ts';
 import { stepsOf, type UpdateSettings } from './choice/variant.ts';
@@ -22,8 +21,9 @@ export interface UpdateInputs {
   readonly factors: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
   readonly bias?: GPUBuffer;
-  /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
+  /** G of the fixed side (F x F), of implicit data. */
   readonly gram?: GPUBuffer;
+  /** A shift for each row; without it the settings' regularization gives them. */
   readonly shifts?: GPUBuffer;
 }
 
@@ -45,6 +45,14 @@ export async function updateRows(
     new UpdateKernels(gpu, inputs, settings, status).addTo(pass),
   );
 }
+
+/** Dispatches a kernel on `count` entries of a list. */
+type AddKernel = (
+  compiled: CompiledKernel,
+  work: Readonly<Record<string, Binding>>,
+  count: number,
+  workgroups: number,
+) => void;
 
 /** Picks, compiles and dispatches the kernels of one half-iteration. */
 class UpdateKernels {
@@ -68,10 +76,15 @@ class UpdateKernels {
   }
 
   async addTo(pass: Pass): Promise<void> {
-    const { variant, scale, mean, implicit = { alpha: 0, base: 0 } } = this.#settings;
-    const { fixed, factors } = this.#inputs;
-    const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
-    const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
+    const { variant } = this.#settings;
+    const rows = await prepareRows(
+      this.#gpu,
+      this.#inputs.block,
+      this.#settings,
+      this.#inputs.fixed.rows,
+      this.#biases,
+    );
+    const bindings = await this.#bindings(pass);
     if (variant.sum.kernel === 'vectors')
       return addVectorSteps(
         this.#gpu,
@@ -90,72 +103,68 @@ class UpdateKernels {
         short: rows.short.map(({ longest }) => longest),
       },
     );
-    const uniforms = {
-      zero_row: fixed.rows,
-      scale,
-      unscale: 1 / scale,
-      ...regularizationValues(this.#settings),
-      mean,
-      rounding: this.#settings.implicit === undefined ? ROUNDING : 0,
-      steps: this.#steps,
-      ...implicit,
-    };
-    const add = (
-      compiled: CompiledKernel,
-      work: Readonly<Record<string, Binding>>,
-      count: number,
-      workgroups: number,
-    ) => {
+    const uniforms = this.#uniforms();
+    await this.#addAll(pass, rows, kernels, (compiled, work, count, workgroups) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
-    };
-    if (rows.free !== undefined && kernels.free !== undefined) {
-      this.#startFree();
-      add(
-        kernels.free.compiled,
-        { work: rows.free.entries },
-        rows.free.count,
-        kernels.free.workgroups(rows.free.count),
-      );
-    }
-    const mirror = variant.sum.kernel === 'int8' ? await addInt8(this.#gpu, pass, fixed) : undefined;
-    const gathered: Readonly<Record<string, Binding>> =
-      mirror === undefined ? {} : { fixed: mirror.rounded, scales: mirror.scales };
-    const slots = await this.#gpu.scratch('slots', rows.slotBytes);
-    const { sum, solve } = kernels;
-    for (const batch of rows.batches) {
-      if (sum === undefined || solve === undefined) continue;
-      add(
-        sum.compiled,
-        { ...gathered, work: batch.parts, slots },
-        batch.partCount,
-        sum.workgroups(batch.partCount),
-      );
-      if (kernels.gram !== undefined)
-        add(kernels.gram, { work: batch.rows, slots }, batch.rowCount, batch.rowCount);
-      add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
-    }
-    for (const [i, { entries, count }] of rows.short.entries())
-      add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
-    if (rows.fused !== undefined && kernels.fused !== undefined) {
-      add(
-        kernels.fused,
-        { ...(variant.sum.kernel === 'int8' ? gathered : {}), work: rows.fused.entries },
-        rows.fused.count,
-        Math.min(variant.fused?.workgroups ?? 1, rows.fused.count),
-      );
-    }
+    });
     // The kernel without A does not write the mirror; one pass over all rows is cheap beside the rest.
-    if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
+    if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, this.#inputs.factors);
   }
 
-  async #bindings(values: GPUBuffer) {
+  #uniforms() {
+    const { scale, mean, implicit } = this.#settings;
+    return {
+      zero_row: this.#inputs.fixed.rows,
+      scale,
+      unscale: 1 / scale,
+      mean,
+      steps: this.#steps,
+      alpha: implicit?.alpha ?? 0,
+      base: implicit?.base ?? 0,
+    };
+  }
+
+  /** Rows without A first, then those of slots, batch by batch, those of dual systems and the fused ones. */
+  async #addAll(
+    pass: Pass,
+    rows: PreparedRows,
+    { free, sum, gram, solve, short, fused }: Awaited<ReturnType<typeof compileUpdate>>,
+    add: AddKernel,
+  ): Promise<void> {
+    const { sum: kind, fused: form } = this.#settings.variant;
+    if (rows.free !== undefined && free !== undefined) {
+      this.#startFree();
+      add(free.compiled, { work: rows.free.entries }, rows.free.count, free.workgroups(rows.free.count));
+    }
+    const mirror = kind.kernel === 'int8' ? await addInt8(this.#gpu, pass, this.#inputs.fixed) : undefined;
+    const gathered: Readonly<Record<string, Binding>> = mirror
+      ? { fixed: mirror.rounded, scales: mirror.scales }
+      : {};
+    const slots = await this.#gpu.scratch('slots', rows.slotBytes);
+    for (const { parts, partCount, rows: work, rowCount } of rows.batches) {
+      if (sum === undefined || solve === undefined) continue;
+      add(sum.compiled, { ...gathered, work: parts, slots }, partCount, sum.workgroups(partCount));
+      if (gram !== undefined) add(gram, { work, slots }, rowCount, rowCount);
+      add(solve.compiled, { work, slots }, rowCount, solve.workgroups(rowCount));
+    }
+    for (const [i, { entries, count }] of rows.short.entries())
+      add(short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
+    if (rows.fused === undefined || fused === undefined) return;
+    const { entries, count } = rows.fused;
+    add(fused, { ...gathered, work: entries }, count, Math.min(form?.workgroups ?? 1, count));
+  }
+
+  async #bindings(pass: Pass) {
     const { block, fixed, fixedBias, previous, factors, bias, gram, shifts } = this.#inputs;
     return {
       indices: block.indices,
-      values,
+      values: await addCentred(this.#gpu, pass, this.#inputs, this.#settings),
       fixed: this.#half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
       fixed_bias: fixedBias ?? block.values,
       previous: previous.values,
+      shifts:
+        shifts ??
+        (await addRowShifts(this.#gpu, pass, { pointers: block.rowPointers }, this.#settings, this.#biases)),
       factors: factors.values,
       // A written buffer may be bound only once, so each missing output has a buffer of its own.
       half: this.#half
@@ -163,7 +172,7 @@ class UpdateKernels {
         : await this.#gpu.scratch('no half', 16),
       bias: bias ?? (await this.#gpu.scratch('no bias', 16)),
       status: this.#status,
-      ...(gram && shifts ? { gram, shifts } : {}),
+      ...(gram ? { gram } : {}),
     };
   }
 

@@ -1,6 +1,6 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
-import { regularizationUniforms } from '../solve/regularization.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 
 export type UpdateMatrixFreeParams = {
@@ -69,16 +69,18 @@ export const updateMatrixFreeKernel = kernelOf<UpdateMatrixFreeParams>()({
       indices: 'array<u32>',
       values: 'array<f32>',
       fixed: 'array<{{ quad_type }}>',
+      shifts: 'array<f32>',
     }),
     ...writes({ factors: 'array<vec4f>', bias: 'array<f32>', status: 'array<atomic<u32>>' }),
   ],
-  uniforms: { count: 'u32', ...regularizationUniforms, steps: 'u32' },
+  uniforms: { count: 'u32', steps: 'u32' },
   needs: () => [],
   values(params) {
     const { rank, precision, longest, lanes, rows } = params;
     const quads = paddedRank(rank) / 4;
     return {
       ...params,
+      ...shiftValues(params.biases),
       QUADS: quads,
       PITCH: pitchOf(rank),
       LONGEST: longest,

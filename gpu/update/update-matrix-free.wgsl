@@ -15,7 +15,7 @@ var<workgroup> shares: array<vec2f, ROWS * LANES>;
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: false %}
-{% render 'parts/row-shift', BIASES: biases %}
+{% render 'parts/row-shift' %}
 
 fn features(content: {{ quad_type }}) -> vec4f {
 {% if precision == 'f16' %}
@@ -48,7 +48,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let row = entry.x;
   let count = min(entry.z, LONGEST);
   let base = batch * LONGEST;
-  let shift = shift_of(count);
+  let shift = shift_of(row);
 
   for (var k = lane; k < count; k += LANES) {
     let column = indices[entry.y + k];
@@ -78,7 +78,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 
 {% if biases %}
   // The row's bias is eliminated: A - s s^T / weight, b - s t / weight; theta_v^T p less its part of s^T p / weight gives the products with the first.
-  let weight = weight_of(count);
+  let weight = weight_of(row, count);
   var t = 0.0;
 {% endif %}
   var rho = 0.0;

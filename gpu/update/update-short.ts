@@ -1,5 +1,5 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
-import { regularizationUniforms } from '../solve/regularization.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
 import { paddedRank } from '../device/slots.ts';
 
 export type UpdateShortParams = {
@@ -32,6 +32,7 @@ export const updateShortKernel = kernelOf<UpdateShortParams>()({
       values: 'array<f32>',
       fixed: 'array<vec4<u32>>',
       fixed_bias: 'array<f32>',
+      shifts: 'array<f32>',
     }),
     ...writes({
       factors: 'array<vec4f>',
@@ -43,7 +44,6 @@ export const updateShortKernel = kernelOf<UpdateShortParams>()({
   uniforms: {
     count: 'u32',
     zero_row: 'u32',
-    ...regularizationUniforms,
     mean: 'f32',
   },
   needs: () => ['f16', 'subgroups', 'tensor'],
@@ -55,6 +55,7 @@ export const updateShortKernel = kernelOf<UpdateShortParams>()({
       LONGEST: longest,
       ROUNDS: Math.ceil(chunks / CHUNKS_A_ROUND),
       BIASES: biases,
+      ...shiftValues(biases),
       CENTRE: centre,
       own_rows: range(Math.ceil(longest / 32)),
       passes: range((longest * CHUNKS_A_ROUND) / 32),

@@ -13,7 +13,7 @@ var<workgroup> columns: array<u32, LONGEST>;
 
 {% render 'parts/tell-objective' %}
 {% render 'parts/finite' %}
-{% render 'parts/row-shift', BIASES: BIASES %}
+{% render 'parts/row-shift' %}
 
 fn rating(at: u32, end: u32) -> vec2<u32> {
   if (at >= end) {
@@ -52,9 +52,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
-    let shift = shift_of(row.z);
+    let shift = shift_of(row.x);
 {%- if BIASES %}
-    let ratio = shift / own_shift_of(row.z);
+    let ratio = shift / own_shift_of(row.x);
 {%- endif %}
 {%- for i in own_rows %}
     columns[lane + {{ i }}u * 32u] = ahead_{{ i }}.x;

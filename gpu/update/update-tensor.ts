@@ -8,7 +8,7 @@ import {
   type TensorParams,
 } from '../equations/normal-equations-tensor.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
-import { regularizationUniforms } from '../solve/regularization.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
 import { tensorCgBytes, tensorCgValues } from './tensor-cg.ts';
 
@@ -40,6 +40,7 @@ export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
       fixed: 'array<vec4<u32>>',
       fixed_bias: 'array<f32>',
       previous: 'array<f32>',
+      shifts: 'array<f32>',
     }),
     ...writes({
       factors: 'array<f32>',
@@ -53,13 +54,13 @@ export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
     zero_row: 'u32',
     scale: 'f32',
     unscale: 'f32',
-    ...regularizationUniforms,
     mean: 'f32',
     steps: 'u32',
   },
   needs: () => tensorNeeds,
   values: (params) => ({
     ...accumulateValues(params),
+    ...shiftValues(params.biases),
     ...registerSolverValues(params),
     ...(params.halfA ? tensorCgValues(params.rank, params.biases, cgPlan(params)) : {}),
   }),

@@ -1,6 +1,6 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
-import { regularizationUniforms } from '../solve/regularization.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
 import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 import { stateQuads, vectorSlotQuads } from './vectors.ts';
 
@@ -23,7 +23,7 @@ const THREADS = 64;
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
   bindings: [
-    ...reads({ work: 'array<vec4u>', slots: 'array<vec4f>', previous: 'array<vec4f>' }),
+    ...reads({ work: 'array<vec4u>', given: 'array<vec4f>', shifts: 'array<f32>' }),
     ...writes({
       state: 'array<vec4f>',
       factors: 'array<vec4f>',
@@ -32,13 +32,14 @@ export const vectorStepKernel = kernelOf<VectorStepParams>()({
       status: 'atomic<u32>',
     }),
   ],
-  uniforms: { count: 'u32', ...regularizationUniforms, last: 'u32' },
+  uniforms: { count: 'u32', last: 'u32' },
   needs: () => ['quads'],
   values: (params) => {
     const { rank, biases } = params;
     const quads = paddedRank(rank) / 4;
     return {
       ...params,
+      ...shiftValues(biases),
       STATE_QUADS: stateQuads(rank, biases),
       SLOT_QUADS: vectorSlotQuads(rank, biases),
       QUADS: quads,

@@ -8,13 +8,13 @@ var<workgroup> shares: array<f32, THREADS>;
 
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
-{% render 'parts/row-shift', BIASES: biases %}
+{% render 'parts/row-shift' %}
 
 // Four numbers, summed over the row's slots in their order.
 fn summed(at: u32, slot_count: u32) -> vec4f {
-  var sum = slots[at];
+  var sum = given[at];
   for (var slot = 1u; slot < slot_count; slot++) {
-    sum += slots[at + slot * SLOT_QUADS];
+    sum += given[at + slot * SLOT_QUADS];
   }
   return sum;
 }
@@ -48,16 +48,16 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- for i in owned %}
   let quad_{{ i }} = thread + {{ i }} * THREADS;
   if (quad_{{ i }} < QUADS) {
-    let x = previous[row * QUADS + quad_{{ i }}];
+    let x = given[row * QUADS + quad_{{ i }}];
     state[own + quad_{{ i }}] = x;
     factors[row * QUADS + quad_{{ i }}] = x;
   }
 {%- endfor %}
 {%- else %}
-  let shift = shift_of(entry.z);
+  let shift = shift_of(entry.x);
   let base = entry.y * SLOT_QUADS;
 {%- if biases %}
-  let weight = weight_of(entry.z);
+  let weight = weight_of(entry.x, entry.z);
   let along = summed(base + QUADS, entry.w).x;
 {%- endif %}
 {%- if phase == 'residual' %}

@@ -1,4 +1,3 @@
-import { regularizationValues } from '../solve/regularization.ts';
 import { vectorProductsKernel } from './vector-products.ts';
 import { vectorStepKernel } from './vector-step.ts';
 import { stateQuads } from './vectors.ts';
@@ -11,7 +10,7 @@ import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
 /** The buffers of a half-iteration that both kernels of a step use. */
 type RowBuffer = Exclude<
   BuffersOf<typeof vectorProductsKernel | typeof vectorStepKernel>,
-  'work' | 'slots' | 'state'
+  'work' | 'slots' | 'state' | 'given'
 >;
 
 interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
@@ -31,7 +30,7 @@ export async function addVectorSteps(
   pass: Pass,
   { batches, slotBytes }: PreparedRows,
   settings: VectorSettings,
-  bindings: Readonly<Record<RowBuffer, Binding>>,
+  bindings: Readonly<Record<RowBuffer | 'previous', Binding>>,
 ): Promise<void> {
   const { rank, biases, steps } = settings;
   const [residuals, directions, begin, residual, step] = await compileVectorSteps(gpu, settings);
@@ -41,10 +40,14 @@ export async function addVectorSteps(
     slots: await gpu.scratch('slots', slotBytes),
     state: await gpu.scratch('vector state', 16 * stateQuads(rank, biases) * most),
   };
-  const uniforms = regularizationValues(settings);
   for (const { parts, partCount, rows, rowCount } of batches) {
     const add = (compiled: typeof begin, last = 0) =>
-      pass.dispatch(compiled, { ...buffers, work: rows }, { ...uniforms, count: rowCount, last }, rowCount);
+      pass.dispatch(
+        compiled,
+        { ...buffers, given: compiled === begin ? bindings.previous : buffers.slots, work: rows },
+        { count: rowCount, last },
+        rowCount,
+      );
     const multiply = (compiled: typeof directions) =>
       pass.dispatch(compiled, { ...buffers, work: parts }, { count: partCount }, partCount);
     add(begin);

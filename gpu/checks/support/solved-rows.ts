@@ -126,15 +126,34 @@ export function regularizationFor(biases: boolean, level = false): RowRegulariza
   return biases ? { lambda: 0.05, exponent: 0.5, offset: 2, damping: 3 } : { lambda: 0.05 };
 }
 
+/** The shifts of rows of n ratings, as the kernel row-shifts writes them. */
+export function shiftsOf(
+  counts: readonly number[],
+  biases: boolean,
+  regularization: RowRegularization,
+): Float32Array {
+  return Float32Array.from(
+    counts.flatMap((n) => {
+      const { shift, ownShift } = rowShifts(n, regularization);
+      return biases ? [shift, ownShift] : [shift];
+    }),
+  );
+}
+
+function rowShifts(n: number, { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization) {
+  const shift = Math.fround(lambda) * n ** exponent + offset;
+  return { shift, ownShift: Math.fround(lambda) * n + damping };
+}
+
 /** The equations of a row of n ratings with what regularizes it. */
 export function regularized(
   equations: NormalEquations,
   n: number,
   biases: boolean,
-  { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization,
+  regularization: RowRegularization,
 ): NormalEquations {
-  const shift = Math.fround(lambda) * n ** exponent + offset;
-  return shifted(equations, shift, biases ? Math.fround(lambda) * n + damping : shift);
+  const { shift, ownShift } = rowShifts(n, regularization);
+  return shifted(equations, shift, biases ? ownShift : shift);
 }
 
 /**

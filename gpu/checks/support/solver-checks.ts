@@ -1,7 +1,5 @@
 /** Runs of solvers on rows whose normal equations lie in slots. */
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { ROUNDING } from '../../solve/solve-cholesky.ts';
-import { regularizationValues } from '../../solve/regularization.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import { roundToHalf } from './float16.ts';
 import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, NO_ROW } from './limits.ts';
@@ -13,6 +11,7 @@ import {
   expectedSteps,
   otherRowsKept,
   rowsToSolve,
+  shiftsOf,
   solvedRow,
   type SolvedRow,
   type SolvedRows,
@@ -100,6 +99,13 @@ export async function solveRows<Params extends KernelParams>(
   );
 }
 
+/** Ratings of each row, which entries list in another order. */
+function countsByRow({ work, count }: SolvedRows): number[] {
+  const counts = Array.from({ length: count }, () => 0);
+  for (let at = 0; at < 4 * count; at += 4) counts[work[at]] = work[at + 2];
+  return counts;
+}
+
 /** The outputs of one dispatch, and the row that it reports as bad. */
 export async function runSolver<Params extends KernelParams>(
   gpu: Gpu,
@@ -109,10 +115,11 @@ export async function runSolver<Params extends KernelParams>(
   workgroups: number,
   steps = 0,
 ) {
-  const { count, regularization } = rows;
+  const { count, biases, regularization } = rows;
   const buffers = {
     ...(await uploadAll(gpu, {
       work: rows.work,
+      shifts: shiftsOf(countsByRow(rows), biases, regularization),
       slots: rows.slots,
       status: new Uint32Array(4 + count).fill(NO_ROW),
     })),
@@ -121,12 +128,7 @@ export async function runSolver<Params extends KernelParams>(
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu
     .pass(`check ${kernel.name}`)
-    .dispatch(
-      compiled,
-      buffers,
-      { count, ...regularizationValues(regularization), rounding: ROUNDING, steps },
-      workgroups,
-    )
+    .dispatch(compiled, buffers, { count, steps }, workgroups)
     .submit({ read: { buffer: buffers.status, bytes: 4 } });
   const outputs = await downloadOutputs(gpu, buffers, rows);
   for (const buffer of Object.values(buffers)) buffer.destroy();

@@ -1,7 +1,6 @@
 /** Runs of the kernels that solve rows on tensor cores. */
 import { EntryList } from '../../update/work.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { regularizationValues } from '../../solve/regularization.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import type { KernelCheck } from './check.ts';
 import { halfBits } from './float16.ts';
@@ -14,6 +13,7 @@ import {
   ratedProblem,
   type RatedProblem,
 } from './rated-problem.ts';
+import { shiftsOf } from './solved-rows.ts';
 
 interface UpdateCheck {
   readonly scale: number;
@@ -73,6 +73,7 @@ async function runUpdate<Params extends KernelParams>(
   const buffers = {
     ...(await problemBuffers(gpu, problem, precision, raw)),
     work: await gpu.bufferOf(entries, 'work'),
+    shifts: await gpu.bufferOf(shiftsOf(lengths, problem.biases, regularization), 'shifts'),
     status: await gpu.bufferOf(new Uint32Array(4 + lengths.length).fill(NO_ROW), 'status'),
   };
   const uniforms = {
@@ -80,7 +81,6 @@ async function runUpdate<Params extends KernelParams>(
     zero_row: ratings.columns,
     scale,
     unscale: 1 / scale,
-    ...regularizationValues(regularization),
     mean: ratings.mean,
     steps,
   };

@@ -4,8 +4,7 @@ import { CHECKED_RANKS, type KernelCheck } from '../support/check.ts';
 import { CG_BIAS_LIMIT, CG_LIMIT, NO_ROW } from '../support/limits.ts';
 import { deviation, randomNumbers } from '../support/numbers.ts';
 import { partEquations, ratedBuffers, ratedRows, uploadAll } from '../support/rated-rows.ts';
-import { expectedSteps, regularizationFor, regularized } from '../support/solved-rows.ts';
-import { regularizationValues } from '../../solve/regularization.ts';
+import { expectedSteps, regularizationFor, regularized, shiftsOf } from '../support/solved-rows.ts';
 import {
   chooseUpdateMatrixFree,
   updateMatrixFreeKernel,
@@ -58,6 +57,7 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
     ...(await ratedBuffers(gpu, rows, precision)),
     ...(await uploadAll(gpu, {
       work: entries,
+      shifts: shiftsOf(lengths, biases, regularization),
       factors: start,
       bias: new Float32Array(lengths.length).fill(1e9),
       status: new Uint32Array(4 + lengths.length).fill(NO_ROW),
@@ -66,12 +66,7 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
   const compiled = await gpu.compile(updateMatrixFreeKernel, params);
   const { bytes } = await gpu
     .pass('check update-matrix-free')
-    .dispatch(
-      compiled,
-      buffers,
-      { count, ...regularizationValues(regularization), steps },
-      updateMatrixFreeWorkgroups(params, count),
-    )
+    .dispatch(compiled, buffers, { count, steps }, updateMatrixFreeWorkgroups(params, count))
     .submit({ read: { buffer: buffers.status, bytes: 4 } });
   const factors = new Float32Array(start.length);
   const bias = new Float32Array(lengths.length);

@@ -4,7 +4,7 @@ import { addProductsKernel } from './add-products.ts';
 import { gradientStepKernel, type GradientStepParams } from './gradient-step.ts';
 import { gradientQuads } from './gradients.ts';
 import { partProductsKernel } from './part-products.ts';
-import { regularizationValues } from '../../solve/regularization.ts';
+import { addRowShifts } from '../../solve/row-shifts.ts';
 import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from '../vector-products.ts';
 import { addCentred } from '../../update/centred.ts';
 import { prepareRows } from '../../update/prepared-rows.ts';
@@ -166,14 +166,19 @@ export async function takeStep(
     implicit: gram !== undefined,
     phase,
   });
+  const counts = {
+    matrix: gradients.values,
+    stride: gradients.stride,
+    column: 4 * gradientQuads(rank, biases).quads,
+    row: 0,
+  };
   // A written buffer may be bound only once, so each missing one has a buffer of its own.
-  const [noGiven, noGram, noShifts, noDirection, noBias] = await Promise.all(
-    ['no vectors', 'no gram', 'no shifts', 'no direction', 'no bias'].map((name) => gpu.scratch(name, 16)),
+  const [noGiven, noGram, noDirection, noBias] = await Promise.all(
+    ['no vectors', 'no gram', 'no direction', 'no bias'].map((name) => gpu.scratch(name, 16)),
   );
   const bindings = {
     given: given?.values ?? noGiven,
     gram: gram ?? noGram,
-    shifts: shifts ?? noShifts,
     gradients: gradients.values,
     factors: factors.values,
     direction: direction?.values ?? noDirection,
@@ -185,13 +190,14 @@ export async function takeStep(
     { from, to },
     options,
     async (pass, status) => {
-      if (to > from)
-        pass.dispatch(
-          compiled,
-          { ...bindings, status },
-          { count: to - from, first: from, ...regularizationValues(regularization) },
-          to - from,
-        );
+      if (to === from) return;
+      const own = shifts ?? (await addRowShifts(gpu, pass, counts, { from, to, ...regularization }, biases));
+      pass.dispatch(
+        compiled,
+        { ...bindings, shifts: own, status },
+        { count: to - from, first: from },
+        to - from,
+      );
     },
   );
   return badRow;

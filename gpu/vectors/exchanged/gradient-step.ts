@@ -1,5 +1,5 @@
 import { kernelOf, range, reads, writes } from '../../webgpu/kernel.ts';
-import { regularizationUniforms } from '../../solve/regularization.ts';
+import { shiftValues } from '../../solve/row-shifts.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../../solve/solve-cg.ts';
 import { gradientQuads } from './gradients.ts';
 
@@ -38,7 +38,6 @@ export const gradientStepKernel = kernelOf<GradientStepParams>()({
     count: 'u32',
     /** The row of the first workgroup. */
     first: 'u32',
-    ...regularizationUniforms,
   },
   needs: () => [],
   values(params) {
@@ -46,6 +45,7 @@ export const gradientStepKernel = kernelOf<GradientStepParams>()({
     const { quads, gradients } = gradientQuads(rank, biases);
     return {
       ...params,
+      ...shiftValues(biases),
       THREADS,
       QUADS: quads,
       ROW_QUADS: gradients,

@@ -5,7 +5,7 @@ var<workgroup> shares: array<f32, THREADS>;
 var<workgroup> vector: array<vec4f, QUADS>;
 
 {% render 'parts/finite' %}
-{% render 'parts/row-shift', BIASES: biases %}
+{% render 'parts/row-shift' %}
 
 // The sum of a number of all threads.
 fn total(mine: f32, thread: u32) -> f32 {
@@ -48,14 +48,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let numbers = gradients[base + QUADS];
   let n = u32(round(numbers.x));
 {%- if biases %}
-  let weight = weight_of(n);
+  let weight = weight_of(row, n);
 {%- endif %}
 {%- if phase != 'end' %}
-{%- if implicit %}
-  let shift = shifts[row];
-{%- else %}
-  let shift = shift_of(n);
-{%- endif %}
+  let shift = shift_of(row);
 {%- endif %}
 {%- for i in owned %}
   let quad_{{ i }} = thread + {{ i }} * THREADS;

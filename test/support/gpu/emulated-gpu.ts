@@ -103,7 +103,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
               equations,
               startOf(params, buffers, row),
               uniforms.steps,
-              shiftsOf(params, uniforms, ratings),
+              shiftsOf(params, buffers, row),
               ratings,
               halfA,
               true,
@@ -114,7 +114,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
         row,
         x,
         true,
-        objectiveOf(equations, x, shiftsOf(params, uniforms, ratings), ratings),
+        objectiveOf(equations, x, shiftsOf(params, buffers, row), ratings),
       );
     }
   },
@@ -140,7 +140,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
               equations,
               startOf(params, buffers, row),
               uniforms.steps,
-              shiftsOf(params, uniforms, ratings),
+              shiftsOf(params, buffers, row),
               ratings,
               halfA,
             );
@@ -150,7 +150,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
         row,
         x,
         half,
-        objectiveOf(equations, x, shiftsOf(params, uniforms, ratings), ratings),
+        objectiveOf(equations, x, shiftsOf(params, buffers, row), ratings),
       );
     }
   },
@@ -166,7 +166,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
         fround,
         params.centre === true,
       );
-      const { shift, ownShift } = shiftsOf(params, uniforms, ratings);
+      const { shift, ownShift } = shiftsOf(params, buffers, row);
       const ratio = ownShift === undefined ? 0 : fround(shift / ownShift);
       const k = new Float32Array(ratings * ratings);
       for (let i = 0; i < ratings; i++)
@@ -187,6 +187,19 @@ const emulations: Readonly<Record<string, Emulation>> = {
         true,
         shift * dot(r, y) - dot(r, r),
       );
+    }
+  },
+  'row-shifts': (
+    { biases },
+    buffers,
+    { count, first, at, lambda, exponent, offset, damping, bias_lambda: ownLambda },
+  ) => {
+    const [pointers, shifts] = [new Int32Array(buffers.counts.bytes), new Float32Array(buffers.shifts.bytes)];
+    for (let k = 0; k < count; k++) {
+      const n = pointers[at + k + 1] - pointers[at + k];
+      const place = (first + k) * (biases ? 2 : 1);
+      shifts[place] = fround(lambda) * n ** exponent + offset;
+      if (biases) shifts[place + 1] = fround(ownLambda) * n + damping;
     }
   },
   'objective-sums': (_params, { status, results }, { from_row: from, to_row: to }) => {
@@ -235,14 +248,10 @@ function* entries({ work }: Buffers, { count }: Uniforms) {
   for (let i = 0; i < count; i++) yield list.subarray(4 * i, 4 * i + 4);
 }
 
-/** Regularization of a row, as parts/row-shift.wgsl has it. */
-function shiftsOf(
-  { biases }: Params,
-  { lambda, exponent, offset, damping }: Uniforms,
-  ratings: number,
-): Shifts {
-  const shift = fround(fround(lambda) * ratings ** exponent + offset);
-  return biases ? { shift, ownShift: fround(fround(lambda) * ratings + damping) } : { shift };
+/** Regularization of a row, as parts/row-shift.wgsl reads it. */
+function shiftsOf({ biases }: Params, buffers: Buffers, row: number): Shifts {
+  const shifts = new Float32Array(buffers.shifts.bytes);
+  return biases ? { shift: shifts[2 * row], ownShift: shifts[2 * row + 1] } : { shift: shifts[row] };
 }
 
 /** Rows of θ and ratings of a part, as the kernel stages them. */

@@ -1,0 +1,25 @@
+// Writes a row's shift lambda n^exponent + offset of the diagonal of A, with biases followed by the shift lambda n + damping of the bias's
+// own element, a thread a row. n is a difference of row pointers, or a rounded number of a row of `counts`.
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = (group.y * groups.x + group.x) * THREADS + thread;
+  if (number >= params.count) {
+    return;
+  }
+  let at = params.at + number * params.step;
+  var n = bitcast<f32>(counts[at]);
+  if (params.pointers == 1) {
+    n = f32(counts[at + 1] - counts[at]);
+  }
+  n = round(n);
+  var power = n;
+  if (params.exponent != 1.0) {
+    power = select(0.0, exp2(params.exponent * log2(max(n, 1.0))), n > 0.0);
+  }
+  let row = params.first + number;
+  shifts[row * SHIFTS] = fma(params.lambda, power, params.offset);
+  if (SHIFTS == 2) {
+    shifts[row * SHIFTS + SHIFTS - 1] = fma(params.bias_lambda, n, params.damping);
+  }
+}
