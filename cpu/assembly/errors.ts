@@ -82,14 +82,12 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
 }
 
 /**
- * Σ w_u ‖x_u‖² and Σ ‖x_u‖² over those of `rows` rows that have ratings, added to the two float64 at `sums`.
- * w_u: n_u by `offsets`, Int32[rows + 1], or the float64 at `weights`, where that is not 0.
- *
+ * Σ w_u ‖x_u‖², and Σ ‖x_u‖² over the rows with w_u > 0, added to the two float64 at `sums`. `weights`:
+ * Float64[rows].
  */
 export function addWeightedNorms(
   factors: usize,
   size: usize,
-  offsets: usize,
   weights: usize,
   rows: i32,
   sums: usize,
@@ -97,16 +95,15 @@ export function addWeightedNorms(
   let weighted = load<f64>(sums);
   let plain = load<f64>(sums, 8);
   for (let row = 0; row < rows; row++) {
-    const count = load<i32>(offsets, 4) - load<i32>(offsets);
+    const weight = load<f64>(weights + ((<usize>row) << 3));
     let norm: f64 = 0;
     for (let j: usize = 0; j < size; j += 2 * WORD) {
       const even = <f64>load<f32>(factors + j);
       const odd = <f64>load<f32>(factors + j, 4);
       norm += even * even + odd * odd;
     }
-    weighted += (weights ? load<f64>(weights + ((<usize>row) << 3)) : <f64>count) * norm;
-    if (count > 0) plain += norm;
-    offsets += WORD;
+    weighted += weight * norm;
+    if (weight > 0) plain += norm;
     factors += size;
   }
   store<f64>(sums, weighted);

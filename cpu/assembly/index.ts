@@ -21,7 +21,7 @@ export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
 export { addMultiple, sumOf } from './vectors';
 export { addErrors, addWeightedNorms } from './errors';
-export { addImplicitErrors, addShiftedNorms } from './implicit/errors';
+export { addImplicitErrors } from './implicit/errors';
 export { gramRows } from './implicit/gram';
 export { accumulateImplicit, solveAccumulatedImplicit, updateRowsImplicit } from './implicit/update-implicit';
 export { weighRatings } from './implicit/weights';

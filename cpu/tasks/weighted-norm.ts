@@ -11,33 +11,24 @@ const CHUNK_ROWS = 65_536;
  */
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   const { from, to, exponent = 1, plainWeights } = scope.params;
-  const offsets = scope.partition('block').columns.offsets as Int32Array;
+  const shifts = biasColumn(scope, 'shifts');
+  const offsets = shifts ? undefined : (scope.partition('block').columns.offsets as Int32Array);
+  const weightOf = (row: number) =>
+    offsets ? ratingPower((offsets[row + 1] - offsets[row]) | 0, exponent) : (shifts?.[row] ?? 0);
   const factors = scope.matrix('factors');
   const size = factors.stride * 4;
   const sums = scope.scratch;
   const weightsAt = sums + 64;
-  const offsetsAt = weightsAt + 8 * CHUNK_ROWS;
   const { buffer } = scope.memory;
   const sumsView = new Float64Array(buffer, sums, 2).fill(0);
   const weights = new Float64Array(buffer, weightsAt, CHUNK_ROWS);
-  const offsetsView = new Int32Array(buffer, offsetsAt, CHUNK_ROWS + 1);
   for (let row = from; row < to && !scope.cancelled(); row += CHUNK_ROWS) {
     const end = Math.min(row + CHUNK_ROWS, to);
-    offsetsView.set(offsets.subarray(row, end + 1));
-    if (exponent !== 1)
-      for (let r = row; r < end; r++)
-        weights[r - row] = ratingPower((offsets[r + 1] - offsets[r]) | 0, exponent);
-    scope.kernels.addWeightedNorms(
-      factors.pointer + row * size,
-      size,
-      offsetsAt,
-      exponent === 1 ? 0 : weightsAt,
-      end - row,
-      sums,
-    );
+    for (let r = row; r < end; r++) weights[r - row] = weightOf(r);
+    scope.kernels.addWeightedNorms(factors.pointer + row * size, size, weightsAt, end - row, sums);
   }
   const plain =
-    plainWeights === undefined
+    plainWeights === undefined || offsets === undefined
       ? sumsView[1]
       : weightedFeatures(
           new Float32Array(buffer, factors.pointer, to * factors.stride),
@@ -54,7 +45,7 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
     values: {
       sum: sumsView[0],
       plain,
-      ...(bias && biasSums(bias, biasColumn(scope, 'totals'), offsets, from, to)),
+      ...(bias && offsets && biasSums(bias, biasColumn(scope, 'totals'), offsets, from, to)),
     },
   };
 };

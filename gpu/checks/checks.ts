@@ -25,6 +25,7 @@ import { shrinkRowsChecks } from './sgd/shrink-rows.check.ts';
 import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
 import { solveCgChecks } from './solve/solve-cg.check.ts';
 import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
+import { rowShiftsChecks } from './solve/row-shifts.check.ts';
 import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
 import { exchangedVectorChecks } from './vectors/exchanged-vectors.check.ts';
 import { dataParallelChecks } from './equations/data-parallel.check.ts';
@@ -37,6 +38,7 @@ import { vectorChecks } from './vectors/vectors.check.ts';
 /** Kernels of ALS's half-iteration that every GPU runs. */
 export const updateChecks: readonly KernelCheck[] = [
   ...normalEquationsChecks,
+  ...rowShiftsChecks,
   ...solveCholeskyChecks,
   ...solveNonnegativeChecks,
   ...solveCgChecks,

@@ -6,20 +6,19 @@ const THREADS = 128;
 export const NORM_ROWS = 64;
 
 /**
- * Σ n_u^ν ‖x_u‖² and Σ w_k x_uk² over rows [from_row, to_row) of a matrix whose rows have `stride` elements,
- * a pair of float32 sums for each NORM_ROWS rows.
+ * Σ shift_u ‖x_u‖² and, where that is not 0, Σ w_k x_uk² over rows [from_row, to_row) of a matrix whose rows
+ * have `stride` elements, a pair of float32 sums for each NORM_ROWS rows.
  */
 export const weightedNormKernel = kernelOf<Record<string, never>>()({
   name: 'weighted-norm',
   bindings: [
-    ...reads({ offsets: 'array<i32>', factors: 'array<vec4f>' }),
+    ...reads({ shifts: 'array<f32>', factors: 'array<vec4f>' }),
     ...writes({ sums: 'array<vec2f>' }),
   ],
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
     stride: 'u32',
-    exponent: 'f32',
     first: 'f32',
     second: 'f32',
     others: 'f32',

@@ -3,11 +3,6 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
-export type RowShiftsParams = {
-  /** A row has two numbers: the shift of its A, and the shift of its bias's element, which has n as well. */
-  readonly biases: boolean;
-};
-
 /** Where the numbers n of ratings are: row pointers, or one number in each row of a matrix. */
 export type RowCounts =
   | { readonly pointers: GPUBuffer }
@@ -20,13 +15,18 @@ export function shiftValues(biases: boolean) {
   return { SHIFTS: biases ? 2 : 1 };
 }
 
-/** The shifts of `count` rows from `first` on; the number n of the first is at `at`, or a pointer to its end at `at` + 1. */
-export const rowShiftsKernel = kernelOf<RowShiftsParams>()({
+/**
+ * The shifts of `count` rows from `first` on, `width` numbers a row: the shift of A, and with biases the shift
+ * of the bias's element, which has n as well. The n of the first row is at `at`, of the next `step` further; or
+ * row pointers begin there.
+ */
+export const rowShiftsKernel = kernelOf<Record<string, never>>()({
   name: 'row-shifts',
   bindings: [...reads({ counts: 'array<u32>' }), ...writes({ shifts: 'array<f32>' })],
   uniforms: {
     count: 'u32',
     first: 'u32',
+    width: 'u32',
     pointers: 'u32',
     at: 'u32',
     step: 'u32',
@@ -37,9 +37,9 @@ export const rowShiftsKernel = kernelOf<RowShiftsParams>()({
     damping: 'f32',
   },
   needs: () => [],
-  values: ({ biases }) => ({ THREADS, ...shiftValues(biases) }),
+  values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{ biases: false }, { biases: true }],
+  samples: [{}],
 });
 
 /** Adds the kernel that makes the shifts of the rows [from, to), where kernels then find them by row. */
@@ -51,7 +51,8 @@ export async function addRowShifts(
   biases: boolean,
 ): Promise<GPUBuffer> {
   const { lambda, exponent = 1, offset = 0, damping = 0, biasLambda = lambda } = regularization;
-  const shifts = await gpu.scratch('row shifts', Math.max(16, 4 * to * (biases ? 2 : 1)));
+  const width = shiftValues(biases).SHIFTS;
+  const shifts = await gpu.scratch('row shifts', Math.max(16, 4 * to * width));
   const [source, place] =
     'pointers' in counts
       ? [counts.pointers, { pointers: 1, at: from, step: 1 }]
@@ -60,9 +61,19 @@ export async function addRowShifts(
           { pointers: 0, at: (from - counts.row) * counts.stride + counts.column, step: counts.stride },
         ];
   pass.dispatch(
-    await gpu.compile(rowShiftsKernel, { biases }),
+    await gpu.compile(rowShiftsKernel, {}),
     { counts: source, shifts },
-    { count: to - from, first: from, ...place, lambda, exponent, offset, damping, bias_lambda: biasLambda },
+    {
+      count: to - from,
+      first: from,
+      width,
+      ...place,
+      lambda,
+      exponent,
+      offset,
+      bias_lambda: biasLambda,
+      damping,
+    },
     Math.ceil((to - from) / THREADS),
   );
   return shifts;

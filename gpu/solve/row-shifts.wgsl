@@ -17,9 +17,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   if (params.exponent != 1.0) {
     power = select(0.0, exp2(params.exponent * log2(max(n, 1.0))), n > 0.0);
   }
-  let row = params.first + number;
-  shifts[row * SHIFTS] = fma(params.lambda, power, params.offset);
-  if (SHIFTS == 2) {
-    shifts[row * SHIFTS + SHIFTS - 1] = fma(params.bias_lambda, n, params.damping);
+  let place = (params.first + number) * params.width;
+  shifts[place] = fma(params.lambda, power, params.offset);
+  if (params.width == 2) {
+    shifts[place + 1] = fma(params.bias_lambda, n, params.damping);
   }
 }

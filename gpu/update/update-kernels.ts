@@ -5,6 +5,7 @@ import { toHalfKernel } from '../copies/to-half.ts';
 import { columnMaximaKernel, toInt8Kernel } from '../int8/to-int8.ts';
 import { updateInt8Kernel } from '../int8/update-int8.ts';
 import { objectiveSumsKernel } from '../loss/objective-sums.ts';
+import { rowShiftsKernel } from '../solve/row-shifts.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
 import { updateShortKernel } from './update-short.ts';
 import { updateTensorKernel } from './update-tensor.ts';
@@ -81,6 +82,7 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
           short: lengths,
         });
   const mirrors = [
+    ...(settings.implicit === undefined ? [gpu.compile(rowShiftsKernel, {})] : []),
     gpu.compile(objectiveSumsKernel, {}),
     ...(variant.precision === 'f32' ? [] : [gpu.compile(toHalfKernel, {})]),
     ...(sum.kernel === 'int8'

@@ -79,12 +79,4 @@ export interface ImplicitTasks {
     params: Rows & ImplicitWeights & { readonly rank: number };
     values: { sum: number };
   };
-
-  /** Σ shift_u ‖x_u‖² over the rows [from, to), in float64. Values: `sum`. */
-  'shifted-norm': {
-    inputs: { shifts: PartitionRef; factors: PartitionRef };
-    outputs: None;
-    params: Rows & { readonly rank: number };
-    values: { sum: number };
-  };
 }

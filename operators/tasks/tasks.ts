@@ -17,8 +17,6 @@
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
  *                  ends in 0xffffffff / NaN.
  *   places         `values` Uint32[k]: places from 0.
- *
- *
  */
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -72,7 +70,6 @@ export interface KernelTasks
    * computes in host memory, has no such task. `rows`: of a block, has its rows dealt to the kernels of a
    * later task as well, which finds that done, and of normal-equations begins to compile them. `transposeOf`:
    * a block whose transpose the data are; a device that has it takes the values from there.
-   *
    */
   upload: {
     inputs: { data: PartitionRef; transposeOf?: PartitionRef };
@@ -98,8 +95,6 @@ export interface KernelTasks
    * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice,
    * and `previous` tells which features the search starts from. A row that has none is bad. Biases are not
    * bounded.
-   *
-   *
    */
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
@@ -112,7 +107,6 @@ export interface KernelTasks
    * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ
    * |..|, `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with
    * biases `rowBias`, `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v).
-   *
    */
   'squared-error': {
     inputs: {
@@ -132,11 +126,17 @@ export interface KernelTasks
    * float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. `plainWeights`: `plain` is Σ w_k
    * x_uk², with w of the first feature, of the second and of all others. With the input `bias` (β) also
    * `biasSum` = Σ n_u β_u² and `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout
-   * row-totals) `biasAlong` = Σ T_u β_u.
-   *
+   * row-totals) `biasAlong` = Σ T_u β_u. With `shifts` (row-shifts) in place of `block`: `sum` = Σ shift_u
+   * ‖x_u‖², and `plain` over the rows whose shift is not 0.
    */
   'weighted-norm': {
-    inputs: { block: PartitionRef; factors: PartitionRef; bias?: PartitionRef; totals?: PartitionRef };
+    inputs: {
+      block?: PartitionRef;
+      shifts?: PartitionRef;
+      factors: PartitionRef;
+      bias?: PartitionRef;
+      totals?: PartitionRef;
+    };
     outputs: None;
     params: Rows & {
       readonly rank: number;
@@ -165,7 +165,6 @@ export interface KernelTasks
    * (layout column-bounds: `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than
    * values[i], with room for rounding), which lets a kernel leave out columns that cannot be among the best.
    * Row 0 of `rowFactors` is row `rowStart` (default 0) of `exclude`. Output: `top` (rows to - from).
-   *
    */
   'top-n': {
     inputs: {
@@ -189,7 +188,6 @@ export interface KernelTasks
    * rows; where it has been allocated, a vector of all entries, whose part for those rows is written, as
    * Uint32. In place of one from `depth` on (default: none) any number of at least `depth`, which lets a
    * kernel stop counting.
-   *
    */
   'rank-listed': {
     inputs: {
@@ -210,7 +208,6 @@ export interface KernelTasks
    * `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to
    * each factor; `first` is the column of the first factor (default 0), and `oneAt` one before it that
    * becomes 1.
-   *
    */
   initialize: {
     inputs: { keys: PartitionRef };
@@ -272,7 +269,7 @@ export const contracts: {
     rowBias: 'read',
     columnBias: 'read',
   },
-  'weighted-norm': { block: 'read', factors: 'read', bias: 'read', totals: 'read' },
+  'weighted-norm': { block: 'read', shifts: 'read', factors: 'read', bias: 'read', totals: 'read' },
   gram: { factors: 'read', gram: 'write' },
   'update-implicit': {
     block: 'read',
@@ -285,7 +282,6 @@ export const contracts: {
   ...equationContracts,
   ...vectorContracts,
   'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
-  'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': {
     rowFactors: 'read',

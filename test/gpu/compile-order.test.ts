@@ -24,7 +24,7 @@ describe('kernels that are compiled ahead', () => {
       'update-short 64',
       'update-short 32',
     ];
-    const mirrors = ['objective-sums', 'to-half', 'column-maxima', 'to-int8'];
+    const mirrors = ['row-shifts', 'objective-sums', 'to-half', 'column-maxima', 'to-int8'];
     const measures = ['squared-error', 'weighted-norm', 'bias-sums', 'unpadded-rows'];
     expect(asked).toEqual(['transposed-values', ...rows, ...mirrors, ...measures]);
   });

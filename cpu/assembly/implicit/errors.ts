@@ -37,19 +37,3 @@ export function addImplicitErrors(
   }
   store<f64>(sum, total);
 }
-
-/** Σ shift_u ‖x_u‖² over `rows` rows, added to the float64 at `sum`. */
-export function addShiftedNorms(factors: usize, size: usize, shifts: usize, rows: i32, sum: usize): void {
-  let total = load<f64>(sum);
-  for (let row = 0; row < rows; row++) {
-    let norm: f64 = 0;
-    for (let j: usize = 0; j < size; j += WORD) {
-      const element = <f64>load<f32>(factors + j);
-      norm += element * element;
-    }
-    total += <f64>load<f32>(shifts) * norm;
-    shifts += WORD;
-    factors += size;
-  }
-  store<f64>(sum, total);
-}

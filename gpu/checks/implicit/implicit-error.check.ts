@@ -1,7 +1,7 @@
 import { predictPair } from '../../../cpu/reference/errors.ts';
 import { weightsOf } from '../../../cpu/reference/implicit.ts';
 import { implicitError } from '../../implicit/implicit-error.task.ts';
-import { shiftedNorm } from '../../implicit/shifted-norm.task.ts';
+import { weightedNorm } from '../../loss/weighted-norm.task.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../support/check.ts';
 import { PRODUCT_LIMIT } from '../support/limits.ts';
 import { relative, worse } from '../support/numbers.ts';
@@ -66,8 +66,8 @@ function errorCheck(rank: number): KernelCheck {
 
 function normCheck(rank: number): KernelCheck {
   return {
-    name: 'shifted-norm',
-    variant: `rank ${rank}`,
+    name: 'weighted-norm',
+    variant: `rank ${rank}, shifts`,
     run: async (gpu) => {
       const factors = randomMatrix(300, rank, 4);
       const shifts = Float32Array.from({ length: 300 }, (_, row) => 0.1 * (row % 17));
@@ -75,7 +75,7 @@ function normCheck(rank: number): KernelCheck {
       for (const [from, to] of ranges) {
         const { values } = await runHandler(
           gpu,
-          shiftedNorm,
+          weightedNorm,
           { from, to, rank },
           { matrices: { factors }, vectors: { shifts } },
         );

@@ -20,7 +20,7 @@ export function implicitErrorsOfSolve(
   const loss =
     targets +
     objective +
-    valuesOfStage(measured, implicitStages.items, 'shifted-norm').reduce(
+    valuesOfStage(measured, implicitStages.items, 'weighted-norm').reduce(
       (sum, values) => sum + values.sum,
       0,
     );
@@ -50,7 +50,7 @@ export function implicitErrors(
   );
   const penalty = (['users', 'items'] as const).reduce(
     (all, side) =>
-      valuesOfStage(measured, implicitStages[side], 'shifted-norm').reduce(
+      valuesOfStage(measured, implicitStages[side], 'weighted-norm').reduce(
         (sum, values) => sum + values.sum,
         all,
       ),

@@ -157,13 +157,13 @@ export function implicitMeasure(
       kind: 'tasks',
       tasks: [
         {
-          kernel: 'shifted-norm',
+          kernel: 'weighted-norm',
           uses: { shifts: implicitNames(side).shifts, factors: side },
           params: { rank },
         },
       ],
     },
-    kernel: 'shifted-norm',
+    kernel: 'weighted-norm',
     tasks: tasks[side],
   });
   return [

@@ -177,7 +177,7 @@ export class RowSolver {
     if (implicitPrefs)
       return {
         ...(errors ? { observed: sum(valuesOfStage(results, STAGE, 'implicit-error')) } : {}),
-        penalty: sum(valuesOfStage(results, STAGE, 'shifted-norm')),
+        penalty: sum(valuesOfStage(results, STAGE, 'weighted-norm')),
       };
     const penalty = regParam * unit * sum(valuesOfStage(results, STAGE, 'weighted-norm'));
     if (!errors) return { penalty };
@@ -211,7 +211,7 @@ export class RowSolver {
     if (implicitPrefs) {
       const params = { rank, ...implicitWeights(this.#params) };
       if (errors) add({ kernel: 'implicit-error', inputs, outputs: {}, params });
-      add({ kernel: 'shifted-norm', inputs: { shifts, factors: rows }, outputs: {}, params: { rank } });
+      add({ kernel: 'weighted-norm', inputs: { shifts, factors: rows }, outputs: {}, params: { rank } });
     } else {
       const params = { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) };
       if (errors) add({ kernel: 'squared-error', inputs, outputs: {}, params: { rank } });

@@ -137,7 +137,6 @@ const cases: Readonly<Record<string, Case>> = {
     params: { ...whole, rank: RANK, alpha: 3, base: 1 },
     inputs: { block, rowFactors: x, columnFactors: theta },
   },
-  'shifted-norm': { params: { ...whole, rank: RANK }, inputs: { shifts, factors: x } },
   predict: {
     params: { rank: RANK },
     inputs: { pairs, rowFactors: x, columnFactors: theta },

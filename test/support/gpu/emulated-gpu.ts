@@ -93,29 +93,10 @@ const emulations: Readonly<Record<string, Emulation>> = {
     }
   },
   'update-tensor': (params, buffers, uniforms) => {
-    const { rank, halfA } = params as Params & { readonly halfA: boolean };
+    const { halfA } = params as Params & { readonly halfA: boolean };
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
       const equations = sums(params, buffers, uniforms, first, ratings);
-      const x =
-        ratings === 0
-          ? new Float32Array(rank + 1)
-          : gradients(
-              equations,
-              startOf(params, buffers, row),
-              uniforms.steps,
-              shiftsOf(params, buffers, row),
-              ratings,
-              halfA,
-              true,
-            );
-      writeRow(
-        params,
-        buffers,
-        row,
-        x,
-        true,
-        objectiveOf(equations, x, shiftsOf(params, buffers, row), ratings),
-      );
+      solveRow(params, buffers, uniforms, { row, ratings, equations, halfA, half: true, tensor: true });
     }
   },
   'normal-equations-int8': (params, buffers, uniforms) =>
@@ -133,25 +114,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
       };
       for (let slot = first; slot < first + count; slot++)
         equations = withSlot(equations, slots, slot, rank, params.biases);
-      const x =
-        ratings === 0
-          ? new Float32Array(rank + 1)
-          : gradients(
-              equations,
-              startOf(params, buffers, row),
-              uniforms.steps,
-              shiftsOf(params, buffers, row),
-              ratings,
-              halfA,
-            );
-      writeRow(
-        params,
-        buffers,
-        row,
-        x,
-        half,
-        objectiveOf(equations, x, shiftsOf(params, buffers, row), ratings),
-      );
+      solveRow(params, buffers, uniforms, { row, ratings, equations, halfA, half, tensor: false });
     }
   },
   'update-short': (params, buffers, uniforms) => {
@@ -190,16 +153,16 @@ const emulations: Readonly<Record<string, Emulation>> = {
     }
   },
   'row-shifts': (
-    { biases },
+    _params,
     buffers,
-    { count, first, at, lambda, exponent, offset, damping, bias_lambda: ownLambda },
+    { count, first, width, at, lambda, exponent, offset, damping, bias_lambda: ownLambda },
   ) => {
     const [pointers, shifts] = [new Int32Array(buffers.counts.bytes), new Float32Array(buffers.shifts.bytes)];
     for (let k = 0; k < count; k++) {
       const n = pointers[at + k + 1] - pointers[at + k];
-      const place = (first + k) * (biases ? 2 : 1);
+      const place = (first + k) * width;
       shifts[place] = fround(lambda) * n ** exponent + offset;
-      if (biases) shifts[place + 1] = fround(ownLambda) * n + damping;
+      if (width === 2) shifts[place + 1] = fround(ownLambda) * n + damping;
     }
   },
   'objective-sums': (_params, { status, results }, { from_row: from, to_row: to }) => {
@@ -246,6 +209,29 @@ const emulations: Readonly<Record<string, Emulation>> = {
 function* entries({ work }: Buffers, { count }: Uniforms) {
   const list = new Uint32Array(work.bytes);
   for (let i = 0; i < count; i++) yield list.subarray(4 * i, 4 * i + 4);
+}
+
+/** Solves a row by steps of CG, and writes it. */
+function solveRow(
+  params: Params,
+  buffers: Buffers,
+  { steps }: Uniforms,
+  row: {
+    readonly row: number;
+    readonly ratings: number;
+    readonly equations: Equations;
+    readonly halfA: boolean;
+    readonly half: boolean;
+    readonly tensor: boolean;
+  },
+): void {
+  const { row: at, ratings, equations } = row;
+  const [shifts, start] = [shiftsOf(params, buffers, at), startOf(params, buffers, at)];
+  const x =
+    ratings === 0
+      ? new Float32Array(params.rank + 1)
+      : gradients(equations, start, steps, shifts, ratings, row.halfA, row.tensor);
+  writeRow(params, buffers, at, x, row.half, objectiveOf(equations, x, shifts, ratings));
 }
 
 /** Regularization of a row, as parts/row-shift.wgsl reads it. */

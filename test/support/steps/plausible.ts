@@ -7,7 +7,7 @@ export function valuesOf({ kernel, params }: Task): JsonObject {
   if (kernel === 'update' || kernel === 'update-implicit' || kernel === 'solve-equations')
     return { badRow: -1, objective: 0 };
   if (kernel === 'end-gradients') return { badRow: -1 };
-  if (kernel === 'implicit-error' || kernel === 'shifted-norm') return { sum: 1e-3 };
+  if (kernel === 'implicit-error') return { sum: 1e-3 };
   if (kernel === 'squared-error')
     return { squared: 1e-3, absolute: 1e-3, count: Number(params.to) - Number(params.from) };
   return kernel === 'weighted-norm' ? { sum: 1e-3, plain: 1e-3 } : {};
