@@ -87,7 +87,6 @@ export interface ChoosingTasks {
    * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for problems
    * like this one. `where-it-pays`: `tuning` is null where it is not worth the time, or was done before;
    * `thorough`: every variant that may be the fastest is measured, for as long as that takes.
-   *
    */
   'tune-update': {
     inputs: { block: PartitionRef };

@@ -3,6 +3,7 @@
  * the devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
+import type { How } from '../../engine/run/step.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
 
 /**
@@ -15,7 +16,6 @@ export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
  * Layout row-bands: `placeOf` Uint32[rows], the band of a row above its number in the band, which has
  * `rowBits` bits, and `firstRow` Int32[bands + 1]. Layout row-parts: `partOf` Uint16[rows], or Uint32 for
  * more than 2^16 parts, and `firstRow` Int32[parts + 1].
- *
  */
 type FromPairs = { readonly by: 'users' | 'items'; readonly rowBits: number };
 type Counting = { readonly bands: number; readonly rowBits: number };
@@ -34,15 +34,12 @@ type Keyed = { readonly columnBits: number };
  *
  * So sorting takes no memory beside the block. Both steps are cut into groups that fill places of their own,
  * known from counts before anything is written.
- *
- *
  */
 export interface DataTasks {
   /**
    * Counts the ratings of each band among the chunks of some groups, which have `groups` chunks each. Inputs:
    * `bands`; of chunk i `codes.i` and, where codes are the chunk's own, `rowMap.i` (`map` Uint32: code ->
    * position). `by` says which code is the row. Output: `counts` (`counts` Int32[groups x bands]).
-   *
    */
   'count-pairs': {
     inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>;
@@ -57,7 +54,6 @@ export interface DataTasks {
    * there already: `block`. With `firstRow` the block's values are the ratings' row numbers, counted from it,
    * and ratings and timestamps go to `rowData` (`ratings` Float32, `timestamps` Float64, by row number),
    * there already.
-   *
    */
   'scatter-pairs': {
     inputs: { bands: PartitionRef; cursors: PartitionRef } & Numbered<
@@ -71,7 +67,6 @@ export interface DataTasks {
   /**
    * The same two for a transposition: from rows of `block`, whose columns become the rows of `transposed`.
    * Group g has the rows [starts[g], starts[g + 1]); the one that is scattered has [from, to).
-   *
    */
   'count-columns': {
     inputs: { bands: PartitionRef; block: PartitionRef };
@@ -92,7 +87,6 @@ export interface DataTasks {
    * reads rows in order); 'by-column' sorts them; 'by-value' also sorts the ratings of one row and column by
    * value. Values, but for 'kept': `extra` (ratings beyond the first of their pair), `row`, `column` of the
    * first such pair (-1 when there is none).
-   *
    */
   'sort-bands': {
     inputs: { bands: PartitionRef };
@@ -106,7 +100,6 @@ export interface DataTasks {
    * from its first. Inputs: `parts` (layout row-parts), and of each chunk c `codes.c`, `values.c`, and
    * `rowMap.c`, `columnMap.c` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
    * codes are such rows (as `users`) and positions of columns.
-   *
    */
   'split-pairs': {
     inputs: { parts: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
@@ -130,7 +123,6 @@ export interface DataTasks {
    * Looks for ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths`
    * (`lengths` Int32[to - from]: the rows' lengths once duplicates are one), `repeated` (`columns` Uint32:
    * those of the ratings beyond the first of their pair).
-   *
    */
   'find-duplicates': {
     inputs: { block: PartitionRef };
@@ -143,7 +135,6 @@ export interface DataTasks {
    * Writes the rows [from, to) with their duplicates combined. Inputs: `block`; for `last`, whose block
    * carries row numbers as values, `rowData` (`ratings` Float32, `timestamps` Float64, by row number): the
    * latest wins, ties by the larger rating. Output: `combined`, there already with its offsets.
-   *
    */
   'combine-duplicates': {
     inputs: { block: PartitionRef; rowData?: PartitionRef };
@@ -157,7 +148,6 @@ export interface DataTasks {
    * `rowSums` (`sums` Float64[rows]), to which each row's are added. Values: `sum`, the `least` and the
    * `most` (infinite without ratings), `whole` (all are whole numbers), and of the `count` ratings their
    * `mean` and `squares` = Σ (r - mean)².
-   *
    */
   'sum-ratings': {
     inputs: { block: PartitionRef };
@@ -178,7 +168,6 @@ export interface DataTasks {
    * Damped means of the rows [from, to): what is left of their ratings less `mean` and the column's mean,
    * over their number and `damping`. Inputs: `block`, `columnMeans` (`values` Float32[columns]). Output,
    * there already: `rowMeans` (`values` Float32[rows]).
-   *
    */
   'damped-means': {
     inputs: { block: PartitionRef; columnMeans: PartitionRef };
@@ -191,7 +180,6 @@ export interface DataTasks {
    * Sums the ratings of each column in the rows [from, to), in float64 in their order; where the input
    * `rowMeans` (`values` Float32[rows]) is there, what `mean` and the row's leave of them. Output: `sums`
    * (`sums` Float64[columns], `counts` Int32[columns]).
-   *
    */
   'sum-columns': {
     inputs: { block: PartitionRef; rowMeans?: PartitionRef };
@@ -234,3 +222,38 @@ export interface DataTasks {
     values: None;
   };
 }
+
+export const dataContracts = {
+  'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
+  'scatter-pairs': {
+    bands: 'read',
+    'codes.*': 'read',
+    'rowMap.*': 'read',
+    'columnMap.*': 'read',
+    'values.*': 'read',
+    cursors: 'read',
+    block: 'alone',
+    rowData: 'alone',
+  },
+  'count-columns': { bands: 'read', block: 'read', counts: 'write' },
+  'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
+  'split-pairs': {
+    parts: 'read',
+    'codes.*': 'read',
+    'rowMap.*': 'read',
+    'columnMap.*': 'read',
+    'values.*': 'read',
+    'partCodes.*': 'write',
+    'partValues.*': 'write',
+  },
+  'split-block': { parts: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'sort-bands': { bands: 'read', block: 'alone' },
+  'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
+  'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
+  'sum-ratings': { block: 'read', rowSums: 'alone' },
+  'damped-means': { block: 'read', columnMeans: 'read', rowMeans: 'write' },
+  'sum-columns': { block: 'read', rowMeans: 'read', sums: 'write' },
+  'sum-values': { block: 'read' },
+  standardize: { block: 'alone' },
+  'place-columns': { block: 'read', 'part.*': 'alone' },
+} as const satisfies { readonly [K in keyof DataTasks]: Readonly<Record<string, How>> };

@@ -13,7 +13,6 @@
  *
  * λ enters once, at the solve. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t θ_v (see
  * implicit-tasks.ts); G and the shifts enter at the solve.
- *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -55,7 +54,6 @@ export interface EquationTasks {
    * Adds the ratings of the rows [from, to) of a block to their equations; column indices of the block are
    * rows of `fixed`. Row 0 of `equations` is row `rowStart` (default 0) of the block. Biases and `mean` as in
    * `update`: the equations have s and t where `fixedBias` is given.
-   *
    */
   'normal-equations': {
     inputs: { block: PartitionRef; fixed: PartitionRef; fixedBias?: PartitionRef };
@@ -75,7 +73,6 @@ export interface EquationTasks {
    * >= 0, with biases where `bias` is given), or as `update-implicit` does where `gram` and `shifts` are
    * given; λ is not used there. Row 0 of `equations` is row `rowStart` (default 0) of the others. Rows with
    * n_u = 0 become zero. Values as of `update`.
-   *
    */
   'solve-equations': {
     inputs: { equations: PartitionRef; previous: PartitionRef; gram?: PartitionRef; shifts?: PartitionRef };

@@ -6,9 +6,9 @@
  *     G = weight ΘᵀΘ over all v        w = α |r|        t = base + α r where r > 0, else 0
  *
  * Layout row-shifts: `values` Float32[rows], the number added to the diagonal of each row.
- *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
+import type { How } from '../../engine/run/step.ts';
 import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';
 
 /** The weights of ratings. */
@@ -36,7 +36,6 @@ export interface ImplicitTasks {
   /**
    * Solves the rows [from, to) as `update` does, with the same solvers, outputs and values. Further inputs:
    * `gram`, `shifts` (row-shifts). Rows without ratings become zero.
-   *
    */
   'update-implicit': {
     inputs: {
@@ -58,7 +57,6 @@ export interface ImplicitTasks {
          * Adds (G + shift_u I) x for the x of `previous` to b, and leaves rows without ratings as they are:
          * new ratings move a row away from x as far as what G and the shift tell about it allows. A GPU does
          * not have it.
-         *
          */
         readonly anchored?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
@@ -80,3 +78,17 @@ export interface ImplicitTasks {
     values: { sum: number };
   };
 }
+
+export const implicitContracts = {
+  gram: { factors: 'read', gram: 'write' },
+  'update-implicit': {
+    block: 'read',
+    fixed: 'read',
+    previous: 'read',
+    gram: 'read',
+    shifts: 'read',
+    factors: 'write',
+  },
+  'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
+  'shifted-norm': { shifts: 'read', factors: 'read' },
+} as const satisfies { readonly [K in keyof ImplicitTasks]: Readonly<Record<string, How>> };

@@ -82,7 +82,6 @@ export type NearSide = { readonly least: number; readonly wide: boolean };
  * NumberedKeys). Their ids are then counted together: near ones in a table of their whole range, others in
  * hash tables, each of which has a share of the ids. At last all chunks get maps from their codes to
  * positions.
- *
  */
 export interface ReadingTasks {
   /**
@@ -91,7 +90,6 @@ export interface ReadingTasks {
    * `items.i` as number-keys gives them, `values.i` (`values` Float32[rows] and, where they were selected,
    * `timestamps` Float64[rows]); those of chunks that do not come about are left out. With an output `room`,
    * which is there already (see PairRoom), codes and values are views of the task's part of it.
-   *
    */
   'read-ratings': {
     inputs: { schema: PartitionRef };
@@ -118,7 +116,6 @@ export interface ReadingTasks {
    * Turns external ids into codes of one chunk of rows (see NumberedKeys). Input: `ids` (layout key-pairs:
    * the key arrays of users, prefix "user", and of items, prefix "item"). Outputs: `codes` (`users`
    * Uint32[rows], `items` Uint32[rows]), `users` and `items` (the keys).
-   *
    */
   'number-keys': {
     inputs: { ids: PartitionRef };
@@ -142,7 +139,6 @@ export interface ReadingTasks {
    * Counts near ids over all chunks. Inputs: `keys.i`, or `codes.i` where the keys of a chunk have no counts.
    * Output: `counts` (`counts` Int32), there already, of which this task fills [from, to). `starts`: the code
    * 0 of each chunk in `counts`.
-   *
    */
   'count-ids': {
     inputs: Numbered<'keys' | 'codes'>;
@@ -167,7 +163,6 @@ export interface ReadingTasks {
    * Outputs: `share` (the ids, ascending, prefix "key", and `counts`); `map.i` (`map` Uint32: by code of
    * chunk i), there already, in which this task sets the codes of such ids to place in the share * shares +
    * share.
-   *
    */
   'unite-ids': {
     inputs: Numbered<'keys'>;
@@ -180,7 +175,6 @@ export interface ReadingTasks {
    * Merges shares. Inputs: `share.i`. Outputs, there already: `keys` (prefix "key", and `counts`), `places`
    * (`map` Uint32: the position by the number that unite-ids gives). This task does one of `parts` ranges of
    * ids.
-   *
    */
   'merge-ids': {
     inputs: Numbered<'share'>;
@@ -193,7 +187,6 @@ export interface ReadingTasks {
    * Leaves out the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values`
    * Float32), `userMap` and `itemMap` (`map` Uint32: the position of each code, UNKNOWN_KEY for none).
    * Outputs: `known` (positions for codes), `ratings`.
-   *
    */
   'keep-known': {
     inputs: { codes: PartitionRef; values: PartitionRef; userMap: PartitionRef; itemMap: PartitionRef };

@@ -11,7 +11,6 @@ import type { Rows } from './task-types.ts';
 /**
  * Runs tasks that are independent of each other, and gives their values in task order. `onDone` is called
  * with the number of tasks that have ended.
- *
  */
 export async function runTasks<K extends KernelName>(
   ctx: ExecutionContext,

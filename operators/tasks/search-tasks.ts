@@ -32,7 +32,6 @@ export interface SearchTasks {
    * Makes a searchable form of vectors, whose memory is there already. Input: `vectors` (layout vectors:
    * `values` Float32[columns * width]); their first `rank` numbers are searched. `normalized`: divided by
    * their length; zeros stay.
-   *
    */
   'prepare-search': {
     inputs: { vectors: PartitionRef };
@@ -45,7 +44,6 @@ export interface SearchTasks {
    * The n items of highest xᵀθ_v for the query x, best first, ties by lower item; as `top-n` finds them, in
    * every bit. `left`: items that are left out, ascending; `allowed`: the only ones that are searched.
    * Values: `items`, `scores`, as many as there are.
-   *
    */
   search: {
     inputs: SearchIndex;

@@ -11,10 +11,9 @@
  *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list, each of so many ratings but the last.
  *   wave-order     `order` Uint32[waves * workers]: the band of columns that each worker steps in each wave; 0xffffffff: none.
  *   features       with biases a row of factors is [β, 1, x..] and a column [1, γ, θ..]: their product is β + γ + xᵀθ.
- *
- *
  */
 import type { PartitionRef } from '../../engine/partition.ts';
+import type { How } from '../../engine/run/step.ts';
 import type { None, Rows } from './task-types.ts';
 
 /** Parameters of every kernel that steps ratings. */
@@ -58,7 +57,6 @@ export interface SgdTasks {
    * `biases`: see the layout features; the 1s stay, and λ holds for β and γ too. `adaptive`: AdaGrad as in
    * libmf, with outputs `rowSums`, `columnSums` (matrices of one column, there already): γ_p = γ / √(1 +
    * G_p), then G_p grows by the mean square of the step's gradient over the features.
-   *
    */
   'sgd-block': {
     inputs: { block: PartitionRef; order?: PartitionRef };
@@ -90,7 +88,6 @@ export interface SgdTasks {
    * (`precision`), and stepped in it (`arithmetic`), with products that are summed in float32 from sums of
    * four. A rating is stored as its difference to `level`, in float16, which rounds ratings near their mean
    * by a few 10,000ths of their deviation.
-   *
    */
   'sgd-tiles': {
     inputs: { block: PartitionRef } & Sources;
@@ -114,7 +111,6 @@ export interface SgdTasks {
    * wave-order): the band of columns that each worker steps in each wave, another for each. A wave begins
    * when the one before it has ended, and a worker steps its block row by row, so the outcome depends on
    * nothing but the inputs. Other inputs and outputs as of sgd-tiles.
-   *
    */
   'sgd-waves': {
     inputs: { block: PartitionRef; order: PartitionRef } & Sources;
@@ -132,7 +128,6 @@ export interface SgdTasks {
    * Draws the order in which an epoch visits the batches of a rating-list, from (`seed`, `stream`) and the
    * epoch, and from the `block` where each block has an order of its own. Output: `order` (layout
    * batch-order).
-   *
    */
   'batch-order': {
     inputs: None;
@@ -171,7 +166,6 @@ export interface SgdTasks {
    *
    * `deal-ratings`: the groups [from, to). Input `block`; output `list`, there already.
    * `shuffle-ratings`: the buckets [from, to). Output `list`, in place.
-   *
    */
   'deal-ratings': {
     inputs: { block: PartitionRef };
@@ -190,7 +184,6 @@ export interface SgdTasks {
    *
    * Output `factors`. With biases `own` is the column of β and `one` that of the 1, which stays (layout
    * features). With AdaGrad the input `sums` makes γ that of each row, `rate` / √(1 + G).
-   *
    */
   'shrink-rows': {
     inputs: { sums?: PartitionRef };
@@ -214,3 +207,43 @@ export interface SgdTasks {
     values: None;
   };
 }
+
+export const sgdContracts = {
+  'sgd-block': {
+    block: 'read',
+    order: 'read',
+    rows: 'alone',
+    columns: 'alone',
+    rowSums: 'alone',
+    columnSums: 'alone',
+  },
+  'sgd-tiles': {
+    block: 'read',
+    sourceRows: 'read',
+    sourceColumns: 'read',
+    sourceRowSums: 'read',
+    sourceColumnSums: 'read',
+    rows: 'write',
+    columns: 'write',
+    rowSums: 'write',
+    columnSums: 'write',
+  },
+  'sgd-waves': {
+    block: 'read',
+    order: 'read',
+    sourceRows: 'read',
+    sourceColumns: 'read',
+    sourceRowSums: 'read',
+    sourceColumnSums: 'read',
+    rows: 'write',
+    columns: 'write',
+    rowSums: 'write',
+    columnSums: 'write',
+  },
+  'batch-order': { order: 'write' },
+  'wave-order': { order: 'write' },
+  'deal-ratings': { block: 'read', list: 'alone' },
+  'shuffle-ratings': { list: 'alone' },
+  'shrink-rows': { sums: 'read', factors: 'alone' },
+  'copy-rows': { source: 'read', target: 'write' },
+} as const satisfies { readonly [K in keyof SgdTasks]: Readonly<Record<string, How>> };

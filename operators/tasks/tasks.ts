@@ -22,12 +22,12 @@ import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { choosingContracts, type ChoosingTasks } from './choosing-tasks.ts';
-import type { DataTasks } from './data-tasks.ts';
+import { dataContracts, type DataTasks } from './data-tasks.ts';
 import { equationContracts, type EquationTasks } from './equation-tasks.ts';
-import type { ImplicitTasks } from './implicit-tasks.ts';
+import { implicitContracts, type ImplicitTasks } from './implicit-tasks.ts';
 import { searchContracts, type SearchTasks } from './search-tasks.ts';
 import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
-import type { SgdTasks } from './sgd-tasks.ts';
+import { sgdContracts, type SgdTasks } from './sgd-tasks.ts';
 import { vectorContracts, type VectorTasks } from './vector-tasks.ts';
 import type { KernelTask, None, Rows, BiasSums, SolvedValues, UpdateParams } from './task-types.ts';
 
@@ -270,18 +270,6 @@ export const contracts: {
     columnBias: 'read',
   },
   'weighted-norm': { block: 'read', shifts: 'read', factors: 'read', bias: 'read', totals: 'read' },
-  gram: { factors: 'read', gram: 'write' },
-  'update-implicit': {
-    block: 'read',
-    fixed: 'read',
-    previous: 'read',
-    gram: 'read',
-    shifts: 'read',
-    factors: 'write',
-  },
-  ...equationContracts,
-  ...vectorContracts,
-  'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': {
     rowFactors: 'read',
@@ -291,7 +279,6 @@ export const contracts: {
     order: 'read',
     top: 'write',
   },
-  ...searchContracts,
   'rank-listed': {
     rowFactors: 'read',
     columnFactors: 'read',
@@ -301,74 +288,11 @@ export const contracts: {
   },
   initialize: { keys: 'read', factors: 'write' },
   ...choosingContracts,
+  ...dataContracts,
+  ...equationContracts,
+  ...implicitContracts,
   ...readingContracts,
-  'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
-  'scatter-pairs': {
-    bands: 'read',
-    'codes.*': 'read',
-    'rowMap.*': 'read',
-    'columnMap.*': 'read',
-    'values.*': 'read',
-    cursors: 'read',
-    block: 'alone',
-    rowData: 'alone',
-  },
-  'count-columns': { bands: 'read', block: 'read', counts: 'write' },
-  'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
-  'split-pairs': {
-    parts: 'read',
-    'codes.*': 'read',
-    'rowMap.*': 'read',
-    'columnMap.*': 'read',
-    'values.*': 'read',
-    'partCodes.*': 'write',
-    'partValues.*': 'write',
-  },
-  'split-block': { parts: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
-  'sort-bands': { bands: 'read', block: 'alone' },
-  'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
-  'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
-  'sum-ratings': { block: 'read', rowSums: 'alone' },
-  'damped-means': { block: 'read', columnMeans: 'read', rowMeans: 'write' },
-  'sum-columns': { block: 'read', rowMeans: 'read', sums: 'write' },
-  'sum-values': { block: 'read' },
-  standardize: { block: 'alone' },
-  'place-columns': { block: 'read', 'part.*': 'alone' },
-  'sgd-block': {
-    block: 'read',
-    order: 'read',
-    rows: 'alone',
-    columns: 'alone',
-    rowSums: 'alone',
-    columnSums: 'alone',
-  },
-  'sgd-tiles': {
-    block: 'read',
-    sourceRows: 'read',
-    sourceColumns: 'read',
-    sourceRowSums: 'read',
-    sourceColumnSums: 'read',
-    rows: 'write',
-    columns: 'write',
-    rowSums: 'write',
-    columnSums: 'write',
-  },
-  'sgd-waves': {
-    block: 'read',
-    order: 'read',
-    sourceRows: 'read',
-    sourceColumns: 'read',
-    sourceRowSums: 'read',
-    sourceColumnSums: 'read',
-    rows: 'write',
-    columns: 'write',
-    rowSums: 'write',
-    columnSums: 'write',
-  },
-  'batch-order': { order: 'write' },
-  'wave-order': { order: 'write' },
-  'deal-ratings': { block: 'read', list: 'alone' },
-  'shuffle-ratings': { list: 'alone' },
-  'shrink-rows': { sums: 'read', factors: 'alone' },
-  'copy-rows': { source: 'read', target: 'write' },
+  ...searchContracts,
+  ...sgdContracts,
+  ...vectorContracts,
 };
