@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { DataType } from 'apache-arrow';
-import type { Data, Vector } from 'apache-arrow';
+import { DataType, Type } from 'apache-arrow';
+import type { Data, FixedSizeList, Vector } from 'apache-arrow';
 
 /**
  * Checks a decoded column: every value lies inside the buffers, and text is UTF-8. apache-arrow itself trusts
@@ -13,50 +13,59 @@ export function checkData(data: Data, length: number): void {
     throw new Error(`it has ${data.length} values, need ${length}`);
   if (DataType.isNull(type)) throw new Error('it is of type Null, which cannot be read');
   checkNulls(data);
-  if (DataType.isDictionary(type)) return checkDictionary(data);
-  if (
-    DataType.isUtf8(type) ||
-    DataType.isBinary(type) ||
-    DataType.isLargeUtf8(type) ||
-    DataType.isLargeBinary(type)
-  ) {
-    const { first, last } = checkOffsets(data, data.values.length);
-    if (
-      (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) &&
-      !isUtf8((data.values as Uint8Array).subarray(first, last))
-    )
-      throw new Error('its text is not UTF-8');
-    return;
-  }
-  if (DataType.isUtf8View(type) || DataType.isBinaryView(type)) return checkViews(data);
-  if (DataType.isList(type))
-    return checkData(
-      data.children[0],
-      atLeast(data.children[0], checkOffsets(data, data.children[0].length).last),
-    );
-  if (DataType.isFixedSizeList(type))
-    return checkData(data.children[0], atLeast(data.children[0], length * type.listSize));
-  if (DataType.isStruct(type)) {
-    for (const child of data.children) checkData(child, atLeast(child, length));
-    return;
-  }
-  if (DataType.isBool(type)) return need(data.values.length, (length + 7) >> 3);
-  if (
-    DataType.isInt(type) ||
-    DataType.isFloat(type) ||
-    DataType.isTimestamp(type) ||
-    DataType.isDate(type) ||
-    DataType.isTime(type) ||
-    DataType.isDuration(type) ||
-    DataType.isDecimal(type) ||
-    DataType.isFixedSizeBinary(type)
-  ) {
-    return need(
-      (data.values as Uint8Array).byteLength,
-      length * bytesOf(type, (data.values as Uint8Array).BYTES_PER_ELEMENT),
-    );
-  }
-  throw new Error(`it is of type ${String(type)}, which cannot be read`);
+  const check = checks[type.typeId];
+  if (check === undefined) throw new Error(`it is of type ${String(type)}, which cannot be read`);
+  check(data);
+}
+
+/** The checks of a column's values; types without one cannot be read. */
+const checks: Partial<Record<Type, (data: Data) => void>> = {
+  [Type.Dictionary]: checkDictionary,
+  [Type.Utf8]: checkText,
+  [Type.LargeUtf8]: checkText,
+  [Type.Binary]: checkBytes,
+  [Type.LargeBinary]: checkBytes,
+  [Type.Utf8View]: checkViews,
+  [Type.BinaryView]: checkViews,
+  [Type.List]: checkList,
+  [Type.FixedSizeList]: ({ type, length, children: [child] }) =>
+    checkChild(child, length * (type as FixedSizeList).listSize),
+  [Type.Struct]: ({ length, children }) => children.forEach((child) => checkChild(child, length)),
+  [Type.Bool]: ({ values, length }) => need(values.length, (length + 7) >> 3),
+  [Type.Int]: checkWidth,
+  [Type.Float]: checkWidth,
+  [Type.Timestamp]: checkWidth,
+  [Type.Date]: checkWidth,
+  [Type.Time]: checkWidth,
+  [Type.Duration]: checkWidth,
+  [Type.Decimal]: checkWidth,
+  [Type.FixedSizeBinary]: checkWidth,
+};
+
+function checkText(data: Data): void {
+  const { first, last } = checkOffsets(data, data.values.length);
+  if (!isUtf8((data.values as Uint8Array).subarray(first, last))) throw new Error('its text is not UTF-8');
+}
+
+function checkBytes(data: Data): void {
+  checkOffsets(data, data.values.length);
+}
+
+function checkList(data: Data): void {
+  const [child] = data.children;
+  checkChild(child, checkOffsets(data, child.length).last);
+}
+
+/** Checks a nested column, which may be longer than the part in use. */
+function checkChild(child: Data, length: number): void {
+  if (child.length < length) throw new Error(`a nested column has ${child.length} values, need ${length}`);
+  checkData(child, child.length);
+}
+
+/** Checks values of a fixed number of bytes each. */
+function checkWidth({ type, values, length }: Data): void {
+  const { byteLength, BYTES_PER_ELEMENT } = values as Uint8Array;
+  need(byteLength, length * bytesOf(type, BYTES_PER_ELEMENT));
 }
 
 function bytesOf(type: DataType, element: number): number {
@@ -66,12 +75,6 @@ function bytesOf(type: DataType, element: number): number {
 
 function need(have: number, bytes: number): void {
   if (have < bytes) throw new Error(`its values take ${bytes} bytes, and ${have} are there`);
-}
-
-/** Checks the length of a child, which may be longer than the part in use. */
-function atLeast(child: Data, length: number): number {
-  if (child.length < length) throw new Error(`a nested column has ${child.length} values, need ${length}`);
-  return child.length;
 }
 
 function checkNulls({ nullBitmap, nullCount, length }: Data): void {

@@ -20,7 +20,7 @@ const LARGEST = 2 ** 31 - 8;
 
 /**
  * The messages of an IPC stream, or of a file that comes through a pipe, which is a stream between two marks
- * with a footer behind it. Memory is allocated only for bytes that have arrived. Throws DataError that names
+ * with a footer after it. Memory is allocated only for bytes that have arrived. Throws DataError that names
  * the input and the batch when the data end early or are damaged. `needsMark`: the end of the input without
  * the stream's own end mark is an error too, as where a program ended early.
  *
@@ -37,7 +37,7 @@ export async function* ipcMessages(
   }
 }
 
-/** The same from the place of a cursor on, which then stands behind the end mark. */
+/** The same from the place of a cursor on, which is then after the end mark. */
 export async function* messagesAt(
   cursor: ByteCursor,
   file: string,
@@ -69,48 +69,74 @@ interface Position {
 }
 
 /** The next message; undefined at the end. */
-async function nextMessage(
-  cursor: ByteCursor,
-  { file, isFile, needsMark, first, batches }: Position,
-): Promise<IpcMessage | undefined> {
-  const place = first ? 'the schema' : `batch ${batches}`;
-  const broken = (summary: string, advice?: string) =>
-    new DataError(`${place}: ${summary}`, { phase: 'read', file, advice });
-  const cutOff = () => broken('the data end in its middle', 'Write or send them again');
+async function nextMessage(cursor: ByteCursor, position: Position): Promise<IpcMessage | undefined> {
   const prefix = await cursor.take(8);
-  const view = new DataView(prefix.buffer);
-  if (prefix.length === 0 && first && !isFile)
-    throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
-  if (prefix.length === 0 && needsMark) throw withoutEnd(file, batches, isFile);
-  if (prefix.length === 0) return undefined;
-  if (prefix.length >= 4 && view.getUint32(0, true) !== CONTINUATION) {
-    if (first && isFile) throw unordered(file);
-    throw first
-      ? new DataError('not Arrow IPC data of version 0.15 or newer', { phase: 'read', file })
-      : broken('it does not begin like a message: the data are damaged');
-  }
-  if (prefix.length < 8) throw cutOff();
-  const length = view.getInt32(4, true);
-  if (length === 0) {
-    if (first)
-      throw isFile
-        ? unordered(file)
-        : new DataError('the Arrow data have no schema', { phase: 'read', file });
-    if (isFile) await requireEndMark(cursor, file, batches);
-    return undefined;
-  }
-  if (length < 0) throw broken('the data are damaged: a negative length');
-  const metadata = await cursor.take(length);
-  if (metadata.length < length) throw cutOff();
-  const { kind, bodyLength } = decodeHead(metadata, broken);
-  if (first && kind !== 'schema') throw isFile ? unordered(file) : broken('a batch comes before the schema');
-  if (!first && kind === 'schema') throw broken('a second schema follows');
-  const body = await cursor.take(bodyLength);
-  if (body.length < bodyLength) throw cutOff();
+  if (prefix.length === 0) return requireNoEndMark(position);
+  const length = metadataLength(prefix, position);
+  if (length === 0) return passEndMark(cursor, position);
+  const metadata = await takeWhole(cursor, length, position);
+  const { kind, bodyLength } = decodeHead(metadata, (summary) => broken(position, summary));
+  checkOrder(kind, position);
+  const body = await takeWhole(cursor, bodyLength, position);
   return { kind, head: joinBytes([prefix, metadata]), body };
 }
 
-/** An error for a file whose messages only the footer at its end can tell. */
+/** The end of the input in the place of a message. Throws where an end mark, or a schema, should come first. */
+function requireNoEndMark({ file, isFile, needsMark, first, batches }: Position): undefined {
+  if (first && !isFile) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
+  if (needsMark) throw withoutEnd(file, batches, isFile);
+  return undefined;
+}
+
+/** The length of the metadata by the first bytes of a message: 0 in an end mark. */
+function metadataLength(prefix: Uint8Array, position: Position): number {
+  const { file, isFile, first } = position;
+  const view = new DataView(prefix.buffer);
+  if (prefix.length >= 4 && view.getUint32(0, true) !== CONTINUATION) {
+    if (!first) throw broken(position, 'it does not begin like a message: the data are damaged');
+    if (isFile) throw unordered(file);
+    throw new DataError('not Arrow IPC data of version 0.15 or newer', { phase: 'read', file });
+  }
+  if (prefix.length < 8) throw cutOff(position);
+  const length = view.getInt32(4, true);
+  if (length < 0) throw broken(position, 'the data are damaged: a negative length');
+  return length;
+}
+
+/** Reads on from an end mark. A file has bytes after it, a stream may have more streams. */
+async function passEndMark(
+  cursor: ByteCursor,
+  { file, isFile, first, batches }: Position,
+): Promise<undefined> {
+  if (first && isFile) throw unordered(file);
+  if (first) throw new DataError('the Arrow data have no schema', { phase: 'read', file });
+  if (isFile) await requireEndMark(cursor, file, batches);
+}
+
+/** The schema comes first, and once. */
+function checkOrder(kind: IpcMessage['kind'], position: Position): void {
+  const { file, isFile, first } = position;
+  if (first === (kind === 'schema')) return;
+  if (!first) throw broken(position, 'a second schema follows');
+  throw isFile ? unordered(file) : broken(position, 'a batch comes before the schema');
+}
+
+async function takeWhole(cursor: ByteCursor, length: number, position: Position): Promise<Uint8Array> {
+  const bytes = await cursor.take(length);
+  if (bytes.length < length) throw cutOff(position);
+  return bytes;
+}
+
+function broken({ file, first, batches }: Position, summary: string, advice?: string): DataError {
+  const place = first ? 'the schema' : `batch ${batches}`;
+  return new DataError(`${place}: ${summary}`, { phase: 'read', file, advice });
+}
+
+function cutOff(position: Position): DataError {
+  return broken(position, 'the data end in its middle', 'Write or send them again');
+}
+
+/** An error for a file whose messages can be found only by the footer at its end. */
 function unordered(file: string): DataError {
   return new DataError(
     'this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe',
@@ -121,7 +147,7 @@ function unordered(file: string): DataError {
 /** Kind, rows and length of body by a message's metadata, which are checked; `broken` makes the error. */
 export function decodeHead(
   metadata: Uint8Array,
-  broken: (summary: string, advice?: string) => DataError,
+  broken: (summary: string) => DataError,
 ): { kind: IpcMessage['kind']; bodyLength: number; rows: number } {
   try {
     verifyMetadata(metadata);

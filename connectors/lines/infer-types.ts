@@ -9,7 +9,7 @@ import {
   parseShortInteger,
 } from './parse-numbers.ts';
 import { hasLeadingZero } from './read-column.ts';
-import type { ValueRules } from './read-column.ts';
+import type { ValueRules } from './column-reading.ts';
 import { LITERAL, NESTED, STRING } from './field-block.ts';
 import type { FieldBlock } from './field-block.ts';
 import type { TextType } from './text-type.ts';
@@ -31,6 +31,9 @@ const SEEN = {
 } as const;
 const NUMERIC = SEEN.int32 | SEEN.int64 | SEEN.beyond | SEEN.decimal | SEEN.nan;
 
+/** Kinds of JSON's fields that are no strings. */
+const kindsOfJson: Readonly<Record<number, number>> = { [LITERAL]: SEEN.literal, [NESTED]: SEEN.nested };
+
 /** The kinds of fields in a column of the block, rows `from` to `to`. */
 export function kindsIn(
   block: FieldBlock,
@@ -49,21 +52,29 @@ function kindOf(
   { bytes, starts, ends, kinds, columns }: FieldBlock,
   row: number,
   column: number,
-  { decimalComma, nulls }: ValueRules,
+  rules: ValueRules,
 ): number {
+  const { nulls } = rules;
   const field = row * columns + column;
   const start = starts[field];
   const end = ends[field];
-  if (kinds[field] >= STRING)
-    return kinds[field] === LITERAL ? SEEN.literal : kinds[field] === NESTED ? SEEN.nested : SEEN.text;
+  if (kinds[field] >= STRING) return kindsOfJson[kinds[field]] ?? SEEN.text;
   if (start === end || nulls?.has(latin1(bytes, start, end))) return 0;
   if (!beginsLikeNumber(bytes[start]))
     return nulls === undefined && isMissing(bytes, start, end) ? 0 : SEEN.text;
   const short = parseShortInteger(bytes, start, end);
-  if (short !== undefined) {
-    if (hasLeadingZero(bytes, start, end)) return SEEN.text;
-    return short === (short | 0) ? SEEN.int32 : SEEN.int64;
-  }
+  if (short === undefined) return kindOfRest(bytes, start, end, rules);
+  if (hasLeadingZero(bytes, start, end)) return SEEN.text;
+  return short === (short | 0) ? SEEN.int32 : SEEN.int64;
+}
+
+/** The kind of a field that begins like a number and is no short integer. */
+function kindOfRest(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  { decimalComma, nulls }: ValueRules,
+): number {
   const long = end - start < 16 ? undefined : parseLongInteger(latin1(bytes, start, end));
   if (long !== undefined) {
     if (hasLeadingZero(bytes, start, end)) return SEEN.text;
@@ -73,9 +84,8 @@ function kindOf(
   if (decimal !== undefined)
     return Number.isNaN(decimal) && isNaNText(bytes, start, end) ? SEEN.nan : SEEN.decimal;
   if (nulls === undefined && isMissing(bytes, start, end)) return 0;
-  return !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined
-    ? SEEN.text | SEEN.comma
-    : SEEN.text;
+  const isCommaDecimal = !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined;
+  return isCommaDecimal ? SEEN.text | SEEN.comma : SEEN.text;
 }
 
 /**

@@ -31,13 +31,25 @@ export function isNaNText(bytes: Uint8Array, start: number, end: number): boolea
   return end - start < 16 && nan.test(latin1(bytes, start, end));
 }
 
+function afterSpaces(bytes: Uint8Array, from: number, to: number): number {
+  let p = from;
+  while (p < to && bytes[p] === SPACE) p++;
+  return p;
+}
+
+function beforeSpaces(bytes: Uint8Array, from: number, to: number): number {
+  let p = to;
+  while (p > from && bytes[p - 1] === SPACE) p--;
+  return p;
+}
+
 /**
- * The whole number in `bytes[start..end)` as a double; undefined for other text and for more than 15 digits.
+ * The whole number in `bytes[from..to)` as a double; undefined for other text and for more than 15 digits.
  * Spaces around it are ignored.
  */
-export function parseShortInteger(bytes: Uint8Array, start: number, end: number): number | undefined {
-  while (start < end && bytes[start] === SPACE) start++;
-  while (start < end && bytes[end - 1] === SPACE) end--;
+export function parseShortInteger(bytes: Uint8Array, from: number, to: number): number | undefined {
+  let start = afterSpaces(bytes, from, to);
+  const end = beforeSpaces(bytes, start, to);
   const negative = bytes[start] === MINUS;
   if (negative || bytes[start] === PLUS) start++;
   if (start >= end || end - start > 15) return undefined;
@@ -61,13 +73,13 @@ export function parseLongInteger(text: string): bigint | undefined {
 }
 
 /**
- * The number in `bytes[start..end)` as the nearest double, also nan, inf and infinity in any case; undefined
+ * The number in `bytes[from..to)` as the nearest double, also nan, inf and infinity in any case; undefined
  * for other text. Spaces around it are ignored. `point` is the byte before the decimals.
  *
  */
-export function parseDecimal(bytes: Uint8Array, start: number, end: number, point = DOT): number | undefined {
-  while (start < end && bytes[start] === SPACE) start++;
-  while (start < end && bytes[end - 1] === SPACE) end--;
+export function parseDecimal(bytes: Uint8Array, from: number, to: number, point = DOT): number | undefined {
+  const start = afterSpaces(bytes, from, to);
+  const end = beforeSpaces(bytes, start, to);
   let p = start;
   const negative = bytes[p] === MINUS;
   if (negative || bytes[p] === PLUS) p++;
@@ -90,7 +102,7 @@ export function parseDecimal(bytes: Uint8Array, start: number, end: number, poin
 }
 
 function parseRareDecimal(given: string, point: number): number | undefined {
-  // A comma in the place of the point, and no point beside it.
+  // A comma in the place of the point, and no point.
   const text = point === COMMA ? given.replace(/[.,]/, (mark) => (mark === ',' ? '.' : '?')) : given;
   if (decimal.test(text)) return Number(text);
   if (!special.test(text)) return undefined;

@@ -3,16 +3,29 @@ import type { Data, Schema } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { DataError } from '../../engine/errors.ts';
 import type { ByteRange, ReadSplitOptions, SplitEnd } from '../../engine/stream/split.ts';
-import { setOrigin } from '../../engine/stream/stream.ts';
+import { type BatchOrigin, setOrigin } from '../../engine/stream/stream.ts';
 import { isPlainFile, unpackedBytes } from '../compression/unpacked-bytes.ts';
 import { inputName } from '../files/path-kinds.ts';
 import { bytesFrom } from '../files/stored-bytes.ts';
 import { FEW_ROWS, PlainRows } from './plain-rows.ts';
-import { FieldProblem, readColumn } from './read-column.ts';
+import type { FieldProblem } from './column-reading.ts';
+import { readColumn } from './read-column.ts';
 import { FieldBlock } from './field-block.ts';
-import type { RowLayout } from './row-layout.ts';
+import type { RowLayout, RowScan } from './row-layout.ts';
 import { blockRows, fieldText, scanWindow, skipMark } from './row-layout.ts';
 import { RowWindow, shorten, WHOLE_FILE } from './row-window.ts';
+
+/** How rows become batches. `wanted`: the layout's columns that the schema has. */
+interface RowReading<Layout> {
+  readonly layout: Layout;
+  readonly schema: Schema;
+  readonly wanted: readonly number[];
+}
+
+interface FoundRows {
+  readonly batch: RecordBatch;
+  readonly origin: Omit<BatchOrigin, 'file' | 'firstRow'>;
+}
 
 /** A file of lines, or a range of its bytes, whose first part is in memory. Its owner closes it. */
 export class RowFile<Layout extends RowLayout> {
@@ -94,50 +107,50 @@ export class RowFile<Layout extends RowLayout> {
     const { names } = layout;
     const wanted = schema.fields.map(({ name }) => names.indexOf(name));
     if (layout.header && range.known && range.from === 0) await this.#skipHeader(layout);
-    const scan = layout.scanner(wanted.length === names.length);
-    const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
+    const rows = blockRows(window, names.length, batchSize);
+    const block = new FieldBlock(names.length, rows);
     if (takesFaults) block.faults = new Map();
-    using plain = PlainRows.of(layout, wanted, blockRows(window, names.length, batchSize));
+    const scan = layout.scanner(wanted.length === names.length);
+    using plain = PlainRows.of(layout, wanted, rows);
     let firstRow = range.rows;
     for (;;) {
       throwIfAborted(signal, 'read');
-      const end = plain?.scan(window.bytes, window.from, {
-        to: window.to,
-        limit: window.limit,
-        atEnd: window.atEnd,
-      });
-      if (
-        plain !== undefined &&
-        end !== undefined &&
-        (plain.rows >= FEW_ROWS || (plain.rows > 0 && window.atEnd && end === window.to))
-      ) {
-        const batch = toBatch(schema, plain.rows, plain.columns(borrowed));
-        const first = window.lines + 1;
-        window.advance(end, plain.rows);
-        yield setOrigin(batch, { file, firstRow, lineOf: (row) => first + row });
-        firstRow += plain.rows;
-        continue;
-      }
-      const next = scanWindow(window, block, window.from, scan);
-      const faults = new Map(
-        [...(block.faults ?? [])].map(([row, message]) => [
-          row,
-          `${message}: ${window.lineText(block.starts[row * names.length])}`,
-        ]),
-      );
-      const batch =
-        block.rows > 0
-          ? this.#toBatch(block, layout, schema, wanted, takesFaults ? faults : undefined)
-          : undefined;
-      const lineOf = linesOf(block, window.lineOf(window.from));
-      window.advance(next, block.lines);
-      if (batch !== undefined)
-        yield setOrigin(batch, { file, firstRow, lineOf, ...(faults.size > 0 && { faults }) });
-      else if (window.atEnd || window.from >= window.limit)
+      const found =
+        this.#plainRows(plain, schema, borrowed) ??
+        this.#scannedRows(block, scan, { layout, schema, wanted });
+      if (found !== undefined) {
+        yield setOrigin(found.batch, { file, firstRow, ...found.origin });
+        firstRow += found.batch.numRows;
+      } else if (window.atEnd || window.from >= window.limit)
         return { startsAt, endsAt: window.position, lines: window.lines - range.lines };
       else await window.fill();
-      firstRow += block.rows;
     }
+  }
+
+  /** The next rows if they are plain, and enough of them for a batch. */
+  #plainRows(plain: PlainRows | undefined, schema: Schema, borrowed: boolean): FoundRows | undefined {
+    if (plain === undefined) return undefined;
+    const { bytes, from, to, limit, atEnd, lines } = this.#window;
+    const end = plain.scan(bytes, from, { to, limit, atEnd });
+    const { rows } = plain;
+    const isLast = rows > 0 && atEnd && end === to;
+    if (rows < FEW_ROWS && !isLast) return undefined;
+    const batch = toBatch(schema, rows, plain.columns(borrowed));
+    this.#window.advance(end, rows);
+    return { batch, origin: { lineOf: (row) => lines + 1 + row } };
+  }
+
+  /** The next rows of any kind; undefined where the window has no whole one. */
+  #scannedRows(block: FieldBlock, scan: RowScan, reading: RowReading<Layout>): FoundRows | undefined {
+    const window = this.#window;
+    const next = scanWindow(window, block, window.from, scan);
+    const shown = (row: number) => window.lineText(block.starts[row * block.columns]);
+    const faults =
+      block.faults && new Map([...block.faults].map(([row, message]) => [row, `${message}: ${shown(row)}`]));
+    const batch = block.rows > 0 ? this.#toBatch(block, reading, faults) : undefined;
+    const lineOf = linesOf(block, window.lineOf(window.from));
+    window.advance(next, block.lines);
+    return batch && { batch, origin: { lineOf, ...(faults && faults.size > 0 && { faults }) } };
   }
 
   /** The header is the first row, also of a range that ends before it. */
@@ -160,9 +173,7 @@ export class RowFile<Layout extends RowLayout> {
    */
   #toBatch(
     block: FieldBlock,
-    layout: Layout,
-    schema: Schema,
-    wanted: readonly number[],
+    { layout, schema, wanted }: RowReading<Layout>,
     faults: Map<number, string> | undefined,
   ): RecordBatch {
     const { types, given, rules } = layout;

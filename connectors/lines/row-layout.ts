@@ -5,7 +5,7 @@ import { nearest, spelled } from '../../engine/nearest.ts';
 import { arrowType } from './arrow-type.ts';
 import { hasNumbers, typeOfKinds } from './infer-types.ts';
 import { unescaped } from './read-column.ts';
-import type { ValueRules } from './read-column.ts';
+import type { ValueRules } from './column-reading.ts';
 import { ESCAPED, ESCAPED_STRING, RecordProblem } from './field-block.ts';
 import type { FieldBlock, ScanBounds } from './field-block.ts';
 import type { RowWindow } from './row-window.ts';

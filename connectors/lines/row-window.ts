@@ -175,33 +175,28 @@ export class RowWindow {
   #checkEncoding(): void {
     const { bytes } = this;
     this.to = this.#end;
-    let end = this.#end;
-    if (!this.#ended) {
-      // Back over at most three bytes that continue a character, and the one that begins it.
-      while (end > this.#checked && end > this.#end - 3 && (bytes[end - 1] & 0xc0) === 0x80) end--;
-      if (end > this.#checked && bytes[end - 1] >= 0xc0) end--;
-    }
+    const end = this.#ended ? this.#end : this.#wholeCharactersEnd();
     if (end <= this.#checked) return;
     if (isUtf8(bytes.subarray(this.#checked, end))) {
       this.#checked = end;
       return;
     }
-    let start = this.#checked;
-    for (;;) {
-      const lf = bytes.indexOf(LF, start);
-      const next = lf < 0 || lf >= end ? end : lf + 1;
-      if (next === end || !isUtf8(bytes.subarray(start, next))) break;
-      start = next;
-    }
+    const start = badLine(bytes, this.#checked, end);
     this.to = Math.max(this.from, start === 0 ? 0 : bytes.lastIndexOf(LF, start - 1) + 1);
-    const isUtf16 =
-      this.#position === 0 &&
-      ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff));
+    const isUtf16 = this.#position === 0 && hasUtf16Mark(bytes);
     this.#fault = {
       first: bytes[this.to],
       summary: `the text is ${isUtf16 ? 'UTF-16' : 'not UTF-8'}`,
       advice: `Convert the file, for example with iconv ${isUtf16 ? '-f UTF-16 ' : ''}-t UTF-8`,
     };
+  }
+
+  /** The end without a last character that may be cut: at most three bytes that continue one, and its first. */
+  #wholeCharactersEnd(): number {
+    const { bytes } = this;
+    let end = this.#end;
+    while (end > this.#checked && end > this.#end - 3 && (bytes[end - 1] & 0xc0) === 0x80) end--;
+    return end > this.#checked && bytes[end - 1] >= 0xc0 ? end - 1 : end;
   }
 
   /** The error for the line behind `to`, of which as much is read as a message shows. */
@@ -250,6 +245,20 @@ export class RowWindow {
     this.bytes = new Uint8Array(1);
     await this.#chunks.return(undefined);
   }
+}
+
+/** The beginning of the first line, or piece of one, in `bytes[from..to)` that is not UTF-8. */
+function badLine(bytes: Uint8Array, from: number, to: number): number {
+  for (let start = from; ;) {
+    const lf = bytes.indexOf(LF, start);
+    const next = lf < 0 || lf >= to ? to : lf + 1;
+    if (next === to || !isUtf8(bytes.subarray(start, next))) return start;
+    start = next;
+  }
+}
+
+function hasUtf16Mark([first, second]: Uint8Array): boolean {
+  return (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
 }
 
 /** A text in quotes, at most 80 characters of it. */

@@ -116,6 +116,22 @@ function decodeMetadata(
   file: string,
 ): { metadata: ModelMetadata; storage: ModelStorage | undefined } {
   const problem = (summary: string) => new DataError(summary, { phase: 'load', file });
+  const all = decodeObject(line, problem);
+  if (all.class !== MODEL_CLASS)
+    throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);
+  const rank = decodeRank(all, problem);
+  const { columns, coldStartStrategy } = decodeParams(all, problem);
+  const { storage, ...factorflow } = isObject(all.factorflow) ? all.factorflow : {};
+  const rating = isObject(storage) && typeof storage.ratingCol === 'string' ? storage.ratingCol : 'rating';
+  return {
+    metadata: { rank, columns: { ...columns, rating }, coldStartStrategy, factorflow },
+    storage: decodeStorage(storage),
+  };
+}
+
+type Problem = (summary: string) => DataError;
+
+function decodeObject(line: string, problem: Problem): JsonObject {
   let all: Json;
   try {
     all = JSON.parse(line) as Json;
@@ -123,30 +139,34 @@ function decodeMetadata(
     throw problem('the metadata are not JSON');
   }
   if (!isObject(all)) throw problem('the metadata are not a JSON object');
-  if (all.class !== MODEL_CLASS)
-    throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);
-  const { rank } = all;
-  if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < 1 || rank > LARGEST_RANK) {
-    throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${LARGEST_RANK}`);
-  }
+  return all;
+}
+
+function decodeRank({ rank }: JsonObject, problem: Problem): number {
+  if (typeof rank === 'number' && Number.isInteger(rank) && rank >= 1 && rank <= LARGEST_RANK) return rank;
+  throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${LARGEST_RANK}`);
+}
+
+/** Spark's parameters: those of the model, else their defaults. */
+function decodeParams(
+  { defaultParamMap, paramMap }: JsonObject,
+  problem: Problem,
+): { columns: Omit<ModelColumns, 'rating'>; coldStartStrategy: ColdStartStrategy } {
   const params: JsonObject = {
     ...defaults,
-    ...(isObject(all.defaultParamMap) && all.defaultParamMap),
-    ...(isObject(all.paramMap) && all.paramMap),
+    ...(isObject(defaultParamMap) && defaultParamMap),
+    ...(isObject(paramMap) && paramMap),
   };
   const text = (name: keyof typeof defaults) => {
     const value = params[name];
-    if (typeof value !== 'string')
-      throw problem(`the parameter ${name} is ${JSON.stringify(value ?? null)}, need a string`);
-    return value;
+    if (typeof value === 'string') return value;
+    throw problem(`the parameter ${name} is ${JSON.stringify(value ?? null)}, need a string`);
   };
   const coldStartStrategy = text('coldStartStrategy').toLowerCase();
   if (coldStartStrategy !== 'nan' && coldStartStrategy !== 'drop')
     throw problem(`coldStartStrategy is "${coldStartStrategy}", need "nan" or "drop"`);
-  const { storage, ...factorflow } = isObject(all.factorflow) ? all.factorflow : {};
-  const rating = isObject(storage) && typeof storage.ratingCol === 'string' ? storage.ratingCol : 'rating';
-  const columns = { user: text('userCol'), item: text('itemCol'), rating, prediction: text('predictionCol') };
-  return { metadata: { rank, columns, coldStartStrategy, factorflow }, storage: decodeStorage(storage) };
+  const columns = { user: text('userCol'), item: text('itemCol'), prediction: text('predictionCol') };
+  return { columns, coldStartStrategy };
 }
 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {

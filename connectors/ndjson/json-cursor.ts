@@ -157,14 +157,23 @@ export class JsonCursor {
     // Most values are whole numbers without a sign.
     if (bytes[p] > ZERO && bytes[p] <= ZERO + 9)
       while (p < this.#to && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
-    if (p > this.start && (bytes[p] === COMMA || bytes[p] === CLOSE) && p < this.#to) {
-      this.#p = this.end = p;
-      return;
-    }
+    if (p > this.start && (bytes[p] === COMMA || bytes[p] === CLOSE) && p < this.#to) this.#p = this.end = p;
+    else this.#rareWord();
+  }
+
+  #rareWord(): void {
+    const bytes = this.#bytes;
+    let p = this.start;
     while (p < this.#to && bytes[p] > 0x20 && bytes[p] !== COMMA && bytes[p] !== CLOSE) p++;
     this.#p = this.end = p;
-    if (isNumber(bytes, this.start, p)) return;
-    const word = String.fromCharCode(...bytes.subarray(this.start, Math.min(p, this.start + 10)));
+    if (!isNumber(bytes, this.start, p)) this.#name();
+  }
+
+  /** true, false, null, NaN or an infinity. */
+  #name(): void {
+    const word = String.fromCharCode(
+      ...this.#bytes.subarray(this.start, Math.min(this.end, this.start + 10)),
+    );
     if (word === 'null') this.end = this.start;
     else if (word === 'true' || word === 'false') this.kind = LITERAL;
     else if (word !== 'NaN' && word !== 'Infinity' && word !== '-Infinity') throw this.#broken();

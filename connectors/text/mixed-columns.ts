@@ -1,7 +1,7 @@
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import type { FieldBlock } from '../lines/field-block.ts';
 import { isNumeric, isTextAndWhole, textsAmongWhole } from '../lines/infer-types.ts';
-import type { ValueRules } from '../lines/read-column.ts';
+import type { ValueRules } from '../lines/column-reading.ts';
 import { fieldText } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
 

@@ -14,117 +14,154 @@ const QUOTE = 0x22;
 const CR = 0x0d;
 const LF = 0x0a;
 
+/** A position after a row, or this where more bytes are needed for it. */
+const INCOMPLETE = -1;
+
 /**
  * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next
  * one. Blank lines are skipped, except in a file of one column, where they are empty fields. Throws
  * RecordProblem for misplaced quotes and rows that are too long, and for rows of another length unless the
  * block takes their faults.
- *
  */
 export function scanRecords(
   block: FieldBlock,
   bytes: Uint8Array,
   from: number,
-  { to, limit, atEnd }: ScanBounds,
+  bounds: ScanBounds,
   dialect: TextDialect,
 ): number {
-  const { columns, maximumRows, starts, ends, kinds } = block;
-  const delimiter = dialect.delimiter.charCodeAt(0);
-  const width = dialect.delimiter.length;
-  const quote = dialect.quotes ? QUOTE : -1;
+  const { to, atEnd } = bounds;
   block.begin(bytes);
-  // A line end behind the last byte stops every search.
+  // A line end after the last byte stops every search.
   bytes[to] = LF;
-  let rows = 0;
-  let field = 0;
+  const scan: RecordScan = { block, bytes, to, atEnd, dialect, quote: dialect.quotes ? QUOTE : -1 };
+  const last = Math.min(to, bounds.limit);
   let p = from;
-  let record = from;
-  const last = Math.min(to, limit);
-  while (rows < maximumRows && p < last) {
-    record = p;
-    if (columns > 1 && (bytes[p] === LF || (bytes[p] === CR && bytes[p + 1] === LF))) {
-      p += bytes[p] === LF ? 1 : 2;
-      if (p > to) {
-        // The line end may follow.
-        if (!atEnd) p = record;
-        break;
-      }
+  while (block.rows < block.maximumRows && p < last) {
+    const blank = block.columns > 1 ? lineEndAt(bytes, p) : 0;
+    if (p + blank > to) return atEnd ? to : p;
+    if (blank > 0) {
+      p += blank;
       block.lines++;
       continue;
     }
-    block.linesBefore[rows] = block.lines;
-    let column = 0;
-    let isSimple = true;
-    for (;;) {
-      if (column === columns) {
-        const lf = bytes.indexOf(LF, p);
-        if (lf >= to && !atEnd) return incomplete(block, rows, record, to, false, '', record);
-        if (lf - record > LONGEST_ROW) throw tooLong(record);
-        block.refuse(rows, tooMany(block, bytes, record, lf, dialect), record);
-        field = (rows + 1) * columns;
-        p = lf;
-        break;
-      }
-      if (bytes[p] === quote) {
-        isSimple = false;
-        const open = p;
-        p = scanQuoted(block, field, p, Math.min(to, record + LONGEST_ROW + 1), dialect);
-        if (p === UNCLOSED)
-          return incomplete(
-            block,
-            rows,
-            record,
-            to,
-            atEnd,
-            `a quote opens in column ${column + 1} and does not close`,
-            open,
-          );
-        if (p === MISPLACED) {
-          const lf = bytes.indexOf(LF, ends[field]);
-          if ((lf < 0 || lf >= to) && !atEnd) return incomplete(block, rows, record, to, false, '', record);
-          throw lf - record > LONGEST_ROW
-            ? tooLong(record)
-            : new RecordProblem(
-                'something other than a delimiter or a line end follows a closing quote',
-                open,
-              );
-        }
-        if (p - record > LONGEST_ROW) throw tooLong(record);
-      } else {
-        starts[field] = p;
-        kinds[field] = BARE;
-        for (;;) {
-          const byte = bytes[p];
-          if (byte === LF || (byte === delimiter && (width === 1 || isAt(bytes, p, dialect.delimiter))))
-            break;
-          p++;
-        }
-        ends[field] = p > starts[field] && bytes[p] === LF && bytes[p - 1] === CR ? p - 1 : p;
-      }
-      field++;
-      column++;
-      if (bytes[p] === LF) break;
-      p += width;
-    }
-    if (p >= to && !atEnd) return incomplete(block, rows, record, to, false, '', record);
-    if (p - record > LONGEST_ROW) throw tooLong(record);
-    if (column < columns) {
-      block.refuse(rows, `the row has ${count(column)}, need ${columns}`, record);
-      field = (rows + 1) * columns;
-    }
-    p++;
-    rows++;
-    block.lines += isSimple ? 1 : countLines(bytes, record, p);
+    block.linesBefore[block.rows] = block.lines;
+    const lineEnd = scanRow(scan, p);
+    if (lineEnd === INCOMPLETE) return p;
+    p = lineEnd + 1;
+    block.rows++;
   }
-  block.rows = rows;
   return Math.min(p, to);
 }
 
+interface RecordScan {
+  readonly block: FieldBlock;
+  readonly bytes: Uint8Array;
+  readonly to: number;
+  readonly atEnd: boolean;
+  readonly dialect: TextDialect;
+  /** The byte that opens a quoted field; -1 where quotes are plain text. */
+  readonly quote: number;
+}
+
+/** Bytes of the line end at a position: 0 where there is none. */
+function lineEndAt(bytes: Uint8Array, p: number): 0 | 1 | 2 {
+  if (bytes[p] === LF) return 1;
+  return bytes[p] === CR && bytes[p + 1] === LF ? 2 : 0;
+}
+
+/** Scans the block's next row, which begins at `record`. Returns the position of its line end, or INCOMPLETE. */
+function scanRow(scan: RecordScan, record: number): number {
+  const { block, bytes, to, dialect, quote } = scan;
+  const { columns, starts, ends, kinds } = block;
+  const first = block.rows * columns;
+  const delimiter = dialect.delimiter.charCodeAt(0);
+  const width = dialect.delimiter.length;
+  let column = 0;
+  let isQuoted = false;
+  let p = record;
+  for (;;) {
+    if (column === columns) return refuseLonger(scan, record, p);
+    const field = first + column++;
+    if (bytes[p] === quote) {
+      isQuoted = true;
+      p = quotedEnd(scan, record, field, p);
+      if (p === INCOMPLETE) return INCOMPLETE;
+    } else {
+      starts[field] = p;
+      kinds[field] = BARE;
+      for (;;) {
+        const byte = bytes[p];
+        if (byte === LF || (byte === delimiter && (width === 1 || isAt(bytes, p, dialect.delimiter)))) break;
+        p++;
+      }
+      ends[field] = bytes[p] === LF ? beforeCr(bytes, starts[field], p) : p;
+    }
+    if (bytes[p] === LF) break;
+    p += width;
+  }
+  if (p >= to && !scan.atEnd) return incomplete(scan, record);
+  checkRow(block, record, p, column);
+  block.lines += isQuoted ? countLines(bytes, record, p + 1) : 1;
+  return p;
+}
+
+/** The end of a field that ends with its line, whose line end may be CR LF. */
+function beforeCr(bytes: Uint8Array, start: number, end: number): number {
+  return end > start && bytes[end - 1] === CR ? end - 1 : end;
+}
+
+/** Throws for a row that is too long, and refuses one with too few fields. */
+function checkRow(block: FieldBlock, record: number, end: number, fields: number): void {
+  const { columns, rows } = block;
+  if (end - record > LONGEST_ROW) throw tooLong(record);
+  if (fields < columns) block.refuse(rows, `the row has ${count(fields)}, need ${columns}`, record);
+}
+
+/** Refuses a row whose fields fill all columns at `p` and which goes on. Returns the position of its line end. */
+function refuseLonger(scan: RecordScan, record: number, p: number): number {
+  const { block, bytes, to, atEnd, dialect } = scan;
+  const lineEnd = bytes.indexOf(LF, p);
+  if (lineEnd >= to && !atEnd) return incomplete(scan, record);
+  if (lineEnd - record > LONGEST_ROW) throw tooLong(record);
+  const fields = countFields(bytes, record, lineEnd, dialect);
+  block.refuse(block.rows, `the row has ${count(fields)}, need ${block.columns}`, record);
+  block.lines += countLines(bytes, record, lineEnd + 1);
+  return lineEnd;
+}
+
+/** The end of a field in quotes, from its opening one; INCOMPLETE if more bytes are needed. */
+function quotedEnd(scan: RecordScan, record: number, field: number, open: number): number {
+  const { block, bytes, to, atEnd, dialect } = scan;
+  const end = scanQuoted(block, field, open, Math.min(to, record + LONGEST_ROW + 1), dialect);
+  if (end === UNCLOSED) {
+    const column = field - block.rows * block.columns + 1;
+    const message = `a quote opens in column ${column} and does not close`;
+    if (to - record > LONGEST_ROW) throw new RecordProblem(`${message} within ${LONGEST_ROW} bytes`, open);
+    if (atEnd) throw new RecordProblem(message, open);
+    return INCOMPLETE;
+  }
+  if (end === MISPLACED) {
+    const lineEnd = bytes.indexOf(LF, block.ends[field]);
+    if ((lineEnd < 0 || lineEnd >= to) && !atEnd) return incomplete(scan, record);
+    if (lineEnd - record > LONGEST_ROW) throw tooLong(record);
+    throw new RecordProblem('something other than a delimiter or a line end follows a closing quote', open);
+  }
+  if (end - record > LONGEST_ROW) throw tooLong(record);
+  return end;
+}
+
+/** The row waits for more bytes. Throws RecordProblem for one that is too long already. */
+function incomplete({ to }: RecordScan, record: number): typeof INCOMPLETE {
+  if (to - record > LONGEST_ROW) throw tooLong(record);
+  return INCOMPLETE;
+}
+
 /**
- * Results of scanQuoted for a field that does not end, and for one with something behind its closing quote.
+ * Results of scanQuoted for a field that does not end, and for one with something after its closing quote.
  */
-const UNCLOSED = -1;
-const MISPLACED = -2;
+const UNCLOSED = -2;
+const MISPLACED = -3;
 
 /**
  * Scans a field from its opening quote: sets its bounds and returns its end, UNCLOSED when it does not end
@@ -157,40 +194,8 @@ function scanQuoted(
   return UNCLOSED;
 }
 
-/**
- * Keeps the whole rows so far; the rest waits for more bytes. Throws RecordProblem when none can come or the
- * row is too long.
- */
-function incomplete(
-  block: FieldBlock,
-  rows: number,
-  record: number,
-  to: number,
-  atEnd: boolean,
-  message: string,
-  position: number,
-): number {
-  if (to - record > LONGEST_ROW)
-    throw message === ''
-      ? tooLong(record)
-      : new RecordProblem(`${message} within ${LONGEST_ROW} bytes`, position);
-  if (atEnd) throw new RecordProblem(message, position);
-  block.rows = rows;
-  return record;
-}
-
 function tooLong(position: number): RecordProblem {
   return new RecordProblem(`the row is longer than ${LONGEST_ROW} bytes`, position);
-}
-
-function tooMany(
-  block: FieldBlock,
-  bytes: Uint8Array,
-  record: number,
-  end: number,
-  dialect: TextDialect,
-): string {
-  return `the row has ${count(countFields(bytes, record, end, dialect))}, need ${block.columns}`;
 }
 
 /** The number of fields in the row that begins at `record`, as far as it is in memory. */

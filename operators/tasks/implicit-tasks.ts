@@ -90,5 +90,4 @@ export const implicitContracts = {
     factors: 'write',
   },
   'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
-  'shifted-norm': { shifts: 'read', factors: 'read' },
 } as const satisfies { readonly [K in keyof ImplicitTasks]: Readonly<Record<string, How>> };

@@ -19,8 +19,8 @@ const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit
 
 /**
  * The columns of a file as the decoder gives them, where all are of common kinds and the writer's own types,
- * if it left them, are the same. Undefined for other files: the decoder tells theirs. It takes a tenth of a
- * second to load, which most files need not wait for.
+ * if it left them, are the same. Undefined for other files: their schema is the decoder's, which takes a tenth of a
+ * second to load, which most files do without.
  *
  */
 export function footerSchema({ schema, arrowSchema }: Footer): Schema | undefined {
@@ -59,37 +59,37 @@ function writtenTypes(arrowSchema: string): readonly Field[] | undefined {
   }
 }
 
+/** Types of columns without a converted or logical type. */
+const plainTypes: Partial<Record<string, DataType>> = {
+  int32: new Int32(),
+  int64: new Int64(),
+  float: new Float32(),
+  double: new Float64(),
+  boolean: new Bool(),
+  byte_array: new Binary(),
+};
+
+const signed: Partial<Record<string, string>> = { int32: 'INT_32', int64: 'INT_64' };
+
 function typeOf({
-  physicalType,
+  physicalType = '',
   convertedType,
   logicalType,
   timestamp,
   otherOrder,
 }: SchemaElement): DataType | undefined {
   if (otherOrder) return undefined;
-  const isPlain = convertedType === undefined && logicalType === undefined;
-  const hasSize = (bits: 32 | 64) =>
-    isPlain || (convertedType === `INT_${bits}` && (logicalType === undefined || logicalType === 'INTEGER'));
-  switch (physicalType) {
-    case 'int32':
-      return hasSize(32) ? new Int32() : undefined;
-    case 'int64':
-      if (logicalType === 'TIMESTAMP' && timestamp !== undefined)
-        return new Timestamp(units[timestamp.unit], timestamp.utc ? 'UTC' : null);
-      return hasSize(64) ? new Int64() : undefined;
-    case 'float':
-      return isPlain ? new Float32() : undefined;
-    case 'double':
-      return isPlain ? new Float64() : undefined;
-    case 'boolean':
-      return isPlain ? new Bool() : undefined;
-    case 'byte_array':
-      return isPlain
-        ? new Binary()
-        : convertedType === 'UTF8' || (convertedType === undefined && logicalType === 'STRING')
-          ? new Utf8()
-          : undefined;
-    default:
-      return undefined;
-  }
+  if (convertedType === undefined && logicalType === undefined) return plainTypes[physicalType];
+  if (physicalType === 'byte_array') return isText(convertedType, logicalType) ? new Utf8() : undefined;
+  if (physicalType === 'int64' && logicalType === 'TIMESTAMP' && timestamp !== undefined)
+    return new Timestamp(units[timestamp.unit], timestamp.utc ? 'UTC' : null);
+  // Signed integers of the stored size, as writers may name them.
+  const isSigned = logicalType === undefined || logicalType === 'INTEGER';
+  return isSigned && convertedType !== undefined && signed[physicalType] === convertedType
+    ? plainTypes[physicalType]
+    : undefined;
+}
+
+function isText(convertedType: string | undefined, logicalType: string | undefined): boolean {
+  return convertedType === undefined ? logicalType === 'STRING' : convertedType === 'UTF8';
 }

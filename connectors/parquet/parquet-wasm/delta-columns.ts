@@ -71,33 +71,35 @@ export async function readDeltaColumn(
   return toData(data as readonly ArrayLike<number | null | undefined>[], rows, type);
 }
 
-/** Looks at the pages' headers before memory is taken for what they say. */
+/** Checks the pages' headers before memory is taken for the sizes they give. */
 function checkPages(view: DataView, rows: number): void {
   const reader = { view, offset: 0 };
   let values = 0;
   while (reader.offset < view.byteLength && values < rows) {
-    const {
-      data_page_header: first,
-      data_page_header_v2: second,
-      dictionary_page_header: dictionary,
-      compressed_page_size: stored,
-      uncompressed_page_size: size,
-    } = parquetHeader(reader);
-    const count = first?.num_values ?? second?.num_values ?? 0;
-    const isSound = [stored, size, count, dictionary?.num_values ?? 0].every(
+    const page = pageAt(reader);
+    const isSound = Object.values(page).every(
       (number) => Number.isInteger(number) && number >= 0 && number <= PAGE_BYTES,
     );
-    values += count;
-    if (
-      !isSound ||
-      values > rows ||
-      (dictionary?.num_values ?? 0) > size ||
-      reader.offset + stored > view.byteLength
-    )
+    values += page.values;
+    const end = reader.offset + page.stored;
+    if (!isSound || values > rows || page.entries > page.size || end > view.byteLength)
       throw new Error('a page is damaged');
-    reader.offset += stored;
+    reader.offset = end;
   }
   if (values !== rows) throw new Error(`${values} values in ${rows} rows`);
+}
+
+/** Sizes of the page whose header is next: bytes stored and unpacked, values, entries of a dictionary. */
+function pageAt(reader: { readonly view: DataView; offset: number }) {
+  const {
+    data_page_header: first,
+    data_page_header_v2: second,
+    dictionary_page_header: dictionary,
+    compressed_page_size: stored,
+    uncompressed_page_size: size,
+  } = parquetHeader(reader);
+  const values = first?.num_values ?? second?.num_values ?? 0;
+  return { stored, size, values, entries: dictionary?.num_values ?? 0 };
 }
 
 function toData(chunks: readonly ArrayLike<number | null | undefined>[], rows: number, type: Int): Data {

@@ -1,3 +1,5 @@
+import { DataType } from 'apache-arrow';
+import type { Field } from 'apache-arrow';
 import { CapacityError } from '../../../engine/errors.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { RowGroupInfo } from '../footer.ts';
@@ -31,16 +33,18 @@ export class StreamRows {
   #most = Number.POSITIVE_INFINITY;
 
   /**
-   * `text`: the columns that the decoder gives as text, of all that it gives. `batchSize`: rows of a batch
-   * without text.
+   * `fields`: the columns that the decoder gives. `batchSize`: rows of a batch without text.
    */
-  constructor({ columns, rows }: RowGroupInfo, wanted: number, text: readonly string[], batchSize: number) {
+  constructor({ columns, rows }: RowGroupInfo, fields: readonly Field[], batchSize: number) {
+    const text = fields
+      .filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type))
+      .map(({ name }) => name);
     const chunks = columns.filter(({ column }) => text.includes(column));
     this.#batchSize = batchSize;
     this.#hasText = text.length > 0;
     this.#longest = chunks.reduce((sum, { unpackedBytes }) => sum + unpackedBytes, 0);
     const known = chunks.reduce((sum, { textBytes, unpackedBytes }) => sum + (textBytes ?? unpackedBytes), 0);
-    this.#perRow = 8 * wanted + known / Math.max(1, rows);
+    this.#perRow = 8 * fields.length + known / Math.max(1, rows);
     const unknown = chunks.filter(
       ({ textBytes, encodings }) =>
         textBytes === undefined && encodings.some((encoding) => repeating.includes(encoding)),
@@ -69,8 +73,8 @@ export class StreamRows {
     );
   }
 
-  /** Looks at the text of a stream. */
-  see(bytes: number, rows: number): void {
+  /** Learns from the text of a stream. */
+  learn(bytes: number, rows: number): void {
     if (rows === 0 || !this.#hasText) return;
     this.#perRow = Math.max(1, bytes / rows);
     this.#most = Number.POSITIVE_INFINITY;

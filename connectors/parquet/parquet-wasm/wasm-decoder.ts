@@ -1,13 +1,5 @@
 import { counted } from '../../../engine/format.ts';
-import {
-  DataType,
-  makeData,
-  RecordBatch,
-  RecordBatchReader,
-  Schema,
-  Struct,
-  tableFromIPC,
-} from 'apache-arrow';
+import { makeData, RecordBatch, RecordBatchReader, Schema, Struct, tableFromIPC } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
@@ -54,6 +46,14 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
   }
 }
 
+/** A row group that is read, by several attempts where the decoder fails. */
+interface GroupState {
+  readonly rowGroup: number;
+  readonly sizes: StreamRows;
+  /** Columns that the decoder breaks down on. */
+  apart: ReadonlyMap<string, Data>;
+}
+
 /**
  * An open file with a decoder of its own: the Rust implementation, compiled to WebAssembly. It reads every
  * codec and encoding.
@@ -90,50 +90,61 @@ export class WasmDecoder implements ParquetFileReader {
     const columns = options.columns;
     if (columns?.length === 0) throw new DataError('no column is wanted', { phase: 'read', file });
     const schema = new Schema(this.#stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
-    const text = schema.fields
-      .filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type))
-      .map(({ name }) => name);
-    for (const rowGroup of wanted) {
-      const { firstRow } = rowGroups[rowGroup];
-      const { from, rows } = options.range
-        ? { from: options.range.from, rows: options.range.from + options.range.rows }
-        : { from: 0, rows: rowGroups[rowGroup].rows };
-      const sizes = new StreamRows(rowGroups[rowGroup], schema.fields.length, text, options.batchSize);
-      const none: ReadonlyMap<string, Data> = new Map();
-      let apart = none;
-      let done = from;
-      while (done < rows) {
-        const before = done;
-        try {
-          for await (const batch of this.#readBeside(apart, rowGroup, done, rows, sizes, schema, options)) {
-            yield { batch, rowGroup, firstRow: firstRow + done };
-            done += batch.numRows;
-          }
-        } catch (error) {
-          const failure = this.#counter.failure ?? error;
-          if (isTrap(failure) && apart === none) {
-            const beside = await this.#readApart(rowGroup, schema).catch(() => none);
-            if (beside.size > 0) {
-              apart = beside;
-              await this.#restart();
-              continue;
-            }
-          }
-          // The text of a batch may have been too much for the decoder's memory.
-          if (!isTooMuch(failure)) throw problem(failure, file, rowGroup);
-          if (!sizes.shrink()) throw sizes.beyond(file, rowGroup) ?? problem(failure, file, rowGroup);
-          await this.#restart();
-          continue;
+    for (const rowGroup of wanted)
+      for await (const { batch, row } of this.#readGroup(rowGroup, schema, options))
+        yield { batch, rowGroup, firstRow: rowGroups[rowGroup].firstRow + row };
+  }
+
+  /** The rows of a row group that are wanted, with the number of each batch's first one there. */
+  async *#readGroup(
+    rowGroup: number,
+    schema: Schema,
+    options: ReadOptions,
+  ): AsyncGenerator<{ readonly batch: RecordBatch; readonly row: number }> {
+    const { file, rowGroups } = this.info;
+    const { from, rows } = options.range ?? { from: 0, rows: rowGroups[rowGroup].rows };
+    const end = from + rows;
+    const state: GroupState = {
+      rowGroup,
+      sizes: new StreamRows(rowGroups[rowGroup], schema.fields, options.batchSize),
+      apart: new Map(),
+    };
+    let done = from;
+    while (done < end) {
+      const before = done;
+      try {
+        for await (const batch of this.#readBeside(state, done, end, schema, options)) {
+          yield { batch, row: done };
+          done += batch.numRows;
         }
         if (done === before) break;
+      } catch (error) {
+        await this.#recover(this.#counter.failure ?? error, state, schema);
       }
-      if (done !== rows)
-        throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${rows}`, {
-          phase: 'read',
-          file,
-          rowGroup,
-        });
     }
+    if (done === end) return;
+    throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${end}`, {
+      phase: 'read',
+      file,
+      rowGroup,
+    });
+  }
+
+  /** Makes the next attempt at the rest of a row group another one, or throws the failure. */
+  async #recover(failure: unknown, state: GroupState, schema: Schema): Promise<void> {
+    const { file } = this.info;
+    const { rowGroup, sizes } = state;
+    if (isTrap(failure) && state.apart.size === 0) {
+      const apart = await this.#readApart(rowGroup, schema).catch(() => undefined);
+      if (apart !== undefined && apart.size > 0) {
+        state.apart = apart;
+        return this.#restart();
+      }
+    }
+    // The text of a batch may have been too much for the decoder's memory.
+    if (!isTooMuch(failure)) throw problem(failure, file, rowGroup);
+    if (!sizes.shrink()) throw sizes.beyond(file, rowGroup) ?? problem(failure, file, rowGroup);
+    await this.#restart();
   }
 
   /** The columns that the decoder may break down on. */
@@ -149,11 +160,9 @@ export class WasmDecoder implements ParquetFileReader {
 
   /** Rows as `#readRows` gives them, with the columns that were read apart. */
   async *#readBeside(
-    apart: ReadonlyMap<string, Data>,
-    rowGroup: number,
+    { rowGroup, sizes, apart }: GroupState,
     offset: number,
     end: number,
-    sizes: StreamRows,
     schema: Schema,
     options: ReadOptions,
   ): AsyncGenerator<RecordBatch> {
@@ -212,7 +221,7 @@ export class WasmDecoder implements ParquetFileReader {
         const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() =>
           reader.read(),
         );
-        if (done || value === undefined) return sizes.see(size, rows);
+        if (done || value === undefined) return sizes.learn(size, rows);
         const numbers =
           asNumbers &&
           instance.guardSync(() =>

@@ -28,6 +28,15 @@ import { DataError } from '../../../engine/errors.ts';
 import type { SchemaElement } from '../footer.ts';
 
 const timeUnits = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
+/** Types of columns without a converted or logical type. */
+const plainTypes: Partial<Record<string, DataType>> = {
+  int32: new Int32(),
+  int64: new Int64(),
+  float: new Float32(),
+  double: new Float64(),
+  boolean: new Bool(),
+  byte_array: new Binary(),
+};
 /** Types of integers by their converted type. */
 const integerTypes: Partial<Record<string, DataType>> = {
   UINT_8: new Uint8(),
@@ -38,6 +47,7 @@ const integerTypes: Partial<Record<string, DataType>> = {
   INT_16: new Int16(),
   INT_32: new Int32(),
   INT_64: new Int64(),
+  DATE: new DateDay(),
 };
 const textTypes = ['UTF8', 'ENUM', 'JSON'];
 
@@ -62,32 +72,17 @@ function kindOf({ children, repetition, physicalType }: SchemaElement): string {
 }
 
 function flatType({
-  physicalType,
+  physicalType = '',
   convertedType,
   logicalType,
   timestamp,
 }: SchemaElement): DataType | undefined {
-  const plain = convertedType === undefined && logicalType === undefined;
-  if (physicalType === 'int32' || physicalType === 'int64') {
-    if (physicalType === 'int64' && timestamp !== undefined)
-      return new Timestamp(timeUnits[timestamp.unit], timestamp.utc ? 'UTC' : null);
-    if (plain) return physicalType === 'int32' ? new Int32() : new Int64();
-    return convertedType === 'DATE' ? new DateDay() : integerTypes[convertedType ?? ''];
-  }
-  if (physicalType === 'byte_array')
-    return plain
-      ? new Binary()
-      : textTypes.includes(convertedType ?? '') || logicalType === 'STRING'
-        ? new Utf8()
-        : undefined;
-  if (!plain) return undefined;
-  return physicalType === 'float'
-    ? new Float32()
-    : physicalType === 'double'
-      ? new Float64()
-      : physicalType === 'boolean'
-        ? new Bool()
-        : undefined;
+  if (physicalType === 'int64' && timestamp !== undefined)
+    return new Timestamp(timeUnits[timestamp.unit], timestamp.utc ? 'UTC' : null);
+  if (convertedType === undefined && logicalType === undefined) return plainTypes[physicalType];
+  if (physicalType === 'int32' || physicalType === 'int64') return integerTypes[convertedType ?? ''];
+  if (physicalType !== 'byte_array') return undefined;
+  return textTypes.includes(convertedType ?? '') || logicalType === 'STRING' ? new Utf8() : undefined;
 }
 
 /**
