@@ -1,105 +1,22 @@
-import { createHash } from 'node:crypto';
-import {
-  appendFileSync,
-  cpSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { Task } from '../../engine/task.ts';
 import {
   ALS,
-  type AlsOptions,
   CancelledError,
-  DataError,
   type FitOptions,
   LostTrainingError,
-  type Model,
   type ProgressEvent,
   Session,
   SGD,
-  type SgdOptions,
   UsageError,
 } from '../../index.ts';
-import { plantedRatings } from '../support/planted.ts';
-import { ratingBatches, type Triple } from '../support/ratings.ts';
+import { ratingBatches } from '../support/ratings.ts';
 import { secondDevice } from '../support/devices/second-device.ts';
-
-const above = mkdtempSync(join(tmpdir(), 'factorflow-resume-'));
-const planted = plantedRatings(7, 150, 90, 5000);
-const rows = planted.slice(600);
-const held = planted.slice(0, 600);
-
-let one: Session;
-let two: Session;
-beforeAll(async () => {
-  [one, two] = [
-    await Session.create({ workers: 1, device: 'cpu' }),
-    await Session.create({ workers: 2, device: 'cpu' }),
-  ];
-});
-afterAll(async () => {
-  await Promise.all([one.close(), two.close()]);
-  rmSync(above, { recursive: true });
-});
-
-let checkpointDir: string;
-let folders = 0;
-beforeEach(() => {
-  checkpointDir = join(above, String(folders++));
-});
-
-interface Run extends FitOptions {
-  readonly session?: Session;
-  readonly ratings?: readonly Triple[];
-  readonly tested?: readonly Triple[] | null;
-}
-
-function fit(
-  trainer: ALS | SGD,
-  { session = two, ratings = rows, tested = held, ...options }: Run = {},
-): Promise<Model> {
-  return trainer.fit(session.from(ratingBatches(ratings)), {
-    ...(tested ? { validation: session.from(ratingBatches(tested)) } : {}),
-    ...options,
-  });
-}
-
-/** Cancels a run behind an iteration. */
-async function cancelled(trainer: ALS | SGD, at: number, options: Run = {}): Promise<unknown> {
-  const controller = new AbortController();
-  return fit(trainer, {
-    checkpointDir,
-    checkpointInterval: 2,
-    ...options,
-    signal: controller.signal,
-    onEvent: (event) => void (event.type === 'iteration' && event.iteration === at && controller.abort()),
-  }).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
-
-function expectSame(got: Model, expected: Model): void {
-  expect(
-    [got.userFactors, got.itemFactors].map((batch) => batch.data.children[1].children[0].values),
-  ).toEqual(
-    [expected.userFactors, expected.itemFactors].map((batch) => batch.data.children[1].children[0].values),
-  );
-  // The metadata have all iterations without their seconds.
-  expect(JSON.stringify(got.metadata)).toBe(JSON.stringify(expected.metadata));
-}
-
-const als = (more: AlsOptions = {}) => new ALS({ rank: 6, maxIter: 9, seed: 3, ...more });
-const sgd = (more: SgdOptions = {}) =>
-  new SGD({ rank: 6, maxIter: 9, seed: 3, schedule: 'wavefront', ...more });
+import { als, cancelled, checkpointDir, expectSame, fit, one, rows, sgd, two } from './checkpointed-fits.ts';
 
 describe('a run that was stopped gives the model of one that was not, bit for bit', () => {
   it.each<[string, ALS | SGD]>([
@@ -189,141 +106,6 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
       (await als().plan(two.from(ratingBatches(rows)))).plan.memory.host + 4 * (150 + 90) * 7,
     );
     expect(String(plan)).toMatch(/write-checkpoint +checkpoint +host .* 3 /);
-  });
-});
-
-describe('resume', () => {
-  it('starts from the beginning where there is no checkpoint, and says so', async () => {
-    const notes: string[] = [];
-    const got = await fit(als(), {
-      checkpointDir,
-      resume: true,
-      onEvent: (event) => void (event.type === 'note' && notes.push(event.text)),
-    });
-    expect(notes).toContain(`no checkpoint in ${checkpointDir}: training starts from the beginning`);
-    expect(got.training).not.toHaveProperty('resumedFrom');
-    expectSame(got, await fit(als()));
-  });
-
-  it('takes the checkpoint before one that is damaged, says so, and puts a good one in its place', async () => {
-    await cancelled(als(), 7);
-    appendFileSync(join(checkpointDir, 'checkpoint-00000006/items-00000.f32'), 'x');
-    const warnings: string[] = [];
-    const got = await fit(als(), {
-      checkpointDir,
-      checkpointInterval: 2,
-      resume: true,
-      onEvent: (event) => void (event.type === 'warning' && warnings.push(event.text)),
-    });
-    expect(warnings).toEqual([
-      expect.stringMatching(
-        /damaged or foreign: it has 2161 bytes in place of 2160 .*checkpoint-00000006\/items-00000\.f32\); the checkpoint before it is tried/,
-      ),
-    ]);
-    expect(got.training?.resumedFrom?.iteration).toBe(4);
-    expectSame(got, await fit(als()));
-  });
-
-  it('refuses a folder whose checkpoints are all damaged, with each of them, and leaves them there', async () => {
-    await cancelled(als(), 5);
-    for (const name of readdirSync(checkpointDir)) rmSync(join(checkpointDir, name, 'checkpoint.json'));
-    const refused = fit(als(), { checkpointDir, resume: true });
-    await expect(refused).rejects.toThrow(DataError);
-    await expect(refused).rejects.toThrow(
-      /no checkpoint can be used: .*checkpoint-00000004.*; .*checkpoint-00000002.*Remove them, or give another checkpointDir/,
-    );
-    expect(readdirSync(checkpointDir)).toHaveLength(2);
-  });
-
-  it('shows no control characters of a checkpoint', async () => {
-    await cancelled(als(), 3);
-    const file = join(checkpointDir, 'checkpoint-00000002', 'checkpoint.json');
-    const saved = JSON.parse(readFileSync(file, 'utf8')) as Record<string, object>;
-    const restate = (change: object) => {
-      writeFileSync(file, JSON.stringify({ ...saved, ...change }));
-      const sums = join(checkpointDir, 'checkpoint-00000002', 'SHA256SUMS');
-      writeFileSync(
-        sums,
-        readFileSync(sums, 'utf8').replace(
-          /.*checkpoint.json/,
-          `${createHash('sha256').update(readFileSync(file)).digest('hex')}  checkpoint.json`,
-        ),
-      );
-    };
-    restate({ params: { ...saved.params, 'a\u001b]0;\u0007': 'b\u009b' } });
-    await expect(fit(als(), { checkpointDir, resume: true })).rejects.toThrow(
-      '"a\\u001b]0;\\u0007" is "b\ufffd" in the checkpoint, and not there here',
-    );
-    restate({ package: 'other\u001b[2J\n\u009b 1.0' });
-    const notes: string[] = [];
-    await fit(als(), {
-      checkpointDir,
-      resume: true,
-      onEvent: (event) => void (event.type === 'note' && notes.push(event.text)),
-    });
-    expect(notes).toContainEqual(
-      expect.stringMatching(/^training goes on from iteration 2 of .*, which other2J 1\.0 wrote$/),
-    );
-  });
-
-  it.each<[string, ALS | SGD, Run, RegExp]>([
-    [
-      'parameters',
-      als({ regParam: 0.3, rank: 5 }),
-      {},
-      /does not fit: rank is 6 in the checkpoint, and 5 here; regParam is 0\.02 in the checkpoint, and 0\.3 here/,
-    ],
-    ['a seed', als({ seed: 4 }), {}, /seed is 3 in the checkpoint, and 4 here/],
-    [
-      'a default of before',
-      als({ cgSteps: 5 }),
-      {},
-      /cgSteps is "auto" in the checkpoint, and 5 here.*keeps the values of its run, the defaults of then among them: to go on from it give cgSteps: 'auto', or give another checkpointDir/,
-    ],
-    ['an algorithm', sgd(), {}, /algorithm is "als" in the checkpoint, and "sgd" here/],
-    ['fewer iterations', als({ maxIter: 3 }), {}, /it is of iteration 4, and maxIter is 3/],
-    ['fewer ratings', als(), { ratings: rows.slice(1) }, /ratings: 3482 in the checkpoint, and 3481 here/],
-    [
-      'other values',
-      als(),
-      { ratings: rows.map((row, at) => (at === 9 ? { ...row, rating: row.rating + 1 } : row)) },
-      /does not fit: other ratings of the same users and items/,
-    ],
-    [
-      'other ids',
-      als(),
-      {
-        ratings: rows.map((row) => ({ ...row, user: row.user + 1000 })),
-        tested: held.map((row) => ({ ...row, user: row.user + 1000 })),
-      },
-      /does not fit: other users/,
-    ],
-    [
-      'no validation set',
-      als(),
-      { tested: null },
-      /pairs of the validation set: \d+ in the checkpoint, and null here/,
-    ],
-    [
-      'another validation set',
-      als(),
-      { tested: held.map((row) => ({ ...row, rating: 1 })) },
-      /does not fit: another validation set/,
-    ],
-  ])('refuses %s, and names the difference', async (_, trainer, run, message) => {
-    await cancelled(als(), 5);
-    const refused = fit(trainer, { checkpointDir, resume: true, ...run });
-    await expect(refused).rejects.toThrow(UsageError);
-    await expect(refused).rejects.toThrow(message);
-    expect(readdirSync(checkpointDir).sort()).toEqual(['checkpoint-00000002', 'checkpoint-00000004']);
-  });
-
-  it('takes the ratings in any order', async () => {
-    await cancelled(als(), 5);
-    expectSame(
-      await fit(als(), { checkpointDir, resume: true, ratings: rows.toReversed() }),
-      await fit(als()),
-    );
   });
 });
 

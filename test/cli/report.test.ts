@@ -1,49 +1,12 @@
 /** The page of --report: its contents, what it holds of the input as text alone, its looks in a browser. */
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { parseHTML } from 'linkedom';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { environmentSection } from '../../cli/page/sections/environment.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
 import { runHere as runCli } from './run-cli.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-report-'));
-const path = (name: string) => join(folder, name);
-const ratings = path('ratings <b>&amp;.csv');
-let page = '';
-
-beforeAll(async () => {
-  const lines = Array.from(
-    { length: 3000 },
-    (_, k) => `${(7 * k) % 101},<img src=x onerror=alert(${k % 40})>,${1 + (((k % 101) + (k % 40)) % 5)}`,
-  );
-  writeFileSync(ratings, `user,item,rating\n${lines.join('\n')}\n`);
-  const { code, stderr } = await runCli(
-    'train',
-    ratings,
-    '--model-dir',
-    path('model'),
-    '--test-fraction',
-    '0.1',
-    '--rank',
-    '4',
-    '--max-iter',
-    '3',
-    '--workers',
-    '1',
-    '--device',
-    'cpu',
-    '--report',
-    path('train.html'),
-    '--quiet',
-  );
-  expect([code, stderr]).toEqual([0, expect.any(String)]);
-  page = readFileSync(path('train.html'), 'utf8');
-  copyFileSync(path('train.html'), path('shown.html'));
-}, 60_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+import { page, path, ratings } from './reported-training.ts';
 
 describe('--report of train', () => {
   it('has the parts of a run', () => {
@@ -222,88 +185,6 @@ describe('names of items', () => {
       2,
       expect.stringContaining('--item-names acts only with --report'),
     ]);
-  }, 60_000);
-});
-
-describe('--report of other commands', () => {
-  it('holds no control characters', async () => {
-    const odd = path('odd \u001b[31m\u0001\u0085.csv');
-    copyFileSync(ratings, odd);
-    expect(
-      (
-        await runCli(
-          'evaluate',
-          path('model'),
-          odd,
-          '--device',
-          'cpu',
-          '--workers',
-          '1',
-          '--report',
-          path('odd.html'),
-          '--quiet',
-        )
-      ).code,
-    ).toBe(0);
-    const text = readFileSync(path('odd.html'), 'utf8');
-    expect(text).toContain('odd \ufffd[31m\ufffd\ufffd.csv');
-    expect(text).not.toMatch(/(?![\n\t])\p{Cc}/u);
-  });
-
-  it('shows the plan of counts as a graph', async () => {
-    const { code, stdout } = await runCli(
-      'plan',
-      '--users',
-      '1000',
-      '--items',
-      '500',
-      '--ratings',
-      '20000',
-      '--rank',
-      '8',
-      '--device',
-      'cpu',
-      '--report',
-      path('plan.html'),
-    );
-    expect(code).toBe(0);
-    expect(stdout).toContain('Physical plan');
-    const text = readFileSync(path('plan.html'), 'utf8');
-    expect(text.match(/<g class="stage /g)).toHaveLength(12);
-    expect(text.match(/class="edge back"/g)?.length).toBeGreaterThan(0);
-  });
-
-  it('shows errors and rankings of a model', async () => {
-    const errors = await runCli(
-      'evaluate',
-      path('model'),
-      ratings,
-      '--device',
-      'cpu',
-      '--workers',
-      '1',
-      '--report',
-      path('errors.html'),
-      '--quiet',
-    );
-    const ranking = await runCli(
-      'evaluate',
-      path('model'),
-      ratings,
-      '--ranking',
-      '--device',
-      'cpu',
-      '--workers',
-      '1',
-      '--report',
-      path('ranking.html'),
-      '--quiet',
-    );
-    expect([errors.code, ranking.code]).toEqual([0, 0]);
-    expect(readFileSync(path('errors.html'), 'utf8')).toMatch(
-      /Calibration[\s\S]*Items by their number of ratings/,
-    );
-    expect(readFileSync(path('ranking.html'), 'utf8')).toMatch(/Ranking metrics[\s\S]*95 % interval/);
   }, 60_000);
 });
 

@@ -8,7 +8,6 @@ import { equationsOfRow } from '../../cpu/reference/equations.ts';
 import { type CompressedRows, verticalParts } from '../../cpu/reference/vertical-parts.ts';
 import { addRows } from '../../cpu/tasks/equations/add-rows.ts';
 import { normalEquations } from '../../cpu/tasks/equations/normal-equations.ts';
-import { placeRows } from '../../cpu/tasks/equations/place-rows.ts';
 import { solveEquations } from '../../cpu/tasks/equations/solve-equations.ts';
 import { gram as gramTask } from '../../cpu/tasks/implicit/gram.ts';
 import { updateImplicit } from '../../cpu/tasks/implicit/update-implicit.ts';
@@ -23,10 +22,8 @@ const COLUMNS = 400;
 const mean = 2.5;
 const weights = { alpha: 3, base: 1 };
 const gamma = Float32Array.from({ length: COLUMNS }, (_, k) => Math.sin(k));
-
 type Kind = 'explicit' | 'biases' | 'implicit';
 const kinds: readonly Kind[] = ['explicit', 'biases', 'implicit'];
-
 type Partitions = Readonly<Record<string, Partition>>;
 
 const column = (layout: string, values: Float32Array): Partition => ({
@@ -286,64 +283,5 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
       memory.scope({ ...params, rowStart: 6 }, {}, { equations: slice, previous: other, factors: other }),
     );
     expect(rowsOf(memory, other)).toEqual(rowsOf(memory, one));
-  });
-});
-
-describe('equations of another shape', () => {
-  it('are refused, with the shape that is needed', () => {
-    const [memory, rank] = [new TestMemory('simd'), 10];
-    const block = ratingBlock([4, 5, 6], COLUMNS, 2);
-    const theta = memory.matrix(COLUMNS, rank, 1);
-    expect(() => add(memory, 'biases', block, theta, zeros(memory, 3, equationColumns(rank, false)))).toThrow(
-      'a matrix of 3 x 66 has no place for equations of 3 rows and rank 10 with biases, 77 columns',
-    );
-    expect(() =>
-      add(memory, 'explicit', block, theta, zeros(memory, 2, equationColumns(rank, false))),
-    ).toThrow('a matrix of 2 x 66 has no place for equations of 3 rows');
-    const factors = memory.matrix(3, rank, 3);
-    expect(() =>
-      solveEquations(
-        memory.scope(
-          { ...solvers.cholesky, lambda: 0.05, rank: 9, from: 0, to: 3 },
-          {},
-          { equations: zeros(memory, 3, 66), previous: factors, factors },
-        ),
-      ),
-    ).toThrow(
-      'task solve-equations: a matrix of 3 x 66 has no place for equations of 3 rows and rank 9, 55 columns',
-    );
-  });
-});
-
-describe('rows of matrices', () => {
-  const memory = new TestMemory('simd');
-
-  it('of a part take their place in the whole, as do biases', () => {
-    const [part, whole] = [memory.matrix(3, 10, 5), memory.matrix(8, 10, 6)];
-    const before = rowsOf(memory, whole).map((row) => [...row]);
-    expect(placeRows(memory.scope({ rowFrom: 4 }, {}, { rows: part, whole })).rows).toBe(3);
-    const rows = rowsOf(memory, part).map((row) => [...row]);
-    expect(rowsOf(memory, whole).map((row) => [...row])).toEqual([...before.slice(0, 4), ...rows, before[7]]);
-    const biases = Float32Array.of(1, 2, 3, 4, 5);
-    expect(
-      placeRows(
-        memory.scope(
-          { rowFrom: 2 },
-          { rows: column('bias', Float32Array.of(8, 9)), whole: column('bias', biases) },
-          {},
-        ),
-      ).rows,
-    ).toBe(2);
-    expect([...biases]).toEqual([1, 2, 8, 9, 5]);
-  });
-
-  it('of another shape are refused', () => {
-    const [narrow, wide, short] = [memory.matrix(4, 8, 1), memory.matrix(4, 20, 1), memory.matrix(3, 8, 1)];
-    expect(() => addRows(memory.scope({ from: 0, to: 3 }, {}, { addend: short, sum: narrow }))).toThrow(
-      '3 x 8 numbers cannot be added to 4 x 8',
-    );
-    expect(() => placeRows(memory.scope({ rowFrom: 0 }, {}, { rows: narrow, whole: wide }))).toThrow(
-      'rows of 8 numbers do not fit rows of 20',
-    );
   });
 });

@@ -16,45 +16,15 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { codecs } from '../../../connectors/parquet/backend.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { CancelledError, DataError, UsageError } from '../../../engine/errors.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
-import {
-  arrowRows,
-  collect,
-  context,
-  duckRows,
-  outcome,
-  plain,
-  streamOf,
-  temporaryFolder,
-} from './parquet-testing.ts';
-
-const folder = temporaryFolder();
-const path = (name: string) => join(folder, name);
-const leftovers = () => readdirSync(folder).filter((name) => name.startsWith('.'));
-
-function ratings(rows: number, from = 0): RecordBatch {
-  const index = Array.from({ length: rows }, (_, i) => i + from);
-  return tableFromArrays({
-    user: Int32Array.from(index, (i) => i % 97),
-    item: Int32Array.from(index),
-    rating: Float32Array.from(index, (i) => (i % 10) / 2),
-  }).batches[0];
-}
-
-async function write(
-  name: string,
-  batches: readonly RecordBatch[],
-  options: ConstructorParameters<typeof ParquetSink>[1] = {},
-) {
-  return new ParquetSink(path(name), options).consume(streamOf(batches[0].schema, batches), context());
-}
+import { arrowRows, collect, context, duckRows, plain, streamOf } from './parquet-testing.ts';
+import { leftovers, path, ratings, write } from './written-ratings.ts';
 
 const mixed = new Table({
   small: makeVector(Int32Array.of(1, -2, 3, 4, 5)),
@@ -204,128 +174,6 @@ test('the same rows give the same bytes', async () => {
   for (const name of ['same-1.parquet', 'same-2.parquet'])
     await write(name, [ratings(3000)], { rowGroupSize: 1000 });
   expect(readFileSync(path('same-1.parquet')).equals(readFileSync(path('same-2.parquet')))).toBe(true);
-});
-
-describe('existing output', () => {
-  test('is an error before anything is pulled, unless it may be replaced', async () => {
-    await write('twice', [ratings(10)]);
-    let pulled = 0;
-    const stream = batchStream(
-      ratings(1).schema,
-      (async function* () {
-        pulled++;
-        yield ratings(20);
-      })(),
-    );
-    await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(
-      /exists already.*pass overwrite: true/,
-    );
-    await expect(new ParquetSink(path('twice')).check()).rejects.toThrow(UsageError);
-    expect(pulled).toBe(0);
-    await write('twice', [ratings(20)], { overwrite: true, rowsPerPart: 15 });
-    expect(await duckRows(`SELECT count(*) FROM '${path('twice')}/*.parquet'`)).toEqual([[20n]]);
-    await write('twice.parquet', [ratings(10)]);
-    await expect(write('twice.parquet', [ratings(10)])).rejects.toThrow(UsageError);
-    await write('twice.parquet', [ratings(30)], { overwrite: true });
-    expect(await duckRows(`SELECT count(*) FROM '${path('twice.parquet')}'`)).toEqual([[30n]]);
-  });
-
-  test('can be its own input', async () => {
-    await write('own', [ratings(5000)], { rowsPerPart: 2000 });
-    const source = new ParquetSource(path('own'), { batchSize: 100 });
-    await new ParquetSink(path('own'), { overwrite: true }).consume(
-      await source.execute(context()),
-      context(),
-    );
-    expect(arrowRows(await collect(await new ParquetSource(path('own')).execute(context())))).toEqual(
-      arrowRows([ratings(5000)]),
-    );
-  });
-
-  test('with foreign files is never replaced', async () => {
-    mkdirSync(path('foreign'));
-    writeFileSync(path('foreign/part-00000.parquet'), '');
-    writeFileSync(path('foreign/thesis.docx'), 'words');
-    await expect(write('foreign', [ratings(1)], { overwrite: true })).rejects.toThrow(
-      /holds "thesis.docx", which does not belong to this kind of output/,
-    );
-    await expect(new ParquetSink(process.cwd(), { overwrite: true }).check()).rejects.toThrow(UsageError);
-    await expect(new ParquetSink(path('twice.parquet/'), { overwrite: true }).check()).rejects.toThrow(
-      UsageError,
-    );
-    expect(readdirSync(path('foreign')).sort()).toEqual(['part-00000.parquet', 'thesis.docx']);
-  });
-});
-
-describe('after a failure nothing is left', () => {
-  async function* failing(error: Error) {
-    yield ratings(3000);
-    yield ratings(3000);
-    throw error;
-  }
-
-  test('of the input', async () => {
-    const sink = new ParquetSink(path('deep/er/failed'), { rowsPerPart: 1000 });
-    await expect(
-      sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context()),
-    ).rejects.toThrow('input broke');
-    expect(existsSync(path('deep'))).toBe(false);
-    expect(leftovers()).toEqual([]);
-  });
-
-  test('and the old output stays', async () => {
-    await write('kept', [ratings(7)]);
-    const sink = new ParquetSink(path('kept'), { overwrite: true });
-    await expect(
-      sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context()),
-    ).rejects.toThrow('input broke');
-    expect(await duckRows(`SELECT count(*) FROM '${path('kept')}/*.parquet'`)).toEqual([[7n]]);
-    expect(leftovers()).toEqual([]);
-  });
-
-  test('or a cancellation', async () => {
-    const controller = new AbortController();
-    const stream = batchStream(
-      ratings(1).schema,
-      (async function* () {
-        for (;;) {
-          yield ratings(1000);
-          controller.abort();
-        }
-      })(),
-    );
-    await expect(
-      new ParquetSink(path('cancelled')).consume(stream, context(controller.signal)),
-    ).rejects.toThrow(CancelledError);
-    expect(existsSync(path('cancelled'))).toBe(false);
-    expect(leftovers()).toEqual([]);
-  });
-
-  test('and the error names the path that was asked for', async () => {
-    const nan = new Table({ rating: makeVector(Float32Array.of(Number.NaN)) }).batches[0];
-    const failures = {
-      'refused.parquet': () =>
-        write('refused.parquet', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
-      'refused/part-00000.parquet': () =>
-        write('refused', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
-      [`${'x'.repeat(300)}.parquet`]: () => write(`${'x'.repeat(300)}.parquet`, [nan]),
-    };
-    for (const [name, run] of Object.entries(failures)) {
-      const error = await outcome(run);
-      expect(error).toMatchObject({ name: 'DataError', details: { phase: 'write', file: path(name) } });
-      expect(String(error)).not.toContain('.tmp-');
-    }
-    expect(leftovers()).toEqual([]);
-  });
-
-  test.skipIf(!existsSync('/dev/full'))('and a full disk says that it is full', async () => {
-    const { fileProblem } = await import('../../../connectors/files/file-problem.ts');
-    const { open } = await import('node:fs/promises');
-    const handle = await open('/dev/full', 'w');
-    const error = await handle.write('x').catch((problem: unknown) => problem);
-    await handle.close();
-    expect(fileProblem(error, 'write', 'out')).toMatchObject({ name: 'CapacityError', exitCode: 4 });
-  });
 });
 
 test('the input is pulled as fast as it is written, not faster', async () => {

@@ -1,73 +1,11 @@
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ALS,
-  type Dataset,
-  Model,
-  type ProgressEvent,
-  type RankingOptions,
-  Session,
-} from '../../../index.ts';
+import { ALS, Session } from '../../../index.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
-import { ratingBatch, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
-
-const RANK = 3;
-
-interface Case {
-  readonly users: number;
-  readonly items: number;
-  readonly userFactors: Float32Array;
-  readonly itemFactors: Float32Array;
-  readonly seen: readonly Triple[];
-  readonly test: readonly Triple[];
-  readonly candidates: readonly Triple[];
-}
-
-/**
- * Whole numbers as factors, so that ties are common. Some candidates are seen, positives, repeated, or
- * unknown; some users have none.
- */
-function randomCase(seed: number, users: number, items: number): Case {
-  const random = testRandom(seed + 1);
-  const whole = () => Math.floor(random() * 4) - 1;
-  const [userFactors, itemFactors] = [
-    Float32Array.from({ length: users * RANK }, whole),
-    Float32Array.from({ length: items * RANK }, whole),
-  ];
-  const [seen, test, candidates]: Triple[][] = [[], [], []];
-  for (let user = 0; user < users; user++) {
-    for (let item = 0; item < items + 2; item++) {
-      const row = { user, item, rating: 1 };
-      const draw = random();
-      if (draw < 0.3 && item < items) seen.push(row);
-      else if (draw > 0.8 && user % 5 !== 4) test.push(row);
-      if (random() < 0.4 && user % 4 !== 3) candidates.push(row);
-      if (random() < 0.05) candidates.push(row);
-    }
-  }
-  candidates.push({ user: users + 7, item: 0, rating: 1 });
-  return { users, items, userFactors, itemFactors, seen, test, candidates };
-}
-
-const dataset = (session: Session, rows: readonly Triple[]): Dataset =>
-  session.from(ratingBatches([...rows], 7), ratingBatch([]).schema);
-
-function modelOf(session: Session, { users, items, userFactors, itemFactors }: Case): Model {
-  const ids = (count: number) =>
-    ({ type: 'int32', values: Int32Array.from({ length: count }, (_, id) => id) }) as const;
-  return new Model({
-    rank: RANK,
-    users: ids(users),
-    items: ids(items),
-    userFactors,
-    itemFactors,
-    columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },
-    coldStartStrategy: 'nan',
-    session,
-  });
-}
+import type { Triple } from '../../support/ratings.ts';
+import { type Case, dataset, modelOf, randomCase, RANK } from './candidate-cases.ts';
 
 /** Hit rate, NDCG and AUC by their definitions, from sorted lists; also the counts. */
 function reference(
@@ -224,81 +162,3 @@ it.skipIf(!cmn)(
   },
   120_000,
 );
-
-describe('candidates', () => {
-  let session: Session;
-  const one = randomCase(3, 9, 20);
-  beforeAll(async () => {
-    session = await Session.create({ device: 'cpu', workers: 2 });
-  });
-  afterAll(() => session?.close());
-
-  const evaluated = async (candidates: readonly Triple[], options: RankingOptions = {}) => {
-    const events: ProgressEvent[] = [];
-    const found = await modelOf(session, one).evaluateRanking(dataset(session, one.test), {
-      k: 3,
-      exclude: dataset(session, one.seen),
-      candidates: dataset(session, candidates),
-      resamples: 0,
-      ...options,
-      onEvent: (event) => events.push(event),
-    });
-    return { found, warnings: events.flatMap((event) => (event.type === 'warning' ? [event.text] : [])) };
-  };
-
-  it('that the model does not know, and users without any, are warned of', async () => {
-    const first = one.test.find(({ item }) => item < one.items)!.user;
-    const rows = [0, 1, 2, 3].map((item) => ({ user: first, item, rating: 1 }));
-    const { found, warnings } = await evaluated([
-      ...rows,
-      { user: 77, item: 1, rating: 1 },
-      { user: first, item: 99, rating: 1 },
-    ]);
-    expect(found).toMatchObject({ users: 1, candidates: { pairs: 6, coldPairs: 2 } });
-    expect(warnings).toContain(
-      '2 candidates have a user or an item that the model does not know, and are not ranked',
-    );
-    expect(warnings).toContain(
-      `${found.candidates?.usersWithout} users with test pairs have no candidate to rank them with, and are not measured`,
-    );
-  });
-
-  it('of every item give the full rankings', async () => {
-    const all = Array.from({ length: one.users * one.items }, (_, k) => ({
-      user: Math.floor(k / one.items),
-      item: k % one.items,
-      rating: 1,
-    }));
-    const { found } = await evaluated(all, { coldPairs: 'miss' });
-    const whole = await modelOf(session, one).evaluateRanking(dataset(session, one.test), {
-      k: 3,
-      exclude: dataset(session, one.seen),
-      resamples: 0,
-      coldPairs: 'miss',
-    });
-    expect(found.users).toBe(whole.users);
-    for (const [name, value] of Object.entries(whole.metrics))
-      expect(found.metrics[name], name).toBeCloseTo(value, 9);
-    for (const [name, value] of Object.entries(whole.baselines.popularity!))
-      expect(found.baselines.popularity?.[name], name).toBeCloseTo(value, 9);
-  });
-
-  it('of some users are drawn with them', async () => {
-    const { found } = await evaluated(one.candidates, { rankUsers: 2 });
-    expect(found).toMatchObject({ users: 2 });
-    expect(found.availableUsers).toBeGreaterThan(2);
-  });
-
-  it('are refused where there is none, and without a column of items', async () => {
-    await expect(evaluated([])).rejects.toThrow('there are no candidates');
-    const named = session.from([ratingBatch([{ user: 0, item: 0, rating: 1 }]).select(['user', 'rating'])]);
-    await expect(
-      modelOf(session, one).evaluateRanking(dataset(session, one.test), { candidates: named }),
-    ).rejects.toThrow(/"item"/);
-    await expect(
-      modelOf(session, one).evaluateRanking(dataset(session, one.test), {
-        candidates: [] as unknown as Dataset,
-      }),
-    ).rejects.toThrow(/the option candidates of evaluateRanking/);
-  });
-});

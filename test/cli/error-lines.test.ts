@@ -1,0 +1,189 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { explainProbe } from '../../gpu/probe/explain-probe.ts';
+import { tooOldNode } from '../../engine/node-version.ts';
+import { nearestFlag } from '../../cli/options/nearest.ts';
+import { flagName } from '../../cli/options/option.ts';
+import { barText, endText, type PhaseState, startText } from '../../cli/progress/phrases.ts';
+import { reportError } from '../../cli/report/report-error.ts';
+import { CapacityError } from '../../engine/errors.ts';
+import { counted } from '../../engine/format.ts';
+import { runHere } from './run-cli.ts';
+
+describe('an error', () => {
+  it('of ours has no stack and keeps its exit code', () => {
+    expect(reportError(new CapacityError('too much', { advice: 'Use less' }))).toEqual({
+      message: 'too much. Use less',
+      text: 'factorflow: too much. Use less',
+      code: 'CAPACITY',
+      exitCode: 4,
+    });
+  });
+
+  it.each([
+    [new RangeError('Array buffer allocation failed'), 4, /out of memory/],
+    [new RangeError('Invalid typed array length: 99'), 4, /out of memory/],
+    [
+      Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }),
+      4,
+      /disk is full/,
+    ],
+    [
+      Object.assign(new Error('ENOENT'), { code: 'ENOENT', path: '/x', syscall: 'open' }),
+      3,
+      /no such file or folder \(\/x\)/,
+    ],
+    [
+      Object.assign(new Error('EROFS'), { code: 'EROFS', path: '/x', syscall: 'mkdir' }),
+      3,
+      /read-only \(\/x\)/,
+    ],
+    [
+      Object.assign(new Error('EACCES'), { code: 'EACCES', path: '/x', syscall: 'open' }),
+      3,
+      /permission denied \(\/x\)/,
+    ],
+  ])('of the system becomes one of ours: %s', (error, exitCode, pattern) => {
+    const report = reportError(error);
+    expect(report.exitCode).toBe(exitCode);
+    expect(report.text).toMatch(pattern);
+    expect(report.text).not.toContain('    at ');
+  });
+
+  it('of any other kind has its stack and the address for reports', () => {
+    const { text, exitCode } = reportError(new TypeError('x is undefined'));
+    expect(exitCode).toBe(1);
+    expect(text).toMatch(/^factorflow: internal error: TypeError: x is undefined\n +at /);
+    expect(text).toMatch(/https:\/\/github\.com\/\S+\/issues$/);
+  });
+});
+
+describe('one of something', () => {
+  it('is said in the singular', () => {
+    const state: PhaseState = {
+      phase: 'read',
+      done: 1,
+      total: 1,
+      estimated: false,
+      unit: 'ratings',
+      seconds: 1,
+      ended: true,
+    };
+    expect(startText(state)).toBe('read: started, 1 rating');
+    expect(endText(state)).toBe('read: finished, 1 rating in 1.00 s (1.0 ratings/s)');
+    expect(barText({ ...state, total: undefined }, 10)).toMatch(/^read +1 rating /);
+    expect([counted(0, 'row group'), counted(1, 'row group'), counted(1234, 'row group')]).toEqual([
+      '0 row groups',
+      '1 row group',
+      '1,234 row groups',
+    ]);
+  });
+
+  it('in a whole training', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'factorflow-one-'));
+    try {
+      writeFileSync(join(folder, 'one.csv'), 'user,item,rating\n1,1,5\n');
+      const { code, stdout, stderr } = await runHere(
+        'train',
+        join(folder, 'one.csv'),
+        '--model-dir',
+        join(folder, 'model'),
+        '--max-iter',
+        '1',
+        '--rank',
+        '1',
+        '--workers',
+        '1',
+        '--device',
+        'cpu',
+      );
+      expect(code).toBe(0);
+      expect(`${stdout}${stderr}`).not.toMatch(
+        /(?<![\d.,])1 (\w+ )?(ratings|rows|users|items|iterations|threads|files|pairs)\b/,
+      );
+      expect(stderr).toMatch(/: 1 thread, /);
+      expect(stderr).toContain('finished, 1 iteration in');
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('a missing adapter', () => {
+  it.each([
+    [
+      { failure: 'no adapter', messages: "Warning: Couldn't load Vulkan: libvulkan.so.1: cannot open" },
+      /Vulkan loader is missing.*libvulkan1/,
+    ],
+    [{ failure: 'no adapter', messages: '' }, /no driver of a graphics card/],
+    [{ failure: 'timeout', messages: '' }, /did not answer within 20 seconds/],
+    [{ failure: 'crash', ending: 'SIGSEGV', messages: 'boom' }, /crashed \(SIGSEGV\). It said: boom/],
+    [
+      { failure: 'not installed', messages: '' },
+      /webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@\d/,
+    ],
+    [
+      {
+        failure: 'error',
+        ending: 'exit code 1',
+        messages: "Error [ERR_MODULE_NOT_FOUND]: Cannot find module './linux-x64.node'",
+      },
+      /binary of the package webgpu.*Install it again with npm install webgpu@\d/,
+    ],
+    [
+      {
+        failure: 'error',
+        ending: 'exit code 1',
+        messages: 'Error: libfoo.so: cannot open shared object file',
+      },
+      /does not load here: Error: libfoo/,
+    ],
+  ] as const)('is explained in words: %j', (outcome, pattern) => {
+    expect(explainProbe(outcome, 'linux')).toMatch(pattern);
+    expect(explainProbe(outcome, 'linux')).toMatch(
+      /^nothing to do for the CPU, which is used here; for a GPU: /,
+    );
+  });
+
+  it('is not reported where another one computes', () => {
+    const adapter = { name: 'card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
+    expect(explainProbe({ adapter, messages: '' }, 'linux')).toBeUndefined();
+    expect(explainProbe({ adapter: { ...adapter, isFallback: true }, messages: '' }, 'linux')).toMatch(
+      /computes on the processor/,
+    );
+  });
+});
+
+describe('help for slips', () => {
+  it('finds near words only', () => {
+    expect(nearestFlag('rnak', ['rank', 'seed'])).toBe('rank');
+    expect(nearestFlag('biases', ['rank', 'seed'])).toBeUndefined();
+  });
+
+  it.each([
+    ['model', 'modelDir'],
+    ['lambda', 'regParam'],
+    ['regularization', 'regParam'],
+    ['iterations', 'maxIter'],
+    ['epochs', 'maxIter'],
+    ['factors', 'rank'],
+    ['implicit-prefs', 'implicitPrefs'],
+    ['titles', 'itemNames'],
+    ['output', 'modelDir'],
+    ['top', 'n'],
+  ])('knows the names of other programs: %s', (word, key) => {
+    const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank', 'implicitPrefs', 'itemNames', 'n'];
+    expect(nearestFlag(word, keys)).toBe(key);
+    expect(nearestFlag(word, keys.map(flagName))).toBe(flagName(key));
+  });
+
+  it('names the Node that is needed', () => {
+    expect(tooOldNode('20.1.0')).toMatch(
+      /^needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/,
+    );
+    expect(tooOldNode('22.12.0')).toBeUndefined();
+    expect(tooOldNode('24.0.0')).toBeUndefined();
+  });
+});

@@ -1,0 +1,106 @@
+import { Int32, Null } from 'apache-arrow';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
+import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
+import { context } from '../parquet/parquet-testing.ts';
+import { readTable } from '../text/text-testing.ts';
+import { encode, folder, ratings, table, write } from './arrow-testing.ts';
+
+const readFails = async (name: string, content: Uint8Array, pattern: RegExp) => {
+  const file = join(folder, name);
+  writeFileSync(file, content);
+  const error = await readTable(new ArrowSource(file)).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(DataError);
+  expect(String(error)).toMatch(pattern);
+  expect(String(error)).toContain(file);
+};
+
+describe('bad input', () => {
+  test('data that are not Arrow', async () => {
+    await readFails('empty.arrow', new Uint8Array(0), /there are no Arrow data: 0 bytes/);
+    await readFails(
+      'text.arrow',
+      Buffer.from('user,item,rating\n1,2,3\n'),
+      /not Arrow IPC data of version 0\.15 or newer/,
+    );
+    await readFails('mark.arrow', Buffer.from('ARROW1\0\0'), /cut off: its end is missing/);
+    await readFails('end.arrow', Buffer.from([255, 255, 255, 255, 0, 0, 0, 0]), /have no schema/);
+    await readFails(
+      'long.arrow',
+      Buffer.from([255, 255, 255, 255, 255, 255, 255, 127, 1, 2, 3]),
+      /the schema: the data end in its middle/,
+    );
+    await readFails(
+      'noise.arrow',
+      Buffer.from([255, 255, 255, 255, 8, 0, 0, 0, 255, 255, 0, 0, 1, 2, 3, 4]),
+      /the schema: the metadata are damaged: it points to/,
+    );
+  });
+
+  test('a batch before its schema, two schemas, a file without its end', async () => {
+    const one = encode([ratings(10)]);
+    const schemaLength = 8 + Buffer.from(one).readInt32LE(4);
+    await readFails('headless.arrow', one.slice(schemaLength), /a batch comes before the schema/);
+    await readFails(
+      'twice.arrow',
+      Buffer.concat([one.slice(0, -8), one]),
+      /batch 1: a second schema follows/,
+    );
+    await readFails(
+      'footless.arrow',
+      encode([ratings(10)], 'file').subarray(0, -1),
+      /the Arrow file is cut off: its end is missing/,
+    );
+    await write(join(folder, 'whole.arrow'), [ratings(10)]);
+    await readFails(
+      'endless.arrow',
+      readFileSync(join(folder, 'whole.arrow')).subarray(0, -6),
+      /cut off: its end is missing/,
+    );
+  });
+
+  test('columns of no kind that is known, and of one name', async () => {
+    await readFails(
+      'null.arrow',
+      encode([table([['n', new Null(), [null, null]]])]),
+      /is of type Null, which cannot be read.*column "n"/,
+    );
+    const twice = table([
+      ['a', new Int32(), [1]],
+      ['a', new Int32(), [2]],
+    ]);
+    await readFails('names.arrow', encode([twice]), /two columns have the same name/);
+  });
+
+  test('a folder with other schemas names the files', async () => {
+    const path = join(folder, 'mixed');
+    mkdirSync(path);
+    await write(join(path, 'a.arrow'), [ratings(5)]);
+    await write(join(path, 'b.arrow'), [ratings(5).select(['user', 'item'])]);
+    await expect(readTable(new ArrowSource(path))).rejects.toThrow(
+      /has no column "rating", which .*a\.arrow has \(.*b\.arrow/,
+    );
+  });
+
+  test('output that is there, and nothing left of what failed', async () => {
+    const file = join(folder, 'there.arrow');
+    writeFileSync(file, 'mine');
+    await expect(write(file, [ratings(1)], { overwrite: false })).rejects.toThrow(UsageError);
+    const failing = async function* () {
+      yield ratings(10);
+      throw new Error('pulled the plug');
+    };
+    await expect(
+      new ArrowSink(file, { overwrite: true }).consume(batchStream(ratings(1).schema, failing()), context()),
+    ).rejects.toThrow(/plug/);
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+    expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([]);
+  });
+});

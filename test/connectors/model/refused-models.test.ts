@@ -1,0 +1,111 @@
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
+import { DataError } from '../../../engine/errors.ts';
+import { duckdb } from '../parquet/parquet-testing.ts';
+import { items, model, path, users } from './stored-models.ts';
+
+describe('loading refuses', () => {
+  const damaged = async (name: string, damage: (directory: string) => void | Promise<unknown>) => {
+    if (!existsSync(path('whole'))) await saveModel(path('whole'), model(users, items));
+    cpSync(path('whole'), path(name), { recursive: true });
+    await damage(path(name));
+    const error: unknown = await loadModel(path(name)).catch((problem: unknown) => problem);
+    expect(error).toBeInstanceOf(DataError);
+    return String(error);
+  };
+  const rewrite = (directory: string, change: (metadata: Record<string, unknown>) => unknown) => {
+    const file = join(directory, 'metadata/part-00000');
+    writeFileSync(
+      file,
+      JSON.stringify(change(JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>)),
+    );
+  };
+  const factorsFrom = async (directory: string, query: string) => {
+    await (
+      await duckdb()
+    ).run(`COPY (${query}) TO '${join(directory, 'userFactors/part-00000.parquet')}' (FORMAT parquet)`);
+  };
+
+  test('a missing or foreign piece', async () => {
+    expect(await damaged('no-users', (at) => rmSync(join(at, 'userFactors'), { recursive: true }))).toMatch(
+      /the folder is missing .*userFactors/,
+    );
+    expect(await damaged('no-parts', (at) => rmSync(join(at, 'itemFactors/part-00000.parquet')))).toMatch(
+      /no part files here .*itemFactors/,
+    );
+    expect(await damaged('notes', (at) => writeFileSync(join(at, 'itemFactors/notes.txt'), ''))).toMatch(
+      /"notes.txt" does not belong to a model/,
+    );
+    expect(
+      await damaged('extra', (at) =>
+        cpSync(join(at, 'itemFactors/part-00000.parquet'), join(at, 'itemFactors/part-00001.parquet')),
+      ),
+    ).toMatch(/occurs twice/);
+    expect(
+      await damaged('fewer', (at) =>
+        factorsFrom(at, 'SELECT 1::INTEGER AS id, [1, 2, 3, 4]::FLOAT[] AS features'),
+      ),
+    ).toMatch(/missing or foreign: 1 row, and the metadata say 5/);
+    await expect(loadModel(path('nowhere'))).rejects.toThrow(/no such file or folder/);
+    await expect(loadModel(path('whole/metadata/part-00000'))).rejects.toThrow(/a file, not a model/);
+  });
+
+  test('metadata that say something else', async () => {
+    expect(await damaged('class', (at) => rewrite(at, (all) => ({ ...all, class: 'KMeansModel' })))).toMatch(
+      /the class is "KMeansModel".*metadata\/part-00000/,
+    );
+    expect(await damaged('rank', (at) => rewrite(at, (all) => ({ ...all, rank: 5 })))).toMatch(
+      /has 4 values, and the model's rank is 5 .*part-00000.parquet, row group 0, row 1/,
+    );
+    expect(await damaged('rank-text', (at) => rewrite(at, (all) => ({ ...all, rank: 'ten' })))).toMatch(
+      /the rank is "ten"/,
+    );
+    expect(await damaged('rank-huge', (at) => rewrite(at, (all) => ({ ...all, rank: 1e15 })))).toMatch(
+      /the rank is/,
+    );
+    expect(
+      await damaged('json', (at) => writeFileSync(join(at, 'metadata/part-00000'), '{"class":')),
+    ).toMatch(/not JSON/);
+    expect(await damaged('blank', (at) => writeFileSync(join(at, 'metadata/part-00000'), '\n'))).toMatch(
+      /no metadata/,
+    );
+    expect(
+      await damaged('cold', (at) =>
+        rewrite(at, (all) => ({ ...all, paramMap: { coldStartStrategy: 'warm' } })),
+      ),
+    ).toMatch(/coldStartStrategy is "warm"/);
+  });
+
+  test('factors that are none', async () => {
+    const features = (values: string) => `SELECT i::INTEGER AS id, ${values} AS features FROM range(5) t(i)`;
+    expect(
+      await damaged('ragged', (at) =>
+        factorsFrom(at, features('CASE WHEN i = 3 THEN [1, 2]::FLOAT[] ELSE [1, 2, 3, 4]::FLOAT[] END')),
+      ),
+    ).toMatch(/has 2 values.*row 4/);
+    expect(
+      await damaged('nan', (at) => factorsFrom(at, features("['NaN'::FLOAT, 1, 2, 3]::FLOAT[]"))),
+    ).toMatch(/5 of 20 features are NaN/);
+    expect(
+      await damaged('null-value', (at) => factorsFrom(at, features('[1, NULL, 2, 3]::FLOAT[]'))),
+    ).toMatch(/a feature is null/);
+    expect(
+      await damaged('null-vector', (at) =>
+        factorsFrom(at, features('CASE WHEN i = 1 THEN NULL ELSE [1, 2, 3, 4]::FLOAT[] END')),
+      ),
+    ).toMatch(/vector is null/);
+    expect(await damaged('doubles', (at) => factorsFrom(at, features('[1, 2, 3, 4]::DOUBLE[]')))).toMatch(
+      /need a list of float/,
+    );
+    expect(await damaged('columns', (at) => factorsFrom(at, 'SELECT 1 AS a'))).toMatch(
+      /not those of factors.*a: Int32/,
+    );
+    expect(
+      await damaged('cut', (at) =>
+        writeFileSync(join(at, 'userFactors/part-00000.parquet'), 'PAR1 and no more'),
+      ),
+    ).toMatch(/cut off.*userFactors/);
+  });
+});

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Dataset,
+  DivergedError,
+  type Model,
+  type ProgressEvent,
+  Session,
+  SGD,
+  type SgdOptions,
+  UsageError,
+} from '../../../index.ts';
+import { plantedRatings } from '../../support/planted.ts';
+import { ratingBatches, type Triple } from '../../support/ratings.ts';
+
+let session: Session;
+
+beforeAll(async () => {
+  session = await Session.create({ workers: 2, device: 'cpu' });
+});
+
+afterAll(() => session.close());
+const dataset = (rows: readonly Triple[], of = session): Dataset => of.from(ratingBatches(rows, 997));
+const factors = (batch: Model['userFactors']) => batch.data.children[1].children[0].values as Float32Array;
+
+describe('divergence', () => {
+  const rows = plantedRatings(19, 150, 100, 5000);
+
+  async function events(options: SgdOptions): Promise<{ model: Model; warnings: string[] }> {
+    const warnings: string[] = [];
+    const onEvent = (event: ProgressEvent) => event.type === 'warning' && warnings.push(event.text);
+    return {
+      model: await new SGD(options).fit(dataset(rows), { onEvent: (event) => void onEvent(event) }),
+      warnings,
+    };
+  }
+
+  it('halves the rate and runs the epoch again from the last good one', async () => {
+    const { model, warnings } = await events({ rank: 8, learningRate: 0.8, rate: 'constant', maxIter: 5 });
+    expect(warnings.length).toBeGreaterThan(0);
+    expect(warnings[0]).toMatch(/epoch \d diverged: the loss is .*half the learning rate, 0\.4$/);
+    const { iterations = [] } = model.training ?? {};
+    expect(iterations.map(({ iteration }) => iteration)).toEqual([1, 2, 3, 4, 5]);
+    expect(factors(model.userFactors).every(Number.isFinite)).toBe(true);
+    iterations.slice(1).forEach(({ loss }, i) => expect(loss).toBeLessThanOrEqual(1.1 * iterations[i].loss));
+  });
+
+  it('ends with DivergedError after three restarts', async () => {
+    const run = events({ rank: 8, learningRate: 1e5, maxIter: 5 });
+    await expect(run).rejects.toThrow(DivergedError);
+    await expect(run).rejects.toThrow(
+      /epoch 1: the loss is .* 3 runs at halved learning rates.*Lower learningRate \(α\), which is 100000/,
+    );
+  });
+});
+
+describe('parameters', () => {
+  it.each<[object, RegExp]>([
+    [{ rank: 0 }, /rank must be a whole number from 1 to 512/],
+    [{ learningRate: 0 }, /learningRate \(α\) must be a number > 0/],
+    [{ decay: -1 }, /decay must be a number >= 0/],
+    [{ rate: 'constant', decay: 0.1 }, /decay \(β\) acts only with rate paper, not with constant/],
+    [{ rate: 'linear' }, /rate must be paper, constant, bold or adagrad/],
+    [{ schedule: 'rows' }, /schedule must be auto, hogwild, wavefront, .*got rows/],
+    [{ regParam: 1, regParamUsers: 1, regParamItems: 1 }, /regParam does nothing beside/],
+    [{ solver: 'cg' }, /unknown SGD parameter solver/],
+    [{ epochs: 5 }, /unknown SGD parameter epochs\. Did you mean maxIter\?/],
+    [{ earlyStop: 0 }, /earlyStop/],
+  ])('%j are refused', (options, pattern) => {
+    expect(() => new SGD(options as SgdOptions)).toThrow(UsageError);
+    expect(() => new SGD(options as SgdOptions)).toThrow(pattern);
+  });
+});
