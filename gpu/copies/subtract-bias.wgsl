@@ -1,3 +1,4 @@
+// Template: loops are written out, so that all loads of a thread are asked for before the first is used.
 // Takes the mean and the columns' biases off ratings, FOURS groups of four a thread. The first and the last four may reach beyond the range: all are ratings
 // of the block, or its padding.
 

@@ -75,6 +75,11 @@ export function accumulateValues(
     BIASES: biases,
     CENTRE: centresRatings({ rank, biases }),
     IMPLICIT: implicit,
+    INT8: false,
+    HALF_A: false,
+    /** Sums begin with the Gram matrix; rows of the first bin are gathered ahead. */
+    GRAM: false,
+    AHEAD: false,
     passes: range(Math.max(1, bin / gatherRows)),
     steps: range(bin / 16),
     accumulators: range(plan.accumulators),

@@ -1,3 +1,4 @@
+// Template: a subgroup's tiles are variables of their own, dealt by the host.
 // Normal equations of parts of rows on tensor cores: one workgroup a part, which writes its A and b to a slot (slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
@@ -5,7 +6,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
+#import parts/tensor-declarations
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -34,7 +35,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-accumulate', HALF_A: false, CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+  #import parts/tensor-accumulate
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {

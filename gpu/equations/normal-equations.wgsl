@@ -1,3 +1,4 @@
+// Template: a thread keeps a tile of sums in registers, and loops over it are written out.
 // A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF, Algorithm 2, lines 3-12).
 //
 // BIN rows of theta at a time are staged in workgroup memory; a thread accumulates one TILE x TILE block of the lower
@@ -15,7 +16,7 @@ var<workgroup> columns: array<u32, ROWS * BIN>;
 var<workgroup> weights: array<f32, ROWS * BIN>;
 {% endif %}
 
-{% render 'parts/triangle' %}
+#import parts/triangle
 
 // Four features of a staged row.
 fn staged_quad(row: u32, quad: u32) -> vec4f {

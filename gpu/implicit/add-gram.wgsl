@@ -1,6 +1,6 @@
 // Adds the Gram matrix to the first slot of each row (slots.ts), so that the solvers of explicit data serve.
 
-{% render 'parts/triangle' %}
+#import parts/triangle
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

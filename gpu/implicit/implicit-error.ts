@@ -41,7 +41,6 @@ export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
     THREADS,
     STEPS,
     QUADS: stride / 4,
-    parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
   }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * THREADS }),
   samples: [{ stride: 48 }],

@@ -40,9 +40,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let x = row * QUADS + lane;
     let theta = indices[rating] * QUADS + lane;
     var product = vec4f();
-{%- for part in parts %}
-    product = fma(row_factors[x + {{ part }}], column_factors[theta + {{ part }}], product);
-{%- endfor %}
+    for (var part = 0u; part < QUADS; part += 4u) {
+      product = fma(row_factors[x + part], column_factors[theta + part], product);
+    }
     let at = (step % 2) * THREADS;
     partial[at + thread] = (product.x + product.y) + (product.z + product.w);
     workgroupBarrier();
@@ -55,5 +55,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
   }
   workgroupBarrier();
-  {% render 'parts/sum-threads' %}
+  #import parts/sum-threads
 }

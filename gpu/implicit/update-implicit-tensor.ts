@@ -41,7 +41,12 @@ export const updateImplicitTensorKernel = kernelOf<UpdateImplicitTensorParams>()
     steps: 'u32',
   },
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ halfA: false }) }),
+  values: (params) => ({
+    ...accumulateValues(of(params)),
+    ...registerSolverValues({ halfA: false }),
+    GRAM: true,
+    AHEAD: true,
+  }),
   workgroup: (params) => ({
     threads: subgroupsFor(params.rank) * 32,
     bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank),

@@ -1,3 +1,4 @@
+// Template: a thread keeps rows of A in registers, and loops over them are written out.
 // One half-iteration of implicit ALS without A ever leaving the chip: update-tensor with weights, the Gram matrix that all rows share,
 // with which the sums of every row begin, and a shift of each row's own. Workgroups walk the list of rows, the longest first.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
@@ -6,11 +7,11 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-{% render 'parts/tensor-declarations', BIASES: false, CENTRE: false, IMPLICIT: true %}
-{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: false, tolerance: tolerance %}
+#import parts/tensor-declarations
+#import parts/register-helpers
 
-{% render 'parts/tell-objective' %}
-{% render 'parts/finite' %}
+#import parts/tell-objective
+#import parts/finite
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -46,7 +47,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   workgroupBarrier();
   {
     let slot = 0u;
-    {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
+    #import parts/tensor-gather
   }
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
@@ -57,14 +58,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', HALF_A: false, CENTRE: false, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
+    #import parts/tensor-accumulate
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
     var a_{{ m }}_2 = {{ zero_a }};
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
-    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: false, INT8: false %}
+    #import parts/tensor-exchange
     b = b * params.unscale;
     // The next row's ratings and start.
     next_x = previous[following.x * PADDED + own_feature];
@@ -89,10 +90,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     workgroupBarrier();
     {
       let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
+      #import parts/tensor-gather
     }
 {%- endcapture %}
-    {% render 'parts/register-cg', IN_STAGED: false, between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false, scaled: '' %}
+    #import parts/register-cg
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u && is_feature);
       if (!is_finite(solved)) {

@@ -178,11 +178,12 @@ export function int8Values(
     RATED_FOUR: rated.four,
     RATING_ROW: ratingRow,
     BIASES: biases,
+    INT8: true,
+    HALF_A: false,
     steps: range(BIN / 32),
     accumulators: range(plan.accumulators),
     deals: plan.deals,
     phases: plan.phases,
-    tile_count: tiles,
     tile_numbers: range(tiles),
     other_subgroups: range(plan.subgroups).slice(1),
   };

@@ -1,3 +1,4 @@
+// Template: a subgroup's tiles are variables of their own, dealt by the host.
 // Normal equations of parts of rows on tensor cores in 8 bits: one workgroup a part, which writes its A and b to a slot (slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
@@ -5,7 +6,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-{% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
+#import parts/int8-declarations
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -37,7 +38,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/int8-accumulate', sets: sets, HALF_A: false, tile_count: tile_count, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+  #import parts/int8-accumulate
   let slot = part.w * SLOT_VECTORS;
   // Tile rows pass through workgroup memory, as many at a time as it holds, and become float32.
 {%- for phase in phases %}
@@ -53,8 +54,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endfor %}
   workgroupBarrier();
 {%- for line in phase.rows %}
-{%- assign last = tile_count | minus: 1 %}
-{%- if line.row == tile_count %}
+{%- assign last = TILES | minus: 1 %}
+{%- if line.row == TILES %}
 {%- assign b_line = 0 %}
 {%- assign has_b = true %}
 {%- elsif line.row == last and RATING_ROW == false %}
@@ -63,7 +64,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- else %}
 {%- assign has_b = false %}
 {%- endif %}
-{%- if line.row < tile_count %}
+{%- if line.row < TILES %}
   for (var at = thread; at < {{ line.row | plus: 1 }}u * 64u; at += THREADS) {
     let column = at / 64u;
     let quad = at % 64u;

@@ -1,3 +1,4 @@
+// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are written out.
 // One half-iteration of whole rows without A ever leaving the chip, as update-tensor does it, from factors in 8 bits. A stays as it was counted: with S the scales of
 // the features it is S A S, so that vectors are scaled before and after each product.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
@@ -6,12 +7,16 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-{% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
-{% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', IN_STAGED: true, HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
+#import parts/int8-declarations
+{% if HALF_A %}
+#import parts/tensor-cg-declarations
+{% else %}
+#import parts/register-helpers
+{% endif %}
 
-{% render 'parts/tell-objective' %}
-{% render 'parts/finite' %}
-{% render 'parts/row-shift' %}
+#import parts/tell-objective
+#import parts/finite
+#import parts/row-shift
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -88,7 +93,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var x = next_x;
     var b = 0.0;
 {%- endif %}
-    {% render 'parts/int8-accumulate', sets: sets, HALF_A: HALF_A, tile_count: TILES, accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+    #import parts/int8-accumulate
     let shift = asked{% if HALF_A %} * inverse{% endif %};
 {%- if BIASES %}
     let weight = (max(f32(row.z), 1.0) + own_shift){% if HALF_A %} * inverse{% endif %};
@@ -99,7 +104,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
     let own_scale_{{ e }} = scales[min({{ e }}u * 32u + lane, PADDED - 1u)];
 {%- endfor %}
-    {% render 'parts/tensor-halves', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, phases: half_phases, tile_count: TILES, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: true %}
+    #import parts/tensor-halves
 {%- capture loads %}
     // The next row's ratings.
     var ahead_0 = vec2<u32>();
@@ -126,7 +131,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endif %}
     }
 {%- endcapture %}
-    {% render 'parts/tensor-cg', loads: loads, between: between, own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, BIASES: BIASES, INT8: true %}
+    #import parts/tensor-cg
 {%- if BIASES %}
     if (thread < BIN) {
       put_rating(0u, thread, ahead_0, bias_0);
@@ -156,7 +161,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var a_{{ m }}_2 = {{ zero_a }};
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
-    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: true %}
+    #import parts/tensor-exchange
     b = b * own_scale * params.unscale;
 {%- if BIASES %}
     t_part = t_part * params.unscale;
@@ -195,7 +200,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
 {%- endcapture %}
 {%- endif %}
-    {% render 'parts/register-cg', IN_STAGED: true, between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: ' * own_scale' %}
+    #import parts/register-cg
 {%- if BIASES %}
     if (thread < BIN) {
       put_rating(0u, thread, ahead_0, bias_0);

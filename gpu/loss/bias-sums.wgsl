@@ -4,7 +4,7 @@ var<workgroup> partial: array<vec4f, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
-  {% render 'parts/share-of-rows' %}
+  #import parts/share-of-rows
   var sum = vec4f();
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
     let count = offsets[row + 1] - offsets[row];
@@ -13,5 +13,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       sum += own * vec4f(f32(count) * own, own, totals[row], 0.0);
     }
   }
-  {% render 'parts/sum-threads' %}
+  #import parts/sum-threads
 }

@@ -4,12 +4,12 @@ var<workgroup> partial: array<f32, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
-  {% render 'parts/share-of-rows' %}
+  #import parts/share-of-rows
   var sum = 0.0;
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
     sum += bitcast<f32>(status[TOLD + row]);
   }
-  {% render 'parts/add-threads' %}
+  #import parts/add-threads
   if (thread == 0) {
     results[1 + number] = bitcast<u32>(partial[0]);
     if (number == 0) {

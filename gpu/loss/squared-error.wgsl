@@ -1,3 +1,4 @@
+// Template: products of four ratings are in registers, and loops over them are written out.
 // Sums e^2 and |e| over the ratings [first, last), e = r - x.theta, one pair of sums for each workgroup; the host adds them
 // up in double precision. A team of four threads takes STEPS * 4 consecutive ratings, of one row or several: of four
 // ratings at a time each thread forms a quarter of the products, the quarters are exchanged through workgroup memory, and each

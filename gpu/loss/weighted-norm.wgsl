@@ -5,7 +5,7 @@ var<workgroup> partial: array<vec2f, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
-  {% render 'parts/share-of-rows' %}
+  #import parts/share-of-rows
   let quads = params.stride / 4;
   let end = min(ROWS, params.to_row - first) * quads;
   var sum = vec2f();
@@ -20,5 +20,5 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       sum += vec2f(shift * dot(x, x), dot(weights * x, x));
     }
   }
-  {% render 'parts/sum-threads' %}
+  #import parts/sum-threads
 }

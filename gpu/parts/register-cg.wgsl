@@ -1,12 +1,15 @@
+// Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
 Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). It uses x, b, shift and is_feature;
 one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p.
 With biases it uses s, t_part and weight too, eliminates the row's bias, which leaves A - s s^T / weight and b - s t / weight, and leaves the bias in beta_row. The
 matrix is changed itself: s^T p carried along from step to step loses its digits as p gets small, and s s^T / weight is far larger than the rest.
 The objective x^T A x - 2 b^T x, in which the bias is told of in its place, begins at -x.(b + r), and each step lowers it by alpha |r|^2.
-Where A is S A S of the A in registers, `scaled` multiplies by this thread's number of S.
+With INT8 A is S A S of the A in registers, and `scaled` multiplies by this thread's number of S.
 {%- endcomment %}
-{%- if IN_STAGED %}
+{%- assign scaled = '' %}
+{%- if INT8 %}
+{%- assign scaled = ' * own_scale' %}
     workgroupBarrier();
 {%- endif %}
 {%- if BIASES %}

@@ -1,3 +1,4 @@
+// Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%} product = (A v)[row] for the vector v in buffer `{{ from }}`: four rows a quad of lanes, each its columns. {%- endcomment %}
       {
 {%- for q in (0..3) %}

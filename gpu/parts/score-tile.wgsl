@@ -1,3 +1,4 @@
+// Template: 64 scores are in registers, and loops over them are written out.
     // Scores of a tile in s00 to s77: a thread has eight rows by eight columns. Slabs of eight factors pass through workgroup memory;
     // the next slab is loaded while one is used.
     let first_column = tile * COLUMNS;

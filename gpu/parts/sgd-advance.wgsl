@@ -1,3 +1,4 @@
+// Template: names of variables are made from the group that is read.
 {%- comment -%} Reads the next group of the walk into {{ into }}: NO_RATING behind the last rating of a batch, and of all. {%- endcomment %}
 {%- for slot in slots %}
     {{ into }}_{{ slot }} = NO_RATING;

@@ -1,3 +1,4 @@
+// Template: a thread's pieces of both rows are in registers, of different types by precision.
 {%- comment -%}
 The step of one rating (cuMF_SGD, section 2.2): p_* become the row's factors and n_* the column's, from p_* and q_*. With AdaGrad the
 sums of squared gradients are {{ row_sum }} and {{ column_sum }}.

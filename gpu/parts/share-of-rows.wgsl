@@ -1,4 +1,4 @@
-{%- comment -%} The `number` of the workgroup, and the `first` of the ROWS rows of [from_row, to_row) that it sums. {%- endcomment %}
+// The `number` of the workgroup, and the `first` of the ROWS rows of [from_row, to_row) that it sums.
   let number = group.y * groups.x + group.x;
   let first = params.from_row + number * ROWS;
   if (first >= params.to_row) {

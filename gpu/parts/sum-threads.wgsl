@@ -1,5 +1,5 @@
-{%- comment -%} Adds up `sum` of all THREADS threads through `partial`, into `sums[number]`. {%- endcomment %}
-  {% render 'parts/add-threads' %}
+// Adds up `sum` of all THREADS threads through `partial`, into `sums[number]`.
+  #import parts/add-threads
   if (thread == 0) {
     sums[number] = partial[0];
   }

@@ -1,3 +1,4 @@
+// Template: kernels without a float16 mirror do not have its buffer.
 // Writes four features of a solved row; false when one is not finite.
 fn write_quad(row: u32, quad: u32, x: vec4f) -> bool {
   factors[row * QUADS + quad] = x;

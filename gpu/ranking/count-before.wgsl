@@ -1,3 +1,4 @@
+// Template: 64 scores are in registers, and loops over them are written out.
 // Counts, for each listed column of a row, the columns before it by x.theta: those with a higher score, or an equal one and a lower
 // number. A workgroup has ROWS rows that list columns and goes through all columns, COLUMNS at a time: eight features of both go
 // through workgroup memory, and each thread forms 8 x 8 scores in registers. Scores that are above the lowest listed one of their
@@ -73,7 +74,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         break;
       }
     }
-{% render 'parts/score-tile' %}
+#import parts/score-tile
     let left_columns = vec4u(0, 8, 16, 24) + (first_column + lane_column);
     let right_columns = left_columns + 32;
     // A bit for each of the thread's rows that has a score above its lowest threshold.

@@ -1,3 +1,4 @@
+// Template: 64 scores are in registers, and loops over them are written out.
 // The best columns of each row by x.theta, without storing the scores. A workgroup has ROWS rows and goes through all columns,
 // COLUMNS at a time: eight features of both go through workgroup memory, and each thread forms 8 x 8 scores in registers. The few
 // scores above the worst in their row's list (about n ln(columns / n) a row) go to the row's queue, and the row's own thread moves
@@ -155,7 +156,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         break;
       }
     }
-{% render 'parts/score-tile' %}
+#import parts/score-tile
     {%- for i in (0..7) %}
     let threshold{{ i }} = thresholds[lane_row + {{ i | times: 16 }}];
     {%- endfor %}

@@ -1,3 +1,4 @@
+// Template: a thread's pieces of both rows are in registers, of different types by precision.
 // One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile: its columns' factors lie in
 // workgroup memory for the whole epoch. Teams of LANES threads walk the tile's ratings, which are sorted by row, in batches; the row's
 // factors stay in registers while the row stays, and those of the next row are loaded meanwhile. Teams step without locks.

@@ -6,11 +6,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   if (at >= params.quads) {
     return;
   }
-  {%- if ADAPTIVE %}
-  let rate = params.rate * inverseSqrt(1.0 + sums[(at / params.row_quads) * SUM_STRIDE]);
-  {%- else %}
-  let rate = params.rate;
-  {%- endif %}
+  var rate = params.rate;
+  if (ADAPTIVE) {
+    rate *= inverseSqrt(1.0 + sums[(at / params.row_quads) * SUM_STRIDE]);
+  }
   let column = (at % params.row_quads) * 4u;
   let columns = vec4u(column, column + 1u, column + 2u, column + 3u);
   var weights = vec4f(params.offset);

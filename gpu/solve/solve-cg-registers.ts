@@ -56,6 +56,8 @@ export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
       THREADS: subgroups * 32,
       SUBGROUPS: subgroups,
       BIASES: biases,
+      INT8: false,
+      between: '',
       ...shiftValues(biases),
       WRITE_HALF: half,
       tile_numbers: range(tilesOf(rank)),

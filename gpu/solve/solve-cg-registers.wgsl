@@ -1,13 +1,14 @@
+// Template: a thread keeps rows of A in registers, and loops over them are written out.
 // Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in order, in the first of them: a loop for each number of a thread took the driver's
 // compiler four times as long.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
-{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}
+#import parts/register-helpers
 
-{% render 'parts/tell-objective' %}
-{% render 'parts/finite' %}
-{% render 'parts/row-shift' %}
+#import parts/tell-objective
+#import parts/finite
+#import parts/row-shift
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -80,7 +81,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     b = 0.0;
     x = 0.0;
   }
-  {% render 'parts/register-cg', IN_STAGED: false, between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
+  #import parts/register-cg
   let stored = select(0.0, x, row.z > 0u && is_feature);
   if (!is_finite(stored)) {
     atomicMin(&status[0], row.x);

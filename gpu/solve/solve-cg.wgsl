@@ -1,3 +1,4 @@
+// Template: a thread keeps a row of A in registers, and loops over it are written out.
 // Some steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p).
 //
 // ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row of A, or one of
@@ -8,10 +9,10 @@ var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;
 var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 
-{% render 'parts/tell-objective' %}
-{% render 'parts/finite' %}
-{% render 'parts/write-row', half: half %}
-{% render 'parts/row-shift' %}
+#import parts/tell-objective
+#import parts/finite
+#import parts/write-row
+#import parts/row-shift
 
 // Four elements, summed over the slots in their order.
 fn summed(at: u32, slot_count: u32) -> vec4f {

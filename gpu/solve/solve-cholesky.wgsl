@@ -1,3 +1,4 @@
+// Template: a thread keeps rows of a panel in registers, and loops over them are written out.
 // Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T, a workgroup a row (cuMF, eq. 2).
 //
 // A is stored in 16 x 16 tiles (gpu/device/slots.ts); L takes the place of A, panel by panel of 16 columns. A thread keeps the 16
@@ -17,13 +18,13 @@ var<workgroup> largest: atomic<u32>;
 var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
 
-{% render 'parts/triangle' %}
-{% render 'parts/tell-objective' %}
-{% render 'parts/finite' %}
-{% render 'parts/write-row', half: half %}
-{% render 'parts/row-shift' %}
-{% render 'parts/cholesky-tiles', where: where, biases: biases %}
-{% render 'parts/cholesky-gather', biases: biases %}
+#import parts/triangle
+#import parts/tell-objective
+#import parts/finite
+#import parts/write-row
+#import parts/row-shift
+#import parts/cholesky-tiles
+#import parts/cholesky-gather
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {

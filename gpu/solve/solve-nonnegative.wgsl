@@ -1,3 +1,4 @@
+// Template: a thread's groups of A are in registers, and loops over them are written out.
 // Non-negative least squares of one row, min (1/2) x^T A x - b^T x over x >= 0, a workgroup a row: block principal pivoting (Kim and Park,
 // Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 33, 2011) on swept matrices.
 //
@@ -44,11 +45,11 @@ var<workgroup> largest: atomic<u32>;
 var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
 
-{% render 'parts/triangle' %}
-{% render 'parts/finite' %}
-{% render 'parts/write-row', half: half %}
-{% render 'parts/row-shift' %}
-{% render 'parts/swept-groups', biases: biases %}
+#import parts/triangle
+#import parts/finite
+#import parts/write-row
+#import parts/row-shift
+#import parts/swept-groups
 fn is_passive(i: u32) -> bool {
   return ((passive[i / 32] >> (i % 32)) & 1) == 1;
 }
@@ -171,7 +172,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
           bits &= bits - 1;
           let k = 32 * word + bit;
           start = QUADS - start;
-          {% render 'parts/pass-on-column', unrolled: unrolled, groups: groups %}
+          #import parts/pass-on-column
 {% for right in rights %}
           if (own_{{ right }} == k) {
             along[start / QUADS] = y_{{ right }};
@@ -208,7 +209,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
       workgroupBarrier();
     } else if (current == VERIFY) {
-      {% render 'parts/compare-with-matrix', rights: rights %}
+      #import parts/compare-with-matrix
     } else {
       // y += inverse(A_PP) (b - A x), a column at a time.
       for (var word = 0u; word < WORDS; word++) {
@@ -217,7 +218,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
           let k = 32 * word + firstTrailingBit(bits);
           bits &= bits - 1;
           start = QUADS - start;
-          {% render 'parts/pass-on-column', unrolled: unrolled, groups: groups %}
+          #import parts/pass-on-column
 {% for right in rights %}
           if (own_{{ right }} == k) {
             along[start / QUADS] = left_{{ right }};
@@ -238,7 +239,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
 {% endfor %}
     workgroupBarrier();
-    {% render 'parts/next-step' %}
+    #import parts/next-step
   }
 
   var bad = workgroupUniformLoad(&stage) == FAILED;

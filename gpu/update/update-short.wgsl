@@ -1,3 +1,4 @@
+// Template: a lane keeps its rows of the system in registers, and loops over them are written out.
 // Rows with few ratings, solved in the space of their ratings: with n ratings and n < f, x = Theta^T y where
 // (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. A subgroup has a row: Theta Theta^T on tensor cores, its rows
 // in the lanes' registers, conjugate gradients until the residual is rounding error, and Theta^T y from rows gathered again.
@@ -11,9 +12,9 @@ enable chromium_experimental_subgroup_matrix;
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
-{% render 'parts/tell-objective' %}
-{% render 'parts/finite' %}
-{% render 'parts/row-shift' %}
+#import parts/tell-objective
+#import parts/finite
+#import parts/row-shift
 
 fn rating(at: u32, end: u32) -> vec2<u32> {
   if (at >= end) {

@@ -1,3 +1,4 @@
+// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are written out.
 // One half-iteration of whole rows without A ever leaving the chip: a workgroup sums a row's normal equations on tensor cores,
 // hands A to its threads' registers and solves there by conjugate gradients. Workgroups walk the list of rows, the longest
 // first; while one row is solved the ratings of the next are loaded.
@@ -7,12 +8,16 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: false %}
-{% if HALF_A %}{% render 'parts/tensor-cg-declarations', tolerance: tolerance, BIASES: BIASES %}{% else %}{% render 'parts/register-helpers', IN_STAGED: false, HALF_A: HALF_A, tolerance: tolerance %}{% endif %}
+#import parts/tensor-declarations
+{% if HALF_A %}
+#import parts/tensor-cg-declarations
+{% else %}
+#import parts/register-helpers
+{% endif %}
 
-{% render 'parts/tell-objective' %}
-{% render 'parts/finite' %}
-{% render 'parts/row-shift' %}
+#import parts/tell-objective
+#import parts/finite
+#import parts/row-shift
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -82,7 +87,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var x = next_x;
     var b = 0.0;
 {%- endif %}
-    {% render 'parts/tensor-accumulate', HALF_A: HALF_A, CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+    #import parts/tensor-accumulate
     let shift = asked{% if HALF_A %} * inverse{% endif %};
 {%- if BIASES %}
     let weight = (max(f32(row.z), 1.0) + own_shift){% if HALF_A %} * inverse{% endif %};
@@ -92,7 +97,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- for e in elements %}
     let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
 {%- endfor %}
-    {% render 'parts/tensor-halves', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, phases: half_phases, tile_count: TILES, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: false %}
+    #import parts/tensor-halves
 {%- capture loads %}
     // The next row's ratings.
     var ahead_0 = vec2<u32>();
@@ -109,7 +114,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[BIN + thread] = entry_of(ahead_1);
     }
 {%- endcapture %}
-    {% render 'parts/tensor-cg', loads: loads, between: between, own_rows: own_rows, tile_numbers: tile_numbers, elements: elements, BIASES: BIASES, INT8: false %}
+    #import parts/tensor-cg
 {%- for e in elements %}
     if (subgroup == {{ e }}u && thread < PADDED) {
       let solved = select(0.0, x_{{ e }}, row.z > 0u);
@@ -133,7 +138,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var a_{{ m }}_2 = {{ zero_a }};
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
-    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: false %}
+    #import parts/tensor-exchange
     b = b * params.unscale;
 {%- if BIASES %}
     t_part = t_part * params.unscale;
@@ -160,7 +165,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[BIN + thread] = entry_of(ahead_1);
     }
 {%- endcapture %}
-    {% render 'parts/register-cg', IN_STAGED: false, between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
+    #import parts/register-cg
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);
       if (!is_finite(solved)) {

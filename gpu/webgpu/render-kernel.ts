@@ -2,11 +2,23 @@ import { Liquid } from 'liquidjs';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 
+/**
+ * A text with the parts that it imports by lines `#import parts/<file>`, and that these import. The reason of
+ * a template, its first line, is left out.
+ */
+function withImports(name: string): string {
+  const text = kernelTexts[name];
+  if (text === undefined) throw new Error(`gpu/ has no shader ${name}.wgsl`);
+  return text
+    .replace(/^\/\/ Template: .*\n/, '')
+    .replaceAll(/^([ \t]*)#import (\S+)$/gm, (_, indent: string, part: string) => indent + withImports(part));
+}
+
 // Without a locale, which no shader needs, the library asks for the system's: loading the tables of languages
 // takes 20 ms and more.
 const engine = new Liquid({
   locale: 'en-US',
-  templates: { ...kernelTexts },
+  templates: Object.fromEntries(Object.keys(kernelTexts).map((name) => [name, withImports(name)])),
   strictVariables: true,
   strictFilters: true,
   ownPropertyOnly: true,
@@ -17,10 +29,11 @@ export function renderKernel<Params extends KernelParams>(
   kernel: KernelDescriptor<Params>,
   params: Params,
 ): string {
-  const text = kernelTexts[kernel.name];
-  if (text === undefined) throw new Error(`gpu/ has no shader ${kernel.name}.wgsl`);
+  const text = withImports(kernel.name);
   const values = kernel.values(params);
-  const render = (template: string) => engine.parseAndRenderSync(template, { ...values }) as string;
+  // Most parts, and a third of the kernels, are plain WGSL.
+  const render = (template: string) =>
+    /\{[{%]/.test(template) ? (engine.parseAndRenderSync(template, { ...values }) as string) : template;
   const body = render(text);
   // Directives come before all declarations.
   const [, directives, rest] =

@@ -1,3 +1,4 @@
+// Template: code of biases uses workgroup memory that is not there without.
 // A and b of one row from their slots, less what eliminating the row's bias takes off.
 // The elements among four of a slot that belong to features, for the last row of tiles and for b.
 fn is_feature(at: u32) -> vec4<bool> {

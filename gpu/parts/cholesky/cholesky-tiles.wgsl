@@ -1,3 +1,4 @@
+// Template: a copy of A in workgroup memory, or none, by variant.
 // A of one row in 16 x 16 tiles, in a copy in workgroup memory or in its first slot, and the places of its elements.
 {% if where == 'workgroup' %}
 var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;

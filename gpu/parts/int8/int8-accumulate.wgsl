@@ -1,3 +1,4 @@
+// Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. The rings hold the ratings of the first two bins, `coming` those
 of the third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are on their way to next_0_*, or with two `sets` those of two bins to these and next_1_* by turns; they are
@@ -101,7 +102,7 @@ variables of a row where A goes back to the tensor cores, which leaves registers
 {%- for step in steps %}
         {% if step > 0 %}if (held > {{ step }}u * 32u) {% endif %}{
 {%- for tile in deal.lefts %}
-          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<i8, 32, 16>, row_major>(&staged, {% if tile < tile_count %}FRONT + {{ tile }}u * TILE_VECTORS + {% endif %}{{ step }}u * 2u, ROW_VECTORS);
+          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<i8, 32, 16>, row_major>(&staged, {% if tile < TILES %}FRONT + {{ tile }}u * TILE_VECTORS + {% endif %}{{ step }}u * 2u, ROW_VECTORS);
 {%- endfor %}
 {%- for tile in deal.rights %}
           let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<i8, 16, 32>, col_major>(&staged, FRONT + {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u, ROW_VECTORS);

@@ -1,3 +1,4 @@
+// Template: names of variables are made from the set that is gathered.
 {%- comment -%} Loads this thread's 16 features of its four ratings of bin `ahead` into next_{{ set }}_0 to next_{{ set }}_3. {%- endcomment -%}
 { let four = staged[columns_at(ahead, group)];
   if (chunk < TILES) {

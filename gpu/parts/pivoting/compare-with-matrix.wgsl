@@ -1,3 +1,4 @@
+// Template: a thread's features are in registers, and loops over them are written out.
 {%- comment -%} left_* = b - A x for the x of y on P; elsewhere y itself. Remarks where it is too large on P. {%- endcomment %}
 {% for right in rights %}
       if (own_{{ right }} < STRIDE) {

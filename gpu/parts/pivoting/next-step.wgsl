@@ -1,4 +1,4 @@
-{%- comment -%} The first thread decides on the next stage, and on the features that change sides then. {%- endcomment %}
+// The first thread decides on the next stage, and on the features that change sides then.
     if (thread == 0) {
       let remarked = atomicExchange(&remarks, 0u);
       var count = 0u;

@@ -1,3 +1,4 @@
+// Template: a thread's groups are in registers, and loops over them are written out.
 {%- comment -%} Puts column k of the threads' groups at `start` of `column`. {%- endcomment %}
 {%- if unrolled %}
 {%- for group in groups %}

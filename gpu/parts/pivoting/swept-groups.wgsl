@@ -1,3 +1,4 @@
+// Template: code of biases uses workgroup memory that is not there without.
 // Row and group of four columns of the group at `at` of a slot; behind the last one those behind the last.
 fn place_of(at: u32) -> vec2u {
   let tile = triangle_place(at / 64);

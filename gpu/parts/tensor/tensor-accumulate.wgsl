@@ -1,3 +1,4 @@
+// Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators. The ring holds the ratings of the first two bins, `coming` those of the
 third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are loaded into next_*, which are variables of a row where A goes back to the tensor cores, as in int8-accumulate;
@@ -11,7 +12,7 @@ with AHEAD those of the first bin are there.
 {%- for deal in deals %}
     {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
 {%- for tile in deal.tiles %}
-{%- if tile.row < tile_count %}
+{%- if tile.row < TILES %}
       sum_{{ tile.accumulator }} = subgroupMatrixLoad<subgroup_matrix_result<f32, 16, 16>, row_major>(&gram, {{ tile.row }}u * PADDED * 4u + {{ tile.column }}u * 4u, PADDED / 4u);
 {%- endif %}
 {%- endfor %}
@@ -32,7 +33,7 @@ with AHEAD those of the first bin are there.
 {%- endif %}
     {
       let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
+      #import parts/tensor-gather
     }
 {%- endunless %}
     var bin = 0u;
@@ -61,7 +62,7 @@ with AHEAD those of the first bin are there.
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
-        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
+        #import parts/tensor-gather
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
       workgroupBarrier();

@@ -1,3 +1,4 @@
+// Template: the tolerance is a number that is no integer, and biases have memory of their own.
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
 // `staged` also holds, behind tiles of A on their way from the tensor cores, the same tiles of A / n in float16 on their way back, 16 lines of 16 numbers each; and later
@@ -22,7 +23,7 @@ fn put_vector(thread: u32, value: f32) {
   }
 }
 
-{% render 'parts/one-of-three' %}
+#import parts/one-of-three
 
 fn packed(low: vec4f, high: vec4f) -> vec4<u32> {
   return vec4<u32>(pack2x16float(low.xy), pack2x16float(low.zw), pack2x16float(high.xy), pack2x16float(high.zw));

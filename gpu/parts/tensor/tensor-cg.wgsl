@@ -1,3 +1,4 @@
+// Template: a thread's numbers of vectors are in registers, and loops over them are written out.
 {%- comment -%}
 Conjugate gradients with A / n in float16 on tensor cores (cuMF_ALS, Algorithm 1 and section 4.2), as parts/register-cg computes them. Every subgroup holds the vectors, numbers e * 32 + lane, so
 that sums need no barrier; a vector that is multiplied is scaled to the range of float16. Where A is S A S of the A that was summed, `own_scale_e` is its number of S.
@@ -32,7 +33,7 @@ The product of the start is the first turn of the loop: one text for all product
       {% if forloop.first %}var put = p_0{{ scaled }};{% else %}if (subgroup == {{ e }}u) { put = p_{{ e }}{{ scaled }}; }{% endif %}
 {%- endfor %}
       put_vector(thread, put * factor);
-      {% render 'parts/tensor-product', own_rows: own_rows, tile_numbers: tile_numbers, elements: elements %}
+      #import parts/tensor-product
       if (turn == 0u) {
 {%- for e in elements %}
 {%- if INT8 %}{% capture scaled %} * own_scale_{{ e }}{% endcapture %}{% else %}{% assign scaled = '' %}{% endif %}

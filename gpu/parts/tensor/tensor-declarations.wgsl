@@ -1,3 +1,4 @@
+// Template: code of implicit data and of biases uses uniforms and buffers that other variants do not have.
 // Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the banks.
 // Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;

@@ -1,3 +1,4 @@
+// Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%} Moves accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b, with biases s and t_part. With INT8 tiles are whole numbers and ratings have two digits. {%- endcomment %}
 {%- for phase in phases %}
 {%- unless forloop.first %}
@@ -12,10 +13,10 @@
 {%- endfor %}
     workgroupBarrier();
 {%- for line in phase.rows %}
-{%- if line.row == tile_count %}
+{%- if line.row == TILES %}
     {% render 'parts/tensor-line', at: line.place, line: 0, BIASES: BIASES, INT8: INT8 %}
 {%- else %}
-{%- assign last = tile_count | minus: 1 %}
+{%- assign last = TILES | minus: 1 %}
 {%- if line.row == last and RATING_ROW == false %}
     {% render 'parts/tensor-line', at: line.place, line: 8, BIASES: BIASES, INT8: INT8 %}
 {%- if BIASES %}

@@ -1,3 +1,4 @@
+// Template: a thread's share is in registers, and loops over it are written out.
 {%- comment -%} Loads this thread's share of the ring's slot `slot` into next_0 .. {%- endcomment -%}
 {%- for pass in passes %}
 { let entry = ring[(slot) * BIN + gather_row + {{ pass }}u * GATHER_ROWS];

@@ -1,8 +1,9 @@
+// Template: operands of tensor cores are variables of their own, dealt by the host.
 {%- comment -%}
 Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the left operands a_k_j of the tensor cores: tile column j of the subgroup's tile row number k, which is
 `subgroup` + k SUBGROUPS. b_e, and with biases s_e and t, come with the tiles: numbers e * 32 + lane of the vectors, which all subgroups hold. With INT8 tiles are whole numbers and ratings have two digits.
 {%- endcomment %}
-{%- assign last = tile_count | minus: 1 %}
+{%- assign last = TILES | minus: 1 %}
 {%- if RATING_ROW %}{% assign b_line = 0 %}{% else %}{% assign b_line = 8 %}{% endif %}
 {%- for k in own_rows %}
 {%- for j in tile_numbers %}
@@ -13,7 +14,7 @@ Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the le
     let t_subgroup = subgroupAdd(t_part);
     if (lane == 0u) { sums[subgroup] = t_subgroup; }
 {%- endif %}
-{%- for phase in phases %}
+{%- for phase in half_phases %}
 {%- unless forloop.first %}
 {%- unless was_converted %}
     workgroupBarrier();

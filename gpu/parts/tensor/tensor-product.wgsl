@@ -1,3 +1,4 @@
+// Template: operands of tensor cores are variables of their own.
 {%- comment -%} product_e = (A v)[e * 32 + lane] for what put_vector has put; beyond the last tile it is any number. {%- endcomment %}
       workgroupBarrier();
       {
