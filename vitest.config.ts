@@ -16,7 +16,13 @@ process.env.NODE_COMPILE_CACHE = resolve(import.meta.dirname, 'build/test-compil
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/run-folder.ts'],
+    globalSetup: ['test/support/run-folder.ts', 'test/support/threads/bundle-threads.ts'],
+    alias: [
+      {
+        find: /.*\/threads\/worker-file\.ts$/,
+        replacement: resolve(import.meta.dirname, 'test/support/threads/worker-file.ts'),
+      },
+    ],
     pool: 'forks',
     // One file leaves about half of two processors idle, and by default Vitest would keep one of them free.
     maxWorkers: availableParallelism(),

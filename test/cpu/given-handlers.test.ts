@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 import { isRepeatable } from '../../api/devices/repeatable.ts';
 import { CpuDevice } from '../../cpu/device.ts';
 import { DataError } from '../../engine/errors.ts';
@@ -6,7 +7,7 @@ import { sharedArray } from '../../engine/partition.ts';
 
 const device = new CpuDevice({
   threads: 2,
-  handlers: new URL('../support/devices/given-handlers.ts', import.meta.url),
+  handlers: workerFile(new URL('../support/devices/given-handlers.js', import.meta.url)),
 });
 afterAll(() => device.close());
 
@@ -52,7 +53,7 @@ describe('a thread that ends by itself', () => {
   const run = async (repeatable: boolean, times: number) => {
     const own = new CpuDevice({
       threads: 2,
-      handlers: new URL('../support/devices/given-handlers.ts', import.meta.url),
+      handlers: workerFile(new URL('../support/devices/given-handlers.js', import.meta.url)),
       repeatable: () => repeatable,
     });
     own.put(ends, { layout: 'numbers', rows: 1, columns: { values: sharedArray(Float64Array, 1) } });

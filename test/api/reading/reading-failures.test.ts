@@ -2,6 +2,7 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { workerFile } from '../../../engine/threads/worker-file.ts';
 import { RatingInput, type RatingOptions } from '../../../api/rating-input.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { readFooter } from '../../../connectors/parquet/footer-file.ts';
@@ -103,7 +104,7 @@ async function observed(
 ) {
   const device = new CpuDevice({
     threads: 2,
-    handlers: new URL('../../support/damage/failing-reader.ts', import.meta.url),
+    handlers: workerFile(new URL('../../support/damage/failing-reader.js', import.meta.url)),
   });
   const outputs: PartitionRef[] = [];
   let [started, ended] = [0, 0];

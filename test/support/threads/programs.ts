@@ -1,0 +1,16 @@
+import { resolve } from 'node:path';
+
+/** Sources that threads begin with, below the root and without their ending. */
+export const programs = [
+  'cpu/worker',
+  'api/devices/file-tasks',
+  'connectors/model/load-worker',
+  'gpu/worker',
+  'synthetic/copies/copy-worker',
+  'synthetic/dataset/range-worker',
+  'test/support/devices/given-handlers',
+  'test/support/damage/failing-reader',
+] as const;
+
+/** The folder of their bundles, which have the same paths. */
+export const bundles = resolve(import.meta.dirname, '../../../build/test-threads');

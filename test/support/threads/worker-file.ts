@@ -1,0 +1,13 @@
+/** In place of engine/threads/worker-file.ts in tests: threads begin with their bundles, where there are some. */
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { bundles, programs } from './programs.ts';
+
+const root = new URL('../../../', import.meta.url);
+const bundled = new Map(
+  programs.map((name) => [new URL(`${name}.js`, root).href, pathToFileURL(join(bundles, `${name}.js`))]),
+);
+
+export function workerFile(built: URL): URL {
+  return bundled.get(built.href) ?? new URL(built.href.replace(/\.js$/, '.ts'));
+}
