@@ -30,48 +30,58 @@ export function wholeRows(values: Float32Array, columns: number): RowParts {
   return { rows: columns === 0 ? 0 : values.length / columns, columns, parts: [{ values }] };
 }
 
+const UNSCALED = { values: 1, own: 1 };
+
+/** Values of a row in its part. */
+function widthOf({ columns, tail }: RowParts): number {
+  return tail === undefined ? columns : columns - 2;
+}
+
 /**
- * The rows [from, to) as they are read: the matrix's own memory where they lie there so, else a copy, in
- * shared memory if asked so.
+ * The rows [from, to) as they are read: a view where the matrix has them in that form, else a copy, in shared
+ * memory if asked so.
  */
 export function readRows(rows: RowParts, from: number, to: number, shared = false): Float32Array {
-  const { columns, parts, tail, scale = { values: 1, own: 1 }, lead, order } = rows;
-  const width = columns - (tail ? 2 : 0);
-  const isPlain = tail === undefined && scale.values === 1 && order === undefined;
-  const whole = isPlain ? partWith(parts, from * width, to * width) : undefined;
-  if (whole !== undefined) return whole;
-  const read = shared
-    ? sharedArray(Float32Array, (to - from) * columns)
-    : new Float32Array((to - from) * columns);
-  if (order !== undefined || lead !== undefined) {
-    gatherRows(rows, from, to, read);
-    return read;
+  const { columns, parts, tail, scale = UNSCALED, lead, order } = rows;
+  if (tail === undefined && scale.values === 1 && order === undefined) {
+    const whole = partWith(parts, from * columns, to * columns);
+    if (whole !== undefined) return whole;
   }
+  const size = (to - from) * columns;
+  const read = shared ? sharedArray(Float32Array, size) : new Float32Array(size);
+  if (order !== undefined || lead !== undefined) gatherRows(rows, from, to, read);
+  else joinRows(rows, from, to, read);
+  return read;
+}
+
+/** Rows in the order of the parts. */
+function joinRows(matrix: RowParts, from: number, to: number, read: Float32Array): void {
+  const { columns, parts, tail, scale = UNSCALED } = matrix;
+  const width = widthOf(matrix);
   let first = 0;
   for (const { values, own } of parts) {
     const rows = own?.length ?? values.length / width;
-    const [begin, end] = [Math.max(from, first), Math.min(to, first + rows)];
-    const factor = scale.values;
-    for (
-      let row = begin, start = (begin - first) * width, at = (begin - from) * columns;
-      row < end;
-      row++, start += width, at += columns
-    ) {
-      if (factor === 1 && width > 48) read.set(values.subarray(start, start + width), at);
-      else for (let k = 0; k < width; k++) read[at + k] = values[start + k] * factor;
+    const [begin, end] = [Math.max(from, first) - first, Math.min(to, first + rows) - first];
+    if (begin < end) {
+      const target = read.subarray((first + begin - from) * columns);
+      copyRows(values.subarray(begin * width, end * width), width, scale.values, target, columns);
+      if (tail && own) placeTail(target.subarray(width), own.subarray(begin, end), columns, tail, scale.own);
     }
-    if (tail !== undefined && own !== undefined)
-      placeTail(
-        read,
-        own.subarray(begin - first, Math.max(begin, end) - first),
-        (begin - from) * columns + width,
-        columns,
-        tail,
-        scale.own,
-      );
     first += rows;
   }
-  return read;
+}
+
+function copyRows(
+  values: Float32Array,
+  width: number,
+  factor: number,
+  target: Float32Array,
+  columns: number,
+): void {
+  for (let start = 0, at = 0; start < values.length; start += width, at += columns) {
+    if (factor === 1 && width > 48) target.set(values.subarray(start, start + width), at);
+    else for (let k = 0; k < width; k++) target[at + k] = values[start + k] * factor;
+  }
 }
 
 /** The values [from, to) where they lie in one part. */
@@ -84,14 +94,10 @@ function partWith(parts: RowParts['parts'], from: number, to: number): Float32Ar
   return undefined;
 }
 
-/** Rows that lie at other places, or behind two numbers of their own. */
-function gatherRows(
-  { columns, parts, tail, scale = { values: 1, own: 1 }, lead, order }: RowParts,
-  from: number,
-  to: number,
-  read: Float32Array,
-): void {
-  const width = columns - (tail ? 2 : 0);
+/** Rows in another order, or after two numbers of their own. */
+function gatherRows(matrix: RowParts, from: number, to: number, read: Float32Array): void {
+  const { columns, parts, tail, scale = UNSCALED, lead, order } = matrix;
+  const width = widthOf(matrix);
   const [stride, before] = lead === undefined ? [width, 0] : [columns, 2];
   const starts = [0];
   for (const { values } of parts) starts.push(starts[starts.length - 1] + values.length / stride);
@@ -108,24 +114,29 @@ function gatherRows(
       lead === undefined
         ? Math.fround((own?.[place - starts[part]] ?? 0) * scale.own)
         : scale.own * values[start + lead];
-    read[at + width + (tail.oneFirst ? 1 : 0)] = ofRow + tail.add;
-    read[at + width + (tail.oneFirst ? 0 : 1)] = 1;
+    placeOne(read, at + width, ofRow, tail);
   }
 }
 
 function placeTail(
   read: Float32Array,
   own: Float32Array,
-  first: number,
   step: number,
-  { oneFirst, add }: NonNullable<RowParts['tail']>,
+  tail: NonNullable<RowParts['tail']>,
   scale: number,
 ): void {
-  for (let row = 0, at = first; row < own.length; row++, at += step) {
-    // The sum is one of float32 numbers.
-    read[oneFirst ? at + 1 : at] = Math.fround(own[row] * scale) + add;
-    read[oneFirst ? at : at + 1] = 1;
-  }
+  // The sum is one of float32 numbers.
+  for (let row = 0; row < own.length; row++) placeOne(read, row * step, Math.fround(own[row] * scale), tail);
+}
+
+function placeOne(
+  read: Float32Array,
+  at: number,
+  own: number,
+  { oneFirst, add }: NonNullable<RowParts['tail']>,
+): void {
+  read[oneFirst ? at + 1 : at] = own + add;
+  read[oneFirst ? at : at + 1] = 1;
 }
 
 /** A matrix that lies in its parts until it is first read as a whole. */

@@ -19,9 +19,44 @@ type Steps = Generator<number | Uint8Array, void, Uint8Array>;
  * The steps of unpacking one frame behind its magic number: yields a number to be given so many bytes, and
  * unpacked bytes in between. Throws an Error for damage. The unpacked bytes are views that hold until the
  * next step.
- *
  */
 export function* unpackLz4(): Steps {
+  const head = yield* takeHead();
+  const whole = head.hasSum ? new XxHash32() : undefined;
+  // Matches of blocks that are not independent reach into the 64 KiB before.
+  const memory = new Uint8Array((head.independent ? 0 : LZ4_WINDOW) + head.blockBytes);
+  let before = 0;
+  let unpacked = 0;
+  for (let size = word(yield* take(4)); size !== 0; size = word(yield* take(4))) {
+    const block = yield* takeBlock(size & ~STORED, head);
+    let end = before + block.length;
+    if ((size & STORED) !== 0) memory.set(block, before);
+    else end = unpackBlock(block, memory, before, head.blockBytes);
+    whole?.update(memory.subarray(before, end));
+    unpacked += end - before;
+    yield memory.subarray(before, end);
+    if (head.independent) continue;
+    before = Math.min(end, LZ4_WINDOW);
+    memory.copyWithin(0, end - before, end);
+  }
+  if (whole !== undefined && word(yield* take(4)) !== whole.digest())
+    throw new Error('the checksum of the lz4 data does not match');
+  if (head.size !== undefined && head.size !== unpacked)
+    throw new Error(`an lz4 frame has ${unpacked} bytes and not the number that its head tells`);
+}
+
+interface FrameHead {
+  /** True where no block refers to those before it. */
+  readonly independent: boolean;
+  readonly blockSums: boolean;
+  readonly hasSum: boolean;
+  /** Most bytes of a block. */
+  readonly blockBytes: number;
+  /** Unpacked bytes of the frame, where the head has them. */
+  readonly size: number | undefined;
+}
+
+function* takeHead(): Generator<number, FrameHead, Uint8Array> {
   const flags = yield* take(2);
   const [independent, blockSums, hasSize, hasSum, hasDictionary] = [0x20, 0x10, 0x08, 0x04, 0x01].map(
     (bit) => (flags[0] & bit) !== 0,
@@ -33,35 +68,20 @@ export function* unpackLz4(): Steps {
   const [sum] = yield* take(1);
   if (((new XxHash32().update(head).digest() >>> 8) & 255) !== sum)
     throw new Error('the head of an lz4 frame is damaged');
-  const whole = hasSum ? new XxHash32() : undefined;
-  // Matches of blocks that are not independent reach into the 64 KiB before.
-  const memory = new Uint8Array((independent ? 0 : LZ4_WINDOW) + blockBytes);
-  let before = 0;
-  let unpacked = 0;
-  for (;;) {
-    const size = word(yield* take(4));
-    if (size === 0) break;
-    const length = size & ~STORED;
-    if (length > blockBytes)
-      throw new Error(`an lz4 block of ${length} bytes is larger than the frame's ${blockBytes}`);
-    const block = yield* take(length);
-    if (blockSums && word(yield* take(4)) !== new XxHash32().update(block).digest())
-      throw new Error('the checksum of an lz4 block does not match');
-    let end = before + length;
-    if ((size & STORED) !== 0) memory.set(block, before);
-    else end = unpackBlock(block, memory, before, blockBytes);
-    whole?.update(memory.subarray(before, end));
-    unpacked += end - before;
-    yield memory.subarray(before, end);
-    if (independent) continue;
-    const kept = Math.min(end, LZ4_WINDOW);
-    memory.copyWithin(0, end - kept, end);
-    before = kept;
-  }
-  if (whole !== undefined && word(yield* take(4)) !== whole.digest())
-    throw new Error('the checksum of the lz4 data does not match');
-  if (hasSize && Number(new DataView(head.buffer).getBigUint64(2, true)) !== unpacked)
-    throw new Error(`an lz4 frame has ${unpacked} bytes and not the number that its head tells`);
+  const size = hasSize ? Number(new DataView(head.buffer).getBigUint64(2, true)) : undefined;
+  return { independent, blockSums, hasSum, blockBytes, size };
+}
+
+function* takeBlock(
+  length: number,
+  { blockBytes, blockSums }: FrameHead,
+): Generator<number, Uint8Array, Uint8Array> {
+  if (length > blockBytes)
+    throw new Error(`an lz4 block of ${length} bytes is larger than the frame's ${blockBytes}`);
+  const block = yield* take(length);
+  if (blockSums && word(yield* take(4)) !== new XxHash32().update(block).digest())
+    throw new Error('the checksum of an lz4 block does not match');
+  return block;
 }
 
 function* take(length: number): Generator<number, Uint8Array, Uint8Array> {

@@ -33,7 +33,6 @@ export class RecordProblem extends Error {
 /**
  * The places of the fields of some rows: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r *
  * columns + c, quotes left out. One block is filled repeatedly; fields are not made into strings.
- *
  */
 export class FieldBlock {
   rows = 0;

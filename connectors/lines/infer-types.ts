@@ -106,7 +106,6 @@ interface TextSearch {
  * The rows whose field in the column is text; the others are whole numbers or nulls. Undefined where other
  * kinds of values or more than `most` texts are there. Whole numbers with leading zeros are a reason to be
  * text, not odd values.
- *
  */
 export function textsAmongWhole(
   block: FieldBlock,
@@ -148,7 +147,6 @@ export function hasNumbers(seen: number): boolean {
  * The narrowest type that holds all of the kinds: int32, int64, float64, utf8; bool for JSON's literals.
  * Whole numbers with leading zeros are ids and stay text, and so do whole numbers beyond 64 bits unless
  * decimals are beside them; a column of nulls is text too. NaN among whole numbers is a null.
- *
  */
 export function typeOfKinds(seen: number): TextType {
   if (seen === SEEN.literal) return 'bool';

@@ -75,7 +75,6 @@ export function parseLongInteger(text: string): bigint | undefined {
 /**
  * The number in `bytes[from..to)` as the nearest double, also nan, inf and infinity in any case; undefined
  * for other text. Spaces around it are ignored. `point` is the byte before the decimals.
- *
  */
 export function parseDecimal(bytes: Uint8Array, from: number, to: number, point = DOT): number | undefined {
   const start = afterSpaces(bytes, from, to);

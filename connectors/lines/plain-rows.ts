@@ -89,7 +89,6 @@ class Places {
  * there, none in quotes, numbers have digits, a minus and a point alone, and at most 15 digits. It stops
  * before another row, which the scanner of all rows takes apart. Nearly all files of ratings have only such
  * rows. WebAssembly reads them, from a copy in a memory that the thread uses again.
- *
  */
 export class PlainRows implements Disposable {
   rows = 0;

@@ -93,7 +93,6 @@ export class RowFile<Layout extends RowLayout> {
    * wider types than the file's own. A value that cannot be read is a DataError that names the line, the
    * column and the text; with `takesFaults` it is null, and the batch's origin has that reason. Returns the
    * end of the range.
-   *
    */
   async *read(
     layout: Layout,

@@ -30,7 +30,6 @@ interface Fault {
  * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all of its whole
  * rows are used. For errors it knows the line of every byte. Bytes that are no UTF-8 end it: they are an
  * error once the rows before them are used.
- *
  */
 export class RowWindow {
   // One spare byte holds the scanner's line end.
@@ -94,7 +93,6 @@ export class RowWindow {
   /**
    * Goes to the first line of a range whose beginning is a guess: behind the first line end at or behind the
    * byte before it. False where the range has none.
-   *
    */
   async toFirstLine(): Promise<boolean> {
     for (;;) {

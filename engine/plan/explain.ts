@@ -53,66 +53,73 @@ function memoryText(place: string, planned: number, measured: number | undefined
   return `${place} ${formatBytes(planned)}${measured === undefined ? '' : ` (measured ${formatBytes(measured)})`}`;
 }
 
+const columns = [
+  '#',
+  'stage',
+  'phase',
+  'at',
+  'kernel',
+  'p x q',
+  'tasks',
+  'times',
+  'reads',
+  'writes',
+  'work',
+  'exchange',
+];
+
+/** The lines of a table: two spaces between its columns. */
+const noLines = {
+  top: '',
+  'top-mid': '',
+  'top-left': '',
+  'top-right': '',
+  bottom: '',
+  'bottom-mid': '',
+  'bottom-left': '',
+  'bottom-right': '',
+  left: '  ',
+  'left-mid': '',
+  mid: '',
+  'mid-mid': '',
+  right: '',
+  'right-mid': '',
+  middle: '  ',
+};
+
 function stageTable(stages: readonly PlannedStage[], measured: PhysicalPlan['measured']): string {
-  const head = [
-    '#',
-    'stage',
-    'phase',
-    'at',
-    'kernel',
-    'p x q',
-    'tasks',
-    'times',
-    'reads',
-    'writes',
-    'work',
-    'exchange',
-  ];
-  if (measured !== undefined) head.push('measured');
-  const plain = {
-    top: '',
-    'top-mid': '',
-    'top-left': '',
-    'top-right': '',
-    bottom: '',
-    'bottom-mid': '',
-    'bottom-left': '',
-    'bottom-right': '',
-    left: '  ',
-    'left-mid': '',
-    mid: '',
-    'mid-mid': '',
-    right: '',
-    'right-mid': '',
-    middle: '  ',
-  };
+  const head = measured === undefined ? columns : [...columns, 'measured'];
   const table = new Table({
     head,
-    chars: plain,
+    chars: noLines,
     style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
   });
-  stages.forEach(({ phase, stage, times }, at) => {
-    const row = [
-      String(at),
-      stage.name,
-      phase,
-      [...new Set(stage.at)].join(' '),
-      stage.kernel ?? '-',
-      stage.partitions ? `${stage.partitions.p} x ${stage.partitions.q}` : '-',
-      stage.tasks === undefined ? '-' : formatCount(stage.tasks),
-      String(times),
-      stage.bytesRead === undefined ? '-' : formatBytes(stage.bytesRead),
-      stage.bytesWritten === undefined ? '-' : formatBytes(stage.bytesWritten),
-      stage.flops === undefined ? '-' : formatFlops(stage.flops),
-      stage.exchange ?? '-',
-    ];
-    table.push(measured === undefined ? row : [...row, shown(measured[stage.name])]);
+  stages.forEach((planned, at) => {
+    const row = [String(at), ...cellsOf(planned)];
+    table.push(measured === undefined ? row : [...row, shown(measured[planned.stage.name])]);
   });
   return table
     .toString()
     .split('\n')
     .map((line) => line.trimEnd())
     .join('\n');
+}
+
+function cellsOf({ phase, stage, times }: PlannedStage): string[] {
+  const { name, at, kernel, partitions, tasks, bytesRead, bytesWritten, flops, exchange } = stage;
+  return [
+    name,
+    phase,
+    [...new Set(at)].join(' '),
+    kernel ?? '-',
+    partitions ? `${partitions.p} x ${partitions.q}` : '-',
+    tasks === undefined ? '-' : formatCount(tasks),
+    String(times),
+    bytesRead === undefined ? '-' : formatBytes(bytesRead),
+    bytesWritten === undefined ? '-' : formatBytes(bytesWritten),
+    flops === undefined ? '-' : formatFlops(flops),
+    exchange ?? '-',
+  ];
 }
 
 /**

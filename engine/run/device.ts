@@ -11,7 +11,6 @@ import type { Wire } from './step.ts';
  *
  * Contract: `run` may be called many times at once; the device queues what exceeds its parallelism. `release`
  * of something unknown does nothing.
- *
  */
 export interface Device {
   readonly info: DeviceInfo;
@@ -37,7 +36,6 @@ export interface Device {
    * `wire` a device with memory of its own gives a matrix that tasks have written in that form instead:
    * layout `wire-rows`, in `values`, Float32Array or Uint16Array of rows x stride, or in files in memory, for
    * `put` on another such device.
-   *
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;

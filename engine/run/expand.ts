@@ -21,7 +21,6 @@ export interface Expanded {
  * The steps of one phase of a plan: a pure function. `round`: the one that is run, or measured, or ended
  * with. Versions that a round replaces are freed behind their last reader, unless `keep` names them; those
  * that a measure makes end with it.
- *
  */
 export function expand(
   bound: BoundPlan,
@@ -75,7 +74,7 @@ class Expansion {
     this.list = new StepList(contracts);
     [this.#bound, this.#round] = [bound, round];
     this.versions = new WrittenVersions(bound, this.list, versions, keep);
-    this.#visits = new Visits(bound, contracts, this.list, this.versions, round);
+    this.#visits = new Visits({ bound, contracts, list: this.list, versions: this.versions }, round);
     this.#exchanges = new Exchanges(bound, this.list, this.versions, round.number, (ref) =>
       this.#visits.givenBy(ref),
     );

@@ -8,7 +8,6 @@ import { HostMemory } from './host-memory.ts';
 /**
  * A device for the length of one run. It notes every partition that is put, allocated or written through it,
  * and releases those that are left when it closes.
- *
  */
 class HeldDevice<Held extends Device = Device> implements Device {
   readonly #device: Held;
@@ -136,7 +135,6 @@ class HeldExecutor implements Executor {
 /**
  * All partitions of one run, on every device, in host memory and in files. `close` releases those that are
  * left, after a success as after a failure; the devices stay open.
- *
  */
 export class Holdings {
   readonly ctx: ExecutionContext;

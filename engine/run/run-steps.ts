@@ -10,63 +10,11 @@ import type { Tracer } from '../trace/trace.ts';
 import { markedTracer, traceStep, traceTask } from '../trace/trace-steps.ts';
 import { spilledSize } from '../spill/spilled-partition.ts';
 import { spillFrom, writeFrom } from './spill-from.ts';
+import { StageClocks } from './stage-clocks.ts';
 import type { Step } from './step.ts';
+import { type HandedOut, StepResults } from './step-results.ts';
 
-interface HandedOut {
-  readonly id: number;
-  readonly name: string;
-  readonly partition: Partition;
-}
-
-/** The values of the tasks of a list of steps, and the partitions that were handed out. */
-export class StepResults {
-  readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
-  readonly #handed: readonly HandedOut[];
-
-  constructor(
-    values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[],
-    handed: readonly HandedOut[],
-  ) {
-    this.#values = values;
-    this.#handed = handed;
-  }
-
-  /** All partitions that were handed out, in the order of steps. */
-  get handed(): Partition[] {
-    return this.#handed.map(({ partition }) => partition);
-  }
-
-  /** The partitions of a name that steps handed out, in the order of steps. */
-  partitions(name: string): Partition[] {
-    return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
-  }
-
-  /**
-   * Values of the tasks of a stage, or of one of its kernels: in the order of steps, then of slices, not of
-   * their ends.
-   */
-  of(stage: string, kernel?: string): JsonObject[] {
-    return this.#values.flatMap(({ step, values }) =>
-      step.stage === stage &&
-      (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel))
-        ? values
-        : [],
-    );
-  }
-
-  /**
-   * The same by the part that the tasks give under a name, in the order of parts; of a part that several
-   * places make, those of the first.
-   */
-  byPart(stage: string, kernel: string, output: string): JsonObject[][] {
-    const parts: JsonObject[][] = [];
-    for (const { step, values } of this.#values) {
-      if (step.stage === stage && step.do.kind === 'task' && step.do.task.kernel === kernel)
-        parts[step.do.task.outputs[output].partition] ??= [...values];
-    }
-    return parts;
-  }
-}
+export type { StepResults };
 
 export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];
 
@@ -81,7 +29,6 @@ export interface RunStepsOptions {
  * Carries out a list of steps, each as soon as its edges allow, in the order of the list where several can
  * begin. No other code sends work to devices. The first failure cancels the rest; it is thrown once all steps
  * that had begun have ended, so that no task writes after the call. A DeviceLostError names the device.
- *
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -91,16 +38,6 @@ export async function runSteps(
   for (const [ref, partition, at = HOST] of options.given ?? [])
     deviceAt(ctx.executor, at).put(ref, partition);
   return steps.length === 0 ? new StepResults([], []) : new StepRun(steps, ctx, options).run();
-}
-
-interface StageClock {
-  /**
-   * The moment at which its first step was begun, and at which the first of its tasks began: those of other
-   * stages may be before it.
-   */
-  readonly start: number;
-  worked: number;
-  end: number;
 }
 
 class StepRun {
@@ -117,7 +54,7 @@ class StepRun {
   readonly #onEnded: (number[] | undefined)[];
   readonly #values: { step: Step; values: JsonObject[] }[] = [];
   readonly #handed: HandedOut[] = [];
-  readonly #clocks = new Map<string, StageClock>();
+  readonly #clocks = new StageClocks();
   readonly #ready: number[] = [];
   readonly #slices: number;
   readonly #done = Promise.withResolvers<StepResults>();
@@ -176,10 +113,7 @@ class StepRun {
   }
 
   #begin(step: Step): void {
-    const clock = this.#clocks.get(step.stage);
-    const start = performance.now();
-    if (clock === undefined)
-      this.#clocks.set(step.stage, { start, worked: Number.POSITIVE_INFINITY, end: 0 });
+    const start = this.#clocks.begin(step.stage);
     let working: Promise<number | void> | undefined;
     try {
       working = this.#perform(step);
@@ -207,7 +141,7 @@ class StepRun {
   #ended(step: Step, start: number, bytes?: number): void {
     if (this.#tracer !== undefined) traceStep(this.#tracer, step, start, bytes);
     this.#left--;
-    (this.#clocks.get(step.stage) as StageClock).end = performance.now();
+    this.#clocks.end(step.stage);
     this.#release(this.#onEnded, step.id);
   }
 
@@ -224,13 +158,11 @@ class StepRun {
   }
 
   #end(): void {
-    for (const [stage, { start, worked, end }] of this.#clocks)
-      if (end > 0)
-        this.#ctx.metrics.addSpan(stage, Number.isFinite(worked) ? Math.max(start, worked) : start, end);
+    this.#clocks.addTo(this.#ctx.metrics);
     if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false)
       this.#done.reject(
         new CancelledError({
-          phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage,
+          phase: this.#clocks.latest ?? this.#steps[0].stage,
           cause: this.#ctx.signal.reason,
         }),
       );
@@ -287,8 +219,7 @@ class StepRun {
         this.#signal,
       );
       values[at] = result.values;
-      const clock = this.#clocks.get(step.stage) as StageClock;
-      clock.worked = Math.min(clock.worked, performance.now() - result.metrics.milliseconds);
+      this.#clocks.worked(step.stage, result.metrics.milliseconds);
       if (this.#tracer !== undefined) traceTask(this.#tracer, step, result);
       this.#count(step.stage, result.metrics);
       this.#onProgress?.(++this.#finishedSlices, this.#slices);

@@ -30,7 +30,6 @@ export interface TaskOptions {
  * Collects steps in the order in which one thread would do them, and derives the edges: a step waits for the
  * writers of what it reads, and for the readers of what it writes. Partitions that no step of the list made
  * exist before it.
- *
  */
 export class StepList {
   readonly #steps: Step[] = [];
@@ -165,14 +164,8 @@ export class StepList {
         else ended.add(before);
       }
     }
-    // Frees keep their order, so waiting for the latest is waiting for all.
     const place = action.kind === 'move' ? action.to : at;
-    const takesNone =
-      place === HOST ||
-      place === SPILL ||
-      action.kind === 'hand-out' ||
-      (action.kind === 'move' && action.wire !== undefined);
-    const freed = takesNone ? undefined : this.#freed.get(place);
+    const freed = takesMemory(action, place) ? this.#freed.get(place) : undefined;
     if (freed !== undefined) (place === at ? after : ended).add(freed);
     for (const before of ended) after.delete(before);
     this.#steps.push({ id, stage, at, after: [...after], ended: [...ended], do: action });
@@ -203,6 +196,12 @@ export class StepList {
     writers.set(band, [id]);
     return before;
   }
+}
+
+/** True for a step that may need what the latest free gave back. Frees keep their order: that one comes last. */
+function takesMemory(action: Action, place: Place): boolean {
+  if (place === HOST || place === SPILL || action.kind === 'hand-out') return false;
+  return action.kind !== 'move' || action.wire === undefined;
 }
 
 /**

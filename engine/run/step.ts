@@ -8,7 +8,6 @@ import type { Place } from '../plan/place.ts';
  * memory, padding too, in float32, or those of the copy of half the width alone. They stay in host memory
  * until a task of the other device reads them, and take no memory there. A device that computes in host
  * memory gives and takes matrices.
- *
  */
 export type Wire = 'f32' | 'f16';
 
@@ -23,8 +22,6 @@ export type Wire = 'f32' | 'f16';
  *                its bytes count there
  *     spill      moves partitions of the step's place to a file, from where tasks read them
  *     free       releases partitions at the step's place
- *
- *
  */
 export type Action =
   | { readonly kind: 'task'; readonly task: Task; readonly slices: readonly JsonObject[] }
@@ -48,7 +45,6 @@ export type Action =
  * A slice is not a part: a part of a data set has a place, a version and memory; a slice is a range of its
  * rows for one thread. All slices of a step end before anything that depends on the step begins, so that
  * edges are linear in steps.
- *
  */
 export interface Step {
   /** Position in the list of steps. */

@@ -187,7 +187,6 @@ export class MemoryWalk {
  * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are
  * alive at once as later; `keep` names the versions that are kept. `older`: false for a run in which each
  * round was the best, so that no older version was kept.
- *
  */
 export function peakOf(
   whole: BoundPlan,

@@ -1,16 +1,15 @@
 import type { JsonObject } from '../../json.ts';
-import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
-import { columnPart, howOf, partOf, useOf, usesOld, type Visit } from '../../plan/data-uses.ts';
+import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
+import { partOf, useOf, type Visit } from '../../plan/data-uses.ts';
 import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
-import type { BlockGrid, DataSet, DataUse, Slice, Stage, TaskPlan, Work } from '../../plan/stages.ts';
+import type { BlockGrid, DataSet, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import { passRows } from '../exchanges/pass.ts';
-import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
-import { shapeAt, shapeOnTheWay } from './shape-at.ts';
+import { type Expansion, resolveUse, StageVisit } from './stage-visit.ts';
 import type { StageParts } from './stage-parts.ts';
-import { type Leaving, Waves } from './waves.ts';
+import { Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
 /**
@@ -23,65 +22,33 @@ export interface Round {
   readonly brief?: boolean;
 }
 
-interface Use {
-  readonly set: DataSet;
-  readonly how: How;
-  readonly old: boolean;
-  readonly ofColumn: boolean;
-}
-
-/** Copies that a visit brought to its place, and those of them that go home behind it. */
-interface Transients {
-  readonly refs: Map<string, PartitionRef>;
-  readonly home: {
-    readonly set: DataSet;
-    readonly partition: number;
-    readonly from: Place;
-    readonly ref: PartitionRef;
-  }[];
-  /** Parts whose version from before the round it read. */
-  readonly old: { readonly set: DataSet; readonly partition: number }[];
-}
-
 /** Blocks of each row that a walk visits, at most, where they are visited row by row. */
 const SAMPLED_COLUMNS = 64;
 
 /**
  * The visits of stages: their tasks at the parts of data sets, or at the blocks of a grid, with the copies
- * that come to their places and leave behind them.
+ * that they need at their places.
  */
 export class Visits {
+  readonly #expansion: Expansion;
   readonly #bound: BoundPlan;
-  readonly #contracts: TaskContracts;
   readonly #list: StepList;
   readonly #versions: WrittenVersions;
   readonly #round: Round;
-  /** Of partitions that tasks give, the step of their task. */
-  readonly #givenBy = new Map<string, number>();
 
-  constructor(
-    bound: BoundPlan,
-    contracts: TaskContracts,
-    list: StepList,
-    versions: WrittenVersions,
-    round: Round,
-  ) {
-    [this.#bound, this.#contracts, this.#list, this.#versions, this.#round] = [
-      bound,
-      contracts,
-      list,
-      versions,
-      round,
-    ];
+  constructor(expansion: Omit<Expansion, 'givenBy'>, round: Round) {
+    this.#expansion = { ...expansion, givenBy: new Map() };
+    ({ bound: this.#bound, list: this.#list, versions: this.#versions } = expansion);
+    this.#round = round;
   }
 
   /** The step of the task that gave a partition. */
   givenBy(ref: PartitionRef): number | undefined {
-    return this.#givenBy.get(partitionKey(ref));
+    return this.#expansion.givenBy.get(partitionKey(ref));
   }
 
   /**
-   * The parts of a stage, one behind the other. `later`: the stages behind this one, which may read versions
+   * The parts of a stage, one after the other. `later`: the stages after this one, which may read versions
    * from before the round.
    */
   parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
@@ -94,13 +61,15 @@ export class Visits {
       const visit = { row, fields: { ...this.#round.params } };
       const places = this.#placesOf(tasks, stage.at[row], visit);
       for (const place of places) {
-        const transients: Transients = { refs: new Map(), home: [], old: [] };
-        const ended = tasks.map((task) =>
-          this.#task(stage, task, task.at ?? place, visit, transients, own, waves),
-        );
-        this.#bringHome(stage.name, transients);
-        const replaced = place === places.at(-1) ? this.#replaced(transients, later) : [];
-        waves.add(place, { stage: stage.name, ended, leaves: [...leavesOf(transients, place), ...replaced] });
+        const one = new StageVisit(this.#expansion, stage, visit, own, waves);
+        for (const task of tasks) one.task(task, task.at ?? place);
+        one.bringHome();
+        const replaced = place === places.at(-1) ? one.replaced(later) : [];
+        waves.add(place, {
+          stage: stage.name,
+          ended: one.ended,
+          leaves: [...one.leaves(place), ...replaced],
+        });
         for (const set of spentSets)
           this.#list.free(stage.name, place, [this.#versions.current(set, partOf(set, visit).partition)]);
       }
@@ -128,7 +97,7 @@ export class Visits {
   #placesOf(tasks: readonly TaskPlan[], place: Place, visit: Visit): readonly Place[] {
     const written = tasks.flatMap(({ kernel, uses }) =>
       Object.entries(uses).flatMap(([name, use]) => {
-        const { set, how } = this.#use(kernel, name, use);
+        const { set, how } = resolveUse(this.#expansion, kernel, name, use);
         return how === 'write' && (set.parts.length > 1 || set.turns !== undefined)
           ? [set.parts[partOf(set, visit).partition].at]
           : [];
@@ -178,7 +147,7 @@ export class Visits {
 
   /**
    * Sends the parts of a visited column to the place of the row that visits it next, in this round or in the
-   * one behind it.
+   * one after it.
    */
   #passing(
     stage: Stage,
@@ -210,201 +179,70 @@ export class Visits {
 
   #blockVisits(
     stage: Stage,
-    { tasks, grid, order }: Extract<Work, { readonly kind: 'blocks' }>,
+    work: Extract<Work, { readonly kind: 'blocks' }>,
     waves: Waves,
   ): (block: GridBlock) => void {
-    const { bands, blockFields, visitsARow } = this.#bound;
-    const sizes = this.#bound.blockSizes?.[grid.of];
+    const { tasks, grid } = work;
     const slices = this.#bound.slices[stage.name];
-    const visits = new Int32Array(grid.rows);
-    // Adjacent parts lie together, so that a sample of a row has blocks of all places. Of columns that pass
-    // from place to place each is needed: a place holds what the one before it has stepped.
-    const isLeftOut = (column: number, seen: number) =>
-      order === 'rows'
-        ? column % Math.ceil(grid.columns / SAMPLED_COLUMNS) > 0
-        : order !== 'turns' && seen >= (visitsARow ?? Infinity);
+    const isLeftOut = this.#sampling(work);
     const seen = { row: new Set<number>(), column: new Set<number>() };
-    return ({ row, column }) => {
-      if (sizes?.[row][column] === 0 || (visitsARow !== undefined && isLeftOut(column, visits[row]))) return;
-      visits[row]++;
+    /** False for a task that has been done for the block's row or column. */
+    const isDue = ({ once }: TaskPlan, block: GridBlock) => {
+      if (once === undefined) return true;
+      if (seen[once].has(block[once])) return false;
+      seen[once].add(block[once]);
+      return true;
+    };
+    return (block) => {
+      if (isLeftOut(block)) return;
+      const { row, column } = block;
       const own = slices?.[row * grid.columns + column];
       if (own !== undefined && own.length === 0) return;
-      const place = placeOfBlock(stage, grid, { row, column });
-      const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
-      const fields = {
-        ...this.#round.params,
-        ...blockFields?.[row][column],
-        row,
-        column,
-        rowFrom: rows?.from,
-        rowCount: rows && rows.to - rows.from,
-        columnFrom: columns?.from,
-      };
-      const transients: Transients = { refs: new Map(), home: [], old: [] };
-      const ended: number[] = [];
-      for (const task of tasks) {
-        if (task.once !== undefined) {
-          const at = task.once === 'row' ? row : column;
-          if (seen[task.once].has(at)) continue;
-          seen[task.once].add(at);
-        }
-        ended.push(
-          this.#task(
-            stage,
-            task,
-            task.at ?? place,
-            { row, column, columns: grid.columns, fields },
-            transients,
-            own,
-            waves,
-          ),
-        );
-      }
-      this.#bringHome(stage.name, transients);
-      waves.add(place, { stage: stage.name, ended, leaves: leavesOf(transients, place) });
+      const place = placeOfBlock(stage, grid, block);
+      const visit = { row, column, columns: grid.columns, fields: this.#fieldsOf(block) };
+      const one = new StageVisit(this.#expansion, stage, visit, own, waves);
+      for (const task of tasks) if (isDue(task, block)) one.task(task, task.at ?? place);
+      one.bringHome();
+      waves.add(place, { stage: stage.name, ended: one.ended, leaves: one.leaves(place) });
     };
   }
 
-  /**
-   * One task, with its inputs copied to its place. Gives its step, which must have ended before the copies
-   * are freed.
-   */
-  #task(
-    stage: Stage,
-    plan: TaskPlan,
-    place: Place,
-    visit: Visit,
-    transients: Transients,
-    slices: readonly Slice[] | undefined,
-    waves: Waves,
-  ): number {
-    const [inputs, outputs, bands, how]: [
-      Record<string, PartitionRef>,
-      Record<string, PartitionRef>,
-      Record<string, number>,
-      Record<string, How>,
-    ] = [{}, {}, {}, {}];
-    for (const [name, planned] of Object.entries(plan.uses)) {
-      const use = this.#use(plan.kernel, name, planned);
-      const { partition, band = undefined } = use.ofColumn
-        ? { partition: columnPart(use.set, visit) }
-        : partOf(use.set, visit);
-      const ref = this.#bring(stage, use, partition, place, transients, waves);
-      if (use.old && use.set.parts.length > 1) transients.old.push({ set: use.set, partition });
-      (use.how === 'read' ? inputs : outputs)[name] = ref;
-      how[name] = use.how;
-      if (band !== undefined) bands[name] = band;
-    }
-    const taken = Object.fromEntries(
-      Object.entries(plan.takes ?? {}).map(([param, field]) => [param, visit.fields[field]]),
-    );
-    const params = { ...plan.params, ...plan.perPart?.[visit.row], ...taken };
-    const id = this.#list.task(
-      plan.stage ?? stage.name,
-      place,
-      { kernel: plan.kernel, inputs, outputs, params },
-      { slices: slices?.map(({ from, to, params: own }) => ({ from, to, ...own })), bands, how },
-    );
-    for (const ref of Object.values(outputs)) this.#givenBy.set(partitionKey(ref), id);
-    return id;
+  /** True for blocks that are empty, or that a walk which visits a sample leaves out. */
+  #sampling({ grid, order }: Extract<Work, { readonly kind: 'blocks' }>): (block: GridBlock) => boolean {
+    const { visitsARow } = this.#bound;
+    const sizes = this.#bound.blockSizes?.[grid.of];
+    const visits = new Int32Array(grid.rows);
+    // Adjacent parts are at one place, so that a sample of a row has blocks of all places. Of columns that pass
+    // from place to place each is needed: a place holds what the one before it has stepped.
+    const step = Math.ceil(grid.columns / SAMPLED_COLUMNS);
+    const isSampled = ({ row, column }: GridBlock) => {
+      if (visitsARow === undefined || order === 'turns') return true;
+      return order === 'rows' ? column % step === 0 : visits[row] < visitsARow;
+    };
+    return (block) => {
+      if (sizes?.[block.row][block.column] === 0 || !isSampled(block)) return true;
+      visits[block.row]++;
+      return false;
+    };
   }
 
-  #use(kernel: string, name: string, use: string | DataUse): Use {
-    const contract = this.#contracts[kernel]?.[name];
-    if (contract === undefined) throw new Error(`the contract of the task ${kernel} does not name ${name}`);
-    const one = useOf(use);
+  /** What the parameters of tasks may take from a block. */
+  #fieldsOf({ row, column }: GridBlock): Visit['fields'] {
+    const { bands, blockFields } = this.#bound;
+    const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
     return {
-      set: dataSetOf(this.#bound, one.set),
-      how: howOf(one, contract),
-      old: one.version === 'old',
-      ofColumn: one.part === 'column',
+      ...this.#round.params,
+      ...blockFields?.[row][column],
+      row,
+      column,
+      rowFrom: rows?.from,
+      rowCount: rows && rows.to - rows.from,
+      columnFrom: columns?.from,
     };
-  }
-
-  /** Makes a partition available at a place, and gives its name there. */
-  #bring(
-    stage: Stage,
-    { set, how, old }: Use,
-    partition: number,
-    place: Place,
-    transients: Transients,
-    waves: Waves,
-  ): PartitionRef {
-    const { at } = set.parts[partition];
-    const resident = at.includes(place);
-    const ended = waves.before(place);
-    if (how === 'write') {
-      const ref = this.#versions.next(stage.name, set, partition);
-      if (set.columns !== undefined)
-        this.#list.allocate(
-          stage.name,
-          place,
-          ref,
-          (resident ? shapeAt : shapeOnTheWay)(this.#bound, set, partition, place),
-          resident ? [] : ended,
-        );
-      if (!resident) this.#transient(set, partition, place, ref, true, transients);
-      return ref;
-    }
-    const ref = old
-      ? partRef(this.#bound, set, partition, this.#versions.old[set.name])
-      : this.#versions.current(set, partition);
-    if (resident) return ref;
-    const inPlace = how !== 'read';
-    const as =
-      inPlace && !this.#versions.hasWritten(set, partition)
-        ? this.#versions.next(stage.name, set, partition)
-        : ref;
-    const key = partitionKey(as);
-    if (transients.refs.has(key)) return as;
-    const streams = set.by === 'block' || stage.at.indexOf(place) !== stage.at.lastIndexOf(place);
-    if (inPlace || !waves.takeOver(place, ref))
-      this.#list.move(stage.name, ref, at[0], place, { as, load: streams, ended });
-    this.#transient(set, partition, place, as, inPlace, transients);
-    return as;
-  }
-
-  #transient(
-    set: DataSet,
-    partition: number,
-    from: Place,
-    ref: PartitionRef,
-    goesHome: boolean,
-    transients: Transients,
-  ): void {
-    transients.refs.set(partitionKey(ref), ref);
-    if (goesHome) transients.home.push({ set, partition, from, ref });
-  }
-
-  #bringHome(stage: string, { home }: Transients): void {
-    for (const { set, partition, from, ref } of home)
-      for (const place of set.parts[partition].at) this.#list.move(stage, ref, from, place, { load: true });
-  }
-
-  /**
-   * Old versions of parts that the visit was the last to read: a solved part takes the place of the old one.
-   */
-  #replaced({ old }: Transients, later: readonly Stage[]): Leaving[] {
-    return old.flatMap(({ set, partition }) =>
-      later.some((one) => usesOld(one, set.name)) ? [] : this.#versions.leave(set, partition),
-    );
   }
 }
 
 /** The place of a block: its own, or that of its row. */
 function placeOfBlock({ at }: Stage, { rows, columns }: BlockGrid, { row, column }: GridBlock): Place {
   return (at.length > rows ? at[row * columns + column] : at[row]) ?? at[0];
-}
-
-/** The copies that a visit brought to its place, behind it: those that go home elsewhere first. */
-function leavesOf({ refs, home }: Transients, place: Place): Leaving[] {
-  const elsewhere = new Map(
-    home.flatMap(({ from, ref }) =>
-      from === place ? [] : [[partitionKey(ref), { at: from, ref }] as const],
-    ),
-  );
-  return [
-    ...elsewhere.values(),
-    ...[...refs].flatMap(([key, ref]) => (elsewhere.has(key) ? [] : [{ at: place, ref }])),
-  ];
 }

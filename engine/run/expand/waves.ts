@@ -19,7 +19,6 @@ interface Visited {
  * The visits of a stage, or of those stages of a pipeline that go through the same blocks, place by place.
  * Two at a time have their copies at a place: those of the next one come while the tasks of one run, and wait
  * until the one before has left.
- *
  */
 export class Waves {
   readonly #list: StepList;

@@ -1,0 +1,180 @@
+import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
+import { columnPart, howOf, partOf, useOf, usesOld, type Visit } from '../../plan/data-uses.ts';
+import type { DataSet, DataUse, Slice, Stage, TaskPlan } from '../../plan/stages.ts';
+import { partitionKey, type PartitionRef } from '../../partition.ts';
+import type { Place } from '../../plan/place.ts';
+import type { How, TaskContracts } from '../step.ts';
+import type { StepList } from '../step-list.ts';
+import { shapeAt, shapeOnTheWay } from './shape-at.ts';
+import type { Leaving, Waves } from './waves.ts';
+import type { WrittenVersions } from './written-versions.ts';
+
+/** All that the steps of a stage are made from and written to. */
+export interface Expansion {
+  readonly bound: BoundPlan;
+  readonly contracts: TaskContracts;
+  readonly list: StepList;
+  readonly versions: WrittenVersions;
+  /** Of partitions that tasks give, the step of their task. */
+  readonly givenBy: Map<string, number>;
+}
+
+interface Use {
+  readonly set: DataSet;
+  readonly how: How;
+  readonly old: boolean;
+  readonly ofColumn: boolean;
+}
+
+/** One use of a data set by a task, as the contract and the plan have it. */
+export function resolveUse(
+  { bound, contracts }: Expansion,
+  kernel: string,
+  name: string,
+  use: string | DataUse,
+): Use {
+  const contract = contracts[kernel]?.[name];
+  if (contract === undefined) throw new Error(`the contract of the task ${kernel} does not name ${name}`);
+  const one = useOf(use);
+  return {
+    set: dataSetOf(bound, one.set),
+    how: howOf(one, contract),
+    old: one.version === 'old',
+    ofColumn: one.part === 'column',
+  };
+}
+
+/** One visit of a stage to a part or a block: its tasks, and the copies that they need at their places. */
+export class StageVisit {
+  readonly #expansion: Expansion;
+  readonly #stage: Stage;
+  readonly #visit: Visit;
+  readonly #slices: readonly Slice[] | undefined;
+  readonly #waves: Waves;
+  /** Copies that were brought to a place. */
+  readonly #copies = new Map<string, PartitionRef>();
+  /** Those of them that go home after the visit. */
+  readonly #home: {
+    readonly set: DataSet;
+    readonly partition: number;
+    readonly from: Place;
+    readonly ref: PartitionRef;
+  }[] = [];
+  /** Parts whose version from before the round was read. */
+  readonly #old: { readonly set: DataSet; readonly partition: number }[] = [];
+  /** The tasks, which must have ended before the copies are freed. */
+  readonly ended: number[] = [];
+
+  constructor(
+    expansion: Expansion,
+    stage: Stage,
+    visit: Visit,
+    slices: readonly Slice[] | undefined,
+    waves: Waves,
+  ) {
+    [this.#expansion, this.#stage, this.#visit] = [expansion, stage, visit];
+    [this.#slices, this.#waves] = [slices, waves];
+  }
+
+  /** One task, with its inputs copied to its place. */
+  task(plan: TaskPlan, place: Place): void {
+    const { list, givenBy } = this.#expansion;
+    const inputs: Record<string, PartitionRef> = {};
+    const outputs: Record<string, PartitionRef> = {};
+    const bands: Record<string, number> = {};
+    const how: Record<string, How> = {};
+    for (const [name, planned] of Object.entries(plan.uses)) {
+      const use = resolveUse(this.#expansion, plan.kernel, name, planned);
+      const { partition, band = undefined } = use.ofColumn
+        ? { partition: columnPart(use.set, this.#visit) }
+        : partOf(use.set, this.#visit);
+      const ref = this.#bring(use, partition, place);
+      if (use.old && use.set.parts.length > 1) this.#old.push({ set: use.set, partition });
+      (use.how === 'read' ? inputs : outputs)[name] = ref;
+      how[name] = use.how;
+      if (band !== undefined) bands[name] = band;
+    }
+    const { row, fields } = this.#visit;
+    const taken = Object.fromEntries(
+      Object.entries(plan.takes ?? {}).map(([param, field]) => [param, fields[field]]),
+    );
+    const params = { ...plan.params, ...plan.perPart?.[row], ...taken };
+    const slices = this.#slices?.map(({ from, to, params: own }) => ({ from, to, ...own }));
+    const task = { kernel: plan.kernel, inputs, outputs, params };
+    const id = list.task(plan.stage ?? this.#stage.name, place, task, { slices, bands, how });
+    for (const ref of Object.values(outputs)) givenBy.set(partitionKey(ref), id);
+    this.ended.push(id);
+  }
+
+  /** Moves what was written at a foreign place to the places that have it. */
+  bringHome(): void {
+    for (const { set, partition, from, ref } of this.#home)
+      for (const place of set.parts[partition].at)
+        this.#expansion.list.move(this.#stage.name, ref, from, place, { load: true });
+  }
+
+  /** The copies at the visit's place: those that go home elsewhere first. */
+  leaves(place: Place): Leaving[] {
+    const elsewhere = new Map(
+      this.#home.flatMap(({ from, ref }) =>
+        from === place ? [] : [[partitionKey(ref), { at: from, ref }] as const],
+      ),
+    );
+    const here = [...this.#copies].flatMap(([key, ref]) => (elsewhere.has(key) ? [] : [{ at: place, ref }]));
+    return [...elsewhere.values(), ...here];
+  }
+
+  /**
+   * Old versions of parts that the visit was the last to read, before the stages `later`: a solved part takes
+   * the place of the old one.
+   */
+  replaced(later: readonly Stage[]): Leaving[] {
+    return this.#old.flatMap(({ set, partition }) =>
+      later.some((one) => usesOld(one, set.name)) ? [] : this.#expansion.versions.leave(set, partition),
+    );
+  }
+
+  /** Makes a partition available at a place, and gives its name there. */
+  #bring(use: Use, partition: number, place: Place): PartitionRef {
+    return use.how === 'write'
+      ? this.#allocate(use.set, partition, place)
+      : this.#copy(use, partition, place);
+  }
+
+  #allocate(set: DataSet, partition: number, place: Place): PartitionRef {
+    const { bound, list, versions } = this.#expansion;
+    const isHome = set.parts[partition].at.includes(place);
+    const ref = versions.next(this.#stage.name, set, partition);
+    if (set.columns !== undefined) {
+      const shape = (isHome ? shapeAt : shapeOnTheWay)(bound, set, partition, place);
+      list.allocate(this.#stage.name, place, ref, shape, isHome ? [] : this.#waves.before(place));
+    }
+    if (!isHome) this.#keep(set, partition, place, ref, true);
+    return ref;
+  }
+
+  #copy({ set, how, old }: Use, partition: number, place: Place): PartitionRef {
+    const { bound, list, versions } = this.#expansion;
+    const { at } = set.parts[partition];
+    const ref = old
+      ? partRef(bound, set, partition, versions.old[set.name])
+      : versions.current(set, partition);
+    if (at.includes(place)) return ref;
+    const ended = this.#waves.before(place);
+    const inPlace = how !== 'read';
+    const isNew = inPlace && !versions.hasWritten(set, partition);
+    const as = isNew ? versions.next(this.#stage.name, set, partition) : ref;
+    if (this.#copies.has(partitionKey(as))) return as;
+    const places = this.#stage.at;
+    const load = set.by === 'block' || places.indexOf(place) !== places.lastIndexOf(place);
+    if (inPlace || !this.#waves.takeOver(place, ref))
+      list.move(this.#stage.name, ref, at[0], place, { as, load, ended });
+    this.#keep(set, partition, place, as, inPlace);
+    return as;
+  }
+
+  #keep(set: DataSet, partition: number, from: Place, ref: PartitionRef, goesHome: boolean): void {
+    this.#copies.set(partitionKey(ref), ref);
+    if (goesHome) this.#home.push({ set, partition, from, ref });
+  }
+}

@@ -1,0 +1,59 @@
+import type { JsonObject } from '../json.ts';
+import type { Partition } from '../partition.ts';
+import type { Step } from './step.ts';
+
+export interface HandedOut {
+  readonly id: number;
+  readonly name: string;
+  readonly partition: Partition;
+}
+
+/** The values of the tasks of a list of steps, and the partitions that were handed out. */
+export class StepResults {
+  readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
+  readonly #handed: readonly HandedOut[];
+
+  constructor(
+    values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[],
+    handed: readonly HandedOut[],
+  ) {
+    this.#values = values;
+    this.#handed = handed;
+  }
+
+  /** All partitions that were handed out, in the order of steps. */
+  get handed(): Partition[] {
+    return this.#handed.map(({ partition }) => partition);
+  }
+
+  /** The partitions of a name that steps handed out, in the order of steps. */
+  partitions(name: string): Partition[] {
+    return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
+  }
+
+  /**
+   * Values of the tasks of a stage, or of one of its kernels: in the order of steps, then of slices, not of
+   * their ends.
+   */
+  of(stage: string, kernel?: string): JsonObject[] {
+    return this.#values.flatMap(({ step, values }) =>
+      step.stage === stage &&
+      (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel))
+        ? values
+        : [],
+    );
+  }
+
+  /**
+   * The same by the part that the tasks give under a name, in the order of parts; of a part that several
+   * places make, those of the first.
+   */
+  byPart(stage: string, kernel: string, output: string): JsonObject[][] {
+    const parts: JsonObject[][] = [];
+    for (const { step, values } of this.#values) {
+      if (step.stage === stage && step.do.kind === 'task' && step.do.task.kernel === kernel)
+        parts[step.do.task.outputs[output].partition] ??= [...values];
+    }
+    return parts;
+  }
+}
