@@ -71,58 +71,90 @@ export class Evaluate implements Sink<Evaluation> {
   }
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<Evaluation> {
-    const { parallelism } = computeDevice(ctx.executor).info;
-    const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
     const phase = startPhase(ctx.events, 'evaluate', 'pairs');
-    const { means, biases = false } = this.#options;
-    const collector = this.#options.breakdown && new ErrorCollector(this.#options.breakdown);
-    const [own, simple] = [new ErrorSums(), new BaselineSums()];
-    let [pairs, coldPairs] = [0, 0];
+    const measured = new MeasuredPairs(this.#options);
     await Holdings.within(ctx, async (held) => {
-      const factors = await placeForPairs(this.#model, held);
-      const scored = mapOrdered(input, 2 * parallelism, async (batch) => {
-        const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, held);
-        return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };
-      });
-      for await (const { predictions, ratings, warm, users, items } of scored) {
-        pairs += predictions.length;
-        coldPairs += predictions.length - warm.length;
-        for (let k = 0; k < warm.length; k++) {
-          const rating = ratings[warm[k]];
-          const prediction = predictions[warm[k]];
-          own.add(rating - prediction);
-          if (means) simple.add(rating, means.mean, means.users[users[k]], means.items[items[k]]);
-          collector?.add(
-            rating,
-            prediction,
-            means ? means.mean + means.users[users[k]] + means.items[items[k]] : Number.NaN,
-            users[k],
-            items[k],
-          );
-        }
-        phase.progress(pairs);
+      for await (const scored of await this.#scored(input, held)) {
+        measured.add(scored);
+        phase.progress(measured.pairs);
       }
     });
+    const { pairs, coldPairs } = measured;
     phase.end(pairs);
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
-    const errors = own.errors();
-    const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
-    const verdict =
-      baselines && Number.isFinite(errors.rmse)
-        ? compareToMeans({ testRmse: errors.rmse, baselines, biases })
-        : undefined;
-    if (verdict) ctx.events({ type: 'warning', ...verdict });
-    const cold = coldWarnings({ pairs, coldPairs });
-    for (const { code, text } of cold) ctx.events({ type: 'warning', code, text });
-    const breakdown = collector?.breakdown();
+    const errors = measured.own.errors();
+    const baselines =
+      this.#options.means !== undefined && pairs > coldPairs ? measured.simple.baselines() : undefined;
+    const breakdown = measured.collector?.breakdown();
+    const warnings = this.#warnings(measured, errors.rmse, baselines, ctx);
     return {
       ...errors,
       pairs,
       coldPairs,
       badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
       ...(baselines ? { baselines } : {}),
-      warnings: [...cold, ...(verdict ? [verdict] : [])],
+      warnings,
       ...(breakdown ? { breakdown } : {}),
     };
+  }
+
+  /** The pairs with the model's predictions, batch by batch. */
+  async #scored(input: BatchStream, ctx: ExecutionContext): Promise<AsyncIterable<ScoredBatch>> {
+    const { parallelism } = computeDevice(ctx.executor).info;
+    const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
+    const factors = await placeForPairs(this.#model, ctx);
+    return mapOrdered(input, 2 * parallelism, async (batch) => {
+      const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, ctx);
+      return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };
+    });
+  }
+
+  /** Warnings about cold pairs, then about a model that is worse than means. Each is an event too. */
+  #warnings(
+    { pairs, coldPairs }: MeasuredPairs,
+    testRmse: number,
+    baselines: Baselines | undefined,
+    { events }: ExecutionContext,
+  ): TrainingWarning[] {
+    const { biases = false } = this.#options;
+    const verdict =
+      baselines && Number.isFinite(testRmse) ? compareToMeans({ testRmse, baselines, biases }) : undefined;
+    if (verdict) events({ type: 'warning', ...verdict });
+    const cold = coldWarnings({ pairs, coldPairs });
+    for (const { code, text } of cold) events({ type: 'warning', code, text });
+    return [...cold, ...(verdict ? [verdict] : [])];
+  }
+}
+
+type ScoredBatch = Awaited<ReturnType<typeof scorePairs>> & { readonly ratings: Float32Array };
+
+/** Sums over the pairs so far. */
+class MeasuredPairs {
+  pairs = 0;
+  coldPairs = 0;
+  readonly own = new ErrorSums();
+  /** Errors of the means. */
+  readonly simple = new BaselineSums();
+  readonly collector: ErrorCollector | undefined;
+  readonly #means: DampedMeans | undefined;
+
+  constructor({ means, breakdown }: EvaluateOptions) {
+    this.#means = means;
+    this.collector = breakdown && new ErrorCollector(breakdown);
+  }
+
+  add({ predictions, ratings, warm, users, items }: ScoredBatch): void {
+    const means = this.#means;
+    this.pairs += predictions.length;
+    this.coldPairs += predictions.length - warm.length;
+    for (let k = 0; k < warm.length; k++) {
+      const rating = ratings[warm[k]];
+      const prediction = predictions[warm[k]];
+      const [user, item] = [users[k], items[k]];
+      this.own.add(rating - prediction);
+      if (means) this.simple.add(rating, means.mean, means.users[user], means.items[item]);
+      const byMeans = means ? means.mean + means.users[user] + means.items[item] : Number.NaN;
+      this.collector?.add(rating, prediction, byMeans, user, item);
+    }
   }
 }

@@ -42,54 +42,90 @@ export function* generateRatings(
   tables: RatingTables,
   options: GenerateOptions = {},
 ): Generator<PartBatch, void, undefined> {
-  const { preset, seed } = tables;
+  const { preset } = tables;
   const { first, end } = options.users ?? { first: 0, end: preset.users };
-  const { statistics, parts = ratingParts, batchSize = 65_536, timestamps } = options;
-  const { scale, model } = preset;
+  const { parts = ratingParts, batchSize = 65_536, timestamps } = options;
   const builder = () => new RatingBatchBuilder(batchSize, timestamps);
   const builders = { train: builder(), test: builder() };
-  const times = new RatingTimes(seed, timestamps);
-  const wanted = { train: parts.includes('train'), test: parts.includes('test') };
-  const sampler = new ItemSampler(tables.items);
-  const planted = new PlantedUser(preset, seed, tables.planted);
-  const draws = new RandomStream(seed, purposes.itemsOfUser);
-  const split = new RandomStream(seed, purposes.split);
-  const items = new Int32Array(preset.items);
+  const user = new GeneratedUser(tables, options);
   let rowsSoFar = 0;
-
-  for (let user = first; user < end; user++) {
-    const degree = degreeOf(tables, user);
-    let testLeft = testDegreeOf(tables, user);
-    if (!wanted.train && testLeft === 0) continue;
-    sampler.sample(degree, draws.aim(user), items);
-    planted.aim(user);
-    split.aim(user);
-    times.aim(user, degree);
-    for (let n = 0; n < degree; n++) {
-      // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.
-      const part = split.nextUniform() * (degree - n) < testLeft ? 'test' : 'train';
-      if (part === 'test') testLeft--;
-      const time = times.next();
-      if (!wanted[part]) continue;
-      const item = items[n];
-      const signal = planted.signal(item);
-      const level = planted.level(n, signal);
-      if (statistics) {
-        statistics.count(part, item, level);
-        if (part === 'test') statistics.addTestError(level - expectedLevel(signal, model.noise, scale));
-      }
+  const take = (part: RatingPart): PartBatch => {
+    rowsSoFar += builders[part].rows;
+    return { part, batch: builders[part].take(), rowsSoFar };
+  };
+  for (let id = first; id < end; id++) {
+    if (!parts.includes('train') && testDegreeOf(tables, id) === 0) continue;
+    user.aim(id);
+    while (user.next()) {
+      const { part } = user;
+      if (!parts.includes(part)) continue;
       const builder = builders[part];
-      builder.append(user, item, scale.minimum + level * scale.step, time);
-      if (builder.full) {
-        rowsSoFar += batchSize;
-        yield { part, batch: builder.take(), rowsSoFar };
-      }
+      user.appendTo(builder);
+      if (builder.full) yield take(part);
     }
   }
-  for (const part of ratingParts) {
-    const { rows } = builders[part];
-    if (rows === 0) continue;
-    rowsSoFar += rows;
-    yield { part, batch: builders[part].take(), rowsSoFar };
+  for (const part of ratingParts) if (builders[part].rows > 0) yield take(part);
+}
+
+/** The ratings of one user after the other. */
+class GeneratedUser {
+  /** Of the present rating. */
+  part: RatingPart = 'train';
+  readonly #tables: RatingTables;
+  readonly #statistics: RatingStatistics | undefined;
+  readonly #times: RatingTimes;
+  readonly #sampler: ItemSampler;
+  readonly #planted: PlantedUser;
+  readonly #draws: RandomStream;
+  readonly #split: RandomStream;
+  readonly #items: Int32Array;
+  #user = 0;
+  #degree = 0;
+  #testLeft = 0;
+  #n = -1;
+  #time = 0;
+
+  constructor(tables: RatingTables, { statistics, timestamps }: GenerateOptions) {
+    const { preset, seed } = tables;
+    [this.#tables, this.#statistics] = [tables, statistics];
+    this.#times = new RatingTimes(seed, timestamps);
+    this.#sampler = new ItemSampler(tables.items);
+    this.#planted = new PlantedUser(preset, seed, tables.planted);
+    this.#draws = new RandomStream(seed, purposes.itemsOfUser);
+    this.#split = new RandomStream(seed, purposes.split);
+    this.#items = new Int32Array(preset.items);
+  }
+
+  /** Begins a user, before the first rating. */
+  aim(user: number): void {
+    [this.#user, this.#n] = [user, -1];
+    this.#degree = degreeOf(this.#tables, user);
+    this.#testLeft = testDegreeOf(this.#tables, user);
+    this.#sampler.sample(this.#degree, this.#draws.aim(user), this.#items);
+    this.#planted.aim(user);
+    this.#split.aim(user);
+    this.#times.aim(user, this.#degree);
+  }
+
+  /** Goes on to the next rating, which gets its part and time. False after the last. */
+  next(): boolean {
+    if (++this.#n >= this.#degree) return false;
+    // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.
+    const isTest = this.#split.nextUniform() * (this.#degree - this.#n) < this.#testLeft;
+    if (isTest) this.#testLeft--;
+    this.part = isTest ? 'test' : 'train';
+    this.#time = this.#times.next();
+    return true;
+  }
+
+  appendTo(builder: RatingBatchBuilder): void {
+    const { scale, model } = this.#tables.preset;
+    const item = this.#items[this.#n];
+    const signal = this.#planted.signal(item);
+    const level = this.#planted.level(this.#n, signal);
+    this.#statistics?.count(this.part, item, level);
+    if (this.part === 'test')
+      this.#statistics?.addTestError(level - expectedLevel(signal, model.noise, scale));
+    builder.append(this.#user, item, scale.minimum + level * scale.step, this.#time);
   }
 }

@@ -166,24 +166,17 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const byUser = await sortByUser(indexed, 'keep', ctx);
     const excluded = await exclude?.(ctx);
     const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
-    if (leaked > 0)
-      ctx.events({
-        type: 'warning',
-        text: `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked`,
-      });
-    const missing = policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined;
-    const facts = excluded && itemFacts(excluded.block, keyCount(items), excluded.hasRatings);
-    const given = await this.#settings.candidates?.(ctx);
-    const listed =
-      given && candidateLists(given, { positives, seen: excluded?.block, missing: missing?.positives });
-    if (listed) reportCandidates(listed.counts, ctx);
-    const own: RankedPairs = {
-      model: this.#model,
-      positives: listed?.positives ?? positives,
-      seen: excluded?.block,
-      missing: missing && { ...missing, positives: listed?.missing ?? missing.positives },
-      lists: listed?.lists,
-    };
+    if (leaked > 0) ctx.events({ type: 'warning', text: leakText(leaked) });
+    const { pairs: own, candidates } = await this.#withCandidates(
+      {
+        model: this.#model,
+        positives,
+        seen: excluded?.block,
+        missing: policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined,
+        lists: undefined,
+      },
+      ctx,
+    );
     const drawn = await drawnPairs(own, { most: rankUsers, seed }, ctx);
     const counts = {
       availableUsers: drawn.availableUsers,
@@ -194,10 +187,36 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
       repeatedPairs: repeated,
       irrelevantPairs: test.irrelevant,
       unknownExcluded: excluded?.unknown ?? 0,
-      ...(listed && { candidates: listed.counts }),
+      ...(candidates && { candidates }),
     };
+    const facts = excluded && itemFacts(excluded.block, keyCount(items), excluded.hasRatings);
     return { pairs: drawn.pairs, facts, counts };
   }
+
+  /** The pairs with lists of given candidates in place of all items, if there are any. */
+  async #withCandidates(
+    pairs: RankedPairs,
+    ctx: ExecutionContext,
+  ): Promise<{ pairs: RankedPairs; candidates?: CandidateCounts }> {
+    const given = await this.#settings.candidates?.(ctx);
+    if (given === undefined) return { pairs };
+    const { positives, seen, missing } = pairs;
+    const listed = candidateLists(given, { positives, seen, missing: missing?.positives });
+    reportCandidates(listed.counts, ctx);
+    return {
+      pairs: {
+        ...pairs,
+        positives: listed.positives,
+        missing: missing && { ...missing, positives: listed.missing ?? missing.positives },
+        lists: listed.lists,
+      },
+      candidates: listed.counts,
+    };
+  }
+}
+
+function leakText(leaked: number): string {
+  return `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked`;
 }
 
 /** The model's rankings of all items, or of the candidates. */

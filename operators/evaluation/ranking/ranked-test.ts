@@ -74,17 +74,22 @@ export function userValues(
   measures: readonly NamedMeasure[],
 ): UserValues {
   const { offsets, rows } = positives;
+  const ofUser = (user: number) => ({
+    ranked: offsets[user + 1] - offsets[user],
+    lost: missing?.positives[user] ?? 0,
+  });
+  const isMeasured = ({ ranked, lost }: ReturnType<typeof ofUser>) => ranked > 0 || lost > 0;
   let users = missing?.users ?? 0;
-  for (let user = 0; user < rows; user++)
-    if (offsets[user + 1] > offsets[user] || (missing?.positives[user] ?? 0) > 0) users++;
+  for (let user = 0; user < rows; user++) if (isMeasured(ofUser(user))) users++;
   const values = new Float64Array(users * measures.length);
   const means = new Float64Array(measures.length);
   const one = new OneUser();
   let at = 0;
   for (let user = 0; user < rows; user++) {
-    const lost = missing?.positives[user] ?? 0;
-    if (offsets[user + 1] === offsets[user] && lost === 0) continue;
-    one.set(places, offsets[user], offsets[user + 1], lost, items - (excluded?.[user] ?? 0));
+    const positivesOf = ofUser(user);
+    if (!isMeasured(positivesOf)) continue;
+    const candidates = items - (excluded?.[user] ?? 0);
+    one.set(places, offsets[user], offsets[user + 1], positivesOf.lost, candidates);
     for (let m = 0; m < measures.length; m++) means[m] += values[at++] = measures[m].of(one);
   }
   return { values, means: means.map((sum) => sum / users), users };

@@ -15,15 +15,9 @@ import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import { evenRanges } from '../row-ranges.ts';
-import type { CodedChunk, NumberedChunk, NumberedSide } from './numbered-chunk.ts';
+import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
+import { recodeFar, type Side, STAGE, tableRange } from './recode-far.ts';
 
-const STAGE = 'index-ids';
-
-/**
- * Near ids of all chunks are counted in one table where it has at most so many entries, or at most half as
- * many as there are ratings.
- */
-const TABLE_ENTRIES = 1 << 22;
 /** Entries of a table, or ids, that are worth a task of their own. */
 const TASK_ENTRIES = 1 << 16;
 
@@ -38,11 +32,9 @@ interface Placed extends PlacedIds {
   readonly maps: readonly PartitionRef[];
 }
 
-type Side = 'users' | 'items';
-
 /**
  * Gives all ids their positions, and the chunks maps to them. The chunks' own keys are released. `spilled`:
- * codes lie in files, and stay there.
+ * codes are in files, and stay there.
  */
 export async function numberIds(
   numbered: readonly NumberedChunk[],
@@ -72,88 +64,6 @@ export async function bothSides<Result>(
   const sides = [work('users'), work('items')] as const;
   await Promise.allSettled(sides);
   return await Promise.all(sides);
-}
-
-/** The range of near ids over all chunks, where one table can count them. */
-function tableRange(
-  chunks: readonly NumberedChunk[],
-  side: Side,
-): readonly [least: number, entries: number] | undefined {
-  let [least, greatest, rows] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
-  for (const chunk of chunks) {
-    const { summary } = chunk[side];
-    if (!('range' in summary)) return undefined;
-    least = Math.min(least, summary.range[0]);
-    greatest = Math.max(greatest, summary.range[1]);
-    rows += chunk.rows;
-  }
-  const entries = greatest - least + 1;
-  return entries <= Math.max(TABLE_ENTRIES, rows / 2) ? [least, entries] : undefined;
-}
-
-/**
- * Turns near codes into those of distinct ids where the ids of all chunks together do not lie near each
- * other.
- */
-async function recodeFar(
-  chunks: readonly NumberedChunk[],
-  types: Readonly<Record<Side, KeyType>>,
-  spilled: boolean,
-  ctx: ExecutionContext,
-): Promise<readonly NumberedChunk[]> {
-  const far = (['users', 'items'] as const).filter((side) => tableRange(chunks, side) === undefined);
-  const { place, parallelism } = hostDevice(ctx.executor).info;
-  const name = dataSetName('recoded');
-  const steps = new StepList(contracts);
-  const frees: PartitionRef[][] = [];
-  const spills: number[] = [];
-  const recoded = chunks.map((chunk, partition): NumberedChunk | undefined => {
-    const near = (side: Side) => {
-      const { summary } = chunk[side];
-      return far.includes(side) && 'range' in summary
-        ? { least: summary.range[0], wide: types[side] === 'int64' }
-        : null;
-    };
-    const [users, items] = [near('users'), near('items')];
-    if (users === null && items === null) return undefined;
-    const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
-    const outputs = {
-      recoded: ref('codes'),
-      ...(users && { users: ref('users') }),
-      ...(items && { items: ref('items') }),
-    };
-    const task: TaskOf<'recode-ids'> = {
-      kernel: 'recode-ids',
-      inputs: { codes: chunk.codes },
-      outputs,
-      params: { users, items },
-    };
-    // A task waits for the frees before it: those of the chunk so many tasks before let all threads work.
-    const before = frees.length - 2 * parallelism;
-    if (before >= 0) steps.free(STAGE, place, frees[before]);
-    steps.task(STAGE, place, task, { ended: before >= 0 ? spills.slice(before, before + 1) : [] });
-    if (spilled) spills.push(steps.spill(STAGE, place, [outputs.recoded]));
-    frees.push([chunk.codes, ...(users ? [chunk.users.keys] : []), ...(items ? [chunk.items.keys] : [])]);
-    const side = (own: NumberedSide, keys: PartitionRef | undefined) =>
-      keys === undefined ? own : { keys, summary: own.summary };
-    return {
-      ...chunk,
-      codes: outputs.recoded,
-      users: side(chunk.users, outputs.users),
-      items: side(chunk.items, outputs.items),
-    };
-  });
-  steps.free(STAGE, place, frees.slice(-2 * parallelism).flat());
-  const values = (await runSteps(steps.steps, ctx)).of(STAGE, 'recode-ids') as ValuesOf<'recode-ids'>[];
-  return recoded.map((made, c) => {
-    if (made === undefined) return chunks[c];
-    const { users, items } = values.shift() as ValuesOf<'recode-ids'>;
-    return {
-      ...made,
-      users: { ...made.users, ...(users && { summary: users }) },
-      items: { ...made.items, ...(items && { summary: items }) },
-    };
-  });
 }
 
 /** Gives the ids of one side their positions. */

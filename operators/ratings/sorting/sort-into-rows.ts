@@ -71,86 +71,125 @@ export async function sortIntoRows<Group>(
   ctx: ExecutionContext,
   tasks: ScatterTasks<Group>,
 ): Promise<SortedRows> {
-  const { place, parallelism } = hostDevice(ctx.executor).info;
-  const part = (name: string, partition = 0): PartitionRef => ({
-    name: `${ref.name}/${name}`,
-    partition,
-    version: 0,
-  });
-  const block = emptyBlock(
-    shape.lengths,
-    shape.numbered ? 'uint32' : 'float32',
-    shape.room && { indices: shape.room.users, values: shape.room.values },
-  );
-  const offsets = block.columns.offsets as Int32Array;
-  const columnBits = 32 - Math.clz32(Math.max(0, shape.columns - 1));
-  const rowBits = Math.min(ROW_BITS, 32 - columnBits);
-  const { bands, firstRow } = rowBands(offsets, rowBits);
-  const bandCount = firstRow.length - 1;
-  const bandsRef = part('bands');
-  const named: Sorting = { bands: bandsRef, bandCount, rowBits, columnBits, block: ref };
-  // Counting is quick, so that a task has several groups.
-  const counted = evenRanges(groups.length, 2 * parallelism);
-  const counting = new StepList(contracts);
-  counted.forEach(({ from, to }, c) => {
-    const task = counting.task(STAGE, place, tasks.count(groups.slice(from, to), part('counts', c), named));
-    counting.handOut(STAGE, part('counts', c), place, task);
-  });
-  counting.free(
-    STAGE,
-    place,
-    counted.map((_, c) => part('counts', c)),
-  );
-  const { handed } = await runSteps(counting.steps, ctx, { given: [[bandsRef, bands, place]] });
-  const next = firstRow.slice(0, bandCount).map((row) => offsets[row]);
-  const given: Given[] = [[ref, block, place]];
-  counted.forEach(({ from, to }, c) => {
-    const counts = handed[c].columns.counts as Int32Array;
-    for (let g = from; g < to; g++) {
-      given.push([
-        part('cursors', g),
-        { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } },
-        place,
-      ]);
-      for (let band = 0; band < bandCount; band++) next[band] += counts[(g - from) * bandCount + band];
-    }
-  });
+  const { place } = hostDevice(ctx.executor).info;
+  const room = shape.room && { indices: shape.room.users, values: shape.room.values };
+  const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32', room);
+  const bands = new RowBands(block.columns.offsets as Int32Array, shape.columns, ref);
+  const counted = await countBands(groups, bands, ctx, tasks);
+  const given: Given[] = [
+    [ref, block, place],
+    ...cursorsOf(counted, bands).map((cursors, g): Given => [bands.ref('cursors', g), cursors, place]),
+  ];
   const sorting = new StepList(contracts);
-  // Each group fills places of its own.
-  groups.forEach((group, g) => {
-    const scatter = tasks.scatter(group, part('cursors', g), named);
-    sorting.task(STAGE, place, scatter, {
-      bands: Object.fromEntries(Object.keys(scatter.outputs).map((name) => [name, g])),
-    });
-  });
-  // Behind all tasks of their kind: a task waits for the frees that stand before it. Each acts as soon as its
-  // group is scattered.
-  groups.forEach((group, g) =>
-    sorting.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), part('cursors', g)]),
-  );
-  const ranges = balancedRanges(
-    firstRow.map((row) => offsets[row]),
-    4 * parallelism,
-  );
-  addSliced(
-    sorting,
-    STAGE,
-    place,
-    {
-      kernel: 'sort-bands',
-      inputs: { bands: bandsRef },
-      outputs: { block: ref },
-      params: { columnBits, order: shape.order },
-    },
-    ranges,
-  );
-  sorting.free(STAGE, place, [bandsRef]);
+  scatterGroups(sorting, groups, bands, ctx, tasks);
+  sortBands(sorting, bands, shape.order, ctx);
   const found = valuesOfStage(await runSteps(sorting.steps, ctx, { given }), STAGE, 'sort-bands');
   const { row, column } = found.find(({ extra }) => extra > 0) ?? { row: -1, column: -1 };
   return {
     block: blockOf(ref, block),
     repeated: { extra: found.reduce((sum, { extra }) => sum + extra, 0), row, column },
   };
+}
+
+/** The bands of a block's rows, and the names of all that sorts them. */
+class RowBands {
+  readonly partition: Partition;
+  readonly count: number;
+  readonly sorting: Sorting;
+  /** The place of each band's first rating, and the number of all. */
+  readonly starts: Int32Array;
+  readonly #name: string;
+
+  constructor(offsets: Int32Array, columns: number, block: PartitionRef) {
+    this.#name = block.name;
+    const columnBits = 32 - Math.clz32(Math.max(0, columns - 1));
+    const rowBits = Math.min(ROW_BITS, 32 - columnBits);
+    const { bands, firstRow } = rowBands(offsets, rowBits);
+    this.partition = bands;
+    this.count = firstRow.length - 1;
+    this.starts = firstRow.map((row) => offsets[row]);
+    this.sorting = { bands: this.ref('bands'), bandCount: this.count, rowBits, columnBits, block };
+  }
+
+  ref(part: string, partition = 0): PartitionRef {
+    return { name: `${this.#name}/${part}`, partition, version: 0 };
+  }
+}
+
+/** The ratings of each band by group: those of group g begin at g * bands. */
+async function countBands<Group>(
+  groups: readonly Group[],
+  bands: RowBands,
+  ctx: ExecutionContext,
+  tasks: ScatterTasks<Group>,
+): Promise<Int32Array[]> {
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  // Counting is quick, so that a task has several groups.
+  const ranges = evenRanges(groups.length, 2 * parallelism);
+  const steps = new StepList(contracts);
+  const refs = ranges.map((_, c) => bands.ref('counts', c));
+  ranges.forEach(({ from, to }, c) => {
+    const task = steps.task(STAGE, place, tasks.count(groups.slice(from, to), refs[c], bands.sorting));
+    steps.handOut(STAGE, refs[c], place, task);
+  });
+  steps.free(STAGE, place, refs);
+  const given: Given[] = [[bands.sorting.bands, bands.partition, place]];
+  const { handed } = await runSteps(steps.steps, ctx, { given });
+  return ranges.flatMap(({ from, to }, c) => {
+    const counts = handed[c].columns.counts as Int32Array;
+    return Array.from({ length: to - from }, (_, g) =>
+      counts.subarray(g * bands.count, (g + 1) * bands.count),
+    );
+  });
+}
+
+/** Where each group's ratings of each band begin: after the groups before it. */
+function cursorsOf(counted: readonly Int32Array[], { count, starts }: RowBands): Partition[] {
+  const next = starts.slice(0, count);
+  return counted.map((counts) => {
+    const cursors = sharedCopy(next);
+    for (let band = 0; band < count; band++) next[band] += counts[band];
+    return { layout: 'cursors', rows: count, columns: { cursors } };
+  });
+}
+
+/** Each group fills places of its own, and is then freed. */
+function scatterGroups<Group>(
+  steps: StepList,
+  groups: readonly Group[],
+  bands: RowBands,
+  ctx: ExecutionContext,
+  tasks: ScatterTasks<Group>,
+): void {
+  const { place } = hostDevice(ctx.executor).info;
+  groups.forEach((group, g) => {
+    const task = tasks.scatter(group, bands.ref('cursors', g), bands.sorting);
+    const own = Object.fromEntries(Object.keys(task.outputs).map((name) => [name, g]));
+    steps.task(STAGE, place, task, { bands: own });
+  });
+  // After all tasks of their kind: a task waits for the frees before it. Each acts as soon as its group is
+  // scattered.
+  groups.forEach((group, g) =>
+    steps.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), bands.ref('cursors', g)]),
+  );
+}
+
+/** Sorts each band by itself. */
+function sortBands(
+  steps: StepList,
+  { starts, sorting }: RowBands,
+  order: RowsShape['order'],
+  ctx: ExecutionContext,
+): void {
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  const task = {
+    kernel: 'sort-bands',
+    inputs: { bands: sorting.bands },
+    outputs: { block: sorting.block },
+    params: { columnBits: sorting.columnBits, order },
+  } as const;
+  addSliced(steps, STAGE, place, task, balancedRanges(starts, 4 * parallelism));
+  steps.free(STAGE, place, [sorting.bands]);
 }
 
 /**

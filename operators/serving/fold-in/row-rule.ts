@@ -13,9 +13,9 @@ export interface UserRule extends RowRule {
 const LEAST_LAMBDA = 0.001;
 
 /**
- * The rule of a trained or loaded model. `metadata`: what it tells of its training. `meanBias` gives μ + β of
- * the average user, for models that do not tell μ. Throws UsageError for a model that tells no λ, such as one
- * of Spark, unless `regParam` is given.
+ * The rule of a trained or loaded model. `metadata`: the model's own. `meanBias` gives μ + β of the average user,
+ * for models without μ. Throws UsageError for a model without λ, such as one of Spark, unless `regParam` is
+ * given.
  *
  */
 export function userRule(
@@ -25,44 +25,61 @@ export function userRule(
   regParam: number | undefined,
 ): UserRule {
   const params = (metadata.params ?? {}) as JsonObject;
-  const number = (value: Json | undefined, fallback: number) =>
-    typeof value === 'number' ? value : fallback;
-  const lambda = regParam ?? number(params.regParamUsers, number(params.regParam, Number.NaN));
+  const lambda = Math.max(lambdaOf(params, regParam), LEAST_LAMBDA);
+  const offset = offsetOf(params, metadata);
+  const rule = {
+    rank,
+    nonnegative: params.nonnegative === true,
+    lambda,
+    exponent: numberOr(params.regExponent, 1),
+  };
+  if (params.implicitPrefs === true) {
+    const { unobservedWeight: own } = params;
+    const alpha = numberOr(params.alpha, 1);
+    const implicit =
+      typeof own === 'number' ? { alpha, base: 0, unobserved: own } : { alpha, base: 1, unobserved: 1 };
+    return { ...rule, implicit, weight: readWeight(metadata.ratingWeight) };
+  }
+  if (params.biases !== true) return { ...rule, offset };
+  const deviation = deviationOf(metadata);
+  const mean = numberOr(metadata.meanRating, Number.NaN);
+  const [damping] = [params.biasDamping].flat();
+  return {
+    ...rule,
+    offset,
+    mean: Number.isNaN(mean) ? meanBias() : mean,
+    damping: numberOr(damping, 0),
+    // SGD steps biases with the λ of its factors, on ratings of deviation 1; there the λ of factors is λ / σ.
+    biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? lambda / deviation : lambda,
+  };
+}
+
+function numberOr(value: Json | undefined, fallback: number): number {
+  return typeof value === 'number' ? value : fallback;
+}
+
+function deviationOf(metadata: JsonObject): number {
+  return numberOr(metadata.ratingDeviation, Number.NaN);
+}
+
+function lambdaOf(params: JsonObject, given: number | undefined): number {
+  const lambda = given ?? numberOr(params.regParamUsers, numberOr(params.regParam, Number.NaN));
   if (Number.isNaN(lambda))
     throw new UsageError('the model does not tell the λ that it was trained with', {
       advice: 'Give regParam',
     });
-  if (!(lambda >= 0 && Number.isFinite(lambda)))
-    throw new UsageError(`regParam (λ) must be a number of 0 or more, got ${lambda}`);
-  const implicit = params.implicitPrefs === true;
-  const offset = number(params.regOffset, 0);
-  const deviation = number(metadata.ratingDeviation, Number.NaN);
-  if (offset > 0 && Number.isNaN(deviation))
-    throw new DataError(
-      'the model was trained with regOffset, and does not tell the deviation of its ratings',
-      { phase: 'fold-in', advice: 'Train it again with this release' },
-    );
-  const bounded = Math.max(lambda, LEAST_LAMBDA);
-  const rule = {
-    rank,
-    nonnegative: params.nonnegative === true,
-    lambda: bounded,
-    exponent: number(params.regExponent, 1),
-  };
-  if (implicit) {
-    const own = typeof params.unobservedWeight === 'number' ? params.unobservedWeight : undefined;
-    const weights = { alpha: number(params.alpha, 1), base: own === undefined ? 1 : 0, unobserved: own ?? 1 };
-    return { ...rule, implicit: weights, weight: readWeight(metadata.ratingWeight) };
-  }
-  const ofFactors = { ...rule, offset: offset > 0 ? offset * deviation : 0 };
-  if (params.biases !== true) return ofFactors;
-  const told = number(metadata.meanRating, Number.NaN);
-  const [damping] = [params.biasDamping].flat();
-  return {
-    ...ofFactors,
-    mean: Number.isNaN(told) ? meanBias() : told,
-    damping: number(damping, 0),
-    // SGD steps biases with the λ of its factors, on ratings of deviation 1; there the λ of factors is λ / σ.
-    biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? bounded / deviation : bounded,
-  };
+  if (lambda >= 0 && Number.isFinite(lambda)) return lambda;
+  throw new UsageError(`regParam (λ) must be a number of 0 or more, got ${lambda}`);
+}
+
+/** The number that is added to the diagonal of each row, in the scale of the ratings. */
+function offsetOf(params: JsonObject, metadata: JsonObject): number {
+  const offset = numberOr(params.regOffset, 0);
+  if (!(offset > 0)) return 0;
+  const deviation = deviationOf(metadata);
+  if (!Number.isNaN(deviation)) return offset * deviation;
+  throw new DataError(
+    'the model was trained with regOffset, and does not tell the deviation of its ratings',
+    { phase: 'fold-in', advice: 'Train it again with this release' },
+  );
 }
