@@ -38,7 +38,7 @@ export {
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { SGD, type SgdOptions } from './api/training/sgd.ts';
 export { chooseTrainer } from './api/training/choose-trainer.ts';
-export type { FitOptions } from './api/rating-input.ts';
+export type { FitOptions } from './api/fit-options.ts';
 export type { CheckpointOptions } from './api/training/checkpoints/checkpoint-options.ts';
 export type { EarlyStopMetric } from './operators/params/common.ts';
 export { ExplainedPlan } from './api/training/plans/explained-plan.ts';

@@ -7,6 +7,7 @@ import { textTypes } from '../connectors/lines/text-type.ts';
 import { codecs, parquetBackendNames } from '../connectors/parquet/backend.ts';
 import { rankingMetricNames } from '../operators/evaluation/ranking/ranking-metrics.ts';
 import { MAXIMUM_RANK, MOST_ITERATIONS } from '../operators/params/common.ts';
+import { timeIn } from '../operators/ratings/rows/time-in.ts';
 import { presetNames } from '../synthetic/presets.ts';
 
 export const choices = {
@@ -23,6 +24,12 @@ export const choices = {
 } as const;
 
 export type Choice<Of extends keyof typeof choices> = (typeof choices)[Of][number];
+
+/** A date such as 2024-06-01, as columns of times are read; undefined for another text. */
+export function dateIn(text: string): Date | undefined {
+  const time = timeIn(text);
+  return time === undefined ? undefined : new Date(time);
+}
 
 /** Largest values. */
 export const bounds = { rank: MAXIMUM_RANK, iterations: MOST_ITERATIONS } as const;

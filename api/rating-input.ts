@@ -1,7 +1,7 @@
+import type { RatingOptions } from './rating-options.ts';
 import { counted } from '../engine/format.ts';
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
 import { idValues } from '../engine/keys/id-form.ts';
 import type { KeyType } from '../engine/keys/key-column.ts';
 import {
@@ -13,7 +13,6 @@ import {
   schemaOf,
 } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
 import { readPairs, type ReadPairs } from '../operators/ratings/ids/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
@@ -23,84 +22,19 @@ import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-n
 import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
-import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';
-import {
-  checkCheckpointOptions,
-  checkpointOptionNames,
-  type CheckpointOptions,
-} from './training/checkpoints/checkpoint-options.ts';
-import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import { CountTimeSizes } from '../operators/splits/time-sizes.ts';
 import { keptAs } from './training/kept-ratings.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';
-import { requireDataset } from './require-dataset.ts';
-import type { RunOptions } from './run-session.ts';
-import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts';
 
-/** The options of ratings that every trainer takes beside its parameters. */
-export interface RatingOptions {
+export interface IndexingOptions {
   /**
-   * Column of user ids: integers or text. Default: the data set's name, which must agree, else 'user', else
-   * one such as userId.
+   * True where ratings beyond one block, or the memory budget, are trained on in parts, from files where
+   * memory does not hold them; default: they are an error.
    */
-  readonly userCol?: string;
-  /**
-   * Column of item ids: integers or text. Default: the data set's name, which must agree, else 'item', else
-   * one such as movie_id.
-   */
-  readonly itemCol?: string;
-  /**
-   * Column of ratings: numbers, any unit. Default: the data set's name, which must agree, else 'rating', else
-   * one such as stars.
-   */
-  readonly ratingCol?: string;
-  /**
-   * Column of times, for onDuplicates 'last' only. Default: the data set's name, else 'timestamp', else one
-   * such as ts or date.
-   */
-  readonly timestampCol?: string;
-  /** Predictions for unknown users and items: 'nan', or 'drop' to leave their rows out. Default 'nan'. */
-  readonly coldStartStrategy?: ColdStart;
-  /**
-   * Several ratings of one pair: 'keep' all, 'error', the 'last' by timestamp, their 'mean' or 'sum'. Default
-   * 'keep'.
-   */
-  readonly onDuplicates?: DuplicatePolicy;
-  /**
-   * Rows with null, NaN or infinite values: 'error' ends the run, 'skip' leaves them out and counts them.
-   * Default 'error'.
-   */
-  readonly onBadRows?: BadRowPolicy;
-}
-
-export const ratingOptionNames = [
-  'userCol',
-  'itemCol',
-  'ratingCol',
-  'timestampCol',
-  'coldStartStrategy',
-  'onDuplicates',
-  'onBadRows',
-] as const satisfies readonly (keyof RatingOptions)[];
-
-export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
-  /**
-   * Ratings that are not trained on, for the error after each iteration. Default: none, and no test error.
-   */
-  readonly validation?: Dataset;
-  /**
-   * Ranks the validation pairs by the model at the end: `training.ranking`, with a warning where popularity
-   * ranks no worse. Default: for implicit data alone.
-   */
-  readonly ranking?: boolean;
-  /**
-   * A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does
-   * not fit is refused with the differences. Default: planned anew.
-   */
-  readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
+  readonly inParts?: boolean;
 }
 
 /** The way from ratings to a trainer: columns, policies for bad rows and duplicates, and positions of ids. */
@@ -188,6 +122,12 @@ export class RatingInput {
     return andThen(dataset.plan, new SelectRatings(columns, this.onBadRows));
   }
 
+  /** Checks that the ratings have their columns, of types that serve. Throws DataError. */
+  async checkColumns(dataset: Dataset, signal: AbortSignal): Promise<void> {
+    using _ = dataset.session.beginPhase('open files');
+    await schemaOf(this.selected(dataset), undefined, signal);
+  }
+
   /**
    * Numbers users and items. The types of the validation set's ids are checked first, so that an error comes
    * before the long work. `inBands`: more than one block may be, within the memory budget.
@@ -198,29 +138,25 @@ export class RatingInput {
     ctx: ExecutionContext,
     { inParts = false, inBands = false }: IndexingOptions & { readonly inBands?: boolean } = {},
   ): Promise<IndexedRatings> {
-    const selected = this.selected(ratings);
     const { ids, timestamps } = await this.#types(ratings, ctx.signal);
-    const { maximum, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
-    const maximumRows = inParts
-      ? Number.MAX_SAFE_INTEGER
-      : inBands
-        ? maximum
-        : Math.min(maximum, blockLimit.ratings);
+    const within = rowsWithin(ratings.session, ids, timestamps);
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
-    const totalRows =
-      operatorsOf(ratings.plan).length > 0
-        ? undefined
-        : (await rootSource(ratings.plan).statistics?.())?.rows;
-    if (totalRows !== undefined && this.onBadRows === 'error' && !inParts)
+    const totalRows = await knownRows(ratings.plan);
+    if (totalRows !== undefined && !inParts && this.onBadRows === 'error')
       requireRows(totalRows, ids, ratings.session);
     // Before the reading where their number is known, else before they are sorted.
-    if (inParts && totalRows !== undefined && totalRows > rowsInMemory)
-      await ctx.executor.spilled?.requireRoom(spilledBytes(totalRows));
+    if (totalRows !== undefined && inParts) await requireSpill(totalRows, within.loaded, ctx);
     if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable)
       await this.#reportTimes(ratings, ctx);
+    const inBlock = inBands ? within.maximum : Math.min(within.maximum, blockLimit.ratings);
     const indexed = await readRatings(
-      selected,
-      { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes },
+      this.selected(ratings),
+      {
+        maximumRows: inParts ? Number.MAX_SAFE_INTEGER : inBlock,
+        rowsInMemory: within.loaded,
+        totalRows,
+        splitBytes: ratings.session.splitBytes,
+      },
       ctx,
     );
     // An id that the session's form cannot hold ends the run before the training.
@@ -305,50 +241,6 @@ export class RatingInput {
   }
 }
 
-export interface IndexingOptions {
-  /**
-   * True where ratings beyond one block, or the memory budget, are trained on in parts, from files where
-   * memory does not hold them; default: they are an error.
-   */
-  readonly inParts?: boolean;
-}
-
-/** The options of `fit` for rankings of the validation set. */
-export const fitRankingNames = ['ranking', 'rankUsers'] as const satisfies readonly (keyof FitOptions)[];
-
-/** The options of a method that only plans. */
-export type PlanOptions = Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number]>;
-
-/**
- * Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as
- * "ALS.fit".
- */
-export function checkFit(
-  method: string,
-  ratings: Dataset,
-  options: FitOptions & { readonly continued?: unknown },
-  takesPlan = false,
-): void {
-  requireDataset(ratings, method);
-  checkOptions(
-    method,
-    options,
-    [
-      'validation',
-      ...(takesPlan ? ['plan' as const, 'continued' as const, ...fitRankingNames] : []),
-      ...checkpointOptionNames,
-      ...runOptionNames,
-    ],
-    '{ validation: dataset }',
-  );
-  checkCheckpointOptions(options);
-  checkRankUsers(options);
-  if (options.ranking === true && options.validation === undefined)
-    throw new UsageError('ranking needs a validation set', { advice: 'Pass one with the option validation' });
-  if (options.validation !== undefined)
-    requireDataset(options.validation, `the option validation of ${method}`);
-}
-
 /** The steps that give the ratings, as plans print them: "parquet-source > select-ratings". */
 export function describeInput(plan: LogicalPlan): string {
   return [
@@ -361,4 +253,14 @@ export function describeInput(plan: LogicalPlan): string {
 function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
   if (allowed.includes(value)) return value;
   throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${String(value)}`);
+}
+
+/** Throws CapacityError where rows beyond those in memory have no room in the spill folder. */
+async function requireSpill(rows: number, inMemory: number, { executor }: ExecutionContext): Promise<void> {
+  if (rows > inMemory) await executor.spilled?.requireRoom(spilledBytes(rows));
+}
+
+/** Rows of the source, where no operator changes their number and its metadata have it. */
+async function knownRows(plan: LogicalPlan): Promise<number | undefined> {
+  return operatorsOf(plan).length > 0 ? undefined : (await rootSource(plan).statistics?.())?.rows;
 }

@@ -3,7 +3,7 @@
  * before it.
  */
 import { UsageError } from '../engine/errors.ts';
-import { tooOldNode } from '../engine/node-version.ts';
+import { tooOldNode } from './node-version.ts';
 
 declare const __webpack_require__: unknown;
 

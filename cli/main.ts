@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { availableParallelism } from 'node:os';
-import { tooOldNode } from '../engine/node-version.ts';
+import { tooOldNode } from '../api/node-version.ts';
 
 // Loads no other module before this check, since older versions could not parse it.
 const problem = tooOldNode(process.versions.node);

@@ -1,5 +1,5 @@
 import { makeRoomForFiles } from '../api/devices/file-table.ts';
-import { keepCompiled } from './keep-compiled.ts';
+import { keepCompiled } from '../api/keep-compiled.ts';
 
 /**
  * Prepares this process for a command, before the command is loaded. `installed`: false for sources that run

@@ -1,7 +1,7 @@
-import type { EventSink, Profile, Trace } from '../index.ts';
+import { endAtOnce } from '../api/end-process.ts';
+import type { EventSink, JsonObject, Profile, Trace } from '../index.ts';
 import type { ProfileReport } from '../api/reports/profile.ts';
 import { withoutControls } from '../engine/format.ts';
-import type { JsonObject } from '../engine/json.ts';
 import type { CommandResult } from './commands/command.ts';
 import type { Options } from './options/option.ts';
 import { parseArguments } from './parse-arguments.ts';
@@ -11,7 +11,7 @@ import { commandName } from './quick-answer.ts';
 import { nameFlags } from './report/name-flags.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
-import { endAtOnce, type Interruption, watchSignals } from './signals.ts';
+import { type Interruption, watchSignals } from './signals.ts';
 
 /** The output of a run: the process's own streams, or those of a test. */
 export interface Terminal {

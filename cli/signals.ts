@@ -1,7 +1,5 @@
-import { removeTemporaries } from '../connectors/output/temporaries.ts';
+import { endAtOnce, isStuck } from '../api/end-process.ts';
 import { CancelledError } from '../engine/errors.ts';
-import { endFirst } from '../engine/threads/endings.ts';
-import { longestWait } from '../engine/waits.ts';
 
 export interface Interruption {
   /** Fires at the first signal. */
@@ -14,31 +12,8 @@ export interface Interruption {
 
 const CANCELLED = 130;
 
-/** Time for file operations that the system's threads have begun, such as making a folder. */
-const DRAIN_MILLISECONDS = 20;
-
-/** Time for a GPU to end its work, unless it hangs. */
-const GPU_MILLISECONDS = 2000;
-
-/** Time between looks at a run that was asked to end, and least time of a wait that is given up. */
+/** Time between looks at a run that was asked to end. */
 const LOOK_MILLISECONDS = 50;
-const PATIENCE_MILLISECONDS = 200;
-
-/**
- * Ends the process in the middle of its work. Removes unfinished output, and gives a GPU's thread a moment to
- * end.
- */
-export async function endAtOnce(exitCode: number): Promise<never> {
-  removeTemporaries();
-  const over = await endFirst(GPU_MILLISECONDS);
-  removeTemporaries();
-  // This thread is blocked, so no new work begins; output of a file operation that ends meanwhile is removed
-  // below.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DRAIN_MILLISECONDS);
-  removeTemporaries();
-  if (!over) process.kill(process.pid, 'SIGKILL');
-  process.exit(exitCode);
-}
 
 /**
  * Listens to Ctrl-C, `kill` and a closed terminal. The first signal asks the run to end in order, the second
@@ -53,7 +28,7 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
   const stuck = new Promise<never>((_, reject) => (giveUp = reject));
   stuck.catch(() => {});
   const watch = () => {
-    if (longestWait() >= PATIENCE_MILLISECONDS) giveUp(new CancelledError({ phase: 'read' }));
+    if (isStuck()) giveUp(new CancelledError({ phase: 'read' }));
   };
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const handle = () => {

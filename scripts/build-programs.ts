@@ -37,7 +37,7 @@ const bundles: readonly Bundle[] = [
     programs: ['cli/main'],
     files: {
       // Its file has no imports: a Node that is too old must be able to load it.
-      'node-version': ['engine/node-version'],
+      'node-version': ['api/node-version'],
       'quick-answer': ['cli/quick-answer', 'cli/prepare-process'],
       begin: [
         'cli/run-cli',
@@ -81,7 +81,7 @@ const bundles: readonly Bundle[] = [
   // The check of the host has a file of its own: by its name it knows whether another bundler took it.
   { library: true, programs: ['index'], files: { 'require-host': ['api/require-host'] } },
   {
-    programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'cli/worker/stdin-thread'],
+    programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'api/worker/stdin-thread'],
     files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] },
   },
 ];

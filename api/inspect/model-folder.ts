@@ -1,10 +1,10 @@
 import { loadInThread } from '../../connectors/model/load-in-thread.ts';
-import { isModelFolder, readModelHead } from '../../connectors/model/model-store.ts';
+import { checkModelDirectory, isModelFolder, readModelHead } from '../../connectors/model/model-store.ts';
 import { idTypeOf } from '../../connectors/model/id-column.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type ModelFacts, modelFacts } from './model-facts.ts';
 
-export { isModelFolder };
+export { checkModelDirectory, isModelFolder };
 
 /** The facts of a model in a folder, and the bytes of its files. */
 export interface InspectedModel extends ModelFacts {

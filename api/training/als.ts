@@ -8,14 +8,9 @@ import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { orPlanned } from './plans/memory-budget.ts';
 import { fitAls, planAlsFit } from './fit/als.ts';
 import type { Model } from '../model.ts';
-import {
-  checkFit,
-  type FitOptions,
-  type PlanOptions,
-  RatingInput,
-  type RatingOptions,
-  ratingOptionNames,
-} from '../rating-input.ts';
+import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
+import { RatingInput } from '../rating-input.ts';
+import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
 
 /**
  * Parameters of `ALS`: Spark ML's names, ours beside them; `ALS.spark` has Spark's defaults too. A name that

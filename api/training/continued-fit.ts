@@ -1,7 +1,7 @@
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { TrainingIteration } from '../../operators/training/iteration.ts';
-import type { FitOptions } from '../rating-input.ts';
+import type { FitOptions } from '../fit-options.ts';
 
 /** Options of a fit with what a search hands from one to the next. */
 export interface ContinuedFit extends FitOptions {

@@ -8,14 +8,9 @@ import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { orPlanned } from './plans/memory-budget.ts';
 import { fitSgd, planSgdFit } from './fit/sgd.ts';
 import type { Model } from '../model.ts';
-import {
-  checkFit,
-  type FitOptions,
-  type PlanOptions,
-  RatingInput,
-  type RatingOptions,
-  ratingOptionNames,
-} from '../rating-input.ts';
+import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
+import { RatingInput } from '../rating-input.ts';
+import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
 
 /** Parameters of `SGD` and options of its ratings. A name that is not here is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}

@@ -4,8 +4,12 @@ import type { AlsParams } from '../../operators/als/params.ts';
 import { profileOfSorted, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
+import { scalePreset } from '../../synthetic/preset.ts';
+import { findPreset } from '../../synthetic/presets.ts';
+import { SyntheticSource } from '../../synthetic/synthetic-source.ts';
 import type { Dataset } from '../dataset.ts';
-import { RatingInput, type RatingOptions } from '../rating-input.ts';
+import { RatingInput } from '../rating-input.ts';
+import type { RatingOptions } from '../rating-options.ts';
 import type { RunOptions } from '../run-session.ts';
 
 export interface RatingsTuning {
@@ -37,4 +41,9 @@ export async function tuneRatings(
     for (const params of wanted) tunings.push(await tuneKernels(blocks, profile, params, 'thorough', ctx));
     return { users: keyCount(users), items: keyCount(items), ratings: blocks.byUser.ratings, tunings };
   });
+}
+
+/** Ratings in the shape of a preset, `scale` times as many. */
+export function generatedRatings(preset: string, scale: number): SyntheticSource {
+  return new SyntheticSource({ preset: scalePreset(findPreset(preset), scale), part: 'train' });
 }

@@ -9,7 +9,9 @@ import { fitSgd, planSgdFit } from './fit/sgd.ts';
 import type { SgdTraining } from './fit/sgd-read.ts';
 import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
-import { checkFit, type FitOptions, RatingInput, ratingOptionNames } from '../rating-input.ts';
+import { checkFit, type FitOptions } from '../fit-options.ts';
+import { RatingInput } from '../rating-input.ts';
+import { ratingOptionNames } from '../rating-options.ts';
 import type { UpdateOptions } from './update-options.ts';
 import type { UpdatedModel } from './updated-model.ts';
 

@@ -6,7 +6,7 @@ import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options
 import type { Dataset, TrainTest } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
-import type { FitOptions } from '../rating-input.ts';
+import type { FitOptions } from '../fit-options.ts';
 import { requireReplayable } from '../replayable.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../run-session.ts';

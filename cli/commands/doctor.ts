@@ -1,10 +1,9 @@
-import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
-import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { bounds } from '../../api/option-values.ts';
 import { describeMachine, type Machine } from '../../api/inspect/machine.ts';
-import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
+import { type WebGpuFacts, webGpuFacts } from '../../api/devices/webgpu-facts.ts';
 import { facts } from '../report/facts.ts';
 import { columnOptions } from '../options/data/data-options.ts';
 import { choice, listOf, shown, toggle, wholeNumber } from '../options/kinds.ts';
@@ -124,17 +123,12 @@ export const doctor = defineCommand({
         context,
       );
     const machine = describeMachine();
-    const outcome = await probeWebGpu(signal);
-    throwIfAborted(signal, 'doctor');
-    const advice = explainProbe(outcome, process.platform);
-    const { adapter = null, failure = null, messages } = outcome;
-    const webgpu = {
-      adapter: adapter && { ...adapter, backend: backendName(process.platform) },
-      failure,
-      advice: advice ?? null,
-      messages: messages || null,
+    const { backend, ...found } = await webGpuFacts(signal);
+    const webgpu = { ...found, adapter: found.adapter && { ...found.adapter, backend } };
+    return {
+      json: { command: 'doctor', ...machine, webgpu },
+      text: doctorText(machine, { ...found, backend }),
     };
-    return { json: { command: 'doctor', ...machine, webgpu }, text: doctorText(machine, adapter, advice) };
   },
 });
 
@@ -143,8 +137,7 @@ const computing = ['shader-f16', 'subgroups', 'subgroup-size-control', 'timestam
 
 function doctorText(
   { versions, os, cpu, memory, webAssembly }: Machine,
-  adapter: Adapter | null,
-  advice: string | undefined,
+  { adapter, backend, advice }: WebGpuFacts,
 ): string {
   const limit = memory.limit === null ? '' : `, of which this process may use ${formatBytes(memory.limit)}`;
   const kernels = {
@@ -169,7 +162,7 @@ function doctorText(
       'WebGPU',
       adapter === null
         ? 'no adapter; the CPU is used, which needs none'
-        : `${[adapter.name, adapter.vendor, adapter.architecture].filter((part) => part !== '').join(', ')}, by ${backendName(process.platform)}`,
+        : `${[adapter.name, adapter.vendor, adapter.architecture].filter((part) => part !== '').join(', ')}, by ${backend}`,
     ],
     [
       'features',

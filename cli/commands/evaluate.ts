@@ -1,5 +1,5 @@
 import { formatCount } from '../../engine/format.ts';
-import type { JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 import { defineCommand } from './command.ts';
 import { besideMeans, isVerdict, withoutVerdict } from '../report/beside-means.ts';
 import { requireKnownPairs, requireRankedUsers, withoutColdTest } from '../report/nothing-measured.ts';

@@ -3,6 +3,9 @@ import type { PhysicalPlan } from '../../index.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
+import { algorithmOf } from '../options/training/check-algorithm.ts';
+import { givenParams } from '../options/training/param-options.ts';
+import { assumedDevicesOf } from '../sessions/assumed-devices.ts';
 import { reportOption } from '../options/output-options.ts';
 import { flagName, type Values } from '../options/option.ts';
 import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
@@ -161,7 +164,7 @@ async function planOfCounts(
     throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, {
       advice: 'Leave it out, or name the ratings',
     });
-  const { planOfAssumed, planOfProblem } = await import('../sessions/plan-of-problem.ts');
+  const { planOfAssumed, planOfProblem } = await import('../../api/training/plans/plan-of-problem.ts');
   const testRatings = Math.round(ratings * testFraction);
   const profile = {
     users,
@@ -169,8 +172,20 @@ async function planOfCounts(
     ratings: ratings - testRatings,
     ...(testFraction > 0 ? { testRatings } : {}),
   };
-  if (values.devices !== undefined) return planOfAssumed(profile, values, given, values.devices);
+  const problem = {
+    profile,
+    algorithm: algorithmOf(values),
+    als: givenParams('als', values, given),
+    sgd: givenParams('sgd', values, given),
+    checkpoints: fitCheckpoints(values),
+  };
+  if (values.devices !== undefined)
+    return planOfAssumed(
+      problem,
+      assumedDevicesOf(values.devices, given),
+      given.has('memoryBudget') ? values.memoryBudget : undefined,
+    );
   // Nothing is written, so the folder need not be there.
   await using session = await openSession({ ...values, spillDir: undefined }, { signal, profile: times });
-  return planOfProblem(profile, values, given, session);
+  return planOfProblem(problem, session);
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 import { counted } from '../../engine/format.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { addTimes, type CheckTimes, NO_TIMES } from './check-times.ts';

@@ -1,7 +1,7 @@
 import type { RatingsTuning } from '../../api/training/tune-ratings.ts';
 import { publicPath } from '../../engine/errors.ts';
 import { counted, formatCount } from '../../engine/format.ts';
-import type { JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { openSession } from '../sessions/open-session.ts';
@@ -29,10 +29,12 @@ export async function tune(
 ): Promise<CommandResult> {
   const wanted = rank.map((one) => checkAlsParams({ rank: one, solver, biases }));
   await using session = await openSession({ device: 'gpu', workers: undefined }, { signal });
-  const { tuneRatings } = await import('../../api/training/tune-ratings.ts');
+  const { generatedRatings, tuneRatings } = await import('../../api/training/tune-ratings.ts');
   const scale = session.device.warning === undefined ? GENERATED.scale.hardware : GENERATED.scale.software;
   const ratings =
-    paths.length > 0 ? await session.read.any(paths) : session.source(await syntheticSource(scale));
+    paths.length > 0
+      ? await session.read.any(paths)
+      : session.source(generatedRatings(GENERATED.preset, scale));
   const of = paths.length > 0 ? paths.map(publicPath).join(' ') : `generated, ${GENERATED.preset} x ${scale}`;
   const {
     users,
@@ -54,13 +56,6 @@ export async function tune(
       ...tables.map(({ text }) => text),
     ].join('\n'),
   };
-}
-
-async function syntheticSource(scale: number) {
-  const { scalePreset } = await import('../../synthetic/preset.ts');
-  const { findPreset } = await import('../../synthetic/presets.ts');
-  const { SyntheticSource } = await import('../../synthetic/synthetic-source.ts');
-  return new SyntheticSource({ preset: scalePreset(findPreset(GENERATED.preset), scale), part: 'train' });
 }
 
 function tablesOf(rank: number, { users, items }: SideTunings) {

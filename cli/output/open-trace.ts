@@ -1,5 +1,5 @@
 import type { Trace } from '../../index.ts';
-import { checkWritable } from './check-output.ts';
+import { checkWritable } from '../../api/output/check-output.ts';
 
 /** Opens the trace of a command. Throws UsageError for a file that is no trace. */
 export async function openTrace(file: string): Promise<Trace> {

@@ -1,13 +1,11 @@
 import type { Dataset } from '../../api/dataset.ts';
+import type { OutputOptions } from '../../api/output/open-output.ts';
 import type { RunOptions } from '../../api/run-session.ts';
-import type { OpenSinkOptions } from '../../connectors/open-sink.ts';
-import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
+import type { writeInto } from '../../api/write-into.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { facts } from '../report/facts.ts';
-import { checkWritable } from './check-output.ts';
-import { refuseOverlap } from './check-overlap.ts';
 
-export type { CheckedSink };
+export type CheckedSink = Parameters<typeof writeInto>[1];
 export type WriteSummary = Awaited<ReturnType<CheckedSink['consume']>>;
 
 /** Path that stands for stdin or stdout. */
@@ -17,18 +15,13 @@ export const STANDARD_STREAM = '-';
 export const OUTPUT_DESCRIPTION =
   'file, its format by its ending: .parquet, .csv, .tsv, .ndjson, .arrow (text also with .gz, .zst, .lz4); a folder of Parquet part files, without an ending; or - for stdout, with --to';
 
-interface OutputValues extends Pick<OpenSinkOptions, 'codec' | 'parquetBackend' | 'partitionBy'> {
+interface OutputValues extends Pick<OutputOptions, 'codec' | 'parquetBackend' | 'partitionBy'> {
   readonly force: boolean;
   readonly json: boolean;
-  readonly to: OpenSinkOptions['format'] | undefined;
+  readonly to: OutputOptions['format'] | undefined;
 }
 
-/**
- * The sink of an output, stdout included. Throws before any work is done: UsageError for an ending that tells
- * no format, flags that cannot act and an output that exists or would replace an input, DataError where
- * nothing can be written.
- *
- */
+/** The sink of an output by its flags; see openOutput of the api. Throws UsageError for flags that cannot act. */
 export async function openOutput(
   output: string,
   { force, json, to, codec, parquetBackend, partitionBy }: OutputValues,
@@ -43,14 +36,8 @@ export async function openOutput(
       phase: 'write',
       advice: 'Set --to: csv, tsv, dat, ndjson or arrow',
     });
-  const { openSink } = await import('../../connectors/open-sink.ts');
-  const sink = openSink(output, { format: to, overwrite: force, codec, parquetBackend, partitionBy });
-  if (output !== STANDARD_STREAM) {
-    await refuseOverlap(output, inputs);
-    await checkWritable(output);
-  }
-  await sink.check();
-  return sink;
+  const api = await import('../../api/output/open-output.ts');
+  return api.openOutput(output, { format: to, overwrite: force, codec, parquetBackend, partitionBy }, inputs);
 }
 
 /**
@@ -66,6 +53,5 @@ export async function writeOutput(
   sink: CheckedSink,
   options: RunOptions,
 ): Promise<WriteSummary> {
-  const { writeInto } = await import('../../api/write-into.ts');
-  return writeInto(rows, sink, options);
+  return (await import('../../api/write-into.ts')).writeInto(rows, sink, options);
 }

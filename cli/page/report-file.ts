@@ -1,8 +1,7 @@
 import { open } from 'node:fs/promises';
-import { ByteOutput } from '../../connectors/output/byte-output.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { ProfileReport } from '../../api/reports/profile.ts';
-import { checkWritable } from '../output/check-output.ts';
+import { checkWholeFile, writeWholeFile } from '../../api/output/whole-file.ts';
 import { GENERATOR } from './generator.ts';
 import type { Report } from './section.ts';
 
@@ -18,8 +17,7 @@ export async function checkReport(path: string): Promise<void> {
     throw new UsageError(`--report takes the name of an HTML file, got ${JSON.stringify(path)}`, {
       advice: 'End it in .html',
     });
-  await ByteOutput.check(path, { overwrite: await isReport(path) });
-  await checkWritable(path);
+  await checkWholeFile(path, await isReport(path));
 }
 
 async function isReport(path: string): Promise<boolean> {
@@ -60,11 +58,5 @@ export async function writeReport(
       environmentSection(argv, adapter ?? null),
     ],
   });
-  const output = await ByteOutput.open(path, { overwrite: await isReport(path) });
-  try {
-    await output.write(Buffer.from(text));
-    await output.commit();
-  } catch (error) {
-    throw await output.fail(error);
-  }
+  await writeWholeFile(path, text, await isReport(path));
 }

@@ -1,10 +1,10 @@
 import Table from 'cli-table3';
 import { publicPath } from '../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
-import type { DegreeProfile, RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
+import type { DatasetProfile } from '../../api/inspect/inspect-files.ts';
 import type { TrainingWarning } from './measured.ts';
 import type { CommandResult } from '../commands/command.ts';
-import type { ColumnDescription, DatasetLayout } from './dataset-layout.ts';
+import type { ColumnDescription, DatasetLayout } from '../../api/inspect/dataset-layout.ts';
 import { trainingOptions } from '../options/training/training-options.ts';
 import { facts } from './facts.ts';
 import { nameFlags } from './name-flags.ts';
@@ -15,7 +15,7 @@ export interface Inspection {
   /** The reason for which columns were not found; then there is no summary. */
   readonly missing?: string;
   readonly names?: { readonly user: string; readonly item: string; readonly rating: string };
-  readonly summary?: RatingsSummary;
+  readonly summary?: DatasetProfile['summary'];
   readonly badRows?: number;
   /** The number of bad rows and the place of the first, in words. */
   readonly firstBadRow?: string | undefined;
@@ -97,11 +97,11 @@ function columnTable(columns: readonly ColumnDescription[], hasRows: boolean): s
   return table.toString();
 }
 
-function densityOf({ users, items, ratings }: RatingsSummary): number {
+function densityOf({ users, items, ratings }: DatasetProfile['summary']): number {
   return users * items === 0 ? 0 : ratings / (users * items);
 }
 
-function degrees({ least, median, mean, most }: DegreeProfile): string {
+function degrees({ least, median, mean, most }: DatasetProfile['summary']['userDegrees']): string {
   return `${formatCount(least)} to ${formatCount(most)}, median ${formatCount(median)}, mean ${mean.toFixed(1)}`;
 }
 

@@ -1,7 +1,7 @@
 import { columnsText, metricsText, modelTitle } from '../../api/inspect/model-facts.ts';
 import type { InspectedModel } from '../../api/inspect/model-folder.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import type { JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import { flagName } from '../options/option.ts';
 import { trainingOptions } from '../options/training/training-options.ts';

@@ -1,7 +1,7 @@
-import type { Json } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 
 /** A value as JSON without line breaks; numbers that JSON lacks (NaN, infinities) become null. */
-export function jsonLine(value: Json): string {
+export function jsonLine(value: JsonObject[string]): string {
   return JSON.stringify(value);
 }
 

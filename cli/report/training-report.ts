@@ -4,7 +4,7 @@ import type { WriteSummary } from '../output/write-output.ts';
 import type { Baselines } from './measured.ts';
 import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
-import type { JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
 import { besideMeans, isVerdict } from './beside-means.ts';

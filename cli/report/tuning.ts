@@ -1,8 +1,7 @@
 import Table from 'cli-table3';
-import type { Trial, Tuning } from '../../index.ts';
+import type { JsonObject, Trial, Tuning } from '../../index.ts';
 import { flagName, type Options } from '../options/option.ts';
 import { formatCount } from '../../engine/format.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { nameFlags } from './name-flags.ts';
 import { facts } from './facts.ts';
 import { heldOutRankingFacts } from './held-out-ranking.ts';

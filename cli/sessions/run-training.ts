@@ -1,14 +1,14 @@
 import type { OpeningDevices } from '../../api/devices/open-devices.ts';
 import type { Model } from '../../api/model.ts';
-import type { FitOptions } from '../../api/rating-input.ts';
+import type { FitOptions } from '../../api/fit-options.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { readNames } from '../options/data/name-options.ts';
 import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
-import { checkWritable } from '../output/check-output.ts';
-import { refuseOverlap } from '../output/check-overlap.ts';
+import { checkWritable } from '../../api/output/check-output.ts';
+import { refuseOverlap } from '../../api/output/check-overlap.ts';
 import { openOutput, writeOutput } from '../output/write-output.ts';
 import { withoutVerdict } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
@@ -34,7 +34,7 @@ export async function runTraining(
   const { modelDir, force } = values;
   await refuseOverlap(modelDir, [...ratings, values.test, values.initModel]);
   await checkWritable(modelDir);
-  const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
+  const { checkModelDirectory } = await import('../../api/inspect/model-folder.ts');
   await checkModelDirectory(modelDir, force);
   const testSink =
     values.testOutput === undefined

@@ -23,26 +23,16 @@ export async function trainingSets(
   values: TrainingValues,
   context: CommandContext,
 ): Promise<TrainingSets> {
-  const [{ SelectRatings }, { RatingInput }] = await Promise.all([
-    import('../../operators/ratings/rows/select-ratings.ts'),
-    import('../../api/rating-input.ts'),
-  ]);
+  const { RatingInput } = await import('../../api/rating-input.ts');
   const { onDuplicates, onBadRows, test, testFraction } = values;
   const { signal } = context;
   const run = { events: withoutRepeats(context.onEvent), signal };
   const found = async (dataset: Dataset, input: Input) => {
-    const { user, item, rating, timestamp } = input.columnsOf(dataset);
+    const { rating } = input.columnsOf(dataset);
     const rated = values.implicitPrefs
       ? await (await import('../../api/training/unrated-as-ones.ts')).unratedAsOnes(dataset, rating, run)
       : dataset;
-    await rated
-      .pipe(
-        new SelectRatings(
-          { user, item, rating, timestamp: input.onDuplicates === 'last' ? timestamp : undefined },
-          onBadRows,
-        ),
-      )
-      .schema({ signal });
+    await input.checkColumns(rated, signal);
     return rated;
   };
   const input = new RatingInput({ onDuplicates, onBadRows });

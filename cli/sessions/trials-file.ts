@@ -1,28 +1,8 @@
 import { appendFile, mkdir, open, readFile, rm, stat, truncate } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { resolveDataset } from '../../connectors/files/dataset-path.ts';
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
-import { knownExtensions } from '../../connectors/files/format-names.ts';
-import { isUrl, STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
-import { DataError, publicPath, UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import type { Trial } from '../../index.ts';
-
-/** The files that paths name, with their sizes and times, by which a search knows its ratings again. */
-export async function identityOf(paths: readonly string[]): Promise<JsonObject[]> {
-  const onDisk = paths.filter((path) => path !== STANDARD_STREAM);
-  const { files } =
-    onDisk.length === 0
-      ? { files: [] }
-      : await resolveDataset(onDisk, { extensions: knownExtensions, partitions: 'none' });
-  return Promise.all(
-    files.map(async ({ file }): Promise<JsonObject> => {
-      if (isUrl(file)) return { file: publicPath(file) };
-      const { size, mtimeMs } = await stat(file);
-      return { file: resolve(file), size, changed: mtimeMs };
-    }),
-  );
-}
+import { DataError, UsageError } from '../../engine/errors.ts';
+import type { JsonObject, Trial } from '../../index.ts';
 
 /**
  * The trials of a search as lines of JSON: first the search itself, then each trial when it has ended, on the

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../index.ts';
 
 /**
  * A frame as bytes: u32 bytes of the header, u32 bytes of the payload, header (JSON, UTF-8), payload. Numbers

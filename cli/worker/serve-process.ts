@@ -4,7 +4,7 @@ import { packageInfo } from '../../api/package-info.ts';
 import { reportError } from '../report/report-error.ts';
 import { trainingJson } from '../report/training-report.ts';
 import { sendFrame } from './frame-output.ts';
-import { ParentInput } from './parent-input.ts';
+import { ParentInput } from '../../api/worker/parent-input.ts';
 
 /** Serves the parent process on stdin and stdout. An error is thrown on once its frame has left. */
 export async function serveProcess(

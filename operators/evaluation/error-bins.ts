@@ -1,13 +1,3 @@
-/** Rows of a side by their number of ratings: those with `least` to `most`. */
-export type DegreeBin = {
-  readonly least: number;
-  readonly most: number;
-  /** Users, or items. */
-  readonly rows: number;
-  /** Their ratings in all. */
-  readonly ratings: number;
-};
-
 /** Pairs that have something in common, and the errors over them. */
 export type ErrorBin = {
   /** Bounds of the common property, both included. */
@@ -47,26 +37,6 @@ const CALIBRATION_BINS = 10;
 
 /** Pairs that are kept for the breakdown, at most: each n-th beyond that, where n doubles. */
 const MOST_PAIRS = 2 ** 20;
-
-/** Rows by their number of ratings, in bins [1], [2, 3], [4, 7], ...; rows without ratings are in none. */
-export function degreeBins(counts: ArrayLike<number>): DegreeBin[] {
-  const bins: { least: number; most: number; rows: number; ratings: number }[] = [];
-  for (let row = 0; row < counts.length; row++) {
-    const count = counts[row];
-    if (count === 0) continue;
-    const at = binOf(count);
-    while (bins.length <= at)
-      bins.push({ least: 2 ** bins.length, most: 2 ** (bins.length + 1) - 1, rows: 0, ratings: 0 });
-    bins[at].rows++;
-    bins[at].ratings += count;
-  }
-  return bins.slice(
-    Math.max(
-      0,
-      bins.findIndex(({ rows }) => rows > 0),
-    ),
-  );
-}
 
 function binOf(count: number): number {
   return 31 - Math.clz32(count);

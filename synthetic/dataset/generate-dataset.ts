@@ -15,6 +15,7 @@ import {
 import { RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
 import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
 import { type RatingPart, ratingParts, type RatingPreset, scalePreset } from '../preset.ts';
+import { anyShape, type ProblemSize } from '../any-shape.ts';
 import { findPreset } from '../presets.ts';
 import { RatingStatistics } from '../ratings/rating-statistics.ts';
 import { buildRatingTables, checkSeed, type UserRange } from '../ratings/rating-tables.ts';
@@ -28,8 +29,8 @@ const WANTED_RANGES = 8;
 const REQUESTS_PER_WORKER = 4;
 
 export interface GenerateDatasetOptions {
-  /** A name from `presetNames`, or another preset, such as one of `anyShape`. */
-  readonly preset: string | RatingPreset;
+  /** A name from `presetNames`, a size in the shape of MovieLens-20M, or another preset. */
+  readonly preset: string | ProblemSize | RatingPreset;
   /** Size relative to the preset (see `scalePreset`). Default 1. */
   readonly scale?: number;
   /** Default: one. */
@@ -75,7 +76,7 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
     onEvent = noEvents,
     ratingsPerPart = RATINGS_PER_PART,
   } = options;
-  const base = typeof options.preset === 'string' ? findPreset(options.preset) : options.preset;
+  const base = presetOf(options.preset);
   const shape = scalePreset(base, scale);
   const seed = checkSeed(options.seed ?? 0);
   const copies = checkCopies(options.copies ?? oneCopy);
@@ -181,4 +182,9 @@ export function userRanges(
     first: Math.floor((users * range) / ranges),
     end: Math.floor((users * (range + 1)) / ranges),
   }));
+}
+
+function presetOf(given: GenerateDatasetOptions['preset']): RatingPreset {
+  if (typeof given === 'string') return findPreset(given);
+  return 'name' in given ? given : anyShape(given);
 }

@@ -63,8 +63,8 @@ describe.each([
 });
 
 describe.each([
-  ['api/rating-input.ts', 'RatingOptions'],
-  ['api/rating-input.ts', 'FitOptions'],
+  ['api/rating-options.ts', 'RatingOptions'],
+  ['api/fit-options.ts', 'FitOptions'],
   ['api/run-session.ts', 'RunOptions'],
   ['api/session-options.ts', 'SessionOptions'],
   ['api/training/checkpoints/checkpoint-options.ts', 'CheckpointOptions'],

@@ -10,7 +10,7 @@ import {
 import type { TrainingWarning } from '../../../operators/evaluation/rating-warnings.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
-import type { FitOptions } from '../../rating-input.ts';
+import type { FitOptions } from '../../fit-options.ts';
 import type { RunOptions } from '../../run-session.ts';
 import type { RankUsersOption } from '../rank-users.ts';
 import { ALS } from '../../training/als.ts';

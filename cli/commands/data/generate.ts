@@ -1,8 +1,8 @@
-import type { RatingPreset } from '../../../synthetic/preset.ts';
+import type { GenerateDatasetOptions } from '../../../synthetic/dataset/generate-dataset.ts';
 import { choices } from '../../../api/option-values.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { checkWritable } from '../../output/check-output.ts';
+import { checkWritable } from '../../../api/output/check-output.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { facts } from '../../report/facts.ts';
 import {
@@ -133,12 +133,7 @@ export const generate = defineCommand({
     if (from !== undefined) return copy({ ...values, from }, context);
     return generateOne(
       values,
-      preset ??
-        (await import('../../../synthetic/any-shape.ts')).anyShape({
-          users: users ?? 0,
-          items: items ?? 0,
-          ratings: ratings ?? 0,
-        }),
+      preset ?? { users: users ?? 0, items: items ?? 0, ratings: ratings ?? 0 },
       context,
     );
   },
@@ -148,7 +143,7 @@ type Given = Values<typeof options>;
 
 async function generateOne(
   values: Given,
-  preset: string | RatingPreset,
+  preset: GenerateDatasetOptions['preset'],
   { signal, onEvent }: CommandContext,
 ): Promise<CommandResult> {
   const { scale, seed, timestamps, copies, workers, output, force } = values;

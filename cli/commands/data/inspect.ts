@@ -48,7 +48,7 @@ export const inspect = defineCommand({
       const { modelInspection } = await import('../../report/model-inspection.ts');
       return modelInspection(first, await inspectModel(first));
     }
-    const { inspectFiles, profileDataset } = await import('../../report/inspect-files.ts');
+    const { inspectFiles, profileDataset } = await import('../../../api/inspect/inspect-files.ts');
     const { Session } = await import('../../../api/session.ts');
     await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });
     const files = await readWhole(session, positionals.ratings, values);

@@ -5,8 +5,8 @@ import { columnOptions, policyOptions } from '../../options/data/data-options.ts
 import { decimal, text } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
-import { checkWritable } from '../../output/check-output.ts';
-import { refuseOverlap } from '../../output/check-overlap.ts';
+import { checkWritable } from '../../../api/output/check-output.ts';
+import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openSession } from '../../sessions/open-session.ts';

@@ -1,8 +1,7 @@
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { ItemNames, Model } from '../../../index.ts';
+import type { ItemNames, JsonObject, Model } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import type { JsonObject } from '../../../engine/json.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { Findings } from '../../report/findings.ts';
 import { openSession } from '../../sessions/open-session.ts';

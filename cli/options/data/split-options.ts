@@ -1,5 +1,5 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { timeIn } from '../../../operators/ratings/rows/time-in.ts';
+import { dateIn } from '../../../api/option-values.ts';
 import { decimal, text, wholeNumber } from '../kinds.ts';
 import { flagName, type Option, type Values } from '../option.ts';
 import { heldOutOptions } from './held-out-options.ts';
@@ -16,8 +16,8 @@ const beforeOption: Option<number | Date | undefined> = {
     const word = typeof given === 'number' ? String(given) : given;
     const isText = typeof word === 'string' && word.trim() !== '';
     if (isText && Number.isFinite(Number(word))) return Number(word);
-    const time = isText ? timeIn(word) : undefined;
-    if (time !== undefined) return new Date(time);
+    const date = isText ? dateIn(word) : undefined;
+    if (date !== undefined) return date;
     throw new UsageError(
       `${flag} must be a number or a date such as 2024-06-01, got ${JSON.stringify(given)}`,
     );

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { UsageError } from '../../../engine/errors.ts';
-import type { JsonObject } from '../../../engine/json.ts';
+import type { JsonObject } from '../../../index.ts';
 import { withoutDefaults } from '../../../operators/params/table.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { checkSgdParams } from '../../../operators/sgd/params.ts';

@@ -1,5 +1,5 @@
 import { formatCount } from '../../../engine/format.ts';
-import { degreeBins } from '../../../operators/evaluation/error-bins.ts';
+import { degreeBins } from './degree-bins.ts';
 import type { Section } from '../section.ts';
 import { barChart } from './bars.ts';
 

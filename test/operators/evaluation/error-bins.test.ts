@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { degreeBins, ErrorCollector } from '../../../operators/evaluation/error-bins.ts';
+import { degreeBins } from '../../../cli/page/sections/degree-bins.ts';
+import { ErrorCollector } from '../../../operators/evaluation/error-bins.ts';
 
 describe('degreeBins', () => {
   it('counts rows in powers of two, without those that have no ratings', () => {

@@ -29,28 +29,35 @@ export async function refuseOverlap(
     if (input === undefined || input === '-' || isUrl(input)) continue;
     await recoverInput(input);
     const read = inputName === undefined ? input : `${inputName} ${input}`;
+    const fail = (problem: string, advice: string) =>
+      new UsageError(`${name} ${problem}: ${read}`, { phase: 'write', file: output, advice });
     for (const path of await placesOf(input)) {
-      const place = await realPlace(resolve(path));
-      const fail = (summary: string, advice: string) =>
-        new UsageError(summary, { phase: 'write', file: output, advice });
-      if (place === target) throw fail(`${name} is an input too: ${read}`, 'Choose another output');
-      if (place.startsWith(inside(target)) && !isShared)
-        throw fail(`${name} would replace a folder that holds an input: ${read}`, 'Choose another output');
-      if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver))
-        continue;
+      const problem = overlapOf(target, await realPlace(resolve(path)), isShared);
+      if (problem !== undefined) throw fail(...problem);
+    }
+    if (await matches(input, target))
       throw fail(
-        `${name} would lie in a folder that is read: ${read}`,
-        'Choose another output, or a name that starts with "_", which readers pass over',
+        'would match the pattern that is read',
+        'Choose another output: the next run would read it as well',
       );
-    }
-    if (await matches(input, target)) {
-      throw new UsageError(`${name} would match the pattern that is read: ${read}`, {
-        phase: 'write',
-        file: output,
-        advice: 'Choose another output: the next run would read it as well',
-      });
-    }
   }
+}
+
+/** The problem of an output at `target` with an input at `place`, and advice. */
+function overlapOf(
+  target: string,
+  place: string,
+  isShared: boolean,
+): [problem: string, advice: string] | undefined {
+  if (place === target) return ['is an input too', 'Choose another output'];
+  if (place.startsWith(inside(target)) && !isShared)
+    return ['would replace a folder that holds an input', 'Choose another output'];
+  if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver))
+    return undefined;
+  return [
+    'would lie in a folder that is read',
+    'Choose another output, or a name that starts with "_", which readers pass over',
+  ];
 }
 
 /** The files and folders of a pattern, or the path itself; nothing where nothing exists. */

@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises';
-import type { Dataset } from '../../api/dataset.ts';
-import type { RunOptions } from '../../api/run-session.ts';
+import type { Dataset } from '../dataset.ts';
+import type { RunOptions } from '../run-session.ts';
 import { resolveDataset } from '../../connectors/files/dataset-path.ts';
 import { knownExtensions } from '../../connectors/files/format-names.ts';
 import { isUrl } from '../../connectors/files/path-kinds.ts';
 import { headOfUrl } from '../../connectors/http/stream-url.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
-import { ParquetSource } from '../../index.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
@@ -58,7 +58,7 @@ export async function profileDataset(
   dataset: Dataset,
   columns: RatingColumns,
   options: RunOptions,
-): Promise<Profile> {
+): Promise<DatasetProfile> {
   const ratings = dataset.pipe(new SelectRatings(columns, 'skip'));
   // A missing column is an error that names the columns there are.
   await ratings.schema();
@@ -78,7 +78,7 @@ export async function profileDataset(
   };
 }
 
-interface Profile {
+export interface DatasetProfile {
   readonly summary: RatingsSummary;
   readonly badRows: number;
   readonly warnings: readonly TrainingWarning[];

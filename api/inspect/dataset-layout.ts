@@ -1,7 +1,5 @@
 import type { Schema } from 'apache-arrow';
-import type { ParquetSource } from '../../index.ts';
-
-type ParquetFileInfo = Awaited<ReturnType<ParquetSource['files']>>[number];
+import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 
 export interface DatasetLayout {
   readonly paths: readonly string[];

@@ -1,0 +1,67 @@
+import type { JsonObject } from '../engine/json.ts';
+import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
+import { UsageError } from '../engine/errors.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
+import type { Dataset } from './dataset.ts';
+import { requireDataset } from './require-dataset.ts';
+import type { RunOptions } from './run-session.ts';
+import {
+  checkCheckpointOptions,
+  checkpointOptionNames,
+  type CheckpointOptions,
+} from './training/checkpoints/checkpoint-options.ts';
+import type { ExplainedPlan } from './training/plans/explained-plan.ts';
+import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts';
+
+export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
+  /**
+   * Ratings that are not trained on, for the error after each iteration. Default: none, and no test error.
+   */
+  readonly validation?: Dataset;
+  /**
+   * Ranks the validation pairs by the model at the end: `training.ranking`, with a warning where popularity
+   * ranks no worse. Default: for implicit data alone.
+   */
+  readonly ranking?: boolean;
+  /**
+   * A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does
+   * not fit is refused with the differences. Default: planned anew.
+   */
+  readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
+}
+
+/** The options of `fit` for rankings of the validation set. */
+export const fitRankingNames = ['ranking', 'rankUsers'] as const satisfies readonly (keyof FitOptions)[];
+
+/** The options of a method that only plans. */
+export type PlanOptions = Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number]>;
+
+/**
+ * Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as
+ * "ALS.fit".
+ */
+export function checkFit(
+  method: string,
+  ratings: Dataset,
+  options: FitOptions & { readonly continued?: unknown },
+  takesPlan = false,
+): void {
+  requireDataset(ratings, method);
+  checkOptions(
+    method,
+    options,
+    [
+      'validation',
+      ...(takesPlan ? ['plan' as const, 'continued' as const, ...fitRankingNames] : []),
+      ...checkpointOptionNames,
+      ...runOptionNames,
+    ],
+    '{ validation: dataset }',
+  );
+  checkCheckpointOptions(options);
+  checkRankUsers(options);
+  if (options.ranking === true && options.validation === undefined)
+    throw new UsageError('ranking needs a validation set', { advice: 'Pass one with the option validation' });
+  if (options.validation !== undefined)
+    requireDataset(options.validation, `the option validation of ${method}`);
+}

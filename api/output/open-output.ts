@@ -1,0 +1,30 @@
+import { type OpenSinkOptions, openSink } from '../../connectors/open-sink.ts';
+import { STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
+import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
+import { checkWritable } from './check-output.ts';
+import { refuseOverlap } from './check-overlap.ts';
+
+export type OutputOptions = Pick<
+  OpenSinkOptions,
+  'format' | 'overwrite' | 'codec' | 'parquetBackend' | 'partitionBy'
+>;
+
+/**
+ * The sink of an output, "-" for stdout included, which can be written. Throws before any work is done:
+ * UsageError for an ending without a format, options that cannot act and an output that exists or would
+ * replace an input; DataError where nothing can be written.
+ *
+ */
+export async function openOutput(
+  path: string,
+  options: OutputOptions,
+  inputs: readonly (string | undefined)[],
+): Promise<CheckedSink> {
+  const sink = openSink(path, options);
+  if (path !== STANDARD_STREAM) {
+    await refuseOverlap(path, inputs);
+    await checkWritable(path);
+  }
+  await sink.check();
+  return sink;
+}

@@ -1,0 +1,99 @@
+import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import { chooseAlgorithm } from '../../../operators/planner/algorithm-choice.ts';
+import { assumedDevices } from '../../../operators/planner/assumed-devices.ts';
+import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import { alsDefaults, type AlsParams, checkAlsParams } from '../../../operators/als/params.ts';
+import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { chooseKernels } from '../../../operators/als/kernel-choices.ts';
+import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
+import { planSgd } from '../../../operators/sgd/plan.ts';
+import { planCheckpoints } from '../../../operators/training/planned-checkpoints.ts';
+import type { Session } from '../../session.ts';
+import { type CheckpointOptions, intervalOf } from '../checkpoints/checkpoint-options.ts';
+import { trainingDevice } from '../training-device.ts';
+import { loadingNeed, requireBudget } from './memory-budget.ts';
+import { ratingsHome } from './ratings-home.ts';
+
+/** A training run without its ratings: their counts, and the parameters of each algorithm that may train. */
+export interface Problem {
+  readonly profile: RatingsProfile;
+  readonly algorithm: 'als' | 'sgd' | 'auto';
+  readonly als: Partial<AlsParams>;
+  readonly sgd: Partial<SgdParams>;
+  readonly checkpoints?: CheckpointOptions;
+}
+
+/** A GPU that need not be there: bytes of its memory, and the socket of the processor beside it. */
+export interface AssumedDevice {
+  readonly bytes: number;
+  readonly socket?: number;
+}
+
+/** Plans a problem for a session's devices. Throws CapacityError where it does not fit the memory budget. */
+export async function planOfProblem(problem: Problem, session: Session): Promise<PhysicalPlan> {
+  const { algorithm, profile } = problem;
+  const { rank = alsDefaults.rank, cgSteps = alsDefaults.cgSteps, targetRmse } = problem.als;
+  const choice =
+    algorithm === 'auto'
+      ? chooseAlgorithm(
+          { ...profile, rank, cgSteps, targetRmse },
+          computeDevice(session.context().executor).info,
+        )
+      : undefined;
+  const planned =
+    (choice?.algorithm ?? algorithm) === 'sgd'
+      ? planOfSgd(problem, session)
+      : await planOfAls(problem, session);
+  return choice === undefined ? planned : { ...planned, reasons: [choice.reason, ...planned.reasons] };
+}
+
+/** Plans a problem for devices that are not there. `hostBytes`: memory of the host, for ratings beyond theirs. */
+export function planOfAssumed(
+  { profile, algorithm, als, sgd }: Problem,
+  devices: readonly AssumedDevice[],
+  hostBytes: number | undefined,
+): PhysicalPlan {
+  const assumed = assumedDevices(
+    devices.map(({ bytes }) => bytes),
+    devices.some(({ socket }) => socket !== undefined) ? devices.map(({ socket = 0 }) => socket) : undefined,
+  );
+  if (algorithm === 'sgd') return planSgd(profile, checkSgdParams(sgd), assumed);
+  return planAls(profile, checkAlsParams(als), assumed, undefined, {
+    compares: true,
+    ...(hostBytes === undefined ? {} : { hostBytes, ratings: ['device', 'host', 'spill'] }),
+  });
+}
+
+function planOfSgd({ profile, sgd, checkpoints = {} }: Problem, session: Session): PhysicalPlan {
+  const checked = checkSgdParams(sgd);
+  const { executor } = session.context();
+  trainingDevice(session.device, executor, checked);
+  const plan = planCheckpoints(planSgd(profile, checked, planDevices(executor)), intervalOf(checkpoints));
+  requireBudget(plan, {
+    memoryBudget: session.memoryBudget,
+    workers: session.workers,
+    loading: loadingNeed(profile.ratings, false, session.workers, 'int32'),
+  });
+  return plan;
+}
+
+async function planOfAls(
+  { profile, als, checkpoints = {} }: Problem,
+  session: Session,
+): Promise<PhysicalPlan> {
+  const params = checkAlsParams(als);
+  const context = session.context();
+  const { executor } = trainingDevice(session.device, context.executor, params);
+  const choices = await chooseKernels(profile, params, { ...context, executor });
+  return ratingsHome(
+    true,
+    (grid) =>
+      planCheckpoints(
+        planAls(profile, params, planDevices(executor), choices, grid),
+        intervalOf(checkpoints),
+      ),
+    profile.ratings,
+    session,
+  ).plan;
+}

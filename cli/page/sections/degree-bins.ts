@@ -1,0 +1,25 @@
+/** Rows of a side by their number of ratings: those with `least` to `most`. */
+export interface DegreeBin {
+  readonly least: number;
+  readonly most: number;
+  /** Users, or items. */
+  readonly rows: number;
+  /** Their ratings in all. */
+  readonly ratings: number;
+}
+
+/** Rows by their number of ratings, in bins [1], [2, 3], [4, 7], ...; rows without ratings are in none. */
+export function degreeBins(counts: ArrayLike<number>): DegreeBin[] {
+  const bins: { least: number; most: number; rows: number; ratings: number }[] = [];
+  for (let row = 0; row < counts.length; row++) {
+    const count = counts[row];
+    if (count === 0) continue;
+    const at = 31 - Math.clz32(count);
+    while (bins.length <= at)
+      bins.push({ least: 2 ** bins.length, most: 2 ** (bins.length + 1) - 1, rows: 0, ratings: 0 });
+    bins[at].rows++;
+    bins[at].ratings += count;
+  }
+  const first = bins.findIndex(({ rows }) => rows > 0);
+  return bins.slice(Math.max(0, first));
+}
