@@ -1,29 +1,17 @@
-import type { RecordBatch } from 'apache-arrow';
-import { type ExportOptions, exportFactors } from '../connectors/model/export-factors.ts';
-import { saveModel } from '../connectors/model/model-store.ts';
 import { UsageError } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
-import { findId, type Id } from '../engine/keys/find-id.ts';
-import type { IdForm } from '../engine/keys/id-form.ts';
-import { keyCount } from '../engine/keys/key-column.ts';
+import type { Id } from '../engine/keys/find-id.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
-import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { Exclusions } from '../operators/serving/exclusions.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
-import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { ratedPairsOf } from './found-columns.ts';
-import { joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
 import { requireDataset } from './require-dataset.ts';
-import { hasBiases, loadedParts, storedParts } from './loaded-parts.ts';
-import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
-import { modelFacts, modelText } from './inspect/model-facts.ts';
-import { factorBatch } from './serving/factor-batch.ts';
+import { loadedParts } from './loaded-parts.ts';
 import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import {
   checkCount,
@@ -42,14 +30,12 @@ import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fo
 import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import type { RatingsOfUser } from './serving/ratings-of-user.ts';
-import { Searches } from './serving/searches.ts';
-import { idFormsOf, idsOf, ruleOf, type ServedModel, sideSpace } from './serving/served-model.ts';
+import { ruleOf, sideSpace } from './serving/served-model.ts';
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
 import { checkNames, withNames } from './serving/with-names.ts';
-import { savedTraining } from './training/saved-training.ts';
+import { StoredModel } from './stored-model.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
-import type { TrainingReport } from './reports/training-report.ts';
 import type { UpdateOptions } from './training/update-options.ts';
 import type { RankingOptions } from './validation/ranking-options.ts';
 
@@ -58,59 +44,8 @@ export interface FoldedUsers extends FoldedCounts {
   readonly model: Model;
 }
 
-/** User and item factors with the ids that they belong to. Immutable. */
-export class Model {
-  /** f: factors of a user or an item, without biases. */
-  readonly rank: number;
-  readonly columns: ModelParts['columns'];
-  readonly coldStartStrategy: ColdStart;
-  readonly training: TrainingReport | undefined;
-  readonly metadata: JsonObject;
-  /**
-   * Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that
-   * did not save them.
-   */
-  readonly itemCounts: Uint32Array | undefined;
-  /**
-   * Ratings of each user, in the order of `userFactors`; undefined for models that were loaded or went on
-   * from another.
-   */
-  readonly userCounts: Uint32Array | undefined;
-  /** Its sides are joined when they are read. */
-  readonly #factors: FactorModel;
-  readonly #sides: Sides;
-  readonly #means: DampedMeans | undefined;
-  readonly #session: RunSession;
-  readonly #served: ServedModel;
-  readonly #directory: string | undefined;
-
-  constructor(parts: ModelParts) {
-    const { rank, users, items } = parts;
-    this.#sides = sidesOf(parts);
-    this.#factors = joinedFactors(parts, this.#sides);
-    this.#means = parts.means;
-    this.columns = parts.columns;
-    this.coldStartStrategy = parts.coldStartStrategy;
-    this.training = parts.training;
-    this.metadata = parts.training
-      ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean)
-      : (parts.metadata ?? {});
-    this.rank = rank - (this.#hasBiases ? 2 : 0);
-    this.itemCounts = parts.itemCounts;
-    this.userCounts = parts.userCounts;
-    this.#session = parts.session;
-    this.#directory = parts.directory;
-    this.#served = {
-      factors: this.#factors,
-      rank: this.rank,
-      itemCounts: this.itemCounts,
-      columns: this.columns,
-      session: parts.session,
-      searches: new Searches(parts.session),
-      metadata: this.metadata,
-    };
-  }
-
+/** User and item factors with the ids that they belong to: predicts, recommends, is measured. Immutable. */
+export class Model extends StoredModel {
   /**
    * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that
    * is missing or wrong.
@@ -127,86 +62,18 @@ export class Model {
     return new Model({ ...(await loadedParts(directory, session.ids)), session, directory });
   }
 
-  get userCount(): number {
-    return keyCount(this.#factors.users);
-  }
-
-  get itemCount(): number {
-    return keyCount(this.#factors.items);
-  }
-
-  /**
-   * The JavaScript type of the ids of each side that methods give; see the option `ids` of Session.create,
-   * which forces one. Throws UsageError where that one cannot hold an id.
-   */
-  get idForms(): Readonly<Record<'user' | 'item', IdForm>> {
-    return idFormsOf(this.#served);
-  }
-
-  /** Numbers that are stored for each user and item: the rank, and with biases two more. */
-  get features(): number {
-    return this.#factors.rank;
-  }
-
-  /** {id, features: FixedSizeList<float32>[features]}, ids ascending, over the model's own memory. */
-  get userFactors(): RecordBatch {
-    return factorBatch(this.#factors.users, this.#factors.userFactors, this.features);
-  }
-
-  get itemFactors(): RecordBatch {
-    return factorBatch(this.#factors.items, this.#factors.itemFactors, this.features);
-  }
-
-  /** The same as typed arrays. */
-  get userArrays(): FactorArrays {
-    return factorArrays(
-      this.#factors.users,
-      idsOf(this.#served, 'user'),
-      this.#factors.userFactors,
-      this.features,
-    );
-  }
-
-  get itemArrays(): FactorArrays {
-    return factorArrays(
-      this.#factors.items,
-      idsOf(this.#served, 'item'),
-      this.#factors.itemFactors,
-      this.features,
-    );
-  }
-
-  /**
-   * Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or
-   * float16; whole or not at all.
-   */
-  async exportFactors(directory: string, options: Partial<ExportOptions> = {}): Promise<void> {
-    checkOptions(
-      'exportFactors',
-      options,
-      ['format', 'precision', 'overwrite', 'signal'],
-      "{ format: 'npy' }",
-    );
-    const { users, items, userFactors, itemFactors } = this.#factors;
-    const sides = {
-      user: { ids: idColumnOf(users), factors: userFactors },
-      item: { ids: idColumnOf(items), factors: itemFactors },
-    };
-    await exportFactors(directory, sides, this.features, options);
-  }
-
   /**
    * The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the
    * one given.
    */
   predict(pairs: Dataset, options: { readonly coldStart?: ColdStart } = {}): Dataset {
-    this.#served.searches.requireOpen();
+    this.served.searches.requireOpen();
     requireDataset(pairs, 'predict');
     checkOptions('predict', options, ['coldStart'], "{ coldStart: 'drop' }");
     const { user, item, prediction } = this.columns;
     return pairs.pipe(
       new Predict(
-        this.#factors,
+        this.factors,
         { named: pairs.columns, preferred: { user, item }, prediction },
         options.coldStart ?? this.coldStartStrategy,
       ),
@@ -223,16 +90,16 @@ export class Model {
     ratings: Dataset,
     options: RunOptions & { readonly onBadRows?: BadRowPolicy; readonly breakdown?: boolean } = {},
   ): Promise<Evaluation> {
-    this.#served.searches.requireOpen();
+    this.served.searches.requireOpen();
     requireDataset(ratings, 'evaluate');
     checkOptions('evaluate', options, ['onBadRows', 'breakdown', ...runOptionNames], "{ onBadRows: 'skip' }");
-    const ctx = this.#session.context(options);
+    const ctx = this.served.session.context(options);
     const select = new SelectRatings(await ratedPairsOf(ratings, this.columns, ctx), options.onBadRows);
     return runInto(
       andThen(ratings.plan, select),
-      new Evaluate(this.#factors, {
-        means: this.#means,
-        biases: this.#hasBiases,
+      new Evaluate(this.factors, {
+        means: this.means,
+        biases: this.hasBiases,
         breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined,
       }),
       ctx,
@@ -247,9 +114,9 @@ export class Model {
    * its options, DataError where there are no pairs.
    */
   async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
-    this.#served.searches.requireOpen();
+    this.served.searches.requireOpen();
     const { evaluateRanking } = await import('./validation/evaluate-ranking.ts');
-    return evaluateRanking(this, this.#factors, this.#session, test, options);
+    return evaluateRanking(this, this.factors, this.served.session, test, options);
   }
 
   /**
@@ -259,9 +126,9 @@ export class Model {
    * DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
-    this.#served.searches.requireOpen();
+    this.served.searches.requireOpen();
     const { updateModel } = await import('./training/update-model.ts');
-    return updateModel({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
+    return updateModel({ model: this, factors: this.factors, means: this.means }, newRatings, options);
   }
 
   /**
@@ -270,9 +137,9 @@ export class Model {
    * CapacityError when the problem doesn't fit.
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
-    this.#served.searches.requireOpen();
+    this.served.searches.requireOpen();
     const { planUpdate } = await import('./training/update-model.ts');
-    return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
+    return planUpdate({ model: this, factors: this.factors, means: this.means }, newRatings, options);
   }
 
   /**
@@ -280,10 +147,10 @@ export class Model {
    * item id; with `names` a column `name` after the item.
    */
   recommendForAllUsers(n: number, options: RecommendOptions = {}): Dataset {
-    checkRecommend('recommendForAllUsers', options, this.#served);
+    checkRecommend('recommendForAllUsers', options, this.served);
     checkCount(n);
     return withNames(
-      recommendAll(this.#served, this.#factors, n, this.columns, options),
+      recommendAll(this.served, this.factors, n, this.columns, options),
       options.names,
       this.columns.item,
     );
@@ -296,10 +163,10 @@ export class Model {
    * true in their rows, which come last.
    */
   recommendForUsers(ids: readonly Id[], n: number, options: UsersOptions = {}): Dataset {
-    checkUsers('recommendForUsers', options, this.#served);
+    checkUsers('recommendForUsers', options, this.served);
     checkIds('recommendForUsers', ids);
     checkCount(n);
-    return withNames(recommendSome(this.#served, ids, n, options), options.names, this.columns.item);
+    return withNames(recommendSome(this.served, ids, n, options), options.names, this.columns.item);
   }
 
   /**
@@ -309,7 +176,7 @@ export class Model {
   recommendForAllItems(n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForAllItems', options);
     checkCount(n);
-    return withNames(recommendUsers(this.#served, 'all', n, options), options.names, this.columns.item);
+    return withNames(recommendUsers(this.served, 'all', n, options), options.names, this.columns.item);
   }
 
   /**
@@ -320,7 +187,7 @@ export class Model {
     checkItems('recommendForItems', options);
     checkIds('recommendForItems', ids);
     checkCount(n);
-    return withNames(recommendUsers(this.#served, ids, n, options), options.names, this.columns.item);
+    return withNames(recommendUsers(this.served, ids, n, options), options.names, this.columns.item);
   }
 
   /**
@@ -333,11 +200,11 @@ export class Model {
     n: number,
     options: RequestOptions = {},
   ): Promise<UserRecommendations> {
-    checkRequest(options, this.#served);
+    checkRequest(options, this.served);
     checkCount(n);
     return typeof user === 'object' && user !== null
-      ? recommendFromRatings(this.#served, user.ratings, n, options)
-      : recommendToUser(this.#served, user ?? undefined, n, options);
+      ? recommendFromRatings(this.served, user.ratings, n, options)
+      : recommendToUser(this.served, user ?? undefined, n, options);
   }
 
   /**
@@ -355,16 +222,16 @@ export class Model {
     );
     const { columns, coldStartStrategy, metadata, itemCounts } = this;
     const parts = {
-      ...this.#factors,
+      ...this.factors,
       columns,
       coldStartStrategy,
       metadata,
       itemCounts,
-      session: this.#session,
+      session: this.served.session,
     };
     return foldInUsers(
       parts,
-      ruleOf(this.#served, options.regParam),
+      ruleOf(this.served, options.regParam),
       ratings,
       options,
       (made) => new Model(made),
@@ -383,7 +250,7 @@ export class Model {
   ): Promise<Explanation> {
     checkOptions('explain', options, ['regParam', 'names', ...runOptionNames], '{ regParam: 0.1 }');
     checkNames('explain', options.names);
-    return explainItem(this.#served, ratings, item, options);
+    return explainItem(this.served, ratings, item, options);
   }
 
   /**
@@ -393,7 +260,7 @@ export class Model {
   async exclusions(pairs: Dataset, options: RunOptions = {}): Promise<Exclusions> {
     requireDataset(pairs, 'exclusions');
     checkOptions('exclusions', options, runOptionNames);
-    return readExclusions(this.#served, pairs, this.#session.context(options));
+    return readExclusions(this.served, pairs, this.served.session.context(options));
   }
 
   /**
@@ -401,8 +268,8 @@ export class Model {
    * of their factors. Without it the first request makes it. Throws CapacityError.
    */
   async prepare(): Promise<void> {
-    const { name, space } = sideSpace(this.#served, 'item');
-    await this.#served.searches.prepare(name, space);
+    const { name, space } = sideSpace(this.served, 'item');
+    await this.served.searches.prepare(name, space);
   }
 
   /**
@@ -410,15 +277,7 @@ export class Model {
    * UsageError, but for saving and reading the factors.
    */
   async close(): Promise<void> {
-    await this.#served.searches.close();
-  }
-
-  hasUser(id: Id): boolean {
-    return findId(this.#factors.users, id) >= 0;
-  }
-
-  hasItem(id: Id): boolean {
-    return findId(this.#factors.items, id) >= 0;
+    await this.served.searches.close();
   }
 
   /**
@@ -426,69 +285,11 @@ export class Model {
    * ties by item id.
    */
   similarItems(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
-    return similarRows(this.#served, 'item', ids, n, options);
+    return similarRows(this.served, 'item', ids, n, options);
   }
 
   /** The same for users: rows {user, rank, similarUser, similarity}. */
   similarUsers(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
-    return similarRows(this.#served, 'user', ids, n, options);
-  }
-
-  /** Algorithm, rank, users, items, measures, origin and columns. */
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    const { users, items } = this.#factors;
-    const shape = {
-      users: this.userCount,
-      items: this.itemCount,
-      idTypes: { user: users.type, item: items.type },
-      columns: this.columns,
-      coldStartStrategy: this.coldStartStrategy,
-      features: this.features,
-    };
-    return modelText(
-      modelFacts(shape, this.metadata),
-      this.#directory ?? (this.training === undefined ? 'another model' : 'training in this process'),
-    );
-  }
-
-  /**
-   * Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal`
-   * cancels.
-   */
-  async save(
-    directory: string,
-    options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {},
-  ): Promise<void> {
-    checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
-    using _ = this.#session.beginPhase('save');
-    const stored = storedParts(
-      {
-        users: this.#factors.users,
-        items: this.#factors.items,
-        rank: this.features,
-        userFactors: this.#sides.user.rows,
-        itemFactors: this.#sides.item.rows,
-      },
-      {
-        columns: this.columns,
-        coldStartStrategy: this.coldStartStrategy,
-        metadata: this.metadata,
-        itemCounts: this.itemCounts,
-        means: this.#means,
-      },
-    );
-    const { executor, metrics } = this.#session.context();
-    await saveModel(directory, stored, {
-      overwrite: options.overwrite,
-      signal: options.signal,
-      executor,
-      metrics,
-      underWay: () => this.#session.saving(),
-    });
-  }
-
-  /** True where the last two features are folded biases. */
-  get #hasBiases(): boolean {
-    return hasBiases(this.metadata);
+    return similarRows(this.served, 'user', ids, n, options);
   }
 }

@@ -1,22 +1,12 @@
 import { totalmem } from 'node:os';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/iterable-source.ts';
-import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
-import { SpillFolder } from '../connectors/spill/spill-folder.ts';
-import { ArrowSource } from '../connectors/arrow/arrow-source.ts';
-import { openSource } from '../connectors/open-source.ts';
-import { NdjsonSource } from '../connectors/ndjson/ndjson-source.ts';
-import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import type { RowInput } from '../connectors/rows/row-pages.ts';
 import { RowSource } from '../connectors/rows/row-source.ts';
-import { TextSource } from '../connectors/text/text-source.ts';
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
-import type { Executor } from '../engine/run/device.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
-import { LocalExecutor } from '../engine/run/local-executor.ts';
-import { SpillMemory } from '../connectors/spill/spill-memory.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
@@ -26,27 +16,16 @@ import { type Dataset, datasetOf } from './dataset.ts';
 import type { Model } from './model.ts';
 import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
-import { MemoryFiles } from '../gpu/exchange/memory-files.ts';
-import { openRequests } from './devices/open-requests.ts';
-import { OpeningDevices, type SessionDevice } from './devices/open-devices.ts';
-import type { Profile } from './reports/profile.ts';
-import {
-  checkBatches,
-  checkRows,
-  type FromOptions,
-  type FromRowsOptions,
-  type ReadAnyOptions,
-  type ReadArrowOptions,
-  conditionOf,
-  readingOf,
-  type ReadNdjsonOptions,
-  type ReadParquetOptions,
-  type ReadTextOptions,
-} from './reading.ts';
+import type { SessionDevice } from './devices/open-devices.ts';
+import { SessionDevices } from './devices/session-devices.ts';
+import { checkBatches, checkRows, type FromOptions, type FromRowsOptions } from './reading.ts';
+import { Readers } from './readers.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { checkSessionOptions, type SessionOptions } from './session-options.ts';
 import { sessionText } from './inspect/session-text.ts';
 import { parseSize } from './sizes.ts';
+
+type OwnOptions = Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once'>;
 
 /**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end
@@ -61,40 +40,18 @@ export class Session implements RunSession, AsyncDisposable {
    * bigints.
    */
   readonly ids: IdForm | undefined;
-  readonly #executor: LocalExecutor;
-  readonly #opening: OpeningDevices | undefined;
-  #device: SessionDevice | undefined;
+  readonly #devices: SessionDevices;
   /** @internal */
   readonly splitBytes: number | undefined;
-  readonly #parquetBackend: ParquetBackendName | undefined;
-  readonly #profile: Profile | undefined;
-  readonly #once: boolean;
-  /** The device of requests, opened at the first one. */
-  #requests: Executor | undefined;
+  readonly #options: OwnOptions;
   #closed = false;
-  #warning: string | undefined;
 
-  private constructor(
-    executor: LocalExecutor,
-    devices: OpeningDevices | SessionDevice,
-    memoryBudget: number,
-    {
-      parquetBackend,
-      profile,
-      splitBytes,
-      ids,
-      once = false,
-    }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once'>,
-  ) {
-    this.#executor = executor;
+  private constructor(devices: SessionDevices, memoryBudget: number, options: OwnOptions) {
+    this.#devices = devices;
     this.memoryBudget = memoryBudget;
-    this.#parquetBackend = parquetBackend;
-    this.splitBytes = splitBytes;
-    this.#profile = profile;
-    this.ids = ids;
-    this.#once = once;
-    if (devices instanceof OpeningDevices) this.#opening = devices;
-    else this.#device = devices;
+    this.splitBytes = options.splitBytes;
+    this.ids = options.ids;
+    this.#options = options;
   }
 
   /**
@@ -117,37 +74,26 @@ export class Session implements RunSession, AsyncDisposable {
       profile,
       splitBytes,
       fakeDevices,
-      once = false,
-      opening: begun,
+      once,
+      opening,
       signal,
       ...unknown
     } = options;
     checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir }, unknown);
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const gpuBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
-    const folder = new SpillFolder(spillDir);
-    // A folder that cannot be used shows before the work.
-    if (spillDir !== undefined) await folder.open();
-    const spilled = new SpillMemory(folder);
     using _ = profile?.begin('open devices');
-    const wanted = { device, workers, memoryBudget: budget, deviceMemory: gpuBytes, fakeDevices, signal };
-    const opening = begun instanceof OpeningDevices ? begun : new OpeningDevices(wanted);
-    try {
-      // Other CPUs replace it with `fakeDevices` where there is no GPU.
-      const first = fakeDevices === undefined ? [opening.openCpu()] : [];
-      const session = new Session(
-        new LocalExecutor(first, spilled, () => new MemoryFiles()),
-        opening,
-        budget,
-        { parquetBackend, profile, splitBytes, ids, once },
-      );
-      if (opening !== begun || fakeDevices !== undefined) await session.opened();
-      return session;
-    } catch (error) {
-      await opening.close();
-      await spilled.close();
-      throw error;
-    }
+    const devices = await SessionDevices.open({
+      device,
+      workers,
+      memoryBudget: budget,
+      deviceMemory: gpuBytes,
+      fakeDevices,
+      spillDir,
+      begun: opening,
+      signal,
+    });
+    return new Session(devices, budget, { parquetBackend, profile, splitBytes, ids, once });
   }
 
   /**
@@ -158,58 +104,12 @@ export class Session implements RunSession, AsyncDisposable {
     parquetBackend,
     profile,
   }: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
-    return new Session(
-      new LocalExecutor([]),
-      { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' },
-      totalmem(),
-      { parquetBackend, profile },
-    );
+    return new Session(SessionDevices.none(), totalmem(), { parquetBackend, profile });
   }
 
   /** Readers of files. Nothing is opened before the rows or their schema are asked for. */
-  get read() {
-    return {
-      /** Parquet: a file, a folder of part files, a glob, folders such as `year=1999`, or several of them. */
-      parquet: (paths: string | readonly string[], options: ReadParquetOptions = {}): Dataset => {
-        const { source, names } = readingOf('read.parquet', options);
-        const { filter, partitions } = source;
-        const parquet = new ParquetSource(paths, { backend: this.#parquetBackend, partitions });
-        const rows = this.source(parquet, names);
-        return filter === undefined ? rows : rows.filter(conditionOf(filter));
-      },
-      /** Comma-separated text, plain or packed; header and types are found out where they are not given. */
-      csv: (paths: string | readonly string[], options: ReadTextOptions = {}): Dataset => {
-        const { source, names } = readingOf('read.csv', options);
-        return this.source(new TextSource(paths, { delimiter: ',', ...source }), names);
-      },
-      /** Text with any delimiter, which is found out where it is not given: CSV, TSV, "::" and others. */
-      text: (paths: string | readonly string[], options: ReadTextOptions = {}): Dataset => {
-        const { source, names } = readingOf('read.text', options);
-        return this.source(new TextSource(paths, source), names);
-      },
-      /**
-       * NDJSON: one JSON object on each line, plain or packed as text can be; fields and types are found out
-       * where they are not given.
-       */
-      ndjson: (paths: string | readonly string[], options: ReadNdjsonOptions = {}): Dataset => {
-        const { source, names } = readingOf('read.ndjson', options);
-        return this.source(new NdjsonSource(paths, source), names);
-      },
-      /** Arrow IPC, file (Feather too) or stream format; "-" is stdin. */
-      arrow: (paths: string | readonly string[], options: ReadArrowOptions = {}): Dataset => {
-        const { source, names } = readingOf('read.arrow', options);
-        return this.source(new ArrowSource(paths, source), names);
-      },
-      /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
-      any: async (paths: string | readonly string[], options: ReadAnyOptions = {}): Promise<Dataset> => {
-        const { source, names } = readingOf('read.any', options);
-        using _ = this.beginPhase('open files');
-        return this.source(
-          await openSource(paths, { parquetBackend: this.#parquetBackend, ...source }),
-          names,
-        );
-      },
-    };
+  get read(): Readers {
+    return new Readers(this, this.#options.parquetBackend);
   }
 
   /**
@@ -273,14 +173,14 @@ export class Session implements RunSession, AsyncDisposable {
 
   /** The devices, and the reason for the choice. */
   get device(): SessionDevice {
-    if (this.#device === undefined) throw new Error('the devices of this session are still being opened');
-    return this.#device;
+    return this.#devices.device;
   }
 
   /** @internal True while a GPU is still being opened. */
   get opening(): boolean {
-    return this.#device === undefined;
+    return this.#devices.opening;
   }
+
   /**
    * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its
    * warning is. Throws as `create` does.
@@ -288,31 +188,18 @@ export class Session implements RunSession, AsyncDisposable {
    *
    */
   async opened(onEvent?: EventSink): Promise<void> {
-    if (this.#opening === undefined || this.#device !== undefined) return;
-    const { devices, device } = await this.#opening.all();
-    if (this.opening) {
-      this.#executor.add(devices.slice(this.#executor.devices.length));
-      this.#device = device;
-      this.#warning = device.warning;
-    }
-    this.#tellWarning(onEvent);
-  }
-
-  #tellWarning(onEvent: EventSink | undefined): void {
-    if (onEvent === undefined || this.#warning === undefined) return;
-    onEvent({ type: 'warning', text: this.#warning });
-    this.#warning = undefined;
+    await this.#devices.opened(onEvent);
   }
 
   /** The context of operators: this session's devices, new metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     if (this.#closed) throw sessionClosed();
-    this.#tellWarning(onEvent);
+    this.#devices.passWarning(onEvent);
     return {
       signal: signal ?? new AbortController().signal,
-      executor: this.#executor,
+      executor: this.#devices.executor,
       events: onEvent ?? noEvents,
-      metrics: new RunMetrics(this.#profile?.spans),
+      metrics: new RunMetrics(this.#options.profile?.spans),
     };
   }
 
@@ -323,9 +210,7 @@ export class Session implements RunSession, AsyncDisposable {
    *
    */
   requestContext({ signal, onEvent }: RunOptions = {}): ExecutionContext {
-    const ctx = this.context({ signal, onEvent });
-    this.#requests ??= openRequests(ctx.executor);
-    return { ...ctx, executor: this.#requests };
+    return { ...this.context({ signal, onEvent }), executor: this.#devices.requests };
   }
 
   /**
@@ -333,7 +218,7 @@ export class Session implements RunSession, AsyncDisposable {
    * @internal
    */
   beginPhase(phase: string): Disposable {
-    return new RunMetrics(this.#profile?.spans).begin(phase);
+    return new RunMetrics(this.#options.profile?.spans).begin(phase);
   }
 
   /**
@@ -341,8 +226,8 @@ export class Session implements RunSession, AsyncDisposable {
    *   use any more, for whose end `close` waits; what a run releases is collected while its model is written.
    */
   trained(): void {
-    if (!this.#once) return;
-    for (const device of this.#executor.devices) {
+    if (!this.#options.once) return;
+    for (const device of this.#devices.executor.devices) {
       if (device.info.kind === 'gpu') device.close().catch(() => undefined);
       else if (!this.bounded) device.leaveGarbage?.();
     }
@@ -353,15 +238,15 @@ export class Session implements RunSession, AsyncDisposable {
    *   which saves time at the end of the process.
    */
   saving(): void {
-    if (this.#once && !this.bounded)
-      hostDevice(this.#executor)
+    if (this.#options.once && !this.bounded)
+      hostDevice(this.#devices.executor)
         .trim()
         .catch(() => undefined);
   }
 
   /** @internal True where memory that a run leaves is collected. */
   get tidies(): boolean {
-    return !this.#once || this.bounded;
+    return !this.#options.once || this.bounded;
   }
 
   /** @internal True where memory was bounded. */
@@ -371,7 +256,7 @@ export class Session implements RunSession, AsyncDisposable {
 
   /** @internal Threads that load and compute on the CPU. */
   get workers(): number {
-    return hostDevice(this.#executor).info.parallelism;
+    return hostDevice(this.#devices.executor).info.parallelism;
   }
 
   /** True after `close`. */
@@ -384,18 +269,17 @@ export class Session implements RunSession, AsyncDisposable {
    * UsageError.
    */
   async close(): Promise<void> {
-    using _ = this.#profile?.begin('end');
+    using _ = this.#options.profile?.begin('end');
     this.#closed = true;
-    await Promise.all([this.#opening?.close(), this.#requests?.close()]);
-    await this.#executor.close();
+    await this.#devices.close();
   }
 
   /** State, devices, workers, memory budget and form of ids. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
-    const workers = this.#executor.devices.length === 0 ? undefined : this.workers;
+    const workers = this.#devices.executor.devices.length === 0 ? undefined : this.workers;
     return sessionText({
       closed: this.#closed,
-      device: this.#device,
+      device: this.opening ? undefined : this.device,
       workers,
       memoryBudget: this.memoryBudget,
       bounded: this.bounded,

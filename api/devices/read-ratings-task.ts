@@ -51,33 +51,10 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
       : takeChunk(limits, types);
   };
   const finish = (chunk: RatingChunk): void => {
-    const { rows, place } = chunk;
-    const codes = place
-      ? partOf(place, 0, rows)
-      : { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows) };
-    const { users, items } = chunk.numbered(codes, (ids, into) => numberColumn(scope, ids, into));
-    const { layout, columns } = chunk.values();
-    const values = place
-      ? columns
-      : Object.fromEntries(
-          Object.entries(columns).map(([name, numbers]) => [
-            name,
-            copyOf(numbers as Float32Array | Float64Array),
-          ]),
-        );
-    const at = chunks.length;
-    const reused = place !== undefined;
-    partitions[`codes.${at}`] = {
-      layout: 'coded-pairs',
-      rows,
-      columns: { users: users.codes, items: items.codes },
-      reused,
-    };
-    partitions[`values.${at}`] = { layout, rows, columns: values, reused };
-    partitions[`users.${at}`] = users.keys;
-    partitions[`items.${at}`] = items.keys;
-    chunks.push({ rows, users: users.summary, items: items.summary });
-    room?.take(place ? rows : 0);
+    const { parts, summary } = finished(chunk, scope);
+    for (const [name, part] of Object.entries(parts)) partitions[`${name}.${chunks.length}`] = part;
+    chunks.push(summary);
+    if (chunk.place) room?.take(chunk.rows);
     keepChunk(chunk);
   };
   let chunk = begin();
@@ -101,6 +78,33 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
     spans: source.spans,
     values: { chunks, bad: bad.found, rows: source.rows, end: source.end },
   } as OutcomeOf<KernelTasks['read-ratings']>;
+}
+
+/** The partitions of a full chunk: codes and values of its rows, in their place or copied, and its ids. */
+function finished(
+  chunk: RatingChunk,
+  scope: TaskScope,
+): { readonly parts: Readonly<Record<string, Partition>>; readonly summary: ChunkSummary } {
+  const { rows, place } = chunk;
+  const reused = place !== undefined;
+  const codes = place
+    ? partOf(place, 0, rows)
+    : { users: pagedArray(Uint32Array, rows), items: pagedArray(Uint32Array, rows) };
+  const { users, items } = chunk.numbered(codes, (ids, into) => numberColumn(scope, ids, into));
+  const { layout, columns } = chunk.values();
+  const copied = (numbers: Partition['columns'][string]) => copyOf(numbers as Float32Array | Float64Array);
+  const values = reused
+    ? columns
+    : Object.fromEntries(Object.entries(columns).map(([name, numbers]) => [name, copied(numbers)]));
+  return {
+    parts: {
+      codes: { layout: 'coded-pairs', rows, columns: { users: users.codes, items: items.codes }, reused },
+      values: { layout, rows, columns: values, reused },
+      users: users.keys,
+      items: items.keys,
+    },
+    summary: { rows, users: users.summary, items: items.summary },
+  };
 }
 
 /** A copy of numbers, whose memory is used again for the next chunk. */

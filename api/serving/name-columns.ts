@@ -51,7 +51,7 @@ const positional = /^column\d+$|^(user|item|rating|timestamp)$/;
  * missing.
  */
 export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean): NameColumns {
-  const { idCol, nameCol, genreCol, itemCol } = given;
+  const { idCol, nameCol, genreCol } = given;
   const columns = schema.fields.map(({ name }) => name);
   requireColumn(schema, idCol, 'idCol');
   requireColumn(schema, nameCol, 'nameCol');
@@ -60,14 +60,21 @@ export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean
     const byPosition = idCol === undefined && nameCol === undefined;
     return { id: idCol ?? columns[0], name: nameCol ?? columns[1], genre: genreCol, byPosition };
   }
-  const ofModel = itemCol !== undefined && columns.includes(itemCol) ? itemCol : undefined;
-  const id = idCol ?? ofModel ?? firstLike(columns, isId, [nameCol, genreCol]);
+  const id = idColumn(columns, given);
   if (id === undefined) throw missing(schema, 'there is no column of item ids', 'Name it with idCol');
   const onlyOther = columns.length === 2 ? columns.find((column) => column !== id) : undefined;
   const name = nameCol ?? firstLike(columns, isName, [id, genreCol]) ?? onlyOther;
   if (name === undefined) throw missing(schema, 'there is no column of item names', 'Name it with nameCol');
   const genre = genreCol ?? firstLike(columns, isGenre, [id, name]);
   return { id, name, genre, byPosition: false };
+}
+
+function idColumn(
+  columns: readonly string[],
+  { idCol, itemCol, nameCol, genreCol }: GivenColumns,
+): string | undefined {
+  const ofModel = columns.find((column) => column === itemCol);
+  return idCol ?? ofModel ?? firstLike(columns, isId, [nameCol, genreCol]);
 }
 
 function hasNoHeader(columns: readonly string[]): boolean {

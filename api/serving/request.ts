@@ -54,13 +54,7 @@ export async function recommendToUser(
   const ids = { user: idsOf(served, 'user'), item: idsOf(served, 'item') };
   const position = user === undefined ? -1 : findId(users, user);
   const known = position >= 0;
-  if (!known && unknownUsers === 'error')
-    throw new UsageError(
-      user === undefined
-        ? 'the model knows no item that the user rated'
-        : `the model has no user ${String(user)}`,
-      { advice: UNKNOWN_USER_ADVICE },
-    );
+  if (!known && unknownUsers === 'error') throw unknownUser(user);
   const chosen = chooseItems(items, options);
   const fallback = !known && unknownUsers === 'popular' ? ({ fallback: 'popular' } as const) : {};
   const empty = !known && unknownUsers === 'empty';
@@ -77,6 +71,14 @@ export async function recommendToUser(
     short: found.positions.length < n,
     unknownItems: chosen.unknown,
   };
+}
+
+function unknownUser(user: Id | undefined): UsageError {
+  const problem =
+    user === undefined
+      ? 'the model knows no item that the user rated'
+      : `the model has no user ${String(user)}`;
+  return new UsageError(problem, { advice: UNKNOWN_USER_ADVICE });
 }
 
 /** The found items with their ids and names. */

@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, findIds, type Id } from '../../engine/keys/find-id.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import {
@@ -25,6 +25,14 @@ export interface SimilarOptions extends NameOptions {
 /** Rows that are searched for one by one. */
 const FEW = 256;
 
+/** A side of a model, and the rows of it that are searched for. */
+interface SimilarSearch {
+  readonly side: 'user' | 'item';
+  readonly positions: Uint32Array;
+  readonly n: number;
+  readonly similarity: Similarity;
+}
+
 /** See Model.similarItems. */
 export function similarRows(
   served: ServedModel,
@@ -42,52 +50,64 @@ export function similarRows(
     });
   checkCount(n);
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
-  const { factors, rank, session, searches } = served;
-  searches.requireOpen();
-  const [keys, values] =
-    side === 'item' ? [factors.items, factors.itemFactors] : [factors.users, factors.userFactors];
-  const name = served.columns[side];
-  const columns = {
+  served.searches.requireOpen();
+  if (ids !== 'all') checkIds(method, ids);
+  const positions = positionsOf(sideOf(served, side).keys, side, ids);
+  const search = { side, positions, n, similarity };
+  const isMany = ids === 'all' || positions.length > FEW;
+  const source = isMany ? searchOfAll(served, search) : searchOfFew(served, search);
+  return withNames(datasetOf(served.session, source), options.names, columnsOf(served, side).item);
+}
+
+function sideOf({ factors }: ServedModel, side: 'user' | 'item') {
+  return side === 'item'
+    ? { keys: factors.items, values: factors.itemFactors }
+    : { keys: factors.users, values: factors.userFactors };
+}
+
+/** The positions of ids, all of them in their order. Throws UsageError for an unknown one. */
+function positionsOf(keys: KeyColumn, side: string, ids: readonly Id[] | 'all'): Uint32Array {
+  if (ids === 'all') return Uint32Array.from({ length: keyCount(keys) }, (_, position) => position);
+  const missing = ids.find((id) => findId(keys, id) < 0);
+  if (missing !== undefined) throw new UsageError(`the model has no ${side} ${String(missing)}`);
+  return findIds(keys, ids).positions;
+}
+
+function columnsOf({ columns }: ServedModel, side: 'user' | 'item') {
+  const name = columns[side];
+  return {
     user: name,
     item: `similar${name.charAt(0).toUpperCase()}${name.slice(1)}`,
     prediction: 'similarity',
   };
-  if (ids !== 'all') checkIds(method, ids);
-  const positions =
-    ids === 'all'
-      ? Uint32Array.from({ length: keyCount(keys) }, (_, position) => position)
-      : findIds(keys, ids).positions;
-  const missing = ids === 'all' ? undefined : ids.find((id) => findId(keys, id) < 0);
-  if (missing !== undefined) throw new UsageError(`the model has no ${side} ${String(missing)}`);
-  if (ids === 'all' || positions.length > FEW) {
-    const model = similarityModel({
-      ids: keys,
-      factors: values,
-      rank: factors.rank,
-      features: rank,
-      positions,
-      similarity,
-    });
-    const all = new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` });
-    return withNames(datasetOf(session, all), options.names, columns.item);
-  }
-  const space = similarSpace(served, side, similarity === 'cosine');
+}
+
+/** Searches for many rows in tasks of the session's device. */
+function searchOfAll(served: ServedModel, { side, positions, n, similarity }: SimilarSearch): Recommend {
+  const { factors, rank } = served;
+  const { keys, values } = sideOf(served, side);
+  const model = similarityModel({
+    ids: keys,
+    factors: values,
+    rank: factors.rank,
+    features: rank,
+    positions,
+    similarity,
+  });
+  const columns = columnsOf(served, side);
+  return new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` });
+}
+
+/** Searches for rows one by one, in the threads of requests. */
+function searchOfFew(served: ServedModel, { side, positions, n, similarity }: SimilarSearch): RecommendFew {
+  const { factors, rank, searches } = served;
+  const { keys, values } = sideOf(served, side);
+  const { name, space } = similarSpace(served, side, similarity === 'cosine');
   const find = (row: number, { signal, events }: ExecutionContext) => {
     const at = positions[row] * factors.rank;
     const query = similarity === 'cosine' ? unitVector(values, at, rank) : values.subarray(at, at + rank);
-    return searches.search(
-      space.name,
-      space.space,
-      { query, n, left: [positions[row]] },
-      { signal, onEvent: events },
-    );
+    return searches.search(name, space, { query, n, left: [positions[row]] }, { signal, onEvent: events });
   };
-  return withNames(
-    datasetOf(
-      session,
-      new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find }),
-    ),
-    options.names,
-    columns.item,
-  );
+  const columns = columnsOf(served, side);
+  return new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find });
 }

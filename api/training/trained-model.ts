@@ -5,7 +5,8 @@ import { LostTrainingError } from './lost-training.ts';
 import { judgeRanking } from './rank-held-out.ts';
 import { judge, judgeCourse, tellWarnings } from './look-at-ratings.ts';
 import { Model } from '../model.ts';
-
+import type { TrainingReport } from '../reports/training-report.ts';
+import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
 import type { EndedTraining } from './ended-training.ts';
 
@@ -13,79 +14,72 @@ import type { EndedTraining } from './ended-training.ts';
  * The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last
  * device was lost.
  */
-export function trainedModel(
-  {
-    about,
-    session,
-    input,
-    columns,
-    users,
-    items,
-    itemCounts,
-    userCounts,
-    ratings,
-    duplicates,
-    test,
-    looked,
-    result,
-    planned,
-    resumedFrom,
-    started,
-    loaded,
-    ranked,
-    tuning,
-    ratingWeight,
-  }: EndedTraining,
-  ctx: ExecutionContext,
-): Model {
+export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model {
+  const { about, columns, result } = ended;
   const { rank, biases } = about.params;
-  const { iterations, bestIteration } = result;
-  const best = iterations.find(({ iteration }) => iteration === bestIteration);
-  const verdict = [
+  const verdict = verdictOf(ended);
+  tellWarnings(verdict, ctx);
+  const model = new Model({
+    rank: rank + (biases ? 2 : 0),
+    users: ended.users,
+    items: ended.items,
+    userFactors: result.sides.users,
+    itemFactors: result.sides.items,
+    itemCounts: ended.itemCounts,
+    userCounts: ended.userCounts,
+    columns: { user: columns.user, item: columns.item, rating: columns.rating, prediction: 'prediction' },
+    coldStartStrategy: ended.input.coldStartStrategy,
+    means: ended.looked.means,
+    session: ended.session,
+    training: reportOf(ended, verdict, ctx),
+  });
+  if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
+  return model;
+}
+
+/** Warnings about the model, by its best iteration, its course and its rankings. */
+function verdictOf({ about, test, looked, result, ranked }: EndedTraining): TrainingWarning[] {
+  const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
+  return [
     ...(best ? judge(about.params, best, test?.baselines) : []),
     ...(test ? judgeCourse({ ...about, ...result }, test, looked) : []),
     ...(ranked ? judgeRanking(about, ranked.ranking) : []),
   ];
-  tellWarnings(verdict, ctx);
-  const trained = (performance.now() - loaded) / 1000 - (ranked?.seconds ?? 0);
-  const model = new Model({
-    rank: rank + (biases ? 2 : 0),
-    users,
-    items,
-    userFactors: result.sides.users,
-    itemFactors: result.sides.items,
-    itemCounts,
-    userCounts,
-    columns: { user: columns.user, item: columns.item, rating: columns.rating, prediction: 'prediction' },
-    coldStartStrategy: input.coldStartStrategy,
-    means: looked.means,
-    session,
-    training: {
-      ...about,
-      ratings,
-      duplicates,
-      badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
-      iterations,
-      bestIteration,
-      testPairs: test && test.block.ratings + test.coldPairs,
-      coldPairs: test?.coldPairs,
-      baselines: test?.baselines,
-      ranking: ranked?.ranking,
-      warnings: [...looked.warnings, ...verdict],
-      seconds: {
-        load: (loaded - started) / 1000,
-        train: trained,
-        ...(test && { validation: result.measureSeconds }),
-        ...(ranked && { ranking: ranked.seconds }),
-      },
-      plan: withMeasures(result.plan, ctx.metrics),
-      planned,
-      ...(resumedFrom && { resumedFrom }),
-      ratingDeviation: result.ratingDeviation,
-      ...(ratingWeight && { ratingWeight: weightJson(ratingWeight) }),
-      tuning,
-    },
-  });
-  if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
-  return model;
+}
+
+function reportOf(
+  ended: EndedTraining,
+  verdict: readonly TrainingWarning[],
+  ctx: ExecutionContext,
+): TrainingReport {
+  const { about, test, result, ranked, resumedFrom, ratingWeight } = ended;
+  return {
+    ...about,
+    ratings: ended.ratings,
+    duplicates: ended.duplicates,
+    badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
+    iterations: result.iterations,
+    bestIteration: result.bestIteration,
+    testPairs: test && test.block.ratings + test.coldPairs,
+    coldPairs: test?.coldPairs,
+    baselines: test?.baselines,
+    ranking: ranked?.ranking,
+    warnings: [...ended.looked.warnings, ...verdict],
+    seconds: secondsOf(ended),
+    plan: withMeasures(result.plan, ctx.metrics),
+    planned: ended.planned,
+    ...(resumedFrom && { resumedFrom }),
+    ratingDeviation: result.ratingDeviation,
+    ...(ratingWeight && { ratingWeight: weightJson(ratingWeight) }),
+    tuning: ended.tuning,
+  };
+}
+
+function secondsOf({ started, loaded, test, result, ranked }: EndedTraining): TrainingReport['seconds'] {
+  return {
+    load: (loaded - started) / 1000,
+    train: (performance.now() - loaded) / 1000 - (ranked?.seconds ?? 0),
+    ...(test && { validation: result.measureSeconds }),
+    ...(ranked && { ranking: ranked.seconds }),
+  };
 }

@@ -22,7 +22,7 @@ import type { Dataset } from '../dataset.ts';
 import type { Model } from '../model.ts';
 import { checkFit } from '../fit-options.ts';
 import { describeInput, RatingInput } from '../rating-input.ts';
-import { ratingOptionNames } from '../rating-options.ts';
+import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
 import { requireBudget } from './plans/memory-budget.ts';
 import { trainedModel } from './trained-model.ts';
@@ -114,12 +114,8 @@ function cpuOf(ratings: Dataset, options: UpdateOptions): ExecutionContext {
   };
 }
 
-async function prepare(
-  { model, factors }: UpdatedModel,
-  given: Dataset,
-  options: UpdateOptions,
-  ctx: ExecutionContext,
-) {
+/** The options of ratings. Throws UsageError for another option, such as a parameter of SGD. */
+function checkUpdate(given: Dataset, options: UpdateOptions): RatingOptions {
   const { signal, onEvent, ...rest } = options;
   checkFit('update', given, { signal, onEvent });
   const names: readonly string[] = [...ratingOptionNames, ...runOptionNames];
@@ -135,6 +131,16 @@ async function prepare(
       );
     throw new UsageError(`update has no option ${foreign}`, { advice: `There are: ${names.join(', ')}` });
   }
+  return rest;
+}
+
+async function prepare(
+  { model, factors }: UpdatedModel,
+  given: Dataset,
+  options: UpdateOptions,
+  ctx: ExecutionContext,
+) {
+  const rest = checkUpdate(given, options);
   const input = new RatingInput({ coldStartStrategy: model.coldStartStrategy, ...rest }, model.columns);
   const found = await input.found(given, ctx);
   const ratings = await unratedAsOnes(found, input.columnsOf(found).rating, ctx);

@@ -7,6 +7,7 @@ import {
   EvaluateRanking,
   type ExcludedPairs,
   type RankingEvaluation,
+  type RankingSettings,
 } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
@@ -53,18 +54,38 @@ export async function evaluateRanking(
   options: RankingOptions,
 ): Promise<RankingEvaluation> {
   requireDataset(test, 'evaluateRanking');
+  const measured = checkRanking(options);
+  const { exclude, candidates, minRating, onBadRows } = options;
+  for (const [name, pairs] of Object.entries({ exclude, candidates }))
+    if (pairs !== undefined) requireDataset(pairs, `the option ${name} of evaluateRanking`);
+  const ctx = session.context(options);
+  const warnings: TrainingWarning[] =
+    exclude === undefined ? [nothingExcluded(candidates !== undefined)] : [];
+  warnOfTraining(model.metadata, exclude !== undefined, ctx);
+  tellWarnings(warnings, ctx);
+  const columns =
+    minRating === undefined
+      ? await pairsOf(test, model.columns, ctx)
+      : await ratedPairsOf(test, model.columns, ctx);
+  const settings: RankingSettings = {
+    ...measured,
+    training: rankedTraining(model.metadata),
+    exclude: exclude && ((held) => excludedPairs(exclude, model.columns, factors, { held, warnings })),
+    candidates:
+      candidates &&
+      (async (held) =>
+        candidatePairs(candidates, await pairsOf(candidates, model.columns, held), factors, held)),
+  };
+  const plan = andThen(test.plan, new SelectRatings(columns, onBadRows));
+  const found = await runInto(plan, new EvaluateRanking(factors, settings), ctx);
+  return { ...found, warnings: [...warnings, ...found.warnings] };
+}
+
+/** The options that say what is measured, with their defaults. Throws UsageError for one out of range. */
+function checkRanking(options: RankingOptions): Omit<RankingSettings, 'training' | 'exclude' | 'candidates'> {
   checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }');
-  const {
-    exclude,
-    candidates,
-    metrics = rankingMetricNames,
-    minRating,
-    coldPairs = 'drop',
-    baselines = true,
-    resamples = 1000,
-    seed = 0,
-    onBadRows,
-  } = options;
+  const { minRating, coldPairs = 'drop', resamples = 1000, seed = 0 } = options;
+  const { metrics = rankingMetricNames, baselines = true } = options;
   const ks = checkKs(options.k ?? 10);
   checkMetrics(metrics);
   checkSeed(seed);
@@ -75,40 +96,7 @@ export async function evaluateRanking(
     throw new UsageError(`resamples must be a whole number from 0 to 10,000, got ${shown(resamples)}`);
   if (minRating !== undefined && !Number.isFinite(minRating))
     throw new UsageError(`minRating must be a number, got ${shown(minRating)}`);
-  if (exclude !== undefined) requireDataset(exclude, 'the option exclude of evaluateRanking');
-  if (candidates !== undefined) requireDataset(candidates, 'the option candidates of evaluateRanking');
-  const ctx = session.context(options);
-  const warnings: TrainingWarning[] =
-    exclude === undefined ? [nothingExcluded(candidates !== undefined)] : [];
-  warnOfTraining(model.metadata, exclude !== undefined, ctx);
-  tellWarnings(warnings, ctx);
-  const columns =
-    minRating === undefined
-      ? await pairsOf(test, model.columns, ctx)
-      : await ratedPairsOf(test, model.columns, ctx);
-  const select = new SelectRatings(columns, onBadRows);
-  const excluded =
-    exclude &&
-    ((held: ExecutionContext) => excludedPairs(exclude, model.columns, factors, { held, warnings }));
-  const listed =
-    candidates &&
-    (async (held: ExecutionContext) =>
-      candidatePairs(candidates, await pairsOf(candidates, model.columns, held), factors, held));
-  const settings = {
-    metrics,
-    ks,
-    minRating,
-    coldPairs,
-    baselines,
-    resamples,
-    seed,
-    rankUsers,
-    training: rankedTraining(model.metadata),
-    exclude: excluded,
-    candidates: listed,
-  };
-  const found = await runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
-  return { ...found, warnings: [...warnings, ...found.warnings] };
+  return { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers };
 }
 
 function warnOfTraining(

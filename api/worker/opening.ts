@@ -29,15 +29,8 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
       advice: 'The command worker is for programs that follow its protocol',
     });
   const given = objectOf(parsed(Buffer.from(line).toString('utf8')), 'the first line');
-  const { protocol, version, command, params = {}, columns = {}, rows } = given;
-  if (protocol !== PROTOCOL)
-    throw new UsageError(`the parent speaks protocol ${shown(protocol)}, this worker ${PROTOCOL}`, {
-      advice: `Install the same version on both sides; the worker is factorflow ${own}`,
-    });
-  if (version !== undefined && version !== own)
-    throw new UsageError(`the parent expects factorflow ${shown(version)}, and this is ${own}`, {
-      advice: 'Install the same version on both sides',
-    });
+  requireVersion(given, own);
+  const { command, params = {}, columns = {}, rows } = given;
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined)
     throw new UsageError(`unknown field ${unknown} in the first line`, {
@@ -47,7 +40,27 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     throw new UsageError(`command must be train or rows, got ${shown(command)}`);
   if (rows !== undefined && rows !== null && !(Number.isSafeInteger(rows) && (rows as number) >= 0))
     throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
-  const named = objectOf(columns, 'columns');
+  return {
+    command,
+    params: objectOf(params, 'params') as Partial<AlsParams>,
+    columns: columnsOf(objectOf(columns, 'columns')),
+    rows: typeof rows === 'number' ? rows : undefined,
+  };
+}
+
+/** Throws UsageError where the parent speaks another protocol, or expects another version. */
+function requireVersion({ protocol, version }: JsonObject, own: string): void {
+  if (protocol !== PROTOCOL)
+    throw new UsageError(`the parent speaks protocol ${shown(protocol)}, this worker ${PROTOCOL}`, {
+      advice: `Install the same version on both sides; the worker is factorflow ${own}`,
+    });
+  if (version !== undefined && version !== own)
+    throw new UsageError(`the parent expects factorflow ${shown(version)}, and this is ${own}`, {
+      advice: 'Install the same version on both sides',
+    });
+}
+
+function columnsOf(named: JsonObject): Opening['columns'] {
   const stray = Object.keys(named).find((name) => !(columnNames as readonly string[]).includes(name));
   if (stray !== undefined)
     throw new UsageError(`unknown column ${stray} in the first line`, {
@@ -59,12 +72,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
       throw new UsageError(`the column of ${column} must be a text, got ${shown(name)}`);
     return name;
   };
-  return {
-    command,
-    params: objectOf(params, 'params') as Partial<AlsParams>,
-    columns: { user: nameOf('user'), item: nameOf('item'), rating: nameOf('rating') },
-    rows: typeof rows === 'number' ? rows : undefined,
-  };
+  return { user: nameOf('user'), item: nameOf('item'), rating: nameOf('rating') };
 }
 
 function parsed(text: string): unknown {

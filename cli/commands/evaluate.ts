@@ -1,6 +1,7 @@
 import { formatCount } from '../../engine/format.ts';
-import type { JsonObject } from '../../index.ts';
-import { defineCommand } from './command.ts';
+import type { Dataset, EventSink, Evaluation, JsonObject, Model, Session } from '../../index.ts';
+import { type CommandResult, defineCommand } from './command.ts';
+import type { Values } from '../options/option.ts';
 import { besideMeans, isVerdict, withoutVerdict } from '../report/beside-means.ts';
 import { requireKnownPairs, requireRankedUsers, withoutColdTest } from '../report/nothing-measured.ts';
 import { facts } from '../report/facts.ts';
@@ -16,6 +17,19 @@ import { commonOptions, profileOption, reportOption, traceOption } from '../opti
 const IMPLICIT_NOTE =
   'The model is of implicit data: it predicts preferences from 0 to 1, and their errors tell little. Measure it with --ranking';
 
+const options = {
+  ...columnOptions,
+  ...readOptions,
+  onBadRows: badRowsOption,
+  ...rankingOptions,
+  ...machineOptions,
+  parquetBackend: parquetBackendOption,
+  profile: profileOption,
+  trace: traceOption,
+  report: reportOption,
+  ...commonOptions,
+};
+
 export const evaluate = defineCommand({
   summary: "Compare a model's predictions with known ratings",
   positionals: [
@@ -28,18 +42,7 @@ export const evaluate = defineCommand({
       many: true,
     },
   ],
-  options: {
-    ...columnOptions,
-    ...readOptions,
-    onBadRows: badRowsOption,
-    ...rankingOptions,
-    ...machineOptions,
-    parquetBackend: parquetBackendOption,
-    profile: profileOption,
-    trace: traceOption,
-    report: reportOption,
-    ...commonOptions,
-  },
+  options,
   examples: [
     ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
     [
@@ -60,73 +63,85 @@ export const evaluate = defineCommand({
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
     const listen = withoutColdTest(withoutVerdict(onEvent));
-    if (values.ranking) {
-      const exclude =
-        values.exclude === undefined ? undefined : await readWhole(session, values.exclude, values);
-      const candidates =
-        values.candidates === undefined ? undefined : await readWhole(session, values.candidates, values);
-      const found = await model.evaluateRanking(ratings, {
-        ...rankingSettings(values),
-        exclude,
-        candidates,
-        signal,
-        onEvent: listen,
-        onBadRows: values.onBadRows,
-      });
-      requireRankedUsers(found);
-      if (values.report === undefined) return rankingResult(found);
-      return {
-        ...rankingResult(found),
-        report: (await import('../report/evaluation-page.ts')).rankingPage(
-          found,
-          positionals.model[0],
-          session.device.adapter,
-        ),
-      };
-    }
-    const evaluation = await model.evaluate(ratings, {
-      signal,
-      onEvent: listen,
-      onBadRows: values.onBadRows,
-      breakdown: values.report !== undefined,
-    });
-    requireKnownPairs(evaluation);
-    const { rmse, mae, pairs, coldPairs, badRows, baselines, warnings } = evaluation;
-    const error = (name: 'rmse' | 'mae', value: number) => {
-      if (Number.isFinite(value)) return besideMeans(name, value, baselines);
-      return 'none: a prediction is beyond the numbers (NaN or infinite)';
-    };
-    const report =
-      values.report === undefined
-        ? undefined
-        : (await import('../report/evaluation-page.ts')).evaluationPage(
-            evaluation,
-            positionals.model[0],
-            model,
-            session.device.adapter,
-          );
-    return {
-      report,
-      json: {
-        command: 'evaluate',
-        metrics: { rmse, mae },
-        baselines: baselines ?? null,
-        pairs,
-        coldPairs,
-        badRows,
-        warnings: warnings.map(({ code, text }) => ({ code, text })),
-      },
-      text: [
-        facts([
-          ['RMSE', error('rmse', rmse)],
-          ['MAE', error('mae', mae)],
-          ['pairs', formatCount(pairs)],
-          ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
-          ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
-        ]),
-        ...((model.metadata.params as JsonObject | undefined)?.implicitPrefs === true ? [IMPLICIT_NOTE] : []),
-        ...warnings.filter(isVerdict).map(({ text }) => `warning: ${text}`),
-      ].join('\n'),
-    };
+    const path = positionals.model[0];
+    const run = { values, session, model, path, ratings, signal, onEvent: listen };
+    // Awaited here, since the session's threads end with this function.
+    return values.ranking ? await evaluateRankings(run) : await evaluateErrors(run);
   },
 });
+
+interface EvaluationRun {
+  readonly values: Values<typeof options>;
+  readonly session: Session;
+  readonly model: Model;
+  /** The folder of the model. */
+  readonly path: string;
+  readonly ratings: Dataset;
+  readonly signal: AbortSignal;
+  readonly onEvent: EventSink;
+}
+
+async function evaluateRankings(run: EvaluationRun): Promise<CommandResult> {
+  const { values, session, model, path, ratings, signal, onEvent } = run;
+  const read = async (paths: string | undefined) =>
+    paths === undefined ? undefined : await readWhole(session, paths, values);
+  const found = await model.evaluateRanking(ratings, {
+    ...rankingSettings(values),
+    exclude: await read(values.exclude),
+    candidates: await read(values.candidates),
+    signal,
+    onEvent,
+    onBadRows: values.onBadRows,
+  });
+  requireRankedUsers(found);
+  if (values.report === undefined) return rankingResult(found);
+  const { rankingPage } = await import('../report/evaluation-page.ts');
+  return { ...rankingResult(found), report: rankingPage(found, path, session.device.adapter) };
+}
+
+async function evaluateErrors(run: EvaluationRun): Promise<CommandResult> {
+  const { values, session, model, path, ratings, signal, onEvent } = run;
+  const evaluation = await model.evaluate(ratings, {
+    signal,
+    onEvent,
+    onBadRows: values.onBadRows,
+    breakdown: values.report !== undefined,
+  });
+  requireKnownPairs(evaluation);
+  const result = evaluationResult(evaluation, model.metadata);
+  if (values.report === undefined) return result;
+  const { evaluationPage } = await import('../report/evaluation-page.ts');
+  return { ...result, report: evaluationPage(evaluation, path, model, session.device.adapter) };
+}
+
+function evaluationResult(
+  { rmse, mae, pairs, coldPairs, badRows, baselines, warnings }: Evaluation,
+  metadata: JsonObject,
+): CommandResult {
+  const error = (name: 'rmse' | 'mae', value: number) => {
+    if (Number.isFinite(value)) return besideMeans(name, value, baselines);
+    return 'none: a prediction is beyond the numbers (NaN or infinite)';
+  };
+  return {
+    json: {
+      command: 'evaluate',
+      metrics: { rmse, mae },
+      baselines: baselines ?? null,
+      pairs,
+      coldPairs,
+      badRows,
+      warnings: warnings.map(({ code, text }) => ({ code, text })),
+    },
+    text: [
+      facts([
+        ['RMSE', error('rmse', rmse)],
+        ['MAE', error('mae', mae)],
+        ['pairs', formatCount(pairs)],
+        ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
+        ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
+      ]),
+      ...((metadata.params as JsonObject | undefined)?.implicitPrefs === true ? [IMPLICIT_NOTE] : []),
+      ...warnings.filter(isVerdict).map(({ text }) => `warning: ${text}`),
+    ].join('\n'),
+  };
+}

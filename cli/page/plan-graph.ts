@@ -8,6 +8,19 @@ import { element, svgElement } from './document.ts';
 const LETTER = 7;
 const LINE = 15;
 
+/** Letters of a line, at most. */
+const MOST_LETTERS = 44;
+
+type PlanStage = ReturnType<typeof planFlow>['stages'][number];
+
+/** The place of a box's centre, and its size. */
+interface Box {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
 /**
  * The plan as a graph: a box a stage with its cost, planned and measured; an arrow where one stage reads what
  * another wrote.
@@ -15,94 +28,14 @@ const LINE = 15;
 export function planGraph(plan: PhysicalPlan): HTMLElement {
   const { stages, edges: all } = planFlow(plan);
   const edges = direct(all);
-  const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: 'TB', nodesep: 26, ranksep: 34, marginx: 10, marginy: 10 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  const texts = stages.map(({ stage, times }) => {
-    const { name, kernel, partitions, bytesRead, bytesWritten, exchange } = stage;
-    const measured = plan.measured?.[name];
-    const cost = [
-      bytesRead === undefined ? '' : `reads ${formatBytes(bytesRead)}`,
-      bytesWritten === undefined ? '' : `writes ${formatBytes(bytesWritten)}`,
-    ]
-      .filter((text) => text !== '')
-      .join(', ');
-    return [
-      `${name}${times > 1 ? ` × ${times}` : ''}`,
-      `${placesText(stage.at)}${partitions ? `, ${partitions.p} x ${partitions.q}` : ''}`,
-      ...(kernel ? [kernel] : []),
-      ...(cost === '' ? [] : [cost]),
-      ...(exchange ? [exchange] : []),
-      ...(measured
-        ? [
-            `measured ${formatMilliseconds(measured.wallMilliseconds > 0 ? measured.wallMilliseconds : measured.milliseconds)}`,
-          ]
-        : []),
-    ].map((text) => (text.length > 44 ? `${text.slice(0, 43)}…` : text));
-  });
-  stages.forEach((_, at) =>
-    graph.setNode(String(at), {
-      width: 20 + LETTER * Math.max(...texts[at].map((text) => text.length)),
-      height: 12 + LINE * texts[at].length,
-    }),
-  );
-  edges.forEach(({ from, to, back }, at) =>
-    graph.setEdge(String(back ? to : from), String(back ? from : to), {}, String(at)),
-  );
-  layout(graph);
+  const texts = stages.map((stage) => linesOf(stage, plan));
+  const graph = laidOut(texts, edges);
   const { width = 0, height = 0 } = graph.graph() as { readonly width?: number; readonly height?: number };
-  const arrows = edges.map(({ from, to, back, data }, at) => {
-    const { points } = graph.edge(String(back ? to : from), String(back ? from : to), String(at)) as {
-      readonly points: readonly { readonly x: number; readonly y: number }[];
-    };
-    const path = (back ? points.toReversed() : points)
-      .map(({ x, y }, k) => `${k === 0 ? 'M' : 'L'}${x.toFixed(1)},${y.toFixed(1)}`)
-      .join('');
-    return svgElement(
-      'path',
-      { d: path, class: back ? 'edge back' : 'edge', 'marker-end': 'url(#arrow)' },
-      svgElement(
-        'title',
-        {},
-        `${stages[from].stage.name} to ${stages[to].stage.name}: ${data.join(', ')}${back ? ', in the next round' : ''}`,
-      ),
-    );
+  const arrows = edges.map((edge, at) => {
+    const title = `${stages[edge.from].stage.name} to ${stages[edge.to].stage.name}: ${edge.data.join(', ')}`;
+    return arrowOf(graph, edge, at, `${title}${edge.back ? ', in the next round' : ''}`);
   });
-  const boxes = stages.map(({ phase }, at) => {
-    const {
-      x,
-      y,
-      width: own,
-      height: tall,
-    } = graph.node(String(at)) as {
-      readonly x: number;
-      readonly y: number;
-      readonly width: number;
-      readonly height: number;
-    };
-    const lines = texts[at].map((text, k) =>
-      svgElement(
-        'text',
-        { x: x - own / 2 + 10, y: y - tall / 2 + 18 + LINE * k, ...(k === 0 ? { class: 'name' } : {}) },
-        text,
-      ),
-    );
-    return svgElement(
-      'g',
-      { class: `stage ${phase}` },
-      svgElement('rect', { x: x - own / 2, y: y - tall / 2, width: own, height: tall, rx: 6 }),
-      ...lines,
-    );
-  });
-  const arrow = svgElement(
-    'defs',
-    {},
-    svgElement(
-      'marker',
-      { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' },
-      svgElement('path', { d: 'M0,0L8,4L0,8z' }),
-    ),
-  );
+  const boxes = stages.map(({ phase }, at) => boxOf(graph.node(String(at)) as Box, phase, texts[at]));
   const svg = svgElement(
     'svg',
     {
@@ -113,11 +46,91 @@ export function planGraph(plan: PhysicalPlan): HTMLElement {
       role: 'img',
       'aria-label': `Stages in order: ${stages.map(({ stage }) => stage.name).join(', ')}`,
     },
-    arrow,
+    arrowHead(),
     ...arrows,
     ...boxes,
   );
   return element('div', { class: 'scroll' }, svg);
+}
+
+/** The lines of a box: name, places, kernel, planned cost, measured time. */
+function linesOf({ stage, times }: PlanStage, plan: PhysicalPlan): string[] {
+  const { name, kernel, partitions, bytesRead, bytesWritten, exchange } = stage;
+  const measured = plan.measured?.[name];
+  const cost = [
+    bytesRead === undefined ? '' : `reads ${formatBytes(bytesRead)}`,
+    bytesWritten === undefined ? '' : `writes ${formatBytes(bytesWritten)}`,
+  ]
+    .filter((text) => text !== '')
+    .join(', ');
+  const took =
+    measured && (measured.wallMilliseconds > 0 ? measured.wallMilliseconds : measured.milliseconds);
+  return [
+    `${name}${times > 1 ? ` × ${times}` : ''}`,
+    `${placesText(stage.at)}${partitions ? `, ${partitions.p} x ${partitions.q}` : ''}`,
+    ...[kernel, cost, exchange].flatMap((text) => text || []),
+    ...(took === undefined ? [] : [`measured ${formatMilliseconds(took)}`]),
+  ].map((text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS - 1)}…` : text));
+}
+
+/** The graph with a place for each box and arrow. Arrows to the next round are laid out the other way. */
+function laidOut(texts: readonly (readonly string[])[], edges: readonly PlanEdge[]): Graph {
+  const graph = new Graph({ multigraph: true });
+  graph.setGraph({ rankdir: 'TB', nodesep: 26, ranksep: 34, marginx: 10, marginy: 10 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  texts.forEach((lines, at) =>
+    graph.setNode(String(at), {
+      width: 20 + LETTER * Math.max(...lines.map((text) => text.length)),
+      height: 12 + LINE * lines.length,
+    }),
+  );
+  edges.forEach(({ from, to, back }, at) =>
+    graph.setEdge(String(back ? to : from), String(back ? from : to), {}, String(at)),
+  );
+  layout(graph);
+  return graph;
+}
+
+function arrowOf(graph: Graph, { from, to, back }: PlanEdge, at: number, title: string): SVGElement {
+  const { points } = graph.edge(String(back ? to : from), String(back ? from : to), String(at)) as {
+    readonly points: readonly { readonly x: number; readonly y: number }[];
+  };
+  const path = (back ? points.toReversed() : points)
+    .map(({ x, y }, k) => `${k === 0 ? 'M' : 'L'}${x.toFixed(1)},${y.toFixed(1)}`)
+    .join('');
+  return svgElement(
+    'path',
+    { d: path, class: back ? 'edge back' : 'edge', 'marker-end': 'url(#arrow)' },
+    svgElement('title', {}, title),
+  );
+}
+
+function boxOf({ x, y, width, height }: Box, phase: string, lines: readonly string[]): SVGElement {
+  const [left, top] = [x - width / 2, y - height / 2];
+  return svgElement(
+    'g',
+    { class: `stage ${phase}` },
+    svgElement('rect', { x: left, y: top, width, height, rx: 6 }),
+    ...lines.map((text, k) =>
+      svgElement(
+        'text',
+        { x: left + 10, y: top + 18 + LINE * k, ...(k === 0 ? { class: 'name' } : {}) },
+        text,
+      ),
+    ),
+  );
+}
+
+function arrowHead(): SVGElement {
+  return svgElement(
+    'defs',
+    {},
+    svgElement(
+      'marker',
+      { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' },
+      svgElement('path', { d: 'M0,0L8,4L0,8z' }),
+    ),
+  );
 }
 
 /** "cpu", "gpu:0 to gpu:3". */

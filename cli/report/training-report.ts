@@ -1,7 +1,6 @@
 import type { Model } from '../../api/model.ts';
 import type { TrainingReport } from '../../api/reports/training-report.ts';
 import type { WriteSummary } from '../output/write-output.ts';
-import type { Baselines } from './measured.ts';
 import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../index.ts';
@@ -9,6 +8,7 @@ import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
 import { besideMeans, isVerdict } from './beside-means.ts';
 import { facts } from './facts.ts';
+import type { TrainingIteration } from './measured.ts';
 import { heldOutRankingFacts, heldOutRankingJson } from './held-out-ranking.ts';
 import { nameFlags } from './name-flags.ts';
 import { seconds3 } from '../progress/phrases.ts';
@@ -55,7 +55,6 @@ export function trainingJson({
   peakRssBytes,
 }: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
   const { kind } = training.plan.devices[0];
-  const best = bestOf(training);
   return {
     algorithm: training.algorithm,
     device: kind,
@@ -67,33 +66,40 @@ export function trainingJson({
     // Null where there was no checkpoint.
     ...(resume ? { resumedFrom: training.resumedFrom ? { ...training.resumedFrom } : null } : {}),
     duplicates: training.duplicates,
-    iterations: training.iterations.map(
-      ({ iteration, seconds, loss, trainRmse, fromSolve, testRmse, testMetrics }) => ({
-        iteration,
-        seconds,
-        loss,
-        trainRmse,
-        ...(fromSolve ? { fromSolve } : {}),
-        testRmse,
-        ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}),
-      }),
-    ),
-    // A test RMSE is undefined when the model knows no pair of the test set.
-    ...(training.testPairs === undefined
-      ? {}
-      : {
-          testRmse: best?.testRmse ?? null,
-          testMae: best?.testMae ?? null,
-          coldPairs: training.coldPairs,
-          testPairs: training.testPairs,
-          baselines: training.baselines ?? null,
-          ranking: heldOutRankingJson(training.ranking),
-        }),
+    iterations: training.iterations.map(iterationJson),
+    ...testJson(training),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
     ...partitionsOf(training.plan),
     memory: comparedMemory(training.plan),
     peakRssBytes,
+  };
+}
+
+function iterationJson(one: TrainingIteration): JsonObject {
+  const { iteration, seconds, loss, trainRmse, fromSolve, testRmse, testMetrics } = one;
+  return {
+    iteration,
+    seconds,
+    loss,
+    trainRmse,
+    ...(fromSolve ? { fromSolve } : {}),
+    testRmse,
+    ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}),
+  };
+}
+
+/** The measures on held-out ratings. A test RMSE is null when the model knows no pair of the test set. */
+function testJson(training: TrainingReport): JsonObject {
+  if (training.testPairs === undefined) return {};
+  const best = bestOf(training);
+  return {
+    testRmse: best?.testRmse ?? null,
+    testMae: best?.testMae ?? null,
+    coldPairs: training.coldPairs,
+    testPairs: training.testPairs,
+    baselines: training.baselines ?? null,
+    ranking: heldOutRankingJson(training.ranking),
   };
 }
 
@@ -117,86 +123,80 @@ function partitionsOf({ round }: TrainingReport['plan']): JsonObject {
   return sides.some(([, { p, q }]) => p * q > 1) ? { partitions: Object.fromEntries(sides) } : {};
 }
 
-function trainingText({
-  model,
-  training,
-  modelDir,
-  updated,
-  resume,
-  heldOut,
-  options,
-  totalSeconds,
-  peakRssBytes,
-}: TrainedRun): string {
-  const {
-    iterations,
-    bestIteration,
-    params,
-    seconds,
-    testPairs,
-    coldPairs,
-    duplicates,
-    badRows,
-    baselines,
-    warnings,
-  } = training;
-  const best = bestOf(training);
-  const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
-  const kept =
-    bestIteration === iterations.length
-      ? ''
-      : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
+function trainingText(run: TrainedRun): string {
+  const { training, options } = run;
   return [
-    `${updated ? 'Updated by' : 'Trained'} ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train - (seconds.validation ?? 0))}${kept}`,
-    facts([
-      ['users', formatCount(model.userCount)],
-      ['items', formatCount(model.itemCount)],
-      [
-        'ratings',
-        formatCount(training.ratings) +
-          (duplicates > 0
-            ? ` (${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair)`
-            : ''),
-      ],
-      ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
-      ['resumed', resume ? resumedText(training) : undefined],
-      ['train RMSE', best?.trainRmse?.toFixed(4)],
-      [
-        'test RMSE',
-        testPairs === undefined || implicit
-          ? undefined
-          : testError('rmse', best?.testRmse, testPairs, baselines),
-      ],
-      [
-        'test MAE',
-        testPairs === undefined || implicit
-          ? undefined
-          : testError('mae', best?.testMae, testPairs, baselines),
-      ],
-      ...Object.entries(best?.testMetrics ?? {})
-        .filter(([name]) => training.ranking === undefined || !(name in training.ranking.metrics))
-        .map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
-      ...heldOutRankingFacts(training.ranking),
-      [
-        'test error',
-        testPairs === undefined ||
-        !implicit ||
-        best?.testMetrics !== undefined ||
-        training.ranking !== undefined
-          ? undefined
-          : `none: ${testPairs === coldPairs ? 'the model knows no pair' : 'evaluate --ranking measures models of implicit data'}`,
-      ],
-      ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
-      ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
-      [
-        'time',
-        `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading${validationText(seconds)}; at most ${formatBytes(peakRssBytes)} of memory`,
-      ],
-      ['model', modelDir],
-      ['held out', heldOut && `${counted(heldOut.rows, 'rating')}, ${heldOut.path}`],
-    ]),
-    ...warnings.filter(isVerdict).map(({ text }) => `warning: ${nameFlags(text, options)}`),
+    titleOf(run),
+    facts([...dataFacts(run), ...errorFacts(training), ...costFacts(run)]),
+    ...training.warnings.filter(isVerdict).map(({ text }) => `warning: ${nameFlags(text, options)}`),
   ].join('\n');
+}
+
+/** "Trained ALS, rank 10, λ 0.02: 10 iterations in 0.4 s" */
+function titleOf({ training, updated }: TrainedRun): string {
+  const { algorithm, iterations, bestIteration, params, seconds } = training;
+  const unit = algorithm === 'sgd' ? 'epoch' : 'iteration';
+  const did = `${updated ? 'Updated by' : 'Trained'} ${algorithm.toUpperCase()}`;
+  const alpha = isImplicit(training) ? `, α ${training.params.alpha} (implicit)` : '';
+  const kept = bestIteration === iterations.length ? '' : `, the model is that of ${unit} ${bestIteration}`;
+  const trained = seconds3(seconds.train - (seconds.validation ?? 0));
+  return `${did}, rank ${params.rank}, λ ${lambdaText(training)}${alpha}: ${counted(iterations.length, unit)} in ${trained}${kept}`;
+}
+
+type Facts = Parameters<typeof facts>[0];
+
+function dataFacts({ model, training, resume }: TrainedRun): Facts {
+  const { ratings, duplicates, badRows } = training;
+  const repeats = `${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair`;
+  return [
+    ['users', formatCount(model.userCount)],
+    ['items', formatCount(model.itemCount)],
+    ['ratings', formatCount(ratings) + (duplicates > 0 ? ` (${repeats})` : '')],
+    ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
+    ['resumed', resume ? resumedText(training) : undefined],
+  ];
+}
+
+/** Errors and rankings of the iteration that the model has. */
+function errorFacts(training: TrainingReport): Facts {
+  const { testPairs, coldPairs, ranking } = training;
+  const best = bestOf(training);
+  const ranked = ranking?.metrics ?? {};
+  return [
+    ['train RMSE', best?.trainRmse?.toFixed(4)],
+    ['test RMSE', testError('rmse', best?.testRmse, training)],
+    ['test MAE', testError('mae', best?.testMae, training)],
+    ...Object.entries(best?.testMetrics ?? {})
+      .filter(([name]) => !(name in ranked))
+      .map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
+    ...heldOutRankingFacts(ranking),
+    ['test error', best?.testMetrics === undefined ? noTestError(training) : undefined],
+    ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
+    ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
+  ];
+}
+
+/** The reason for which a model of implicit data has no measure on held-out ratings. */
+function noTestError(training: TrainingReport): string | undefined {
+  const { testPairs, coldPairs, ranking } = training;
+  if (testPairs === undefined || ranking !== undefined || !isImplicit(training)) return undefined;
+  return `none: ${testPairs === coldPairs ? 'the model knows no pair' : 'evaluate --ranking measures models of implicit data'}`;
+}
+
+function costFacts({ training, modelDir, heldOut, totalSeconds, peakRssBytes }: TrainedRun): Facts {
+  const { seconds } = training;
+  const loading = `${seconds3(seconds.load)} of it loading${validationText(seconds)}`;
+  return [
+    ['time', `${seconds3(totalSeconds)} in all, ${loading}; at most ${formatBytes(peakRssBytes)} of memory`],
+    ['model', modelDir],
+    ['held out', heldOut && `${counted(heldOut.rows, 'rating')}, ${heldOut.path}`],
+  ];
+}
+
+function isImplicit(
+  training: TrainingReport,
+): training is Extract<TrainingReport, { readonly algorithm: 'als' }> {
+  return training.algorithm === 'als' && training.params.implicitPrefs;
 }
 
 /** ", 0.43 s validation and 0.20 s ranking" of a run with held-out ratings. */
@@ -215,10 +215,11 @@ function resumedText({ resumedFrom }: TrainingReport): string {
 function testError(
   of: 'rmse' | 'mae',
   own: number | undefined,
-  pairs: number,
-  baselines: Baselines | undefined,
-): string {
-  if (pairs === 0) return 'none: there is no pair';
+  training: TrainingReport,
+): string | undefined {
+  const { testPairs, baselines } = training;
+  if (testPairs === undefined || isImplicit(training)) return undefined;
+  if (testPairs === 0) return 'none: there is no pair';
   return own === undefined ? 'none: the model knows no pair' : besideMeans(of, own, baselines);
 }
 

@@ -9,7 +9,7 @@ import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
 import { checkWritable } from '../../api/output/check-output.ts';
 import { refuseOverlap } from '../../api/output/check-overlap.ts';
-import { openOutput, writeOutput } from '../output/write-output.ts';
+import { type CheckedSink, openOutput, writeOutput } from '../output/write-output.ts';
 import { withoutVerdict } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { openSession } from './open-session.ts';
@@ -32,17 +32,7 @@ export async function runTraining(
   context: CommandContext,
 ): Promise<CommandResult> {
   const { modelDir, force } = values;
-  await refuseOverlap(modelDir, [...ratings, values.test, values.initModel]);
-  await checkWritable(modelDir);
-  const { checkModelDirectory } = await import('../../api/inspect/model-folder.ts');
-  await checkModelDirectory(modelDir, force);
-  const testSink =
-    values.testOutput === undefined
-      ? undefined
-      : await openOutput(values.testOutput, { force, json: false, to: undefined }, [
-          ...ratings,
-          values.initModel,
-        ]);
+  const testSink = await openOutputs(values, ratings);
   const trainer = await trainerOf(values, given);
   await using session = await openSession(values, context, {
     opening,
@@ -91,6 +81,19 @@ export async function runTraining(
     ...trainingResult(run),
     report: await trainingPage(run, { ...sets, names, signal, onBadRows: values.onBadRows }),
   };
+}
+
+/** Checks that the model and the held-out ratings can be written; gives the output of the latter. */
+async function openOutputs(
+  { modelDir, force, test, testOutput, initModel }: TrainCommandValues,
+  ratings: readonly string[],
+): Promise<CheckedSink | undefined> {
+  await refuseOverlap(modelDir, [...ratings, test, initModel]);
+  await checkWritable(modelDir);
+  const { checkModelDirectory } = await import('../../api/inspect/model-folder.ts');
+  await checkModelDirectory(modelDir, force);
+  if (testOutput === undefined) return undefined;
+  return openOutput(testOutput, { force, json: false, to: undefined }, [...ratings, initModel]);
 }
 
 /** The options of `fit` for rankings; a model that is updated takes none. */

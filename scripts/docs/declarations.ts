@@ -10,7 +10,6 @@ type Node = {
   readonly leadingComments?: readonly { readonly type: string; readonly value: string }[] | null;
 };
 type ClassMember = Extract<Statement, { type: 'ClassDeclaration' }>['body']['body'][number];
-type Expression = NonNullable<Extract<Statement, { type: 'ReturnStatement' }>['argument']>;
 
 export interface Declaration {
   readonly name: string;
@@ -96,27 +95,8 @@ export class SourceFile {
 
   #memberText(member: ClassMember): string {
     if (member.type !== 'ClassMethod') return this.#slice(member);
-    const [only] = member.body.body;
-    const parts =
-      member.kind === 'get' && only?.type === 'ReturnStatement' && only.argument
-        ? this.#objectText(only.argument)
-        : undefined;
     const head = this.#slice(member, member.body).replace(/^(static )?async \*?/, '$1');
-    return parts === undefined ? `${head};` : `${head}: ${parts};`;
-  }
-
-  /** An object of functions, as `get read()` gives it: each with its comment and signature. */
-  #objectText(node: Expression): string | undefined {
-    if (node.type !== 'ObjectExpression') return undefined;
-    const parts = node.properties.map((property) => {
-      if (property.type !== 'ObjectProperty' || property.value.type !== 'ArrowFunctionExpression')
-        throw new Error(`${this.path}: what a getter gives is functions by name`);
-      const signature = this.#slice(property.value, property.value.body).replace(/\s*=>$/, '');
-      return indented(
-        commented(property, `${this.#slice(property.key)}${signature.replace(/^async /, '')};`),
-      );
-    });
-    return `{\n${parts.join('\n')}\n}`;
+    return `${head};`;
   }
 
   /**

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explainProbe } from '../../gpu/probe/explain-probe.ts';
-import { tooOldNode } from '../../engine/node-version.ts';
+import { tooOldNode } from '../../api/node-version.ts';
 import { nearestFlag } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { barText, endText, type PhaseState, startText } from '../../cli/progress/phrases.ts';

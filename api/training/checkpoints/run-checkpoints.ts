@@ -1,23 +1,15 @@
 import { CheckpointFolder, type StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { bytesOfMatrices } from '../../../connectors/checkpoint/checkpoint-files.ts';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
-import type { Json, JsonObject } from '../../../engine/json.ts';
+import type { JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Checkpoints, HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import { CHECKPOINT_STAGE } from '../../../operators/training/planned-checkpoints.ts';
-import { packageInfo } from '../../package-info.ts';
-import {
-  differencesOf,
-  type GivenPlan,
-  planDifferences,
-  requirePlan,
-  savedPlan,
-  shortly,
-  shownName,
-} from '../plans/given-plan.ts';
+import { type GivenPlan, planDifferences, requirePlan, shortly } from '../plans/given-plan.ts';
 import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
+import { type CheckpointedRun, misfit, otherWriter, requireSameRun, stateOf } from './checkpoint-state.ts';
 import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
 
 /** The name of a matrix of the best iteration, where that is an earlier one. */
@@ -29,11 +21,6 @@ export interface ResumedFrom {
   readonly checkpoint: string;
   /** Differences between the plan of the checkpoint and that of this run. */
   readonly planChanges: readonly string[];
-}
-
-export interface CheckpointedRun {
-  readonly algorithm: string;
-  readonly params: { readonly maxIter: number; readonly earlyStop?: number | undefined };
 }
 
 /** The checkpoints of one run in the folder that it holds. */
@@ -115,7 +102,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       this.#older = older;
       const found = await this.#folder
         .read(iteration)
-        .then((one) => this.#requireSameRun(one))
+        .then((one) => requireSameRun(one, this.#run))
         .catch((error: unknown) => this.#pass(error));
       this.#candidate = found;
     }
@@ -126,36 +113,6 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
         advice: 'Remove them, or give another checkpointDir, to start from the beginning',
       });
     }
-  }
-
-  #requireSameRun(found: StoredCheckpoint): StoredCheckpoint {
-    const { path, iteration, state } = found;
-    const { algorithm, params } = this.#run;
-    requireUsable(path, state);
-    const { maxIter: _, ...own } = JSON.parse(JSON.stringify(params)) as JsonObject;
-    const { maxIter: _saved, ...saved } = state.params as JsonObject;
-    const names = [...new Set([...Object.keys(own), ...Object.keys(saved)])];
-    const ofParams = names
-      .map((name) => ({
-        name,
-        differences: differencesOf(shownName(name), saved[name], own[name], 'the checkpoint'),
-      }))
-      .filter(({ differences }) => differences.length > 0);
-    const differences = [
-      ...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'),
-      ...ofParams.flatMap((one) => one.differences),
-    ];
-    if (differences.length > 0)
-      throw misfit(
-        path,
-        differences,
-        state.algorithm === algorithm
-          ? ofParams.flatMap(({ name }) => (name in own ? optionOf(name, saved[name]) : []))
-          : [],
-      );
-    if (iteration > params.maxIter)
-      throw misfit(path, [`it is of iteration ${iteration}, and maxIter is ${params.maxIter}`]);
-    return found;
   }
 
   /** Notes a checkpoint that cannot be used; throws other errors. */
@@ -219,13 +176,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     this.last = { iteration, path };
     this.#ctx.events({
       type: 'note',
-      text: `training goes on from iteration ${iteration} of ${path}${
-        state.package === packageText()
-          ? ''
-          : `, which ${String(state.package)
-              .replaceAll(/[^\w.@/ -]/g, '')
-              .slice(0, 60)} wrote`
-      }`,
+      text: `training goes on from iteration ${iteration} of ${path}${otherWriter(state)}`,
     });
     try {
       return requirePlan(state.plan);
@@ -272,26 +223,17 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     await this.#folder.close();
   }
 
-  async #write({ iteration, factors, best, iterations, course }: HostCopy<Matrices>): Promise<void> {
-    const { algorithm, params } = this.#run;
+  async #write(copy: HostCopy<Matrices>): Promise<void> {
+    const { iteration, factors, best } = copy;
     const ofBest =
       best &&
       Object.fromEntries(Object.entries(best.factors).map(([name, values]) => [`${BEST}${name}`, values]));
     const matrices = { ...factors, ...ofBest };
     const { events, metrics } = this.#ctx;
-    const state = {
-      package: packageText(),
-      algorithm,
-      bestIteration: best?.iteration ?? iteration,
-      params: params as unknown as JsonObject,
-      data: { ...this.#data },
-      plan: this.#plan && savedPlan(this.#plan),
-      course,
-      iterations: iterations as unknown as JsonObject[],
-    };
+    const state = stateOf(this.#run, copy, { data: this.#data, plan: this.#plan });
     const started = performance.now();
     try {
-      await this.#folder.write(iteration, JSON.parse(JSON.stringify(state)) as JsonObject, matrices);
+      await this.#folder.write(iteration, state, matrices);
     } catch (error) {
       if (!(error instanceof FactorFlowError)) throw error;
       events({
@@ -313,55 +255,4 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     });
     this.last = { iteration, path: this.#folder.pathOf(iteration) };
   }
-}
-
-function packageText(): string {
-  const { name, version } = packageInfo();
-  return `${name} ${version}`;
-}
-
-/** Throws DataError for a state that has not what a run needs. */
-function requireUsable(
-  path: string,
-  { algorithm, params, data, iteration, bestIteration, iterations }: StoredCheckpoint['state'],
-): void {
-  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
-  const told =
-    Array.isArray(iterations) &&
-    iterations.length === iteration &&
-    iterations.every(
-      (one, at) =>
-        isObject(one) &&
-        (one as JsonObject).iteration === at + 1 &&
-        Number.isFinite((one as JsonObject).loss),
-    );
-  const isBest =
-    Number.isSafeInteger(bestIteration) && Number(bestIteration) >= 1 && Number(bestIteration) <= iteration;
-  if (typeof algorithm === 'string' && isObject(params) && isObject(data) && told && isBest) return;
-  throw new DataError('the checkpoint is damaged or foreign: it has no usable state of a run', {
-    phase: 'resume',
-    file: path,
-  });
-}
-
-/**
- * The error of a checkpoint of another run. `options`: the checkpoint's values of the parameters that differ,
- * as options with which a run takes it over.
- */
-function misfit(path: string, differences: readonly string[], options: readonly string[] = []): UsageError {
-  const advice =
-    options.length === 0
-      ? 'Train with the data and parameters of the checkpoint, or give another checkpointDir'
-      : `A checkpoint keeps the values of its run, the defaults of then among them: to go on from it give ${options.join(' and ')}, or give another checkpointDir`;
-  return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, {
-    phase: 'resume',
-    file: path,
-    advice: `${advice}; maxIter may differ`,
-  });
-}
-
-/** A parameter as advice gives it: cgSteps: 6. */
-function optionOf(name: string, value: Json | undefined): string[] {
-  if (typeof value === 'string' && /^[\w.:@-]+$/.test(value)) return [`${name}: '${value}'`];
-  return typeof value === 'number' || value === true ? [`${name}: ${value}`] : [];
 }

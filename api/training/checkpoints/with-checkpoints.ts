@@ -2,7 +2,8 @@ import { CancelledError, DeviceLostError, DivergedError } from '../../../engine/
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { LostTrainingError } from '../lost-training.ts';
 import type { CheckpointOptions } from './checkpoint-options.ts';
-import { type CheckpointedRun, RunCheckpoints } from './run-checkpoints.ts';
+import type { CheckpointedRun } from './checkpoint-state.ts';
+import { RunCheckpoints } from './run-checkpoints.ts';
 
 /**
  * Runs a training with its checkpoints, where it has any. An error that a later run may go on from names the

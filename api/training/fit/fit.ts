@@ -4,7 +4,7 @@ import { Scope } from '../../../engine/run/scope.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { RatingInput } from '../../rating-input.ts';
-import { type CheckpointedRun } from '../checkpoints/run-checkpoints.ts';
+import type { CheckpointedRun } from '../checkpoints/checkpoint-state.ts';
 import { withCheckpoints } from '../checkpoints/with-checkpoints.ts';
 import { requirePlan } from '../plans/given-plan.ts';
 import { dataBytes } from '../plans/memory-budget.ts';

@@ -34,18 +34,22 @@ export function checkSpace(space: SearchSpace): void {
       if (values.length === 0) throw new UsageError(`${NAME} has no value for ${name}`);
       continue;
     }
-    const { from, to, scale = 'linear', whole = false } = (values ?? {}) as Partial<NumberRange>;
-    if (!Number.isFinite(from) || !Number.isFinite(to) || (from as number) > (to as number))
-      throw new UsageError(
-        `${name} in ${NAME} must be an array, or a range such as { from: 0.01, to: 0.1 } whose bounds ascend, got ${shown(values)}`,
-      );
-    if (scale !== 'linear' && scale !== 'log')
-      throw new UsageError(`the scale of ${name} must be linear or log, got ${shown(scale)}`);
-    if (scale === 'log' && (from as number) <= 0)
-      throw new UsageError(`a logarithmic range of ${name} begins above 0, got ${from}`);
-    if (whole && !(Number.isInteger(from) && Number.isInteger(to)))
-      throw new UsageError(`the bounds of ${name} must be whole numbers, got ${from} and ${to}`);
+    checkRange(name, values);
   }
+}
+
+function checkRange(name: string, values: NumberRange): void {
+  const { from, to, scale = 'linear', whole = false } = (values ?? {}) as NumberRange;
+  if (!Number.isFinite(from) || !Number.isFinite(to) || from > to)
+    throw new UsageError(
+      `${name} in ${NAME} must be an array, or a range such as { from: 0.01, to: 0.1 } whose bounds ascend, got ${shown(values)}`,
+    );
+  if (scale !== 'linear' && scale !== 'log')
+    throw new UsageError(`the scale of ${name} must be linear or log, got ${shown(scale)}`);
+  if (scale === 'log' && from <= 0)
+    throw new UsageError(`a logarithmic range of ${name} begins above 0, got ${from}`);
+  if (whole && !(Number.isInteger(from) && Number.isInteger(to)))
+    throw new UsageError(`the bounds of ${name} must be whole numbers, got ${from} and ${to}`);
 }
 
 /** Every combination of the values, the last parameter changing fastest. Throws UsageError for a range. */

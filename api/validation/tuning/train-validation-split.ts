@@ -4,34 +4,20 @@ import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
 import { compareToPopularity } from '../../../operators/evaluation/ranking/compare-to-popularity.ts';
-import { checkOptions, checkSeed, runOptionNames, shown } from '../../check-options.ts';
+import { checkOptions, runOptionNames } from '../../check-options.ts';
 import type { Dataset } from '../../dataset.ts';
 import { pairsOf } from '../../found-columns.ts';
 import { requireReplayable } from '../../replayable.ts';
 import { requireDataset } from '../../require-dataset.ts';
-import { checkRankUsers } from '../rank-users.ts';
+import type { Model } from '../../model.ts';
+import type { RunOptions } from '../../run-session.ts';
 import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
 import type { PlannedTrial } from './schedule.ts';
 import { bestOf, Search } from './search.ts';
-import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
-import { isOwn, type Trial, type TunedEstimator, tuningMetricOf, type TuningMetric } from './trial.ts';
+import { checkTuning, planTrials } from './plan-trials.ts';
+import type { TrialParams } from './search-space.ts';
+import { isOwn, type Trial, type TunedEstimator, type TuningMetric } from './trial.ts';
 import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions, Tuning } from './tuning-options.ts';
-
-const optionNames = [
-  'estimator',
-  'grid',
-  'space',
-  'search',
-  'trials',
-  'first',
-  'metric',
-  'validationFraction',
-  'seed',
-  'parallelism',
-  'warmStart',
-  'ranking',
-  'rankUsers',
-] as const;
 
 /**
  * Compares combinations of parameters on one validation set, as Spark's class of this name does, over a grid,
@@ -50,50 +36,9 @@ export class TrainValidationSplit {
 
   /** Makes every estimator, so that a parameter out of range throws UsageError before anything is trained. */
   constructor(options: TrainValidationSplitOptions) {
-    checkOptions('TrainValidationSplit', options, optionNames, '{ estimator, grid }');
-    const {
-      estimator,
-      grid,
-      space,
-      metric = 'rmse',
-      validationFraction = 0.1,
-      seed = 0,
-      trials = 30,
-      first = [],
-      parallelism = 1,
-    } = options;
-    if (typeof estimator !== 'function')
-      throw new UsageError(
-        `estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`,
-      );
-    if ((grid === undefined) === (space === undefined))
-      throw new UsageError('TrainValidationSplit takes a grid, or a space', {
-        advice: "For example { space: { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } } }",
-      });
-    if (!Number.isInteger(trials) || trials < 1)
-      throw new UsageError(`trials must be a whole number of 1 or more, got ${shown(trials)}`);
-    if (!Number.isInteger(parallelism) || parallelism < 1)
-      throw new UsageError(`parallelism must be a whole number of 1 or more, got ${shown(parallelism)}`);
-    if (!(validationFraction > 0 && validationFraction < 1))
-      throw new UsageError(
-        `validationFraction must be a number between 0 and 1, got ${shown(validationFraction)}`,
-      );
-    checkSeed(seed);
-    checkRankUsers(options);
-    tuningMetricOf(metric);
-    if (space !== undefined) checkSpace(space);
-    const lists = space === undefined || Object.values(space).every((values) => Array.isArray(values));
-    const { search = lists ? 'grid' : 'random' } = options;
-    if (!['grid', 'random', 'halving'].includes(search))
-      throw new UsageError(`search must be grid, random or halving, got ${shown(search)}`);
-    if (grid !== undefined && search === 'random')
-      throw new UsageError('search random takes a space', { advice: 'Give a space, or leave search out' });
-    const drawn = () => [...first, ...randomTrials(space ?? {}, trials, seed)].slice(0, trials);
-    const params =
-      grid ??
-      (search === 'grid' || (search === 'halving' && lists && options.trials === undefined)
-        ? gridOf(space ?? {})
-        : drawn());
+    checkTuning(options);
+    const { estimator, metric = 'rmse', validationFraction = 0.1, seed = 0 } = options;
+    const { search, params } = planTrials(options);
     if (params.length === 0) throw new UsageError('there is no combination of parameters to try');
     for (const one of params) estimator(one);
     this.trials = params.map((one, at) => ({ number: at + 1, params: one }));
@@ -118,6 +63,26 @@ export class TrainValidationSplit {
     if (validation !== undefined)
       requireDataset(validation, 'the option validation of TrainValidationSplit.fit');
     requireReplayable(ratings, 'tuning');
+    const kept = await this.#sets(ratings, validation, signal);
+    const search = new Search(this, { ...options, onEvent }, kept, this.#options);
+    const trials = await search.trials();
+    throwIfAborted(signal, 'tune');
+    // The last fit loads all ratings, and needs the room.
+    for (const dataset of Object.values(kept)) dropKept(dataset);
+    if (search.failure !== undefined && trials.every(({ failure }) => failure !== undefined))
+      throw search.failure;
+    const best = bestOf(trials, this.metric);
+    reportBest(best, this.metric, onEvent);
+    const model = await this.#trainBest(ratings, best, trials, { signal, onEvent });
+    return { best, trials, model };
+  }
+
+  /** The ratings that trials train on and those that they are measured on, which stay loaded. */
+  async #sets(
+    ratings: Dataset,
+    validation: Dataset | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly train: Dataset; readonly validation: Dataset }> {
     const { user, item } = await pairsOf(ratings, this.#make(this.trials[0].params).columns, {
       ...ratings.session.context({ signal }),
       events: noEvents,
@@ -130,46 +95,22 @@ export class TrainValidationSplit {
             itemCol: item,
           })
         : [ratings, validation];
-    const kept = { train: keptDataset(train, this.#options.parallelism), validation: keptDataset(held) };
-    const search = new Search(this, { ...options, onEvent }, kept, this.#options);
-    const trials = await search.trials();
-    throwIfAborted(signal, 'tune');
-    // The last fit loads all ratings, and needs the room.
-    for (const dataset of Object.values(kept)) dropKept(dataset);
-    if (search.failure !== undefined && trials.every(({ failure }) => failure !== undefined))
-      throw search.failure;
-    const best = bestOf(trials, this.metric);
-    const { baselines, value } = best;
-    if (this.metric === 'rmse' && baselines && value >= baselines.dampedMeans.rmse) {
-      onEvent({
-        type: 'warning',
-        code: 'no-better-than-means',
-        text: `no trial has a lower RMSE than damped means of items and users, ${baselines.dampedMeans.rmse.toFixed(4)}. Search other values: larger regParam, smaller rank`,
-      });
-    }
-    for (const { code, text } of best.warnings ?? [])
-      onEvent({ type: 'warning', code, text: `the best trial, ${best.number}: ${text}` });
-    warnOfPopularity(best, onEvent);
-    // Without validation ratings nothing ends early: the model has the iterations of the best.
-    const last = endedEarlier(best) ? { maxIter: best.bestIteration } : {};
-    if (endedEarlier(best))
-      onEvent({
-        type: 'note',
-        text: `the last training has ${counted(best.bestIteration, 'iteration')}, after which trial ${best.number} was best; it ran ${best.iterations}`,
-      });
+    return { train: keptDataset(train, this.#options.parallelism), validation: keptDataset(held) };
+  }
+
+  /** Trains on all ratings. Nothing ends early without validation ratings: the model has the best's iterations. */
+  async #trainBest(ratings: Dataset, best: Trial, trials: readonly Trial[], run: RunOptions): Promise<Model> {
     const final = this.#make({
       ...best.params,
       earlyStop: undefined,
       earlyStopMetric: undefined,
       targetRmse: undefined,
-      ...last,
+      ...(endedEarlier(best) ? { maxIter: best.bestIteration } : {}),
     });
-    const model = await final.fit(ratings, {
-      signal,
-      onEvent,
+    return final.fit(ratings, {
+      ...run,
       ...(isOwn(final) ? { continued: { tuning: evidenceOf(this, best, trials) } } : {}),
     });
-    return { best, trials, model };
   }
 
   /** The estimator of a combination. */
@@ -184,6 +125,26 @@ export class TrainValidationSplit {
  */
 function endedEarlier({ warm, bestIteration, iterations }: Trial): boolean {
   return warm !== true && bestIteration < iterations;
+}
+
+/** Warnings about the best trial, and the iterations of the last training where they are fewer. */
+function reportBest(best: Trial, metric: TuningMetric, onEvent: EventSink): void {
+  const { baselines, value } = best;
+  if (metric === 'rmse' && baselines && value >= baselines.dampedMeans.rmse) {
+    onEvent({
+      type: 'warning',
+      code: 'no-better-than-means',
+      text: `no trial has a lower RMSE than damped means of items and users, ${baselines.dampedMeans.rmse.toFixed(4)}. Search other values: larger regParam, smaller rank`,
+    });
+  }
+  for (const { code, text } of best.warnings ?? [])
+    onEvent({ type: 'warning', code, text: `the best trial, ${best.number}: ${text}` });
+  warnOfPopularity(best, onEvent);
+  if (endedEarlier(best))
+    onEvent({
+      type: 'note',
+      text: `the last training has ${counted(best.bestIteration, 'iteration')}, after which trial ${best.number} was best; it ran ${best.iterations}`,
+    });
 }
 
 function warnOfPopularity({ ranking }: Trial, onEvent: EventSink): void {

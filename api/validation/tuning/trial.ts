@@ -102,86 +102,91 @@ export function isError(metric: string): metric is 'rmse' | 'mae' {
 }
 
 /** Trains one trial. One that diverges or does not fit is a trial with a failure; another error is thrown. */
-export async function runTrial(
-  { number, params, metric, make, iterations, from, rankUsers, ranks, signal, onEvent }: TrialRun,
-  { train, validation }: TrialRatings,
-): Promise<RanTrial> {
+export async function runTrial(run: TrialRun, ratings: TrialRatings): Promise<RanTrial> {
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
-  let factors: AlsStart | undefined;
   try {
-    const estimator = make({
-      ...params,
-      ...(iterations === undefined ? {} : { maxIter: iterations }),
-      ...rankedBy(metric, params, iterations, make),
-    });
-    const measuresEnds = isError(metric) && !endsEarly(estimator);
-    const asked = ranks && {
-      ranks: (best: TrainingIteration | undefined) => ranks(valueOf(best, metric) ?? Number.NaN),
-    };
-    const model = await estimator.fit(train, {
-      validation,
-      signal,
-      onEvent,
-      ...(isOwn(estimator)
-        ? {
-            rankUsers,
-            continued: {
-              ...asked,
-              measuresEnds,
-              start: from?.factors,
-              kept: (ended: AlsStart) => (factors = ended),
-            },
-          }
-        : {}),
-    });
-    const { training } = model;
-    const best = training?.iterations.find(({ iteration }) => iteration === training.bestIteration);
-    const value = valueOf(best, metric);
-    if (training === undefined || value === undefined || !Number.isFinite(value))
-      throw new DataError(`${metric} cannot be computed on the validation ratings`, {
-        phase: 'tune',
-        advice: 'Check that their users and items occur in the ratings to train on',
-      });
-    const before = from?.warm === false ? from.iterations : 0;
-    // Iterations of a trial that goes on from its earlier rung are numbered anew.
-    const warnings = from === undefined ? training.warnings.filter(({ code }) => code === 'past-best') : [];
-    const trial: Trial = {
-      number,
-      params,
-      value,
-      iterations: before + (training.iterations.at(-1)?.iteration ?? 0),
-      bestIteration: before + training.bestIteration,
-      ...(best?.testRmse === undefined ? {} : { rmse: best.testRmse }),
-      ...(best?.testMae === undefined ? {} : { mae: best.testMae }),
-      ...(training.baselines === undefined ? {} : { baselines: training.baselines }),
-      ...(training.ranking === undefined ? {} : { ranking: training.ranking }),
-      seconds: seconds(),
-      ...(from?.warm ? { warm: true } : {}),
-      ...(warnings.length > 0 ? { warnings } : {}),
-    };
-    return { trial, factors };
+    const { model, factors } = await train(run, ratings);
+    return { trial: { ...outcomeOf(run, model), seconds: seconds(), ...noted(run, model) }, factors };
   } catch (error) {
-    // A fault of the ratings is not one of the trial.
-    const own =
-      error instanceof DivergedError ||
-      error instanceof CapacityError ||
-      (error instanceof DataError && error.details.phase === 'tune');
-    if (!own) throw error;
+    if (!isOfTrial(error)) throw error;
+    const { number, params } = run;
+    const none = { value: Number.NaN, iterations: 0, bestIteration: 0 };
     return {
-      trial: {
-        number,
-        params,
-        value: Number.NaN,
-        iterations: 0,
-        bestIteration: 0,
-        seconds: seconds(),
-        failure: error.summary,
-      },
+      trial: { number, params, ...none, seconds: seconds(), failure: error.summary },
       factors: undefined,
       error,
     };
   }
+}
+
+/** Trains the model of a trial, which gives its factors where the estimator is of this program. */
+async function train(
+  { params, metric, make, iterations, from, rankUsers, ranks, signal, onEvent }: TrialRun,
+  ratings: TrialRatings,
+): Promise<{ readonly model: Model; readonly factors: AlsStart | undefined }> {
+  let factors: AlsStart | undefined;
+  const estimator = make({
+    ...params,
+    ...(iterations === undefined ? {} : { maxIter: iterations }),
+    ...rankedBy(metric, params, iterations, make),
+  });
+  const measuresEnds = isError(metric) && !endsEarly(estimator);
+  const asked = ranks && {
+    ranks: (best: TrainingIteration | undefined) => ranks(valueOf(best, metric) ?? Number.NaN),
+  };
+  const kept = (ended: AlsStart) => (factors = ended);
+  const continued = { ...asked, measuresEnds, start: from?.factors, kept };
+  const model = await estimator.fit(ratings.train, {
+    validation: ratings.validation,
+    signal,
+    onEvent,
+    ...(isOwn(estimator) ? { rankUsers, continued } : {}),
+  });
+  return { model, factors };
+}
+
+/** The measures of a trained model. Throws DataError where the metric cannot be computed. */
+function outcomeOf({ number, params, metric, from }: TrialRun, { training }: Model): Omit<Trial, 'seconds'> {
+  const best = training?.iterations.find(({ iteration }) => iteration === training.bestIteration);
+  const value = valueOf(best, metric);
+  if (training === undefined || value === undefined || !Number.isFinite(value))
+    throw new DataError(`${metric} cannot be computed on the validation ratings`, {
+      phase: 'tune',
+      advice: 'Check that their users and items occur in the ratings to train on',
+    });
+  const before = from?.warm === false ? from.iterations : 0;
+  const { iterations, bestIteration, baselines, ranking } = training;
+  return {
+    number,
+    params,
+    value,
+    iterations: before + (iterations.at(-1)?.iteration ?? 0),
+    bestIteration: before + bestIteration,
+    ...definedOf({ rmse: best?.testRmse, mae: best?.testMae, baselines, ranking }),
+  };
+}
+
+/** Facts about the start and the course of a trial. */
+function noted({ from }: TrialRun, { training }: Model): Pick<Trial, 'warm' | 'warnings'> {
+  // Iterations of a trial that goes on from its earlier rung are numbered anew.
+  const warnings =
+    from === undefined ? training?.warnings.filter(({ code }) => code === 'past-best') : undefined;
+  return { ...(from?.warm ? { warm: true } : {}), ...(warnings?.length ? { warnings } : {}) };
+}
+
+/** The properties that are defined. */
+function definedOf<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+/** True for a failure of the trial; a fault of the ratings is not one. */
+function isOfTrial(error: unknown): error is CapacityError | DivergedError | DataError {
+  return (
+    error instanceof DivergedError ||
+    error instanceof CapacityError ||
+    (error instanceof DataError && error.details.phase === 'tune')
+  );
 }
 
 function valueOf(best: TrainingIteration | undefined, metric: string): number | undefined {

@@ -7,7 +7,7 @@ import { writingOptions } from '../../options/writing-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
-import { openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
+import { type CheckedSink, openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { readNamed } from '../../sessions/read-ratings.ts';
@@ -56,20 +56,9 @@ export const foldIn = defineCommand({
     'Each user is solved by the equations of the training, to the residual of an exact solve, with the items as they are. Ratings of unknown items, and users who have no others, are counted and left out.',
   run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {
     const { output, modelDir, force, regParam, onDuplicates: duplicates, onBadRows: badRows } = values;
-    if (output === undefined && modelDir === undefined)
-      throw new UsageError('fold-in needs --output or --model-dir', {
-        advice: 'Say where to write the factors, or a model of the users',
-      });
-    const idle =
-      output === undefined ? (['codec', 'to'] as const).find((name) => given.has(name)) : undefined;
-    if (idle !== undefined)
-      throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
+    requireOutput(values, given);
     const inputs = [positionals.model[0], ...positionals.ratings];
-    const sink = output === undefined ? undefined : await openOutput(output, values, inputs);
-    if (sink !== undefined && !['parquet-sink', 'arrow-sink'].includes(sink.name))
-      throw new UsageError(`--output ${output} cannot hold factors, which are lists of numbers`, {
-        advice: 'Write Parquet or Arrow instead',
-      });
+    const sink = output === undefined ? undefined : await openFactors(output, values, inputs);
     if (modelDir !== undefined) {
       await refuseOverlap(modelDir, inputs);
       await checkWritable(modelDir);
@@ -115,3 +104,26 @@ export const foldIn = defineCommand({
     };
   },
 });
+
+/** Throws UsageError where nothing would be written, and for a flag that cannot act. */
+function requireOutput(
+  { output, modelDir }: { readonly output?: string | undefined; readonly modelDir?: string | undefined },
+  given: ReadonlySet<string>,
+): void {
+  if (output === undefined && modelDir === undefined)
+    throw new UsageError('fold-in needs --output or --model-dir', {
+      advice: 'Say where to write the factors, or a model of the users',
+    });
+  const idle = output === undefined ? ['codec', 'to'].find((name) => given.has(name)) : undefined;
+  if (idle !== undefined)
+    throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
+}
+
+/** An output for factors. Throws UsageError for a format without lists of numbers. */
+async function openFactors(...[output, ...others]: Parameters<typeof openOutput>): Promise<CheckedSink> {
+  const sink = await openOutput(output, ...others);
+  if (['parquet-sink', 'arrow-sink'].includes(sink.name)) return sink;
+  throw new UsageError(`--output ${output} cannot hold factors, which are lists of numbers`, {
+    advice: 'Write Parquet or Arrow instead',
+  });
+}

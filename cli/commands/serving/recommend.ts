@@ -6,7 +6,7 @@ import { type CommandContext, type CommandResult, defineCommand } from '../comma
 import { Findings } from '../../report/findings.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { readNamed } from '../../sessions/read-ratings.ts';
-import { flagName } from '../../options/option.ts';
+import { flagName, type Values } from '../../options/option.ts';
 import { pairColumnOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
@@ -82,81 +82,27 @@ export const recommend = defineCommand({
     ['recommend model --items all --output fans', 'ten users for every item'],
   ],
   run: async ({ values, given, positionals }, context) => {
-    const { output, n, exclude, deny, allow, unknownUsers } = values;
+    const { output, n, exclude } = values;
     const side = sideOf(values);
     checkNameFlags(values);
     const ids = values[side] === undefined || values[side].join() === 'all' ? 'all' : values[side];
-    const unfit = (['deny', 'allow', 'unknownUsers'] as const).find(
-      (flag) => given.has(flag) && (side === 'items' || (flag === 'unknownUsers' && ids === 'all')),
-    );
-    if (unfit !== undefined)
-      throw new UsageError(
-        `--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`,
-        { advice: 'Leave it out' },
-      );
-    const idle =
-      output === undefined ? (['codec', 'force', 'to'] as const).find((name) => given.has(name)) : undefined;
-    if (idle !== undefined)
-      throw new UsageError(`--${idle} acts only with --output`, {
-        advice: 'Leave it out, or say where to write',
-      });
-    const unread =
-      exclude === undefined
-        ? (
-            Object.keys({ ...pairColumnOptions, ...readOptions }) as (
-              | keyof typeof pairColumnOptions
-              | keyof typeof readOptions
-            )[]
-          ).find((name) => given.has(name))
-        : undefined;
-    if (unread !== undefined)
-      throw new UsageError(`--${flagName(unread)} acts only with --exclude`, {
-        advice: 'Leave it out; --to is the format of the output',
-      });
+    checkIdle(values, given, side, ids);
     const sink =
       output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
-    if (sink === undefined && (ids === 'all' || ids.length > MOST_PRINTED)) {
-      throw new UsageError(
-        `--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`,
-        { advice: `Give --output PATH, or a few ${side} with --${side} id,id` },
-      );
-    }
+    if (sink === undefined) requireFew(side, ids);
     await using session = await openSession(values, context);
     const model = await session.loadModel(positionals.model[0]);
     const excluded = exclude === undefined ? undefined : await readNamed(session, exclude, values);
     await excluded?.schema();
     const names = await readNames(session, values, context, { model });
-    const inColumn = output === undefined ? undefined : names;
-    const found = (() => {
-      if (side === 'items')
-        return ids === 'all'
-          ? model.recommendForAllItems(n, { exclude: excluded, names: inColumn })
-          : model.recommendForItems(ids, n, { exclude: excluded, names: inColumn });
-      const lists = { exclude: excluded, deny, allow, names: inColumn };
-      return ids === 'all'
-        ? model.recommendForAllUsers(n, lists)
-        : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
-    })();
-    const unknown = {
-      ...(side === 'users' && ids !== 'all'
-        ? {
-            unknownUsers: [...new Set(ids)]
-              .filter((id) => !model.hasUser(id))
-              .map((id) => jsonId(id, model.idForms.user)),
-          }
-        : {}),
-      ...(deny || allow
-        ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length }
-        : {}),
-    };
-    const findings = new Findings(context.onEvent, options);
+    const found = searched(model, side, ids, { ...values, exclude: excluded, names: sink && names });
     const asked: Asked = {
       n,
       side,
-      findings,
+      findings: new Findings(context.onEvent, options),
       excluding: excluded !== undefined,
       lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size,
-      unknown,
+      unknown: unknownIn(model, side, ids, values),
       forms: model.idForms,
       names,
     };
@@ -167,10 +113,87 @@ export const recommend = defineCommand({
   },
 });
 
+type RecommendValues = Values<typeof options>;
+type Side = 'users' | 'items';
+type Ids = 'all' | readonly string[];
+
+/** Throws UsageError for a flag that cannot act beside the others. */
+function checkIdle(values: RecommendValues, given: ReadonlySet<string>, side: Side, ids: Ids): void {
+  const first = <Name extends string>(names: readonly Name[]) => names.find((name) => given.has(name));
+  const unfit =
+    side === 'items'
+      ? first(['deny', 'allow', 'unknownUsers'])
+      : first(ids === 'all' ? ['unknownUsers'] : []);
+  if (unfit !== undefined)
+    throw new UsageError(
+      `--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`,
+      { advice: 'Leave it out' },
+    );
+  const idle = values.output === undefined ? first(['codec', 'force', 'to']) : undefined;
+  if (idle !== undefined)
+    throw new UsageError(`--${idle} acts only with --output`, {
+      advice: 'Leave it out, or say where to write',
+    });
+  const unread =
+    values.exclude === undefined ? first(Object.keys({ ...pairColumnOptions, ...readOptions })) : undefined;
+  if (unread !== undefined)
+    throw new UsageError(`--${flagName(unread)} acts only with --exclude`, {
+      advice: 'Leave it out; --to is the format of the output',
+    });
+}
+
+/** Throws UsageError for lists that are too many to print. */
+function requireFew(side: Side, ids: Ids): void {
+  if (ids !== 'all' && ids.length <= MOST_PRINTED) return;
+  throw new UsageError(
+    `--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`,
+    { advice: `Give --output PATH, or a few ${side} with --${side} id,id` },
+  );
+}
+
+/** The lists of these users or items. */
+function searched(
+  model: Model,
+  side: Side,
+  ids: Ids,
+  { n, exclude, deny, allow, unknownUsers, names }: Searched,
+): Dataset {
+  if (side === 'items')
+    return ids === 'all'
+      ? model.recommendForAllItems(n, { exclude, names })
+      : model.recommendForItems(ids, n, { exclude, names });
+  const lists = { exclude, deny, allow, names };
+  return ids === 'all'
+    ? model.recommendForAllUsers(n, lists)
+    : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
+}
+
+interface Searched extends Pick<RecommendValues, 'n' | 'deny' | 'allow' | 'unknownUsers'> {
+  readonly exclude: Dataset | undefined;
+  readonly names: ItemNames | undefined;
+}
+
+/** The given ids that the model does not know. */
+function unknownIn(
+  model: Model,
+  side: Side,
+  ids: Ids,
+  { deny, allow }: Pick<RecommendValues, 'deny' | 'allow'>,
+): Asked['unknown'] {
+  const users =
+    side === 'users' && ids !== 'all' ? [...new Set(ids)].filter((id) => !model.hasUser(id)) : undefined;
+  const items =
+    deny || allow ? [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)) : undefined;
+  return {
+    ...(users ? { unknownUsers: users.map((id) => jsonId(id, model.idForms.user)) } : {}),
+    ...(items ? { unknownItems: items.length } : {}),
+  };
+}
+
 /** The lists that were asked for. */
 interface Asked {
   readonly n: number;
-  readonly side: 'users' | 'items';
+  readonly side: Side;
   readonly lists: number;
   readonly unknown: { readonly unknownUsers?: readonly (number | string)[]; readonly unknownItems?: number };
   readonly forms: Model['idForms'];
@@ -259,7 +282,7 @@ function sideOf({
 }: {
   readonly users: readonly string[] | undefined;
   readonly items: readonly string[] | undefined;
-}): 'users' | 'items' {
+}): Side {
   if (users !== undefined && items !== undefined)
     throw new UsageError('give either --users or --items', {
       advice: 'The first finds items for users, the second users for items',

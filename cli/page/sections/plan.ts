@@ -7,48 +7,6 @@ import type { PageTable, Section } from '../section.ts';
 /** The plan as a graph, its memory by place, its stages with planned and measured cost, and its reasons. */
 export function planSection(plan: PhysicalPlan): Section {
   const { stages } = planFlow(plan);
-  const { measured } = plan;
-  const known = measured !== undefined;
-  const rows = stages.map(({ phase, stage, times }) => {
-    const own = measured?.[stage.name];
-    const { name, at, kernel = '', tasks, bytesRead, bytesWritten, flops } = stage;
-    return [
-      name,
-      phase,
-      [...new Set(at)].join(' '),
-      kernel,
-      tasks === undefined ? '' : formatCount(tasks),
-      formatCount(times),
-      ...[bytesRead, bytesWritten].map((bytes) => (bytes === undefined ? '' : formatBytes(bytes))),
-      flops === undefined ? '' : formatFlops(flops),
-      ...(known
-        ? [
-            own === undefined ? '' : formatMilliseconds(own.wallMilliseconds),
-            own === undefined ? '' : formatMilliseconds(own.milliseconds),
-            own === undefined || own.bytesUp + own.bytesDown === 0
-              ? ''
-              : `${formatBytes(own.bytesUp)} up, ${formatBytes(own.bytesDown)} down`,
-          ]
-        : []),
-    ];
-  });
-  const stageTable: PageTable = {
-    title: 'Stages',
-    head: [
-      'stage',
-      'phase',
-      'at',
-      'kernel',
-      'tasks',
-      'times',
-      'reads',
-      'writes',
-      'work',
-      ...(known ? ['wall time', 'time in tasks', 'moved'] : []),
-    ],
-    rows,
-    numbers: (column) => column > 3,
-  };
   const memory: PageTable = {
     title: 'Memory at its peak, as planned',
     head: ['place', 'bytes'],
@@ -63,9 +21,46 @@ export function planSection(plan: PhysicalPlan): Section {
     text: `${plan.algorithm.toUpperCase()} on ${plan.devices.map(({ place, description }) => `${place} (${description})`).join(', ')}. Dashed arrows lead from one round to the next.`,
     drawing: () => planGraph(plan),
     tables: [
-      stageTable,
+      stageTable(plan),
       memory,
       { title: 'Reasons', head: ['stage', 'reason'], rows: reasons, numbers: () => false },
     ],
+  };
+}
+
+/** The stages in the order of the plan: what each does and costs, planned and measured. */
+function stageTable({ measured, ...plan }: PhysicalPlan): PageTable {
+  const optional = <T>(value: T | undefined, format: (known: T) => string) =>
+    value === undefined ? '' : format(value);
+  const rows = planFlow(plan).stages.map(({ phase, stage, times }) => {
+    const own = measured?.[stage.name];
+    const { name, at, kernel = '', tasks, bytesRead, bytesWritten, flops } = stage;
+    return [
+      name,
+      phase,
+      [...new Set(at)].join(' '),
+      kernel,
+      optional(tasks, formatCount),
+      formatCount(times),
+      optional(bytesRead, formatBytes),
+      optional(bytesWritten, formatBytes),
+      optional(flops, formatFlops),
+      ...(measured === undefined
+        ? []
+        : [
+            optional(own?.wallMilliseconds, formatMilliseconds),
+            optional(own?.milliseconds, formatMilliseconds),
+            own === undefined || own.bytesUp + own.bytesDown === 0
+              ? ''
+              : `${formatBytes(own.bytesUp)} up, ${formatBytes(own.bytesDown)} down`,
+          ]),
+    ];
+  });
+  const planned = ['stage', 'phase', 'at', 'kernel', 'tasks', 'times', 'reads', 'writes', 'work'];
+  return {
+    title: 'Stages',
+    head: [...planned, ...(measured === undefined ? [] : ['wall time', 'time in tasks', 'moved'])],
+    rows,
+    numbers: (column) => column > 3,
   };
 }

@@ -1,0 +1,98 @@
+import type { EventSink } from '../../engine/events.ts';
+import type { Executor } from '../../engine/run/device.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import { SpillFolder } from '../../connectors/spill/spill-folder.ts';
+import { SpillMemory } from '../../connectors/spill/spill-memory.ts';
+import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
+import { type OpenDevicesOptions, OpeningDevices, type SessionDevice } from './open-devices.ts';
+import { openRequests } from './open-requests.ts';
+
+/** The devices that a session asks for. */
+export interface WantedDevices extends OpenDevicesOptions {
+  readonly spillDir?: string | undefined;
+  /** Devices that began to open before. */
+  readonly begun?: unknown;
+}
+
+/** The devices of a session, the GPU of which may still be opening. */
+export class SessionDevices {
+  readonly executor: LocalExecutor;
+  readonly #opening: OpeningDevices | undefined;
+  #device: SessionDevice | undefined;
+  /** The device of requests, opened at the first one. */
+  #requests: Executor | undefined;
+  #warning: string | undefined;
+
+  private constructor(executor: LocalExecutor, devices: OpeningDevices | SessionDevice) {
+    this.executor = executor;
+    if (devices instanceof OpeningDevices) this.#opening = devices;
+    else this.#device = devices;
+  }
+
+  /** Opens devices, and waits for a GPU unless it began to open before. Throws as `Session.create` does. */
+  static async open({ spillDir, begun, ...wanted }: WantedDevices): Promise<SessionDevices> {
+    const folder = new SpillFolder(spillDir);
+    // A folder that cannot be used shows before the work.
+    if (spillDir !== undefined) await folder.open();
+    const spilled = new SpillMemory(folder);
+    const opening = begun instanceof OpeningDevices ? begun : new OpeningDevices(wanted);
+    const isFake = wanted.fakeDevices !== undefined;
+    try {
+      // Other CPUs replace it with `fakeDevices` where there is no GPU.
+      const first = isFake ? [] : [opening.openCpu()];
+      const executor = new LocalExecutor(first, spilled, () => new MemoryFiles());
+      const devices = new SessionDevices(executor, opening);
+      if (opening !== begun || isFake) await devices.opened();
+      return devices;
+    } catch (error) {
+      await opening.close();
+      await spilled.close();
+      throw error;
+    }
+  }
+
+  /** No devices: work for them throws UsageError. */
+  static none(): SessionDevices {
+    const nothing = { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' } as const;
+    return new SessionDevices(new LocalExecutor([]), nothing);
+  }
+
+  get device(): SessionDevice {
+    if (this.#device === undefined) throw new Error('the devices of this session are still being opened');
+    return this.#device;
+  }
+
+  /** True while a GPU is still being opened. */
+  get opening(): boolean {
+    return this.#device === undefined;
+  }
+
+  /** Waits for the GPU, and passes its warning to `onEvent`. Throws as `Session.create` does. */
+  async opened(onEvent?: EventSink): Promise<void> {
+    if (this.#opening === undefined || this.#device !== undefined) return;
+    const { devices, device } = await this.#opening.all();
+    if (this.opening) {
+      this.executor.add(devices.slice(this.executor.devices.length));
+      this.#device = device;
+      this.#warning = device.warning;
+    }
+    this.passWarning(onEvent);
+  }
+
+  /** Passes the warning of the devices to the first listener. */
+  passWarning(onEvent: EventSink | undefined): void {
+    if (onEvent === undefined || this.#warning === undefined) return;
+    onEvent({ type: 'warning', text: this.#warning });
+    this.#warning = undefined;
+  }
+
+  /** Threads for requests alone. */
+  get requests(): Executor {
+    return (this.#requests ??= openRequests(this.executor));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#opening?.close(), this.#requests?.close()]);
+    await this.executor.close();
+  }
+}

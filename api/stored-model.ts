@@ -1,0 +1,210 @@
+import type { RecordBatch } from 'apache-arrow';
+import { type ExportOptions, exportFactors } from '../connectors/model/export-factors.ts';
+import { saveModel } from '../connectors/model/model-store.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { findId, type Id } from '../engine/keys/find-id.ts';
+import type { IdForm } from '../engine/keys/id-form.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
+import type { ColdStart } from '../operators/serving/predict.ts';
+import { checkOptions } from './check-options.ts';
+import { modelFacts, modelText } from './inspect/model-facts.ts';
+import { hasBiases, storedParts } from './loaded-parts.ts';
+import { joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
+import type { TrainingReport } from './reports/training-report.ts';
+import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
+import { factorBatch } from './serving/factor-batch.ts';
+import { Searches } from './serving/searches.ts';
+import { idFormsOf, idsOf, type ServedModel } from './serving/served-model.ts';
+import { savedTraining } from './training/saved-training.ts';
+
+/** What a model holds: its ids, factors, columns and origin, as they are read, exported and saved. */
+export class StoredModel {
+  /** f: factors of a user or an item, without biases. */
+  readonly rank: number;
+  readonly columns: ModelParts['columns'];
+  readonly coldStartStrategy: ColdStart;
+  readonly training: TrainingReport | undefined;
+  readonly metadata: JsonObject;
+  /**
+   * Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that
+   * did not save them.
+   */
+  readonly itemCounts: Uint32Array | undefined;
+  /**
+   * Ratings of each user, in the order of `userFactors`; undefined for models that were loaded or went on
+   * from another.
+   */
+  readonly userCounts: Uint32Array | undefined;
+  /** @internal Means of the training ratings, of a model with a report of them. */
+  protected readonly means: DampedMeans | undefined;
+  /** @internal The model as methods of other files take it. */
+  protected readonly served: ServedModel;
+  readonly #sides: Sides;
+  readonly #directory: string | undefined;
+
+  constructor(parts: ModelParts) {
+    const { rank, users, items } = parts;
+    this.#sides = sidesOf(parts);
+    this.means = parts.means;
+    this.columns = parts.columns;
+    this.coldStartStrategy = parts.coldStartStrategy;
+    this.training = parts.training;
+    this.metadata = parts.training
+      ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean)
+      : (parts.metadata ?? {});
+    this.rank = rank - (this.hasBiases ? 2 : 0);
+    this.itemCounts = parts.itemCounts;
+    this.userCounts = parts.userCounts;
+    this.#directory = parts.directory;
+    this.served = {
+      factors: joinedFactors(parts, this.#sides),
+      rank: this.rank,
+      itemCounts: this.itemCounts,
+      columns: this.columns,
+      session: parts.session,
+      searches: new Searches(parts.session),
+      metadata: this.metadata,
+    };
+  }
+
+  get userCount(): number {
+    return keyCount(this.factors.users);
+  }
+
+  get itemCount(): number {
+    return keyCount(this.factors.items);
+  }
+
+  /**
+   * The JavaScript type of the ids of each side that methods give; see the option `ids` of Session.create,
+   * which forces one. Throws UsageError where that one cannot hold an id.
+   */
+  get idForms(): Readonly<Record<'user' | 'item', IdForm>> {
+    return idFormsOf(this.served);
+  }
+
+  /** Numbers that are stored for each user and item: the rank, and with biases two more. */
+  get features(): number {
+    return this.factors.rank;
+  }
+
+  /** {id, features: FixedSizeList<float32>[features]}, ids ascending, over the model's own memory. */
+  get userFactors(): RecordBatch {
+    return factorBatch(this.factors.users, this.factors.userFactors, this.features);
+  }
+
+  get itemFactors(): RecordBatch {
+    return factorBatch(this.factors.items, this.factors.itemFactors, this.features);
+  }
+
+  /** The same as typed arrays. */
+  get userArrays(): FactorArrays {
+    return factorArrays(
+      this.factors.users,
+      idsOf(this.served, 'user'),
+      this.factors.userFactors,
+      this.features,
+    );
+  }
+
+  get itemArrays(): FactorArrays {
+    return factorArrays(
+      this.factors.items,
+      idsOf(this.served, 'item'),
+      this.factors.itemFactors,
+      this.features,
+    );
+  }
+
+  /**
+   * Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or
+   * float16; whole or not at all.
+   */
+  async exportFactors(directory: string, options: Partial<ExportOptions> = {}): Promise<void> {
+    checkOptions(
+      'exportFactors',
+      options,
+      ['format', 'precision', 'overwrite', 'signal'],
+      "{ format: 'npy' }",
+    );
+    const { users, items, userFactors, itemFactors } = this.factors;
+    const sides = {
+      user: { ids: idColumnOf(users), factors: userFactors },
+      item: { ids: idColumnOf(items), factors: itemFactors },
+    };
+    await exportFactors(directory, sides, this.features, options);
+  }
+
+  hasUser(id: Id): boolean {
+    return findId(this.factors.users, id) >= 0;
+  }
+
+  hasItem(id: Id): boolean {
+    return findId(this.factors.items, id) >= 0;
+  }
+
+  /** Algorithm, rank, users, items, measures, origin and columns. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    const { users, items } = this.factors;
+    const shape = {
+      users: this.userCount,
+      items: this.itemCount,
+      idTypes: { user: users.type, item: items.type },
+      columns: this.columns,
+      coldStartStrategy: this.coldStartStrategy,
+      features: this.features,
+    };
+    return modelText(
+      modelFacts(shape, this.metadata),
+      this.#directory ?? (this.training === undefined ? 'another model' : 'training in this process'),
+    );
+  }
+
+  /**
+   * Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal`
+   * cancels.
+   */
+  async save(
+    directory: string,
+    options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
+    checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
+    using _ = this.served.session.beginPhase('save');
+    const stored = storedParts(
+      {
+        users: this.factors.users,
+        items: this.factors.items,
+        rank: this.features,
+        userFactors: this.#sides.user.rows,
+        itemFactors: this.#sides.item.rows,
+      },
+      {
+        columns: this.columns,
+        coldStartStrategy: this.coldStartStrategy,
+        metadata: this.metadata,
+        itemCounts: this.itemCounts,
+        means: this.means,
+      },
+    );
+    const { executor, metrics } = this.served.session.context();
+    await saveModel(directory, stored, {
+      overwrite: options.overwrite,
+      signal: options.signal,
+      executor,
+      metrics,
+      underWay: () => this.served.session.saving(),
+    });
+  }
+
+  /** @internal True where the last two features are folded biases. */
+  protected get hasBiases(): boolean {
+    return hasBiases(this.metadata);
+  }
+
+  /** @internal Their sides are joined when they are read. */
+  protected get factors(): FactorModel {
+    return this.served.factors;
+  }
+}

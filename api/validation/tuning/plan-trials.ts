@@ -1,0 +1,85 @@
+import { UsageError } from '../../../engine/errors.ts';
+import { checkOptions, checkSeed, shown } from '../../check-options.ts';
+import { checkRankUsers } from '../rank-users.ts';
+import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
+import { tuningMetricOf } from './trial.ts';
+import type { SearchStrategy, TrainValidationSplitOptions } from './tuning-options.ts';
+
+const optionNames = [
+  'estimator',
+  'grid',
+  'space',
+  'search',
+  'trials',
+  'first',
+  'metric',
+  'validationFraction',
+  'seed',
+  'parallelism',
+  'warmStart',
+  'ranking',
+  'rankUsers',
+] as const;
+
+/** Trials of a search at random. */
+const USUAL_TRIALS = 30;
+
+/** Throws UsageError for an option that is unknown, missing or out of range. */
+export function checkTuning(options: TrainValidationSplitOptions): void {
+  checkOptions('TrainValidationSplit', options, optionNames, '{ estimator, grid }');
+  const {
+    estimator,
+    grid,
+    space,
+    metric = 'rmse',
+    validationFraction = 0.1,
+    seed = 0,
+    trials = USUAL_TRIALS,
+    parallelism = 1,
+  } = options;
+  if (typeof estimator !== 'function')
+    throw new UsageError(
+      `estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`,
+    );
+  if ((grid === undefined) === (space === undefined))
+    throw new UsageError('TrainValidationSplit takes a grid, or a space', {
+      advice: "For example { space: { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } } }",
+    });
+  for (const [name, value] of Object.entries({ trials, parallelism })) {
+    if (!Number.isInteger(value) || value < 1)
+      throw new UsageError(`${name} must be a whole number of 1 or more, got ${shown(value)}`);
+  }
+  if (!(validationFraction > 0 && validationFraction < 1))
+    throw new UsageError(
+      `validationFraction must be a number between 0 and 1, got ${shown(validationFraction)}`,
+    );
+  checkSeed(seed);
+  checkRankUsers(options);
+  tuningMetricOf(metric);
+  if (space !== undefined) checkSpace(space);
+}
+
+/** The strategy of a search and its combinations in order. Throws UsageError where they do not agree. */
+export function planTrials({
+  grid,
+  space = {},
+  trials,
+  seed = 0,
+  first = [],
+  ...options
+}: TrainValidationSplitOptions): {
+  readonly search: SearchStrategy;
+  readonly params: readonly TrialParams[];
+} {
+  const lists = Object.values(space).every((values) => Array.isArray(values));
+  const { search = lists ? 'grid' : 'random' } = options;
+  if (!['grid', 'random', 'halving'].includes(search))
+    throw new UsageError(`search must be grid, random or halving, got ${shown(search)}`);
+  if (grid !== undefined && search === 'random')
+    throw new UsageError('search random takes a space', { advice: 'Give a space, or leave search out' });
+  if (grid !== undefined) return { search, params: grid };
+  const all = search === 'grid' || (search === 'halving' && lists && trials === undefined);
+  const most = trials ?? USUAL_TRIALS;
+  const params = all ? gridOf(space) : [...first, ...randomTrials(space, most, seed)].slice(0, most);
+  return { search, params };
+}
