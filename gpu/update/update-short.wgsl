@@ -53,9 +53,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
+    // They arrive while the system is made: a use here would wait for them.
     let shift = shift_of(row.x);
 {%- if BIASES %}
-    let ratio = shift / own_shift_of(row.x);
+    let own_shift = own_shift_of(row.x);
 {%- endif %}
 {%- for i in own_rows %}
     columns[lane + {{ i }}u * 32u] = ahead_{{ i }}.x;
@@ -137,6 +138,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let enough = left * 1e-11;
 {%- if BIASES %}
     // A bias is one more feature, whose column is sqrt(ratio) in every rating: ratio is added to each element of Theta Theta^T.
+    let ratio = shift / own_shift;
     var sum_p = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }}{% endfor %});
 {%- for i in own_rows %}
     let ratio_{{ i }} = select(0.0, ratio, lane + {{ i }}u * 32u < row.z);
