@@ -2,7 +2,9 @@ import { sharedArray } from '../../engine/partition.ts';
 import { COUNT_BEFORE_ROWS, countBeforeKernel } from './count-before.ts';
 import { discountExcludedKernel } from './discount-excluded.ts';
 import { LISTED_THREADS, listedScoresKernel } from './listed-scores.ts';
-import type { GpuTaskHandler } from '../handler.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
+import type { BuffersOf } from '../webgpu/kernel.ts';
+import type { CompiledKernel } from '../webgpu/pass.ts';
 
 /**
  * Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is
@@ -15,76 +17,27 @@ const SUBMISSION_WORK = 5e11;
  * and counts all.
  */
 export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
-  const { from, to, rank, depth = 2 ** 31 - 1 } = scope.params;
   const { gpu } = scope;
-  const [rowFactors, columnFactors, listed] = [
-    scope.matrix('rowFactors'),
-    scope.matrix('columnFactors'),
-    scope.block('listed'),
-  ];
-  const exclude = scope.has('exclude') ? scope.block('exclude') : undefined;
-  const [first, last] = [listed.offsets[from], listed.offsets[to]];
-  const places = sharedArray(Uint32Array, last - first);
+  const { from, to } = scope.params;
+  const listed = scope.block('listed');
+  const places = sharedArray(Uint32Array, listed.offsets[to] - listed.offsets[from]);
   const rows = rowsThatList(listed.offsets, from, to);
   if (rows.length > 0 && !scope.cancelled()) {
-    const [scoring, counting, discounting] = await Promise.all([
-      gpu.compile(listedScoresKernel, {}),
-      gpu.compile(countBeforeKernel, {}),
-      exclude && gpu.compile(discountExcludedKernel, {}),
-    ]);
-    const [rowList, thresholds, counts] = [
-      await gpu.scratch('rows that list', rows.byteLength),
-      await gpu.scratch('listed scores', 8 * places.length),
-      await gpu.scratch('listed counts', 4 * places.length),
-    ];
-    await gpu.upload(rowList, rows);
-    const quads = rowFactors.stride / 4;
     const bindings = {
-      row_factors: rowFactors.values,
-      column_factors: columnFactors.values,
+      row_factors: scope.matrix('rowFactors').values,
+      column_factors: scope.matrix('columnFactors').values,
       offsets: listed.rowPointers,
       listed: listed.indices,
-      thresholds,
-      counts,
+      rows: await gpu.scratch('rows that list', rows.byteLength),
+      thresholds: await gpu.scratch('listed scores', 8 * places.length),
+      counts: await gpu.scratch('listed counts', 4 * places.length),
     };
-    const pass = gpu
-      .pass('listed-scores')
-      .dispatch(
-        scoring,
-        bindings,
-        { from_row: from, to_row: to, first, last, quads },
-        Math.ceil(places.length / LISTED_THREADS),
-      );
-    // Excluded columns are taken off first, so that a count only grows afterwards.
-    if (exclude && discounting)
-      pass.dispatch(
-        discounting,
-        { ...bindings, exclude_offsets: exclude.rowPointers, excluded: exclude.indices },
-        { from_row: from, to_row: to, quads, first },
-        to - from,
-      );
-    let done: Promise<unknown> = pass.submit();
-    const uniforms = { columns: columnFactors.rows, quads, slabs: Math.ceil(rank / 8), first, depth };
-    const groups = Math.max(
-      1,
-      Math.floor(SUBMISSION_WORK / (COUNT_BEFORE_ROWS * 2 * Math.max(1, rank * columnFactors.rows))),
-    );
-    for (let row = 0; row < rows.length && !scope.cancelled(); row += groups * COUNT_BEFORE_ROWS) {
-      if (row > 0) await done;
-      const some = Math.min(groups * COUNT_BEFORE_ROWS, rows.length - row);
-      const counted = gpu
-        .pass('count-before')
-        .dispatch(
-          counting,
-          { ...bindings, rows: rowList },
-          { ...uniforms, from_row: row, rows: some },
-          Math.ceil(some / COUNT_BEFORE_ROWS),
-        )
-        .submit();
-      done = Promise.all([done, counted]);
-    }
-    // The next use of the counts comes behind this copy of them.
-    await Promise.all([done, gpu.download(counts, places, 0, scope.submitted)]);
+    await gpu.upload(bindings.rows, rows);
+    const counting = await gpu.compile(countBeforeKernel, {});
+    const scored = await submitScores(scope, bindings);
+    const { done } = await submitCounts(scope, counting, bindings, rows.length, scored.done);
+    // The next use of the counts comes after this copy of them.
+    await Promise.all([done, gpu.download(bindings.counts, places, 0, scope.submitted)]);
   }
   return {
     rows: to - from,
@@ -93,6 +46,84 @@ export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
     partitions: { places: { layout: 'places', rows: places.length, columns: { values: places } } },
   };
 };
+
+type Scope = GpuScopeOf<'rank-listed'>;
+
+type Buffers = Readonly<Record<BuffersOf<typeof listedScoresKernel | typeof countBeforeKernel>, GPUBuffer>>;
+
+/** Submitted work, whose end can be waited for. */
+interface Submitted {
+  readonly done: Promise<unknown>;
+}
+
+async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted> {
+  const { gpu } = scope;
+  const { from, to } = scope.params;
+  const { offsets } = scope.block('listed');
+  const [first, last] = [offsets[from], offsets[to]];
+  const quads = scope.matrix('rowFactors').stride / 4;
+  const exclude = scope.has('exclude') ? scope.block('exclude') : undefined;
+  const [scoring, discounting] = await Promise.all([
+    gpu.compile(listedScoresKernel, {}),
+    exclude && gpu.compile(discountExcludedKernel, {}),
+  ]);
+  const pass = gpu
+    .pass('listed-scores')
+    .dispatch(
+      scoring,
+      bindings,
+      { from_row: from, to_row: to, first, last, quads },
+      Math.ceil((last - first) / LISTED_THREADS),
+    );
+  // Excluded columns are taken off first, so that a count only grows afterwards.
+  if (exclude && discounting)
+    pass.dispatch(
+      discounting,
+      { ...bindings, exclude_offsets: exclude.rowPointers, excluded: exclude.indices },
+      { from_row: from, to_row: to, quads, first },
+      to - from,
+    );
+  return { done: pass.submit() };
+}
+
+/** Submits the counts of as many rows at a time as one submission may work on, each when the last has ended. */
+async function submitCounts(
+  scope: Scope,
+  counting: CompiledKernel<BuffersOf<typeof countBeforeKernel>>,
+  bindings: Buffers,
+  rows: number,
+  scored: Promise<unknown>,
+): Promise<Submitted> {
+  const { from, rank, depth = 2 ** 31 - 1 } = scope.params;
+  const { rows: columns } = scope.matrix('columnFactors');
+  const uniforms = {
+    columns,
+    quads: scope.matrix('rowFactors').stride / 4,
+    slabs: Math.ceil(rank / 8),
+    first: scope.block('listed').offsets[from],
+    depth,
+  };
+  const groups = Math.max(
+    1,
+    Math.floor(SUBMISSION_WORK / (COUNT_BEFORE_ROWS * 2 * Math.max(1, rank * columns))),
+  );
+  let done = scored;
+  for (let row = 0; row < rows && !scope.cancelled(); row += groups * COUNT_BEFORE_ROWS) {
+    if (row > 0) await done;
+    const some = Math.min(groups * COUNT_BEFORE_ROWS, rows - row);
+    const counted = scope.gpu
+      .pass('count-before')
+      .dispatch(
+        counting,
+        bindings,
+        { ...uniforms, from_row: row, rows: some },
+        Math.ceil(some / COUNT_BEFORE_ROWS),
+      )
+      .submit();
+    done = Promise.all([done, counted]);
+  }
+  return { done };
+}
 
 function rowsThatList(offsets: Int32Array, from: number, to: number): Uint32Array {
   const rows = sharedArray(Uint32Array, to - from);

@@ -54,31 +54,9 @@ export function stepValues(
   const stride = strideOf(features) / featuresAPiece(precision);
   const perRow = even?.pieces ?? stride;
   const stored = precision === 'f16' ? 'vec4<u32>' : 'vec4f';
-  // With biases the first lane has the first piece, or by turns the second lane that it has; AdaGrad reads it
-  // there.
-  const turns =
-    (lanes === 2 || lanes === 4) &&
-    perRow % (2 * lanes) === 0 &&
-    (!biases || (even !== undefined && !adaptive));
+  const turns = takesTurns(perRow, lanes, !biases || (even !== undefined && !adaptive));
   const form = forms[precision === 'f32' ? 'f32' : arithmetic === 'f32' ? 'widened' : 'f16'];
-  const pieces = range(Math.ceil(perRow / lanes)).map((at) => {
-    const parts = form.words.map((words, part) => ({
-      vector: form.words.length * at + part,
-      unpack_x: form.unpack(`x_${at}`, words),
-      unpack_y: form.unpack(`y_${at}`, words),
-    }));
-    const pack = (source: string) => form.pack(parts.map(({ vector }) => `${source}_${vector}`));
-    const lane = turns ? ['lane_even', 'lane_odd'][at % 2] : 'lane';
-    return {
-      at,
-      first: at * lanes,
-      lane,
-      guarded: (at + 1) * lanes > perRow,
-      parts,
-      pack_p: pack('p'),
-      pack_n: pack('n'),
-    };
-  });
+  const pieces = piecesOf(form, perRow, lanes, turns);
   const tail = even !== undefined && even.tail > 0 ? tailOf(even, lanes, arithmetic) : null;
   const groups = pieces.map(({ parts }) => parts.map(({ vector }) => vector));
   const dots = (left: string, right: string) =>
@@ -115,6 +93,35 @@ export function stepValues(
       qq: dots('q', 'q'),
     },
   };
+}
+
+/**
+ * True where the lanes of a team swap their pieces by turns. With biases the first lane has the first piece,
+ * or by turns the second lane that it has; AdaGrad reads it there.
+ */
+function takesTurns(perRow: number, lanes: number, free: boolean): boolean {
+  return (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && free;
+}
+
+/** The pieces of a thread, with the text that makes vectors of them and packs these. */
+function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
+  return range(Math.ceil(perRow / lanes)).map((at) => {
+    const parts = form.words.map((words, part) => ({
+      vector: form.words.length * at + part,
+      unpack_x: form.unpack(`x_${at}`, words),
+      unpack_y: form.unpack(`y_${at}`, words),
+    }));
+    const pack = (source: string) => form.pack(parts.map(({ vector }) => `${source}_${vector}`));
+    return {
+      at,
+      first: at * lanes,
+      lane: turns ? ['lane_even', 'lane_odd'][at % 2] : 'lane',
+      guarded: (at + 1) * lanes > perRow,
+      parts,
+      pack_p: pack('p'),
+      pack_n: pack('n'),
+    };
+  });
 }
 
 /**

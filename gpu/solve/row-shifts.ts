@@ -15,6 +15,11 @@ export function shiftValues(biases: boolean) {
   return { SHIFTS: biases ? 2 : 1 };
 }
 
+/** Bytes of the shifts of a side. */
+export function shiftBytes(rows: number, biases: boolean): number {
+  return Math.max(16, 4 * rows * shiftValues(biases).SHIFTS);
+}
+
 /**
  * The shifts of `count` rows from `first` on, `width` numbers a row: the shift of A, and with biases the shift
  * of the bias's element, which has n as well. The n of the first row is at `at`, of the next `step` further; or
@@ -52,7 +57,7 @@ export async function addRowShifts(
 ): Promise<GPUBuffer> {
   const { lambda, exponent = 1, offset = 0, damping = 0, biasLambda = lambda } = regularization;
   const width = shiftValues(biases).SHIFTS;
-  const shifts = await gpu.scratch('row shifts', Math.max(16, 4 * to * width));
+  const shifts = await gpu.scratch('row shifts', shiftBytes(to, biases));
   const [source, place] =
     'pointers' in counts
       ? [counts.pointers, { pointers: 1, at: from, step: 1 }]

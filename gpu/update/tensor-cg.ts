@@ -67,24 +67,7 @@ function halfPhases(
     converted: boolean,
   ): HalfPhase => {
     const places = chunk.map((tile, place): Place => ({ ...tile, place }));
-    const operands = places.flatMap(({ row, column, place }) => [
-      {
-        subgroup: row % subgroups,
-        name: `${Math.floor(row / subgroups)}_${column}`,
-        place,
-        transposed: false,
-      },
-      ...(column < row
-        ? [
-            {
-              subgroup: column % subgroups,
-              name: `${Math.floor(column / subgroups)}_${row}`,
-              place,
-              transposed: true,
-            },
-          ]
-        : []),
-    ]);
+    const operands = operandsOf(places, subgroups);
     const ownRated = converted === apart ? [] : places.filter(({ row }) => row === ratedRow);
     return {
       count: chunk.length,
@@ -113,6 +96,20 @@ function halfPhases(
     ...chunks(rated, room).map((chunk) => phase(chunk, false)),
     ...chunks(triangle, room).map((chunk) => phase(chunk, true)),
   ];
+}
+
+/** The operands that subgroups load from tiles: those below the diagonal serve as rows and as columns. */
+function operandsOf(places: readonly Place[], subgroups: number) {
+  const operand = (row: number, column: number, place: number, transposed: boolean) => ({
+    subgroup: row % subgroups,
+    name: `${Math.floor(row / subgroups)}_${column}`,
+    place,
+    transposed,
+  });
+  return places.flatMap(({ row, column, place }) => [
+    operand(row, column, place, false),
+    ...(column < row ? [operand(column, row, place, true)] : []),
+  ]);
 }
 
 /**

@@ -93,33 +93,39 @@ export class Pass {
     return this.#gpu.journal.inDetail('passes', this.#label, this.#submit(options));
   }
 
-  async #submit(options: SubmitOptions): Promise<PassResult> {
-    const { device, info } = this.#gpu;
-    const { read } = options;
+  async #submit({ timed: asked = false, read, submitted }: SubmitOptions): Promise<PassResult> {
+    const { device, info, passBuffers, counters } = this.#gpu;
     const count = this.#dispatches.length;
-    const timed = options.timed === true && info.timestamps && count > 0 && count <= 2048;
+    const timed = asked && info.timestamps && count > 0 && count <= 2048;
     device.pushErrorScope('validation');
-    const uniforms = this.#gpu.passBuffers.uniforms(this.#uniformBytes());
-    const querySet = timed ? device.createQuerySet({ type: 'timestamp', count: 2 * count }) : undefined;
+    const uniforms = passBuffers.uniforms(this.#uniformBytes());
+    const stamps = timed ? new TimeStamps(device, count) : undefined;
     const encoder = device.createCommandEncoder({ label: this.#label });
-    const timeBytes = timed ? 16 * count : 0;
+    const timeBytes = stamps?.bytes ?? 0;
     const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
-    const result = this.#gpu.passBuffers.takeResult(timeBytes + readBytes);
-    const resolved = timed
-      ? device.createBuffer({
-          size: timeBytes,
-          usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
-        })
-      : undefined;
+    const result = passBuffers.takeResult(timeBytes + readBytes);
+    this.#encode(encoder, uniforms, stamps);
+    stamps?.resolve(encoder, result);
+    if (read && readBytes > 0)
+      encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
+    device.queue.submit([encoder.finish()]);
+    const scope = device.popErrorScope();
+    if (readBytes > 0) counters.down(readBytes);
+    submitted?.();
+    const content = await this.#content(result, timeBytes + readBytes, scope, stamps);
+    return {
+      times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {},
+      bytes: content.slice(timeBytes, timeBytes + readBytes),
+    };
+  }
+
+  /** The dispatches, in one compute pass, or with stamps each in a pass of its own. */
+  #encode(encoder: GPUCommandEncoder, uniforms: GPUBuffer, stamps: TimeStamps | undefined): void {
+    const { limits } = this.#gpu.info;
     let shared: GPUComputePassEncoder | undefined;
     this.#dispatches.forEach((dispatch, at) => {
-      const timestampWrites = querySet && {
-        querySet,
-        beginningOfPassWriteIndex: 2 * at,
-        endOfPassWriteIndex: 2 * at + 1,
-      };
-      const pass = timestampWrites
-        ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites })
+      const pass = stamps
+        ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites: stamps.of(at) })
         : (shared ??= encoder.beginComputePass({ label: this.#label }));
       pass.setPipeline(dispatch.compiled.pipeline);
       pass.setBindGroup(
@@ -130,47 +136,39 @@ export class Pass {
           size: Math.max(16, dispatch.uniforms.byteLength),
         }),
       );
-      const wide = Math.min(dispatch.workgroups, info.limits.workgroupsPerDimension, 32768);
+      const wide = Math.min(dispatch.workgroups, limits.workgroupsPerDimension, 32768);
       pass.dispatchWorkgroups(wide, Math.ceil(dispatch.workgroups / wide));
-      if (timestampWrites) pass.end();
+      if (stamps) pass.end();
     });
     shared?.end();
-    if (querySet && resolved) {
-      encoder.resolveQuerySet(querySet, 0, 2 * count, resolved, 0);
-      encoder.copyBufferToBuffer(resolved, 0, result, 0, timeBytes);
-    }
-    if (read && readBytes > 0)
-      encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
-    device.queue.submit([encoder.finish()]);
-    const scope = device.popErrorScope();
-    if (readBytes > 0) this.#gpu.counters.down(readBytes);
-    options.submitted?.();
-    let content: ArrayBuffer;
+  }
+
+  /** The first bytes of the result when the GPU has finished; `scope` has the errors of validation. */
+  async #content(
+    result: GPUBuffer,
+    bytes: number,
+    scope: Promise<GPUError | null>,
+    stamps: TimeStamps | undefined,
+  ): Promise<ArrayBuffer> {
+    let content = new ArrayBuffer(0);
     try {
-      if (timeBytes + readBytes > 0) {
+      if (bytes > 0) {
         await result.mapAsync(GPUMapMode.READ);
-        content = result.getMappedRange(0, timeBytes + readBytes).slice(0);
+        content = result.getMappedRange(0, bytes).slice(0);
         result.unmap();
-      } else {
-        await device.queue.onSubmittedWorkDone();
-        content = new ArrayBuffer(0);
-      }
+      } else await this.#gpu.device.queue.onSubmittedWorkDone();
       this.#gpu.passBuffers.giveResult(result);
     } catch (error) {
       const invalid = await scope.catch(() => null);
       this.#gpu.requireDevice(this.#label);
       throw new Error(`gpu pass ${this.#label}: ${invalid?.message ?? String(error)}`, { cause: error });
     } finally {
-      resolved?.destroy();
-      querySet?.destroy();
+      stamps?.destroy();
     }
     const invalid = await scope;
     this.#gpu.requireDevice(this.#label);
     if (invalid !== null) throw new Error(`gpu pass ${this.#label}: ${invalid.message}`);
-    return {
-      times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {},
-      bytes: content.slice(timeBytes, timeBytes + readBytes),
-    };
+    return content;
   }
 
   #uniformBytes(): Uint8Array<ArrayBuffer> {
@@ -196,6 +194,39 @@ export class Pass {
       times[name] = (times[name] ?? 0) + Number(stamps[2 * at + 1] - stamps[2 * at]) / 1e6;
     });
     return times;
+  }
+}
+
+/** Time stamps at the beginning and the end of each dispatch. */
+class TimeStamps {
+  readonly bytes: number;
+  readonly #count: number;
+  readonly #set: GPUQuerySet;
+  readonly #resolved: GPUBuffer;
+
+  constructor(device: GPUDevice, count: number) {
+    this.bytes = 16 * count;
+    this.#count = count;
+    this.#set = device.createQuerySet({ type: 'timestamp', count: 2 * count });
+    this.#resolved = device.createBuffer({
+      size: this.bytes,
+      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+    });
+  }
+
+  of(at: number): GPUComputePassTimestampWrites {
+    return { querySet: this.#set, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 };
+  }
+
+  /** Writes the stamps to the beginning of `target`. */
+  resolve(encoder: GPUCommandEncoder, target: GPUBuffer): void {
+    encoder.resolveQuerySet(this.#set, 0, 2 * this.#count, this.#resolved, 0);
+    encoder.copyBufferToBuffer(this.#resolved, 0, target, 0, this.bytes);
+  }
+
+  destroy(): void {
+    this.#resolved.destroy();
+    this.#set.destroy();
   }
 }
 

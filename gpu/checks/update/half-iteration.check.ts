@@ -1,5 +1,5 @@
 /** Checks of whole half-iterations, by every variant that an adapter admits. */
-import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
+import { destroyBuffers, type DeviceBlock } from '../../device/resources.ts';
 import { updateRows } from '../../update/half-iteration.ts';
 import { tellsLoss, type UpdateVariant } from '../../update/choice/variant.ts';
 import { updateVariants } from '../../update/choice/variants.ts';
@@ -126,18 +126,13 @@ export async function checkHalfIteration(
     measured: tellsLoss(variant, solver === 'nonnegative'),
     scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision],
   };
-  const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({
-    rows: count,
-    columns: rank,
-    stride: problem.ratings.stride,
-    values,
-    half: halves,
-  });
+  const { columns, stride } = problem.ratings;
+  const shape = { rows, columns: rank, stride };
   const inputs = {
     block,
-    fixed: matrix(buffers.fixed, problem.ratings.columns, half ? mirror : undefined),
-    previous: matrix(buffers.previous, rows),
-    factors: matrix(buffers.factors, rows, half ? buffers.half : undefined),
+    fixed: { ...shape, rows: columns, values: buffers.fixed, ...(half ? { half: mirror } : {}) },
+    previous: { ...shape, values: buffers.previous },
+    factors: { ...shape, values: buffers.factors, ...(half ? { half: buffers.half } : {}) },
     ...(biases ? { fixedBias: buffers.fixed_bias, bias: buffers.bias } : {}),
   };
   const { badRow, objective } = await updateRows(gpu, inputs, settings);

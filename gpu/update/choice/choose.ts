@@ -4,6 +4,7 @@ import type { KernelChoice, UpdateProblem } from '../../../operators/tasks/tasks
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import { strideOf } from '../../device/resources.ts';
 import { slotElements } from '../../device/slots.ts';
+import { shiftBytes } from '../../solve/row-shifts.ts';
 import { statusBytes } from '../../loss/objective-sums.ts';
 import { int8Bytes, int8Scale } from '../../int8/int8-plan.ts';
 import { REGISTER_RANKS } from '../../solve/solve-cg-registers.ts';
@@ -57,23 +58,26 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
       `${info.name} has no kernel for rank ${problem.rank}${problem.biases ? ' with biases' : ''} in ${problem.precision}`,
       { advice: 'Use another precision, or device cpu' },
     );
+  return choiceOf(best, problem, whyByRule(info, problem, best));
+}
+
+function whyByRule(info: GpuInfo, problem: UpdateProblem, best: UpdateVariant): string {
   const exact = needsExact(problem);
+  const hasTensor = info.features.includes('tensor');
   const why = [
     best.precision === 'int8' && problem.precision === 'auto'
       ? 'by rule: this GPU multiplies in 8 bits, which take less time than float16 to the same test error'
       : 'by rule: the first of the kernels that this GPU admits',
-    ...(best.sum.kernel === 'tiled' && !info.features.includes('tensor')
-      ? ['it has no tensor cores that WebGPU can use']
-      : []),
+    ...(best.sum.kernel === 'tiled' && !hasTensor ? ['it has no tensor cores that WebGPU can use'] : []),
     ...(exact ? [`float32, since ratings reach ${problem.largestRating}`] : []),
     ...(best.sum.kernel !== 'tensor' &&
     best.sum.kernel !== 'int8' &&
     problem.rank > REGISTER_RANKS &&
-    info.features.includes('tensor')
+    hasTensor
       ? [`tensor-core kernels serve ranks to ${REGISTER_RANKS}`]
       : []),
   ];
-  return choiceOf(best, problem, why.join('; '));
+  return why.join('; ');
 }
 
 /**
@@ -130,7 +134,7 @@ export function variantNamed(
 
 function choiceOf(
   variant: UpdateVariant,
-  { rank, rows, columns, ratings, biases, nonnegative, largestRating }: UpdateProblem,
+  { rank, rows, columns, ratings, biases, implicit, nonnegative, largestRating }: UpdateProblem,
   why: string,
 ): KernelChoice {
   const stride = strideOf(rank);
@@ -151,6 +155,7 @@ function choiceOf(
     scratchBytes: {
       slots,
       status: statusBytes(rows),
+      ...(implicit ? {} : { 'row shifts': shiftBytes(rows, biases) }),
       ...(needsCentred(variant, rank, biases) ? { 'centred ratings': centredBytes(ratings) } : {}),
     },
   };

@@ -106,11 +106,10 @@ function tensorVariants(
     sum,
     short,
   }));
-  const fusedBin =
-    solver === 'cholesky'
-      ? undefined
-      : fusedBins(rank, form).find((bin) => admitsFused(info, { rank, biases, implicit }, bin, form));
-  if (fusedBin === undefined) return variants;
+  const fusedBin = fusedBins(rank, form).find((bin) =>
+    admitsFused(info, { rank, biases, implicit }, bin, form),
+  );
+  if (solver === 'cholesky' || fusedBin === undefined) return variants;
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, ...form } as const;
   return [
     ...shorts.map((short): UpdateVariant => ({
