@@ -19,6 +19,7 @@ import { type Partition, pieceOf } from '../engine/partition.ts';
 import { CounterRandom } from '../engine/random.ts';
 import { describeMachine } from './machine.ts';
 import { ratingBlocks } from './rating-blocks.ts';
+import type { SolverChoice } from '../operators/tasks/task-types.ts';
 
 const ranks = (process.argv[2] ?? '32,64,128').split(',').map(Number);
 const preset = scalePreset(findPreset('movielens20m'), Number(process.argv[3] ?? 0.1));
@@ -27,11 +28,11 @@ const { users: m, items: n, train } = preset;
 
 console.log(describeMachine());
 console.log(`WebAssembly ${build}, 1 thread; ${m} users, ${n} items, ${train} ratings`);
-const solvers: Readonly<Record<string, Solver>> = {
+const solvers: Readonly<Record<string, SolverChoice>> = {
   cholesky: { cgBelow: 0, cgSteps: 0 },
   'cg, 6 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 6 },
   'cg, 3 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 3 },
-  'non-negative': { cgBelow: 0, cgSteps: 0, nonnegative: true },
+  'non-negative': { cgBelow: 0, cgSteps: 0, exact: 'nonnegative' },
 };
 /** Ratings of the row that solvers are measured on. */
 const COUNT = 256;
@@ -94,14 +95,8 @@ function scopeOf<Params extends JsonObject>(
   };
 }
 
-interface Solver {
-  readonly cgBelow: number;
-  readonly cgSteps: number;
-  readonly nonnegative?: boolean;
-}
-
 /** Both half-iterations. */
-function benchIteration(bench: Bench, name: string, solver: Solver): void {
+function benchIteration(bench: Bench, name: string, solver: SolverChoice): void {
   const { x, theta } = bench;
   const itemParams = { ...solver, from: 0, to: n };
   const userParams = { ...solver, from: 0, to: m };

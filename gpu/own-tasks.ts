@@ -1,6 +1,7 @@
 import type { PartitionRef } from '../engine/partition.ts';
 import type { VariantTime } from './update/choice/time-variants.ts';
 import type { None } from '../operators/tasks/task-types.ts';
+import type { UpdateProblem } from '../operators/tasks/tasks.ts';
 
 /**
  * Runs one of the checks that compare kernels with their twins on this adapter, by its number; without a
@@ -49,11 +50,10 @@ export interface TimeVariantsTask {
   outputs: None;
   params: {
     readonly rank: number;
-    readonly solver: 'cg' | 'cholesky';
+    readonly solver: UpdateProblem['solver'];
     readonly cgSteps: number;
     readonly biases: boolean;
     readonly implicit: boolean;
-    readonly nonnegative: boolean;
     /** Rows of θ. */
     readonly columns: number;
     readonly ratingScale: number;

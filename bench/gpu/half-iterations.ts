@@ -104,10 +104,9 @@ export class HalfIterations {
   ): UpdateVariant[] {
     return (every ? everyVariant : updateVariants)(this.gpu.info, {
       rank,
-      solver: steps === 0 ? 'cholesky' : 'cg',
+      solver: steps > 0 ? 'cg' : nonnegative ? 'nonnegative' : 'cholesky',
       biases,
       implicit: alpha !== undefined,
-      nonnegative,
     });
   }
 
@@ -166,8 +165,7 @@ export class HalfIterations {
       rank,
       lambda: alpha === undefined ? lambda : 0,
       mean: biases ? MEAN : 0,
-      solver: steps === 0 ? ('cholesky' as const) : { steps },
-      nonnegative,
+      solver: steps > 0 ? { steps } : nonnegative ? ('nonnegative' as const) : ('cholesky' as const),
       scale: variant.precision === 'int8' ? int8Scale(LARGEST_RATING) : 1,
     };
     const inputs = { block, fixed, previous, factors, ...(biases ? { bias, fixedBias } : {}) };

@@ -9,6 +9,7 @@ import { columnOptions } from '../options/data/data-options.ts';
 import { choice, listOf, shown, toggle, wholeNumber } from '../options/kinds.ts';
 import { flagName, type Option } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
+import { tables } from '../options/training/param-options.ts';
 
 /** Whole numbers with commas between them. */
 const ranksOption: Option<readonly number[]> = {
@@ -60,7 +61,7 @@ const options = {
   solver: choice({
     describe: 'for --tune: see train',
     group: 'Options:',
-    choices: ['auto', 'cholesky', 'cg'],
+    choices: tables.als.params.solver.choices,
     fallback: 'auto',
   }),
   biases: {

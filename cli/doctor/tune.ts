@@ -1,7 +1,7 @@
 import type { RatingsTuning } from '../../api/training/tune-ratings.ts';
 import { publicPath } from '../../engine/errors.ts';
 import { counted, formatCount } from '../../engine/format.ts';
-import type { JsonObject } from '../../index.ts';
+import type { AlsOptions, JsonObject } from '../../index.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { openSession } from '../sessions/open-session.ts';
@@ -11,7 +11,7 @@ type KernelTuning = NonNullable<SideTunings['users']>;
 
 export interface TuneRequest {
   readonly rank: readonly number[];
-  readonly solver: 'auto' | 'cholesky' | 'cg';
+  readonly solver: NonNullable<AlsOptions['solver']>;
   readonly biases: boolean;
   readonly paths: readonly string[];
   readonly columns: { readonly [Name in 'userCol' | 'itemCol' | 'ratingCol']: string | undefined };

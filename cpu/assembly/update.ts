@@ -26,22 +26,16 @@
  *
  */
 import { addNormalEquations } from './normal-equations';
-import { solveCholesky } from './solve/cholesky';
 import { behindPanels, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from './solve/diagonal';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
-import { solveNonnegative } from './solve/nonnegative';
+import { CG, CHOLESKY, solveExactly } from './solve/exact';
 import { PANEL } from './solve/panels';
 import { lower } from './solve/steps';
 import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
-
-/** The solver of formed rows; values of `method`. */
-export const CG: i32 = 0;
-export const CHOLESKY: i32 = 1;
-export const NONNEGATIVE: i32 = 2;
 
 /**
  * The least part of n that a bias's own regularization must have for the dual system, whose condition it
@@ -102,8 +96,8 @@ function dualIsCheaper(count: i32, size: usize): bool {
 
 /**
  * Solves the row whose A (without its shift), b and s lie in the workspace; true when x is a finite solution.
- * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: where β goes. `method`: 0 CG, 1 Cholesky, 2
- * non-negative.
+ * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: where β goes. `method`: see
+ * solve/exact.ts.
  *
  */
 export function solveAccumulated(
@@ -125,15 +119,9 @@ export function solveAccumulated(
   if (method == CHOLESKY) shift = definiteShift(workspace, size, rank, shift);
   if (weight > 0) eliminateBias(workspace, size, b, sums, weight, total);
   addDiagonal(workspace, size, rank, shift);
-  let solved = true;
-  if (method == NONNEGATIVE) {
-    solved = solveNonnegative(workspace, size, rank, b, output, previous, gatheredOf(workspace, size));
-    // A x = b on the features that are not 0.
-    store<f64>(objective, -(<f64>dot(b, output, size)));
-  } else if (method == CHOLESKY) {
-    if (!solveCholesky(workspace, size, b, output, b + size)) return false;
-    // The solution of Uᵀy = b lies in b's place; its square is bᵀx.
-    store<f64>(objective, -(<f64>dot(b, b, size)));
+  if (method != CG) {
+    const room = gatheredOf(workspace, size);
+    if (!solveExactly(method, workspace, size, rank, b, output, previous, room, objective)) return false;
   } else {
     if (output != previous) copy(output, previous, size);
     solveFormed(workspace, size, b, output, steps, b + size, objective);
@@ -142,7 +130,7 @@ export function solveAccumulated(
     store<f32>(bias, biasOf(size, sums, weight, total, output));
     lower(objective, total, weight);
   }
-  return solved && allFinite(output, size);
+  return allFinite(output, size);
 }
 
 /**
@@ -191,7 +179,7 @@ function updateRow(
   cgBelow: i32,
   steps: i32,
   settles: bool,
-  nonnegative: bool,
+  exactMethod: i32,
   workspace: usize,
   workspaceBytes: usize,
   far: bool,
@@ -199,9 +187,9 @@ function updateRow(
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
   const objective = objectiveOf(workspace, size);
-  const exact = nonnegative || count >= cgBelow;
+  const exact = exactMethod != CHOLESKY || count >= cgBelow;
   const n = <f32>count;
-  if (exact && !nonnegative && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
+  if (exact && exactMethod == CHOLESKY && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
     const ratio: f32 = bias ? shift / ownShift : 0;
     const definite = solveDual(
       theta,
@@ -265,7 +253,7 @@ function updateRow(
     bias,
     output,
     previous,
-    nonnegative ? NONNEGATIVE : <i32>(exact || settles),
+    exact || settles ? exactMethod : CG,
     steps,
     workspace,
   );
@@ -275,8 +263,8 @@ function updateRow(
  * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values`
  * hold the ratings from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the
  * rows' biases, or 0. `output` and `previous`: the first row's factors. `settles`: rows by CG whose steps
- * leave more of a residual than exact solves do are solved exactly. `nonnegative`: every row is the minimum
- * over x >= 0. `objective`: a float64 that the rows'
+ * leave more of a residual than exact solves do are solved exactly. `exactMethod`: of
+ * exact solves; any but Cholesky takes all rows. `objective`: a float64 that the rows'
  * objectives are added to, in their order. `far`: see gatherAndMultiply. Gives the first row without a finite
  * solution, or -1.
  *
@@ -297,7 +285,7 @@ export function updateRows(
   cgBelow: i32,
   steps: i32,
   settles: bool,
-  nonnegative: bool,
+  exactMethod: i32,
   workspace: usize,
   workspaceBytes: usize,
   objective: usize,
@@ -329,7 +317,7 @@ export function updateRows(
         cgBelow,
         steps,
         settles,
-        nonnegative,
+        exactMethod,
         workspace,
         workspaceBytes,
         far,

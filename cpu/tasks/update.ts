@@ -12,6 +12,7 @@ import {
   workspaceOf,
 } from './row-chunks.ts';
 import { biasShift, rowShift } from './row-shifts.ts';
+import { exactSolverOf, methodOf } from './solvers.ts';
 import { type SolvedTiles, solveTiledRows } from './tiled-rows.ts';
 import type { Tiling } from '../../operators/tasks/task-types.ts';
 
@@ -20,18 +21,7 @@ import type { Tiling } from '../../operators/tasks/task-types.ts';
  * piece by piece and solved on their formed A.
  */
 export const update: TaskHandler<'update'> = (scope) => {
-  const {
-    from,
-    to,
-    rank,
-    cgBelow,
-    cgSteps,
-    settles = false,
-    mean = 0,
-    nonnegative,
-    tiled,
-    only,
-  } = scope.params;
+  const { from, to, rank, cgBelow, cgSteps, settles = false, mean = 0, tiled, only } = scope.params;
   const block = scope.partition('block');
   const offsets = block.columns.offsets as Int32Array;
   const theta = scope.matrix('fixed').pointer;
@@ -45,8 +35,8 @@ export const update: TaskHandler<'update'> = (scope) => {
   const size = output.stride * 4;
   const far = isFar(scope.matrix('fixed'));
   const work = output.stride ** 2 / 40;
-  // Non-negative rows take several factorizations, in float64.
-  const workPerRow = work * output.stride * (nonnegative ? 5 : 1);
+  const exact = exactSolverOf(scope.params);
+  const workPerRow = work * output.stride * exact.factorizations;
   const objective = runningSum(scope);
   const solved: SolvedTiles =
     tiled && only !== 'others'
@@ -88,7 +78,7 @@ export const update: TaskHandler<'update'> = (scope) => {
         cgBelow,
         cgSteps,
         settles ? 1 : 0,
-        nonnegative ? 1 : 0,
+        exact.method,
         workspace,
         WORKSPACE_BYTES,
         objective.address,
@@ -118,7 +108,7 @@ export const update: TaskHandler<'update'> = (scope) => {
           biasAt,
           target,
           start,
-          nonnegative ? 2 : settles || length >= cgBelow ? 1 : 0,
+          methodOf(length, scope.params),
           cgSteps,
           workspace,
         );

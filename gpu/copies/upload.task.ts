@@ -4,6 +4,7 @@ import { compileSummed, prepareSummed, summingNamed } from '../equations/add-equ
 import type { GpuTaskHandler } from '../handler.ts';
 import { fillSlotsKernel } from '../equations/exchange/fill-slots.ts';
 import { variantNamed } from '../update/choice/choose.ts';
+import { nameOf, solverOf } from '../update/choice/variant.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
@@ -38,16 +39,15 @@ async function prepareFor(
     await prepareSummed(gpu, block, { ...whole, variant }, columns, biases);
     return;
   }
-  const { cgBelow, cgSteps, nonnegative } = params;
-  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const { cgSteps } = params;
+  const solver = solverOf(params);
   const implicit = kernel === 'update-implicit';
   const variant = variantNamed(name, gpu.info, {
     rank,
     biases,
     implicit,
     cgSteps,
-    nonnegative,
-    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+    solver: nameOf(solver),
   });
   await prepareRows(
     gpu,

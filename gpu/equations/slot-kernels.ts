@@ -7,8 +7,7 @@ import { normalEquationsKernel, normalEquationsWorkgroups } from './normal-equat
 import { normalEquationsTensorKernel } from './normal-equations-tensor.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../solve/solve-cg.ts';
 import { solveCgRegistersKernel } from '../solve/solve-cg-registers.ts';
-import { chooseSolveCholesky, solveCholeskyKernel } from '../solve/solve-cholesky.ts';
-import { solveNonnegativeKernel } from '../solve/solve-nonnegative.ts';
+import { exactSolvers } from '../solve/exact-solvers.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel } from '../webgpu/pass.ts';
 import type { UpdateSettings } from '../update/choice/variant.ts';
@@ -55,17 +54,13 @@ export async function compileSum(
 
 export async function compileSolve(
   gpu: Gpu,
-  { variant, rank, solver, nonnegative }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'>,
+  { variant, rank, solver }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>,
   biases: boolean,
 ): Promise<SizedKernel> {
   const half = variant.precision !== 'f32';
   const one = (rows: number) => rows;
-  if (nonnegative)
-    return { compiled: await gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
-  if (solver === 'cholesky') {
-    const params = chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes });
-    return { compiled: await gpu.compile(solveCholeskyKernel, params), workgroups: one };
-  }
+  if (typeof solver === 'string')
+    return { compiled: await exactSolvers[solver](gpu, { rank, biases, half }), workgroups: one };
   if (variant.registers)
     return {
       compiled: await gpu.compile(solveCgRegistersKernel, { rank, halfA: variant.halfA, biases, half }),

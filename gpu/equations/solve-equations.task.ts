@@ -2,6 +2,7 @@ import { solveRows } from './solve-equations.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { equationValues } from './exchange/slot-columns.ts';
 import { variantNamed } from '../update/choice/choose.ts';
+import { nameOf, solverOf } from '../update/choice/variant.ts';
 
 /** See `solve-equations` of KernelTasks: one submission for all rows of the range. */
 export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) => {
@@ -10,9 +11,7 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
     to,
     rank,
     rowStart = 0,
-    cgBelow,
     cgSteps,
-    nonnegative,
     measured,
     variant: name,
     lambda,
@@ -25,14 +24,13 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
   const equations = scope.matrix('equations');
   const biases = equations.columns > equationValues({ rank, biases: false }).COLUMNS;
   const implicit = scope.has('gram');
-  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const solver = solverOf(scope.params);
   const variant = variantNamed(name, scope.gpu.info, {
     rank,
     biases,
     implicit,
     cgSteps,
-    nonnegative,
-    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+    solver: nameOf(solver),
   });
   const inputs = {
     equations,
@@ -46,7 +44,7 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
   const { badRow, objective } = await solveRows(
     scope.gpu,
     inputs,
-    { variant, from, to, rank, rowStart, solver, nonnegative, measured, ...regularization },
+    { variant, from, to, rank, rowStart, solver, measured, ...regularization },
     { submitted: scope.submitted },
   );
   return { rows: to - from, values: { badRow, ...(objective === undefined ? {} : { objective }) } };

@@ -1,5 +1,6 @@
 import type { GpuTaskHandler } from '../handler.ts';
 import { variantNamed } from '../update/choice/choose.ts';
+import { nameOf, solverOf } from '../update/choice/variant.ts';
 import { updateRows } from '../update/half-iteration.ts';
 
 /** See `update-implicit` of KernelTasks: one submission for all rows of the range. */
@@ -10,9 +11,7 @@ export const updateImplicit: GpuTaskHandler<'update-implicit'> = async (scope) =
     rank,
     alpha,
     base,
-    cgBelow,
     cgSteps,
-    nonnegative,
     measured,
     anchored,
     variant: name,
@@ -20,14 +19,13 @@ export const updateImplicit: GpuTaskHandler<'update-implicit'> = async (scope) =
   } = scope.params;
   if (anchored) throw new Error('task update-implicit: a GPU does not move rows from where they are');
   if (name === undefined) throw new Error('task update-implicit: the device chose no variant');
-  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const solver = solverOf(scope.params);
   const variant = variantNamed(name, scope.gpu.info, {
     rank,
     biases: false,
     implicit: true,
-    nonnegative,
     cgSteps,
-    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+    solver: nameOf(solver),
   });
   const half = variant.precision === 'f16';
   const inputs = {
@@ -49,7 +47,6 @@ export const updateImplicit: GpuTaskHandler<'update-implicit'> = async (scope) =
       lambda: 0,
       mean: 0,
       solver,
-      nonnegative,
       measured,
       scale: ratingScale,
       implicit: { alpha, base },

@@ -6,17 +6,17 @@ import { biasSumsKernel } from '../loss/bias-sums.ts';
 import { squaredErrorKernel } from '../loss/squared-error.ts';
 import { weightedNormKernel } from '../loss/weighted-norm.ts';
 import { variantNamed } from './choice/choose.ts';
+import { solverNamed } from './choice/variant.ts';
 import { compileEvery } from './update-kernels.ts';
 
 /** See `compile-update` of KernelTasks: it does not wait, so that ratings go up meanwhile. */
 export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
-  const { rank, biases, implicit = false, nonnegative, solver, cgSteps, variants } = params;
+  const { rank, biases, implicit = false, variants } = params;
   const settings = {
     rank,
     biases,
-    nonnegative,
     ...(implicit ? { implicit } : {}),
-    solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const),
+    solver: solverNamed(params),
   };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');

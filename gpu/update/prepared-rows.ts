@@ -5,7 +5,7 @@ import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from './update-ma
 import { vectorBytes, vectorSlotQuads } from '../vectors/vectors.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
-import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
+import { stepsOf, type UpdateSettings, type UpdateVariant } from './choice/variant.ts';
 import type { Parts } from './work.ts';
 
 /** Bytes of normal equations between the kernel that sums them and the solver. */
@@ -71,7 +71,7 @@ export async function prepareRows(
   const limits: RowLimits = {
     sorted: variant.sorted,
     short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
-    free: variant.free && solver !== 'cholesky' ? freeParams(gpu, settings, biases).longest : 0,
+    free: variant.free && stepsOf(solver) > 0 ? freeParams(gpu, settings, biases).longest : 0,
     fused: variant.fused?.longest ?? -1,
     part: partOf(variant, block.ratings),
     ...regionsOf(fixedRows, rank, variant),

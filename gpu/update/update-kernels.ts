@@ -15,11 +15,11 @@ import { needsCentred } from './centred.ts';
 import { SHORT_LENGTHS } from './deal-rows.ts';
 import { freeParams } from './prepared-rows.ts';
 import { compileSolve, compileSum, type SizedKernel } from '../equations/slot-kernels.ts';
-import type { UpdateSettings } from './choice/variant.ts';
+import { stepsOf, type UpdateSettings } from './choice/variant.ts';
 import { compileVectorSteps } from '../vectors/vector-steps.ts';
 
 /** The settings that kernels are compiled for. */
-export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'> & {
+export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'> & {
   readonly biases: boolean;
   readonly implicit?: unknown;
 };
@@ -76,7 +76,7 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
     sum.kernel === 'vectors'
       ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' })
       : compileUpdate(gpu, settings, {
-          free: free && solver !== 'cholesky',
+          free: free && stepsOf(solver) > 0,
           fused: fused !== undefined,
           batches: true,
           short: lengths,

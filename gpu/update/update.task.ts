@@ -1,5 +1,6 @@
 import type { GpuTaskHandler } from '../handler.ts';
 import { variantNamed } from './choice/choose.ts';
+import { nameOf, solverOf } from './choice/variant.ts';
 import { updateRows } from './half-iteration.ts';
 
 /** See `update` of KernelTasks: one submission for all rows of the range. */
@@ -13,23 +14,20 @@ export const update: GpuTaskHandler<'update'> = async (scope) => {
     offset,
     damping,
     biasLambda,
-    cgBelow,
     cgSteps,
     mean = 0,
-    nonnegative,
     measured,
     variant: name,
     ratingScale = 1,
   } = scope.params;
   if (name === undefined) throw new Error('task update: the device chose no variant');
   const biases = scope.has('fixedBias');
-  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const solver = solverOf(scope.params);
   const variant = variantNamed(name, scope.gpu.info, {
     rank,
     biases,
     cgSteps,
-    nonnegative,
-    solver: solver === 'cholesky' ? 'cholesky' : 'cg',
+    solver: nameOf(solver),
   });
   const half = variant.precision !== 'f32';
   const block = scope.block('block');
@@ -55,7 +53,6 @@ export const update: GpuTaskHandler<'update'> = async (scope) => {
       biasLambda,
       mean,
       solver,
-      nonnegative,
       measured,
       scale: ratingScale,
     },

@@ -82,7 +82,7 @@ export async function compileKernels(
   params: AlsParams,
   ctx: ExecutionContext,
 ): Promise<void> {
-  const { rank, solver, cgSteps, biases, implicit, nonnegative } = updateProblems(profile, params).users;
+  const { rank, solver, cgSteps, biases, implicit } = updateProblems(profile, params).users;
   const variants = [...new Set([choices.items.variant, choices.users.variant])];
   const task: TaskOf<'compile-update'> = {
     kernel: 'compile-update',
@@ -94,7 +94,6 @@ export async function compileKernels(
       cgSteps,
       biases,
       ...(implicit ? { implicit } : {}),
-      ...(nonnegative ? { nonnegative } : {}),
       variants,
     },
   };
@@ -196,17 +195,16 @@ function updateProblem(
   longest = Math.min(ratings, columns),
 ): UpdateProblem {
   const { rank, precision, kernel, biases } = params;
-  const solver = chooseSolver(params, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
-  const { implicitPrefs, nonnegative } = params;
+  const { cgBelow, exact = 'cholesky' } = chooseSolver(params, 'gpu');
+  const { implicitPrefs } = params;
   const largestRating = implicitPrefs ? largestOfRoots(params, largest) : largest;
   return {
     rank,
-    solver,
+    solver: cgBelow > 0 ? 'cg' : exact,
     cgSteps: mostSteps(params),
     precision,
     biases,
     ...(implicitPrefs ? { implicit: true } : {}),
-    ...(nonnegative ? { nonnegative } : {}),
     rows,
     columns,
     ratings,

@@ -10,6 +10,7 @@ import {
 } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
 import { askedPartitions } from './partitions.ts';
+import { isExact } from './exact-solver.ts';
 
 /** Forms of the weights of implicit ratings: see AlsParams.weight. */
 export type WeightForm = 'auto' | 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
@@ -19,7 +20,6 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   /**
    * λ: multiplied by the number of ratings of the row (ALS-WR). `auto`: 0.02, 0.1 without biases; of implicit
    * data 0.3 α, with weights `spark` 0.1, with `unobservedWeight` 0.003. Default 'auto'.
-   *
    */
   readonly regParam: number | 'auto';
   /**
@@ -239,8 +239,8 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     {
       refused: 'cgSteps',
-      when: ({ solver }) => solver === 'cholesky',
-      message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`,
+      when: ({ solver }) => isExact(solver),
+      message: (named, { solver }) => `${named('cgSteps')} does nothing with ${named('solver', solver)}`,
       advice: 'Leave one of them out',
       onlyFlags: true,
     },
@@ -297,7 +297,7 @@ export const alsTable: ParamTable<AlsParams> = {
     {
       refused: 'partitionSums',
       when: ({ partitionSums, nonnegative, solver }) =>
-        partitionSums === 'vectors' && (nonnegative || solver === 'cholesky'),
+        partitionSums === 'vectors' && (nonnegative || isExact(solver)),
       message: (named) => `${named('partitionSums', 'vectors')} cannot act with exact solves, which need A`,
       advice: 'Give solver cg without nonnegative, or leave partitionSums at auto',
     },

@@ -1,3 +1,4 @@
+import { isExact } from './exact-solver.ts';
 import type { AlsParams } from './params.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import type { SolverChoice } from '../tasks/task-types.ts';
@@ -80,10 +81,10 @@ export function chooseSolver(
   const named = fewer ? `${cgSteps}, then ${AUTO.later}` : String(cgSteps);
   if (nonnegative) {
     const reason = `nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting ${kind === 'gpu' ? 'on swept matrices in float32' : 'in float64'} on its formed A; CG cannot keep x >= 0`;
-    return { cgBelow: 0, cgSteps, kernel: 'nnls', reason };
+    return { cgBelow: 0, cgSteps, exact: 'nonnegative', kernel: 'nnls', reason };
   }
-  if (solver === 'cholesky')
-    return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };
+  if (isExact(solver))
+    return { cgBelow: 0, cgSteps, exact: solver, kernel: solver, reason: `solver ${solver}, as asked` };
   if (solver === 'cg')
     return {
       cgBelow: ALL_ROWS,
@@ -112,6 +113,11 @@ export function chooseSolver(
     kernel: `cg(${named}) below ${cgBelow}, else cholesky`,
     reason: `solver auto: CG for rows under ${cgBelow} ratings, Cholesky for the others; ${costs}`,
   };
+}
+
+/** The part of a choice that tasks that solve rows are given. */
+export function solverParams({ cgBelow, cgSteps, exact }: SolverChoice) {
+  return { cgBelow, cgSteps, ...(exact === undefined ? {} : { exact }) };
 }
 
 /** The largest f at which a row's Cholesky costs a GPU no more than its CG steps. */

@@ -42,6 +42,7 @@ import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { implicitWeights, positiveTargets, sortedRowShifts } from './implicit/weights.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
+import { isExact } from './exact-solver.ts';
 import { placeRows, staysAt } from './place-ratings.ts';
 import { sides } from './plan/grid.ts';
 import { stepsOf } from './solver-choice.ts';
@@ -88,7 +89,6 @@ export interface TrainAlsOptions {
  * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2), or implicit ALS (cuMF_ALS, section
  * V-F): each iteration solves all items from the users, then all users from the items. Throws DivergedError,
  * and DeviceLostError when the last device is lost before any factors were copied from it.
- *
  */
 export async function trainAls(
   ratings: AlsData,
@@ -382,7 +382,7 @@ function alsTraining(
           phase: 'train',
           iteration: number,
           side: 'users',
-          advice: `Raise regParam (λ), which is ${regParam}${solver === 'cholesky' ? '' : ', or use solver cholesky'}`,
+          advice: `Raise regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
         },
       ),
     factors: (results, last) => {

@@ -4,19 +4,17 @@
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
-import type { None } from './task-types.ts';
+import type { ExactSolver, None } from './task-types.ts';
 
 /** The properties of a half-iteration that the choice of a variant of `update` depends on. */
 export type UpdateProblem = {
   readonly rank: number;
-  readonly solver: 'cg' | 'cholesky';
+  readonly solver: 'cg' | ExactSolver;
   readonly cgSteps: number;
   readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
   readonly biases: boolean;
   /** True for `update-implicit`. */
   readonly implicit?: boolean;
-  /** True keeps x >= 0; the solver is cholesky. */
-  readonly nonnegative?: boolean;
   /** Rows that are solved, and rows of θ. */
   readonly rows: number;
   readonly columns: number;
@@ -113,7 +111,7 @@ export interface ChoosingTasks {
   'compile-update': {
     inputs: None;
     outputs: None;
-    params: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'> & {
+    params: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'> & {
       readonly variants: readonly string[];
     };
     values: None;

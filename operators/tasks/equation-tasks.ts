@@ -83,7 +83,6 @@ export interface EquationTasks {
       VariantChoice & {
         readonly rank: number;
         readonly rowStart?: number;
-        readonly nonnegative?: boolean;
         readonly measured?: boolean;
       };
     values: SolvedValues;

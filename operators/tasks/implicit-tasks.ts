@@ -50,7 +50,6 @@ export interface ImplicitTasks {
       Rows &
       ImplicitWeights & {
         readonly rank: number;
-        readonly nonnegative?: boolean;
         /** See `update`. */
         readonly measured?: boolean;
         /**

@@ -43,12 +43,19 @@ export type RowRegularization = {
  */
 export type Tiling = { readonly from: number; readonly to: number; readonly tileRows: number };
 
+/**
+ * How a row's normal equations are solved exactly: by Cholesky, or as the minimum of ½ xᵀA x - bᵀx over x >= 0.
+ * Each has its kernels by this name in cpu/tasks/solvers.ts and gpu/solve/exact-solvers.ts.
+ */
+export type ExactSolver = 'cholesky' | 'nonnegative';
+
 export type SolverChoice = {
   /**
-   * Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky
-   * always.
+   * Rows with fewer ratings than this are solved by matrix-free CG, the others exactly. 0: all exactly.
    */
   readonly cgBelow: number;
+  /** Default 'cholesky'; any other solves all rows. */
+  readonly exact?: ExactSolver;
   /** f_s of cuMF_ALS's Algorithm 1. */
   readonly cgSteps: number;
   /**
@@ -71,7 +78,6 @@ export type UpdateParams = SolverChoice &
   Rows & {
     readonly rank: number;
     readonly mean?: number;
-    readonly nonnegative?: boolean;
     readonly measured?: boolean;
     /** The rows that are solved tile by tile, on a CPU. */
     readonly tiled?: Tiling;

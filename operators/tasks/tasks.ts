@@ -92,9 +92,9 @@ export interface KernelTasks
    * with (λ n + d) β_u². Further input `fixedBias` (γ), further output `bias` (layout bias, there already);
    * rows are solved for r_uv - `mean` - γ_v, to whose squares `objective` belongs.
    *
-   * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice,
-   * and `previous` tells which features the search starts from. A row that has none is bad. Biases are not
-   * bounded.
+   * `exact: 'nonnegative'`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0; its search starts from the
+   * features above 0 of `previous`. A row without a minimum is bad. Biases are not bounded.
+   *
    */
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };

@@ -78,7 +78,7 @@ describe.each(builds)('implicit kernels with %s', (build) => {
     for (const solver of [
       exact,
       cg(3),
-      { ...exact, nonnegative: true },
+      { ...exact, exact: 'nonnegative' as const },
       { ...cg(40), settles: true },
       { ...cg(1), settles: true },
     ]) {
@@ -114,7 +114,7 @@ describe.each(builds)('implicit kernels with %s', (build) => {
           weights,
           shifts.columns.values[row] as number,
         );
-        if ('nonnegative' in solver)
+        if ('exact' in solver)
           return expect(relativeDistance(x, solveNonnegative({ matrix, bias })!)).toBeLessThan(1e-3);
         if (solver === exact || 'settles' in solver)
           return expect(residual(matrix, x, bias)).toBeLessThan(solver === exact ? 1e-5 : 1.5e-5);
@@ -135,7 +135,12 @@ describe.each(builds)('implicit kernels with %s', (build) => {
     const shifts = shiftsOf(lengths.length);
     const dense = gramMatrix(memory.values(theta), theta.stride, rank, theta.rows, 1);
     const gramView = gramOf(memory, theta, 1);
-    for (const solver of [exact, { ...exact, nonnegative: true }, cg(30), { ...cg(2), settles: true }]) {
+    for (const solver of [
+      exact,
+      { ...exact, exact: 'nonnegative' as const },
+      cg(30),
+      { ...cg(2), settles: true },
+    ]) {
       const factors = memory.matrix(lengths.length, rank, 3);
       updateImplicit(
         memory.scope(
@@ -155,7 +160,7 @@ describe.each(builds)('implicit kernels with %s', (build) => {
           weights,
           shifts.columns.values[row] as number,
         );
-        if ('nonnegative' in solver)
+        if ('exact' in solver)
           expect(relativeDistance(x, solveNonnegative({ matrix, bias })!)).toBeLessThan(1e-3);
         else expect(residual(matrix, x, bias)).toBeLessThan(1e-4);
       });

@@ -70,7 +70,7 @@ const solvers = {
   'CG, 4 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 4 },
   'CG below 60 ratings': { cgBelow: 60, cgSteps: 3 },
   'CG that settles': { cgBelow: 2 ** 31 - 1, cgSteps: 3, settles: true },
-  'x >= 0': { cgBelow: 0, cgSteps: 0, nonnegative: true },
+  'x >= 0': { cgBelow: 0, cgSteps: 0, exact: 'nonnegative' as const },
 };
 
 describe('equations of another shape', () => {

@@ -4,11 +4,11 @@
  * becomes 0. The workspace is that of update.ts.
  *
  */
-import { factor, solveCholesky } from '../solve/cholesky';
+import { factor } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from '../solve/diagonal';
-import { solveNonnegative } from '../solve/nonnegative';
-import { CG, CHOLESKY, gatheredOf, NONNEGATIVE, objectiveOf, panelCapacity, vectorsOf } from '../update';
+import { CG, CHOLESKY, solveExactly } from '../solve/exact';
+import { gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
 import { VECTOR } from '../simd';
 import { allFinite, clear, copy, dot } from '../vectors';
 import { addShift, solveImplicit } from './conjugate-gradient';
@@ -56,8 +56,8 @@ function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
 }
 
 /**
- * Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`: 0
- * CG, 1 Cholesky, 2 non-negative. `anchored`: (G + shift) times the row's previous factors is added to b.
+ * Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`:
+ * see solve/exact.ts. `anchored`: (G + shift) times the row's previous factors is added to b.
  *
  */
 export function solveAccumulatedImplicit(
@@ -84,22 +84,9 @@ export function solveAccumulatedImplicit(
   }
   addDiagonal(workspace, size, rank, shift);
   const objective = objectiveOf(workspace, size);
-  if (method == NONNEGATIVE) {
-    const solved = solveNonnegative(
-      workspace,
-      size,
-      rank,
-      bias,
-      output,
-      previous,
-      gatheredOf(workspace, size),
-    );
-    store<f64>(objective, -(<f64>dot(bias, output, size)));
-    return solved;
-  }
   if (method != CG) {
-    const solved = solveCholesky(workspace, size, bias, output, bias + size);
-    store<f64>(objective, -(<f64>dot(bias, bias, size)));
+    const room = gatheredOf(workspace, size);
+    const solved = solveExactly(method, workspace, size, rank, bias, output, previous, room, objective);
     return solved && allFinite(output, size);
   }
   if (output != previous) copy(output, previous, size);
@@ -118,8 +105,7 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 
 /**
  * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`:
- * Float32[rows]; `gram`: stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x
- * >= 0. `anchored`: rows without ratings stay as they are. `objective` and `far` as there. Gives the first
+ * Float32[rows]; `gram`: stride x stride. `settles` as there. `exactMethod` as there. `anchored`: rows without ratings stay as they are. `objective` and `far` as there. Gives the first
  * row without a finite solution, or -1.
  *
  */
@@ -139,7 +125,7 @@ export function updateRowsImplicit(
   cgBelow: i32,
   steps: i32,
   settles: bool,
-  nonnegative: bool,
+  exactMethod: i32,
   anchored: bool,
   workspace: usize,
   workspaceBytes: usize,
@@ -156,7 +142,7 @@ export function updateRowsImplicit(
     const count = load<i32>(offsets, 4) - start;
     const at = (<usize>(start - origin)) << 2;
     const shift = load<f32>(shifts);
-    const method = nonnegative ? NONNEGATIVE : <i32>(count >= cgBelow);
+    const method = exactMethod != CHOLESKY || count >= cgBelow ? exactMethod : CG;
     const kept = panelCapacity(workspaceBytes, size, packs(indices + at, size, count, steps, settles));
     let solved = true;
     let settled = false;

@@ -2,23 +2,12 @@ import type { TaskHandler } from '../../handler.ts';
 import { biasColumn } from '../biases.ts';
 import { lastObjective, rowColumn, workspaceOf } from '../row-chunks.ts';
 import { biasShift, rowShift } from '../row-shifts.ts';
+import { methodOf } from '../solvers.ts';
 import { requireEquations } from './equation-shape.ts';
-
-/** Values of the solver of a formed A: see solveAccumulatedImplicit. */
-const [CG, CHOLESKY, NONNEGATIVE] = [0, 1, 2] as const;
 
 /** See `solve-equations` of KernelTasks. */
 export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
-  const {
-    from,
-    to,
-    rank,
-    rowStart = 0,
-    cgBelow,
-    cgSteps,
-    settles = false,
-    nonnegative = false,
-  } = scope.params;
+  const { from, to, rank, rowStart = 0, cgSteps } = scope.params;
   const [equations, previous, factors] = [
     scope.matrix('equations'),
     scope.matrix('previous'),
@@ -45,7 +34,7 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
       memory.fill(0, target / 4, target / 4 + factors.stride);
     } else {
       kernels.takeEquations(source, size, rank, bias ? 1 : 0, workspace);
-      const method = nonnegative ? NONNEGATIVE : settles || n >= cgBelow ? CHOLESKY : CG;
+      const method = methodOf(n, scope.params);
       const shift = rowShift(n, scope.params);
       const weight = bias ? n + biasShift(n, scope.params) : 0;
       const total = bias ? memory[source / 4 + lengthAt + rank + 1] : 0;

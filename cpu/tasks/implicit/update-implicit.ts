@@ -1,4 +1,5 @@
 import type { TaskHandler } from '../../handler.ts';
+import { exactSolverOf, methodOf } from '../solvers.ts';
 import { isFar, lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
 
@@ -7,16 +8,8 @@ import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
  * their formed A.
  */
 export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
-  const {
-    from,
-    to,
-    rank,
-    cgBelow,
-    cgSteps,
-    settles = false,
-    nonnegative = false,
-    anchored = false,
-  } = scope.params;
+  const { from, to, rank, cgBelow, cgSteps, settles = false, anchored = false } = scope.params;
+  const exact = exactSolverOf(scope.params);
   const anchor = anchored ? 1 : 0;
   const block = scope.partition('block');
   const shifts = scope.partition('shifts').columns.values as Float32Array;
@@ -32,7 +25,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   let length = 0;
   let bytesUp = 0;
   // A row applies G in every step.
-  for (const chunk of rowChunks(scope, block, from, to, work, work * output.stride * (nonnegative ? 5 : 1))) {
+  for (const chunk of rowChunks(scope, block, from, to, work, work * output.stride * exact.factorizations)) {
     const { row, rows, count, indices } = chunk;
     const { targets, weights, shiftsAt } = weighedChunk(scope, scope.params, chunk, shifts);
     const [target, start] = [output.pointer + row * size, previous.pointer + row * size];
@@ -55,7 +48,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
         cgBelow,
         cgSteps,
         settles ? 1 : 0,
-        nonnegative ? 1 : 0,
+        exact.method,
         anchor,
         workspace,
         WORKSPACE_BYTES,
@@ -74,7 +67,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
         chunk.starts ? 0 : 1,
         workspace,
       );
-      const method = nonnegative ? 2 : settles || length >= cgBelow ? 1 : 0;
+      const method = methodOf(length, scope.params);
       if (chunk.ends) {
         if (
           !kernels.solveAccumulatedImplicit(

@@ -5,11 +5,11 @@
 import { equationsOfRow } from '../../../cpu/reference/equations.ts';
 import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
-import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
+import type { ImplicitWeights, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
 import { addEquations } from '../../equations/add-equations.ts';
 import { solveRows } from '../../equations/solve-equations.ts';
-import type { UpdateVariant } from '../../update/choice/variant.ts';
+import { solverNamed, type UpdateVariant } from '../../update/choice/variant.ts';
 import { updateVariants } from '../../update/choice/variants.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
@@ -31,7 +31,7 @@ import { equationValues } from '../../equations/exchange/slot-columns.ts';
 /** The problem that is solved; implicit data by Cholesky. */
 export interface DataParallelShape {
   readonly rank: number;
-  readonly solver: 'cg' | 'cholesky' | 'nonnegative';
+  readonly solver: UpdateProblem['solver'];
   readonly kind: 'explicit' | 'biases' | 'implicit';
   readonly p: number;
 }
@@ -72,8 +72,7 @@ export function dataParallelChecks(
     const { rank, solver, kind, p } = shape;
     const problem = {
       rank,
-      solver: solver === 'cg' ? 'cg' : 'cholesky',
-      nonnegative: solver === 'nonnegative',
+      solver,
       biases: kind === 'biases',
       implicit: kind === 'implicit',
       cgSteps: STEPS,
@@ -151,8 +150,7 @@ async function check(
     rank,
     rowStart: 0,
     ...regularization,
-    solver: solver === 'cg' ? { steps: STEPS } : 'cholesky',
-    nonnegative: solver === 'nonnegative',
+    solver: solverNamed({ solver, cgSteps: STEPS }),
   });
   const solved =
     badRow !== -1

@@ -4,7 +4,8 @@ import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.t
 import { destroyBuffers, type DeviceMatrix } from '../../device/resources.ts';
 import { updateRows } from '../../update/half-iteration.ts';
 import { addGramMatrix } from '../../implicit/gram.ts';
-import type { UpdateVariant } from '../../update/choice/variant.ts';
+import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import { solverNamed, type UpdateVariant } from '../../update/choice/variant.ts';
 import { updateVariants } from '../../update/choice/variants.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
@@ -24,7 +25,7 @@ import { downloadOutputs, relativeResidual, solvedRow } from '../support/solved-
 
 export interface ImplicitShape {
   readonly rank: number;
-  readonly solver: 'cg' | 'cholesky' | 'nonnegative';
+  readonly solver: UpdateProblem['solver'];
   /** α; ratings below 0 and of 0 are among them. */
   readonly alpha: number;
 }
@@ -59,8 +60,6 @@ export function implicitChecks(
   return among.flatMap((shape) =>
     updateVariants(info, {
       ...shape,
-      solver: shape.solver === 'cg' ? 'cg' : 'cholesky',
-      nonnegative: shape.solver === 'nonnegative',
       biases: false,
       implicit: true,
     }).map((variant) => ({
@@ -141,8 +140,7 @@ async function check(
     rank,
     lambda: 0,
     mean: 0,
-    solver: solver === 'cg' ? { steps: STEPS } : 'cholesky',
-    nonnegative: solver === 'nonnegative',
+    solver: solverNamed({ solver, cgSteps: STEPS }),
     scale: half ? 0.5 : 1,
     implicit: weights,
   });

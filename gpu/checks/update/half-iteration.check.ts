@@ -1,7 +1,8 @@
 /** Checks of whole half-iterations, by every variant that an adapter admits. */
 import { destroyBuffers, type DeviceBlock } from '../../device/resources.ts';
 import { updateRows } from '../../update/half-iteration.ts';
-import { tellsLoss, type UpdateVariant } from '../../update/choice/variant.ts';
+import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import { solverNamed, tellsLoss, type UpdateVariant } from '../../update/choice/variant.ts';
 import { updateVariants } from '../../update/choice/variants.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
@@ -19,7 +20,7 @@ import { commonProblem, problemBuffers, problemError, type RatedProblem } from '
 /** The problem that is solved. */
 export interface HalfIterationShape {
   readonly rank: number;
-  readonly solver: 'cg' | 'cholesky' | 'nonnegative';
+  readonly solver: UpdateProblem['solver'];
   readonly biases: boolean;
 }
 
@@ -74,19 +75,12 @@ export function halfIterationChecks(
   among: readonly HalfIterationShape[] = shapes,
 ): KernelCheck[] {
   return among.flatMap((shape) =>
-    updateVariants(info, { ...shape, ...solverOf(shape) }).map((variant) => ({
+    updateVariants(info, shape).map((variant) => ({
       name: 'half-iteration',
       variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
       run: (gpu: Gpu) => checkHalfIteration(gpu, variant, shape, longest),
     })),
   );
-}
-
-function solverOf({ solver }: HalfIterationShape) {
-  return {
-    solver: solver === 'cg' ? ('cg' as const) : ('cholesky' as const),
-    nonnegative: solver === 'nonnegative',
-  };
 }
 
 /**
@@ -121,9 +115,8 @@ export async function checkHalfIteration(
     rank,
     ...problem.regularization,
     mean: problem.ratings.mean,
-    solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const),
-    nonnegative: solver === 'nonnegative',
-    measured: tellsLoss(variant, solver === 'nonnegative'),
+    solver: solverNamed({ solver, cgSteps: CG_STEPS }),
+    measured: tellsLoss(variant, solver),
     scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision],
   };
   const { columns, stride } = problem.ratings;

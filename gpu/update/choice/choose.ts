@@ -118,7 +118,7 @@ function needsExact({
 export function variantNamed(
   name: string,
   info: GpuInfo,
-  shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>,
+  shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>,
 ): UpdateVariant {
   const main = updateVariants(info, shape);
   const called = (variant: UpdateVariant) => variant.name === name;
@@ -134,7 +134,7 @@ export function variantNamed(
 
 function choiceOf(
   variant: UpdateVariant,
-  { rank, rows, columns, ratings, biases, implicit, nonnegative, largestRating }: UpdateProblem,
+  { rank, rows, columns, ratings, biases, implicit, solver, largestRating }: UpdateProblem,
   why: string,
 ): KernelChoice {
   const stride = strideOf(rank);
@@ -151,7 +151,7 @@ function choiceOf(
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
     deviceBytes: mirrors + 32 * rows,
-    ...(tellsLoss(variant, nonnegative) ? { tellsLoss: true } : {}),
+    ...(tellsLoss(variant, solver) ? { tellsLoss: true } : {}),
     scratchBytes: {
       slots,
       status: statusBytes(rows),

@@ -7,7 +7,7 @@ import { paddedRank } from '../../device/slots.ts';
 import type { UpdateVariant } from './variant.ts';
 import { admitsFused, admitsInt8, fullRegisters } from './admits-fused.ts';
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
 
 /**
  * A part of a variant's name, and the change that it stands for; `apply` gives undefined when nothing would

@@ -3,6 +3,7 @@ import type { GpuTaskHandler } from '../../handler.ts';
 import type { DeviceBlock } from '../../device/resources.ts';
 import { variantNamed } from './choose.ts';
 import { type HostRatings, sampleRows } from './sample-block.ts';
+import { solverNamed } from './variant.ts';
 import { timeEach } from './time-variants.ts';
 
 const LAMBDA = 0.05;
@@ -10,20 +11,8 @@ const MEAN = 3;
 
 export const timeVariants: GpuTaskHandler<'time-variants'> = async (scope) => {
   const { gpu } = scope;
-  const {
-    rank,
-    solver,
-    cgSteps,
-    biases,
-    implicit,
-    nonnegative,
-    columns,
-    ratingScale,
-    variants,
-    sample,
-    seconds,
-    best,
-  } = scope.params;
+  const { rank, solver, cgSteps, biases, implicit, columns, ratingScale, variants, sample, seconds, best } =
+    scope.params;
   const whole = scope.partition('block').columns as unknown as HostRatings;
   const taken = sampleRows(whole, sample);
   const block = taken === whole ? scope.block('block') : await blockOf(gpu, taken);
@@ -36,12 +25,11 @@ export const timeVariants: GpuTaskHandler<'time-variants'> = async (scope) => {
     rank,
     lambda: implicit ? 0 : LAMBDA,
     mean: biases ? MEAN : 0,
-    solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const),
-    nonnegative,
+    solver: solverNamed(scope.params),
     scale: ratingScale,
   };
   const named = variants.map((name) =>
-    variantNamed(name, gpu.info, { rank, solver, cgSteps, biases, implicit, nonnegative }),
+    variantNamed(name, gpu.info, { rank, solver, cgSteps, biases, implicit }),
   );
   try {
     const times = await timeEach(gpu, { block, columns, biases, settings }, named, {

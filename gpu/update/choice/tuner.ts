@@ -152,7 +152,7 @@ function paramsOf(
   variants: readonly UpdateVariant[],
   { seconds, best }: { readonly seconds: number; readonly best?: number },
 ): TimeVariantsTask['params'] {
-  const { rank, solver, cgSteps, biases, implicit = false, nonnegative = false, columns } = problem;
+  const { rank, solver, cgSteps, biases, implicit = false, columns } = problem;
   const { ratingScale } = chooseUpdate(info, { ...problem, kernel: undefined });
   return {
     rank,
@@ -160,7 +160,6 @@ function paramsOf(
     cgSteps,
     biases,
     implicit,
-    nonnegative,
     columns,
     ratingScale,
     variants: variants.map(({ name }) => name),
@@ -209,7 +208,6 @@ function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: Updat
     cgSteps,
     biases,
     implicit = false,
-    nonnegative = false,
     precision,
     rows,
     columns,
@@ -223,7 +221,7 @@ function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: Updat
     `${vendor} ${architecture} ${name}`,
     features.join(' '),
     `rank ${rank}`,
-    nonnegative ? 'nonnegative' : solver === 'cg' ? `cg ${cgSteps}` : solver,
+    solver === 'cg' ? `cg ${cgSteps}` : solver,
     biases ? 'biases' : implicit ? 'implicit' : 'no biases',
     `${precision}${exact}`,
     shape,

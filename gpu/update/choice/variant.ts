@@ -1,6 +1,6 @@
-import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
+import type { ImplicitWeights, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import type { NormalEquationsParams } from '../../equations/normal-equations.ts';
-import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
+import type { ExactSolver, RowRegularization, SolverChoice } from '../../../operators/tasks/task-types.ts';
 
 /**
  * The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in
@@ -68,10 +68,7 @@ export interface UpdateSettings extends RowRegularization {
   readonly rank: number;
   /** μ with biases, else 0. */
   readonly mean: number;
-  /** 'cholesky', or CG with its steps. */
-  readonly solver: 'cholesky' | { readonly steps: number };
-  /** True keeps x >= 0, by the exact minimum; the solver is cholesky. */
-  readonly nonnegative?: boolean;
+  readonly solver: RowSolver;
   /** Asks for the sum of the rows' objectives, of a variant that tells them. */
   readonly measured?: boolean;
   /** Power of two that keeps the ratings within float16. */
@@ -80,15 +77,33 @@ export interface UpdateSettings extends RowRegularization {
   readonly implicit?: ImplicitWeights;
 }
 
+/** An exact solver, or CG with its steps. */
+export type RowSolver = ExactSolver | { readonly steps: number };
+
+/** The solver of a task's rows: on a GPU all rows have one. */
+export function solverOf({ cgBelow, cgSteps, exact = 'cholesky' }: SolverChoice): RowSolver {
+  return cgBelow > 0 && exact === 'cholesky' ? { steps: cgSteps } : exact;
+}
+
+/** As the choice of a variant names it. */
+export function nameOf(solver: RowSolver): UpdateProblem['solver'] {
+  return typeof solver === 'string' ? solver : 'cg';
+}
+
+/** The solver that a name and steps give. */
+export function solverNamed({ solver, cgSteps }: Pick<UpdateProblem, 'solver' | 'cgSteps'>): RowSolver {
+  return solver === 'cg' ? { steps: cgSteps } : solver;
+}
+
 /** Steps of CG, f_s; 0 for exact solves. */
-export function stepsOf(solver: UpdateSettings['solver']): number {
-  return solver === 'cholesky' ? 0 : solver.steps;
+export function stepsOf(solver: RowSolver): number {
+  return typeof solver === 'string' ? 0 : solver.steps;
 }
 
 /**
  * True for kernels that tell the objectives of all rows: neither CG by vectors does, nor the search for x >=
  * 0.
  */
-export function tellsLoss({ sum }: Pick<UpdateVariant, 'sum'>, nonnegative: boolean | undefined): boolean {
-  return sum.kernel !== 'vectors' && !nonnegative;
+export function tellsLoss({ sum }: Pick<UpdateVariant, 'sum'>, solver: UpdateProblem['solver']): boolean {
+  return sum.kernel !== 'vectors' && solver !== 'nonnegative';
 }

@@ -39,7 +39,7 @@ const VECTOR_PART = 2048;
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'nonnegative'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
 
 /**
  * The variants that an adapter admits for a problem's rank and solver, in the rule's order: tensor cores with
@@ -62,10 +62,7 @@ export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...main, ...moreVariants(info, shape, main)];
 }
 
-function tensorVariants(
-  info: GpuInfo,
-  { rank, solver, biases, implicit = false, nonnegative = false }: Shape,
-): UpdateVariant[] {
+function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
   if (
     rank > REGISTER_RANKS ||
     !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })
@@ -95,7 +92,7 @@ function tensorVariants(
     (longest) =>
       longest === 0 ||
       (!implicit &&
-        !nonnegative &&
+        solver !== 'nonnegative' &&
         admits(info, updateShortKernel, { rank, longest, biases, centre: biases })),
   );
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
@@ -109,7 +106,7 @@ function tensorVariants(
   const fusedBin = fusedBins(rank, form).find((bin) =>
     admitsFused(info, { rank, biases, implicit }, bin, form),
   );
-  if (solver === 'cholesky' || fusedBin === undefined) return variants;
+  if (solver !== 'cg' || fusedBin === undefined) return variants;
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, ...form } as const;
   return [
     ...shorts.map((short): UpdateVariant => ({
@@ -176,7 +173,7 @@ export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Sha
 
 /** CG by vectors, for ranks whose A is too large to be kept near the threads. */
 function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
-  if (rank < VECTOR_RANKS || solver === 'cholesky' || implicit) return [];
+  if (rank < VECTOR_RANKS || solver !== 'cg' || implicit) return [];
   return (['f16', 'f32'] as const)
     .filter(
       (precision) =>

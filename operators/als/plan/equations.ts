@@ -3,13 +3,14 @@ import type { Stage } from '../../../engine/plan/stages.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import type { Side } from './grid.ts';
 import { heldBy, kernelOf, measuredOf, stepsTaken } from './half-iteration.ts';
+import { solverParams } from '../solver-choice.ts';
 import { PartedSide } from './parted-side.ts';
 import type { AlsProblem } from './problem.ts';
 
 /** The stages that solve the rows of a side from sums of their normal equations. */
 export function equationStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, profile, solver, choices } = problem;
-  const { rank: f, biases, nonnegative } = params;
+  const { rank: f, biases } = params;
   const parted = new PartedSide(problem, side);
   const { solved, partitions, sharing } = parted;
   const { p, q } = partitions;
@@ -17,7 +18,6 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
   const kernel: JsonObject = { ...kernelOf(choice) };
   const collected = parted.several ? solved.partials : solved.equations;
   const bytes = parted.bytes(equationColumns(f, biases));
-  const { cgBelow, cgSteps } = solver;
   return parted.pipeline([
     parted.zeros(`allocate-equations-${side}`, collected),
     parted.overBlocks(
@@ -46,7 +46,7 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
           ...(solved.bias ? { bias: solved.bias } : {}),
           ...parted.implicit,
         },
-        params: { cgBelow, cgSteps, nonnegative, ...measuredOf(problem, side), ...kernel },
+        params: { ...solverParams(solver), ...measuredOf(problem, side), ...kernel },
         ...stepsTaken(problem),
       },
       {

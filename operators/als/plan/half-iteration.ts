@@ -7,7 +7,7 @@ import type { KernelChoice } from '../../tasks/tasks.ts';
 import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
-import { takesFewer } from '../solver-choice.ts';
+import { solverParams, takesFewer } from '../solver-choice.ts';
 import { tiledReason, tilingOf } from '../tiles.ts';
 import {
   hasGramOfParts,
@@ -55,9 +55,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
   const taskParams: JsonObject = {
     rank: f,
     ...weights,
-    cgBelow: solver.cgBelow,
-    cgSteps: solver.cgSteps,
-    nonnegative: params.nonnegative,
+    ...solverParams(solver),
     ...measuredOf(problem, side),
     ...kernelOf(choice),
     ...(tiled ? { tiled } : {}),

@@ -15,7 +15,7 @@ import { chooseKernels } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { kernelOf } from '../plan/half-iteration.ts';
 import { inUnit } from '../rating-unit.ts';
-import { chooseSolver } from '../solver-choice.ts';
+import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
 import {
   emptyGram,
@@ -146,8 +146,8 @@ export class RowSolver {
 
   async #solver(): Promise<RowsSolver> {
     const [params, { info }] = [this.#params, this.#device];
-    const { cgBelow, cgSteps } = chooseSolver(params, info.kind);
-    const tiled = tilingOf(params, { cgBelow, cgSteps }, this.columns, info);
+    const solver = solverParams(chooseSolver(params, info.kind));
+    const tiled = tilingOf(params, solver, this.columns, info);
     const problem = {
       users: this.block.rows,
       items: this.columns,
@@ -156,7 +156,7 @@ export class RowSolver {
       largestRating: largestOf(this.block),
     };
     const choices = await chooseKernels(problem, params, this.#ctx);
-    return { cgBelow, cgSteps, ...kernelOf(choices?.users), ...(tiled ? { tiled } : {}) };
+    return { ...solver, ...kernelOf(choices?.users), ...(tiled ? { tiled } : {}) };
   }
 
   /** The part of the Gram matrix that the held rows have, rank x rank. */

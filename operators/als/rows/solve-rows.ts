@@ -147,11 +147,12 @@ type Make = (part: string, shape: MatrixShape) => PartitionRef;
 type RowsUses = Pick<TaskOf<'update'>, 'inputs' | 'outputs'>;
 
 /** The task for a rule. */
-export function solvingOf({ implicit, ...explicit }: RowRule, solver: RowsSolver): RowSolving {
+export function solvingOf({ implicit, nonnegative, ...explicit }: RowRule, choice: RowsSolver): RowSolving {
+  const solver = { ...choice, ...(nonnegative ? { exact: 'nonnegative' as const } : {}) };
   if (!implicit) return { kernel: 'update', params: { ...explicit, ...solver } };
-  const { rank, nonnegative = false } = explicit;
+  const { rank } = explicit;
   const { alpha, base } = implicit;
-  return { kernel: 'update-implicit', params: { rank, nonnegative, alpha, base, ...solver } };
+  return { kernel: 'update-implicit', params: { rank, alpha, base, ...solver } };
 }
 
 function biasesOf(

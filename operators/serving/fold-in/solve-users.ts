@@ -220,7 +220,7 @@ async function kernelFor(
   for (const value of block.values) largestRating = Math.max(largestRating, Math.abs(value));
   const problem = {
     rank,
-    solver: 'cholesky',
+    solver: nonnegative ? 'nonnegative' : 'cholesky',
     cgSteps: 1,
     precision: 'f32',
     biases: mean !== undefined,
@@ -231,7 +231,6 @@ async function kernelFor(
     longest: longestRow(block),
     largestRating,
     ...(implicit ? { implicit: true } : {}),
-    ...(nonnegative ? { nonnegative } : {}),
   } as const;
   const task = { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem } as const;
   return kernelOf((await runTasks(ctx, STAGE, info.place, [task]))[0]);

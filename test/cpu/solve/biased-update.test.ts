@@ -7,7 +7,7 @@ import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
-import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
+import type { ExactSolver, RowRegularization } from '../../../operators/tasks/task-types.ts';
 
 const exact = { cgBelow: 0, cgSteps: 0 };
 const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });
@@ -33,7 +33,7 @@ function run(
   params: RowRegularization & {
     readonly cgBelow: number;
     readonly cgSteps: number;
-    readonly nonnegative?: boolean;
+    readonly exact?: ExactSolver;
   },
   cuts: readonly number[] = [],
 ) {
@@ -143,7 +143,7 @@ describe.each(builds)('update with biases and %s', (build) => {
       ...exact,
       lambda: 0.05,
       damping: 4,
-      nonnegative: true,
+      exact: 'nonnegative',
     });
     const x = memory.values(factors).subarray(0, rank);
     expect(Math.min(...x)).toBe(0);

@@ -48,7 +48,7 @@ function run(
       to: edges[k + 1],
       rank: fixed.columns,
       lambda,
-      nonnegative: true,
+      exact: 'nonnegative' as const,
     };
     const outcome = update(memory.scope(params, { block }, { fixed, previous: factors, factors }));
     if (badRow < 0) badRow = outcome.values!.badRow as number;

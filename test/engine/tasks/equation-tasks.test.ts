@@ -62,17 +62,8 @@ describe.each(deviceKinds)('a $kind device', ({ open, skip }) => {
   it.skipIf(skip).each(cases)(
     'solves rows from sums over parts as from the whole: $kind, $solver, $p parts',
     async ({ kind, solver, p }) => {
-      const [biases, implicit, nonnegative] = [
-        kind === 'biases',
-        kind === 'implicit',
-        solver === 'nonnegative',
-      ];
-      const choice = await chosen({
-        biases,
-        implicit,
-        nonnegative,
-        solver: solver === 'cg' ? 'cg' : 'cholesky',
-      });
+      const [biases, implicit] = [kind === 'biases', kind === 'implicit'];
+      const choice = await chosen({ biases, implicit, solver });
       const solve = {
         ...whole,
         rank: RANK,
@@ -80,7 +71,7 @@ describe.each(deviceKinds)('a $kind device', ({ open, skip }) => {
         offset: 0.5,
         cgBelow: solver === 'cg' ? 2 ** 31 - 1 : 0,
         cgSteps: 3,
-        nonnegative,
+        ...(solver === 'cg' ? {} : { exact: solver }),
         ...choice,
       };
       const start = parts.put('previous', previous);

@@ -36,7 +36,7 @@ interface Case {
 
 export const cases: Readonly<Record<string, Case>> = {
   update: {
-    params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3, mean: 0, nonnegative: false },
+    params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3, mean: 0 },
     inputs: { block, fixed: theta, previous: x },
     outputs: { factors: ROWS },
   },

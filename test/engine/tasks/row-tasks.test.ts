@@ -7,6 +7,7 @@ import { ratingBlock, relativeDistance, residual, rowOf } from '../../cpu/scope.
 import { deviceKinds } from '../../support/devices/device-kinds.ts';
 import { COLUMNS, lengths, matrix, ref, taskRunner } from './task-runner.ts';
 import { valuesOfTask } from '../../support/devices/values-of-task.ts';
+import type { ExactSolver } from '../../../operators/tasks/task-types.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 
 describe.each(deviceKinds)('rows on a $kind device', (kind) => {
@@ -18,13 +19,12 @@ describe.each(deviceKinds)('rows on a $kind device', (kind) => {
     rank: number,
     cgBelow: number,
     rows: number,
-    nonnegative = false,
+    exact: ExactSolver = 'cholesky',
   ): Promise<Task['params']> {
-    const solver = cgBelow > 0 ? 'cg' : 'cholesky';
+    const solver = cgBelow > 0 ? 'cg' : exact;
     if (!runner.device.info.choosesKernels) return {};
     const problem: UpdateProblem = {
       rank,
-      nonnegative,
       solver,
       cgSteps: 3,
       precision: 'f32',
@@ -68,7 +68,6 @@ describe.each(deviceKinds)('rows on a $kind device', (kind) => {
       cgBelow,
       cgSteps: 3,
       mean: 0,
-      nonnegative: false,
       ...(await chosen(rank, cgBelow, lengths.length)),
     };
     const { values, metrics, fetched } = await runner.run(
@@ -113,8 +112,8 @@ describe.each(deviceKinds)('rows on a $kind device', (kind) => {
       cgBelow: 0,
       cgSteps: 3,
       mean: 0,
-      nonnegative: true,
-      ...(await chosen(rank, 0, lengths.length, true)),
+      exact: 'nonnegative',
+      ...(await chosen(rank, 0, lengths.length, 'nonnegative')),
     };
     const { values, fetched } = await runner.run('update', params, { block, fixed: theta, previous }, [
       'factors',
@@ -149,7 +148,6 @@ describe.each(deviceKinds)('rows on a $kind device', (kind) => {
       cgBelow: 0,
       cgSteps: 3,
       mean: 0,
-      nonnegative: false,
       ...(await chosen(10, 0, lengths.length)),
     };
     const { values } = await runner.run(

@@ -125,7 +125,6 @@ describe.each(deviceKinds)('a $kind device', ({ open, skip }) => {
         ...regularization,
         cgBelow: 2 ** 31 - 1,
         cgSteps,
-        nonnegative: false,
         ...choice,
       };
       await parts.run(

@@ -49,7 +49,7 @@ describe('variants', () => {
   });
 
   it('that keep x >= 0 sum A and leave it to its solver', () => {
-    const nonnegative: UpdateProblem = { ...problem, solver: 'cholesky', nonnegative: true };
+    const nonnegative: UpdateProblem = { ...problem, solver: 'nonnegative' };
     for (const implicit of [false, true]) {
       const variants = updateVariants(tensorGpu, { ...nonnegative, implicit });
       expect(variants.map(({ name }) => name)).toEqual([
@@ -132,7 +132,7 @@ describe('variants', () => {
       { precision: 'f16' as const },
       { implicit: true },
       { solver: 'cholesky' as const },
-      { solver: 'cholesky' as const, nonnegative: true },
+      { solver: 'nonnegative' as const },
     ];
     expect(float16.map((change) => byRule(change).precision)).toEqual(float16.map(() => 'f16'));
     expect(byRule({ largestRating: 20_000 }).precision).toBe('f32');

@@ -1,0 +1,20 @@
+import type { ExactSolver, SolverChoice } from '../../operators/tasks/task-types.ts';
+
+/** `method`: its number in cpu/assembly/solve/exact.ts. `factorizations`: of a row, about, for its cost. */
+const exactSolvers: Readonly<
+  Record<ExactSolver, { readonly method: number; readonly factorizations: number }>
+> = {
+  cholesky: { method: 1, factorizations: 1 },
+  // In float64.
+  nonnegative: { method: 2, factorizations: 5 },
+};
+
+export function exactSolverOf({ exact = 'cholesky' }: SolverChoice) {
+  return exactSolvers[exact];
+}
+
+/** The method for the formed A of a row of n ratings; 0 is CG. */
+export function methodOf(n: number, choice: SolverChoice): number {
+  const { cgBelow, settles = false, exact = 'cholesky' } = choice;
+  return exact === 'cholesky' && !settles && n < cgBelow ? 0 : exactSolverOf(choice).method;
+}
