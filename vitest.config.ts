@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { prepareSwiftShader } from './test/support/gpu/swiftshader.ts';
+import { LongestFirst } from './test/support/longest-first.ts';
 
 // The tests' own processes start with this environment; tests that need a GPU say why where there is none.
 process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';
@@ -24,6 +25,7 @@ export default defineConfig({
       },
     ],
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     // One file leaves about half of two processors idle, and by default Vitest would keep one of them free.
     maxWorkers: availableParallelism(),
     testTimeout: 60_000,

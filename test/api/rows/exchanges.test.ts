@@ -13,7 +13,7 @@ import { withTmpfs } from '../../support/tmpfs.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
-const ROWS = 12_000;
+const ROWS = 6000;
 const PARTS = 16;
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const lines = Array.from({ length: ROWS }, (_, i) => line(i));
   writeFileSync(path('rows.csv'), `row,user,word,rating\n${lines.join('')}`);
   await using session = await open(2);
-  await session.read.csv(path('rows.csv')).write.parquet(path('rows.parquet'), { rowGroupSize: 2000 });
+  await session.read.csv(path('rows.csv')).write.parquet(path('rows.parquet'), { rowGroupSize: 1000 });
 });
 
 interface Options {

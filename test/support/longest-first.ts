@@ -1,0 +1,37 @@
+/**
+ * The order of test files: those that take longest come first, so that no processor waits for one of them at
+ * the end of a run. The others follow in Vitest's order, by their times before or by their sizes.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** More than 20 seconds of a processor, the longest first. */
+const longest = [
+  'api/rows/duckdb-plans',
+  'examples',
+  'gpu/sgd/sgd-blocks',
+  'project/installed',
+  'api/rows/exchanges',
+  'engine/bad-conditions',
+  'cli/recommend',
+  'cli/data/files',
+  'cli/evaluate',
+  'cli/training/gpu',
+  'api/sgd-in-bands-on-a-gpu',
+  'cli/training/doctor-gpu',
+  'cli/training/tune',
+  'cli/training/train',
+].map((name) => join(import.meta.dirname, '..', `${name}.test.ts`));
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const missing = longest.filter((file) => !existsSync(file));
+    if (missing.length > 0) throw new Error(`test/support/longest-first.ts names ${missing.join(', ')}`);
+    const placeOf = ({ moduleId }: TestSpecification) => {
+      const place = longest.indexOf(moduleId);
+      return place < 0 ? longest.length : place;
+    };
+    return (await super.sort(files)).toSorted((a, b) => placeOf(a) - placeOf(b));
+  }
+}
