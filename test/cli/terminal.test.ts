@@ -45,18 +45,22 @@ function screen(written: string): string[] {
   const lines = [''];
   let [row, column] = [0, 0];
   const at = (line: string) => line.slice(0, column).padEnd(column);
+  const moves: Readonly<Record<string, (count: string) => void>> = {
+    '\r': () => (column = 0),
+    '\n': () => (lines[++row] ??= ''),
+    A: (count) => (row -= Number(count || 1)),
+    G: (count) => (column = Number(count || 1) - 1),
+    K: (count) => (lines[row] = count === '2' ? '' : at(lines[row])),
+    J: () => lines.splice(row, lines.length, at(lines[row])),
+  };
   for (const [token] of written.replaceAll(escape, '␛').matchAll(/␛\[\??\d*[A-Za-z]|\r|\n|[^␛\r\n]+/g)) {
     const [, count = '', command = ''] = /^␛\[\??(\d*)([A-Za-z])$/.exec(token) ?? [];
-    if (token === '\r') column = 0;
-    else if (token === '\n') lines[++row] ??= '';
-    else if (command === 'A') row -= Number(count || 1);
-    else if (command === 'G') column = Number(count || 1) - 1;
-    else if (command === 'K') lines[row] = count === '2' ? '' : at(lines[row]);
-    else if (command === 'J') lines.splice(row, lines.length, at(lines[row]));
-    else if (command === '') {
-      lines[row] = at(lines[row]) + token + lines[row].slice(column + token.length);
-      column += token.length;
+    if (command !== '' || /^[\r\n]$/.test(token)) {
+      moves[command || token]?.(count);
+      continue;
     }
+    lines[row] = at(lines[row]) + token + lines[row].slice(column + token.length);
+    column += token.length;
   }
   return lines.map((line) => line.trimEnd());
 }

@@ -54,23 +54,8 @@ export async function readInSplits(
     let before = { endsAt: 0, rows: 0, lines: 0 };
     for (const split of cuts(JSON.parse(JSON.stringify(found.splits)) as SourceSplit[])) {
       if (split.range === undefined || split.range.from === 0) before = { endsAt: 0, rows: 0, lines: 0 };
-      let read = await attempt(split, found.schema, needs);
-      const { range } = split;
-      const isRight =
-        range === undefined || range.known || ('end' in read && read.end?.startsAt === before.endsAt);
-      if (!isRight) {
-        again++;
-        read = await attempt({ ...split, range: knownFrom(range, before) }, found.schema, needs);
-      } else if (range?.known === false && 'rows' in read) {
-        const moved = await attempt({ ...split, range: knownFrom(range, before) }, found.schema, needs);
-        const same =
-          'rows' in moved &&
-          JSON.stringify([moved.end, moved.rows.map(([values]) => values)]) ===
-            JSON.stringify([read.end, read.rows.map(([values]) => values)]);
-        if (!same)
-          throw new Error(`the range ${JSON.stringify(range)} reads otherwise from its known beginning`);
-        read = moved;
-      }
+      const { read, isAgain } = await readAfter(split, before, found.schema, needs);
+      if (isAgain) again++;
       if ('error' in read) throw read.error;
       rows.push(...read.rows);
       if (read.end !== undefined)
@@ -85,18 +70,45 @@ export async function readInSplits(
   return { ...outcome, again };
 }
 
-function knownFrom(
-  range: ByteRange,
-  { endsAt, rows, lines }: { readonly endsAt: number; readonly rows: number; readonly lines: number },
-): ByteRange {
+/** The end of the splits before one. */
+interface Before {
+  readonly endsAt: number;
+  readonly rows: number;
+  readonly lines: number;
+}
+
+/**
+ * Reads a split after others: again from its known beginning where its guess was wrong. A right guess must read
+ * the same as the known beginning.
+ */
+async function readAfter(
+  split: SourceSplit,
+  before: Before,
+  schema: Schema,
+  needs: ValueNeeds | undefined,
+): Promise<{ readonly read: Attempt; readonly isAgain: boolean }> {
+  const read = await attempt(split, schema, needs);
+  const { range } = split;
+  if (range === undefined || range.known) return { read, isAgain: false };
+  const known = () => attempt({ ...split, range: knownFrom(range, before) }, schema, needs);
+  if (!('end' in read && read.end?.startsAt === before.endsAt)) return { read: await known(), isAgain: true };
+  const moved = await known();
+  if (!('rows' in moved) || valuesOf(moved) !== valuesOf(read))
+    throw new Error(`the range ${JSON.stringify(range)} reads otherwise from its known beginning`);
+  return { read: moved, isAgain: false };
+}
+
+function valuesOf({ rows, end }: { readonly rows: PlacedRow[]; readonly end: SplitEnd | undefined }): string {
+  return JSON.stringify([end, rows.map(([values]) => values)]);
+}
+
+type Attempt = { rows: PlacedRow[]; end: SplitEnd | undefined } | { error: unknown };
+
+function knownFrom(range: ByteRange, { endsAt, rows, lines }: Before): ByteRange {
   return { ...range, from: endsAt, known: true, rows, lines };
 }
 
-async function attempt(
-  split: SourceSplit,
-  schema: Schema,
-  needs: ValueNeeds | undefined,
-): Promise<{ rows: PlacedRow[]; end: SplitEnd | undefined } | { error: unknown }> {
+async function attempt(split: SourceSplit, schema: Schema, needs: ValueNeeds | undefined): Promise<Attempt> {
   const rows: PlacedRow[] = [];
   const batches = readSplit(split, schema, {
     signal: new AbortController().signal,

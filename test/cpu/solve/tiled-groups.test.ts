@@ -134,20 +134,21 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
       'a rating': (row, bad) => (values[offsets[row]] = bad),
     };
     const kept = [given.slice(), values.slice()];
-    for (const [where, put] of Object.entries(spoil)) {
-      for (const bad of [Number.NaN, Infinity]) {
-        for (const rows of [[2], [5, 2], [6, 4], [1, 5]]) {
-          for (const row of rows) put(row, bad);
-          const { badRow, x } = solve({ memory, theta, block }, asked);
-          expect({ where, bad, rows, badRow }).toEqual({ where, bad, rows, badRow: Math.min(...rows) });
-          for (let row = 0; row < lengths.length; row++) {
-            if (rows.includes(row)) expect(x(row).every(Number.isFinite)).toBe(false);
-            else expect(x(row)).toEqual(clean.x(row));
-          }
-          given.set(kept[0]);
-          values.set(kept[1]);
-        }
+    const cases = Object.entries(spoil).flatMap(([where, put]) =>
+      [Number.NaN, Infinity].flatMap((bad) =>
+        [[2], [5, 2], [6, 4], [1, 5]].map((rows) => ({ where, put, bad, rows })),
+      ),
+    );
+    for (const { where, put, bad, rows } of cases) {
+      for (const row of rows) put(row, bad);
+      const { badRow, x } = solve({ memory, theta, block }, asked);
+      expect({ where, bad, rows, badRow }).toEqual({ where, bad, rows, badRow: Math.min(...rows) });
+      for (let row = 0; row < lengths.length; row++) {
+        if (rows.includes(row)) expect(x(row).every(Number.isFinite)).toBe(false);
+        else expect(x(row)).toEqual(clean.x(row));
       }
+      given.set(kept[0]);
+      values.set(kept[1]);
     }
   });
 

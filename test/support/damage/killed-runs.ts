@@ -114,32 +114,38 @@ export async function killedRuns({
     const writing = [folder, checkpoints]
       .flatMap((path) => readdirSync(path))
       .some((name) => name.startsWith('.'));
-    const told = Math.max(
-      0,
-      ...[...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number)),
-    );
     const { stdout } = requireDone(await run(checkpointed).ended);
     const { resumedFrom } = JSON.parse(stdout) as { resumedFrom: { iteration: number } | null };
-    const left = [
-      ...readdirSync(temporary),
-      ...readdirSync(folder).filter(
-        (name) => !['plain', 'model', 'checkpoints', 'temporary', 'ratings.csv'].includes(name),
-      ),
-      ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)),
-      ...readdirSync(checkpoints).sort().slice(0, -2),
-    ];
     const kill = {
-      told,
+      told: lastTold(stderr),
       resumedFrom: resumedFrom?.iteration ?? 0,
       writing,
       differing: differences(plain, model),
-      left,
+      left: leftIn(folder, checkpoints, temporary),
     };
     made.push(kill);
     onKill(kill);
   }
   clear();
   return made;
+}
+
+/** The last iteration that stderr names; 0 without one. */
+function lastTold(stderr: string): number {
+  const numbers = [...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number));
+  return Math.max(0, ...numbers);
+}
+
+/** Names that a run should not have left: temporary ones, and more checkpoints than two. */
+function leftIn(folder: string, checkpoints: string, temporary: string): string[] {
+  return [
+    ...readdirSync(temporary),
+    ...readdirSync(folder).filter(
+      (name) => !['plain', 'model', 'checkpoints', 'temporary', 'ratings.csv'].includes(name),
+    ),
+    ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)),
+    ...readdirSync(checkpoints).sort().slice(0, -2),
+  ];
 }
 
 function running(
