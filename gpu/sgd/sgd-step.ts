@@ -52,12 +52,12 @@ export function stepValues(
   even?: EvenRow,
 ) {
   const stride = strideOf(features) / featuresAPiece(precision);
-  const perRow = even?.pieces ?? stride;
+  const { pieces: perRow, tail: words } = even ?? { pieces: stride, tail: 0 };
   const stored = precision === 'f16' ? 'vec4<u32>' : 'vec4f';
   const turns = takesTurns(perRow, lanes, !biases || (even !== undefined && !adaptive));
   const form = forms[precision === 'f32' ? 'f32' : arithmetic === 'f32' ? 'widened' : 'f16'];
   const pieces = piecesOf(form, perRow, lanes, turns);
-  const tail = even !== undefined && even.tail > 0 ? tailOf(even, lanes, arithmetic) : null;
+  const tail = even !== undefined && words > 0 ? tailOf(even, lanes, arithmetic) : null;
   const groups = pieces.map(({ parts }) => parts.map(({ vector }) => vector));
   const dots = (left: string, right: string) =>
     [form.dots(groups, left, right), ...(tail ? [tail.dot(left, right)] : [])].join(' + ');
@@ -72,7 +72,7 @@ export function stepValues(
     SUM_STRIDE: STRIDE_STEP,
     PIECES: stride,
     WIDTH: perRow,
-    TAIL: even?.tail ?? 0,
+    TAIL: words,
     tail,
     THREADS: threads,
     LANES: lanes,

@@ -94,29 +94,35 @@ export class Pass {
   }
 
   async #submit({ timed: asked = false, read, submitted }: SubmitOptions): Promise<PassResult> {
-    const { device, info, passBuffers, counters } = this.#gpu;
+    const { device, passBuffers, counters } = this.#gpu;
     const count = this.#dispatches.length;
-    const timed = asked && info.timestamps && count > 0 && count <= 2048;
     device.pushErrorScope('validation');
     const uniforms = passBuffers.uniforms(this.#uniformBytes());
-    const stamps = timed ? new TimeStamps(device, count) : undefined;
+    const stamps = asked ? this.#stamps(count) : undefined;
     const encoder = device.createCommandEncoder({ label: this.#label });
     const timeBytes = stamps?.bytes ?? 0;
     const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
     const result = passBuffers.takeResult(timeBytes + readBytes);
     this.#encode(encoder, uniforms, stamps);
     stamps?.resolve(encoder, result);
-    if (read && readBytes > 0)
-      encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
+    if (readBytes > 0) {
+      const { buffer, offset = 0 } = read as NonNullable<typeof read>;
+      encoder.copyBufferToBuffer(buffer, offset, result, timeBytes, readBytes);
+    }
     device.queue.submit([encoder.finish()]);
     const scope = device.popErrorScope();
     if (readBytes > 0) counters.down(readBytes);
     submitted?.();
     const content = await this.#content(result, timeBytes + readBytes, scope, stamps);
     return {
-      times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {},
+      times: stamps ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {},
       bytes: content.slice(timeBytes, timeBytes + readBytes),
     };
+  }
+
+  #stamps(count: number): TimeStamps | undefined {
+    const { device, info } = this.#gpu;
+    return info.timestamps && count > 0 && count <= 2048 ? new TimeStamps(device, count) : undefined;
   }
 
   /** The dispatches, in one compute pass, or with stamps each in a pass of its own. */

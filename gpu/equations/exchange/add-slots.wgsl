@@ -1,6 +1,6 @@
 // Adds the slots of rows (slots.ts) to their equations (operators/tasks/equation-tasks.ts), a workgroup a row.
 
-{% render 'parts/triangle' %}
+#import parts/triangle
 
 // The place in a slot of a column of equations, other than n.
 fn place_of(column: u32) -> u32 {

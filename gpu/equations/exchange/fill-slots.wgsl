@@ -1,6 +1,7 @@
+// Template: code of biases is left out where slots have no columns for them.
 // Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and lists the rows for solvers, a workgroup a row.
 
-{% render 'parts/triangle' %}
+#import parts/triangle
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
@@ -25,6 +26,17 @@ describe('descriptors', () => {
         expect(kernel.bindings.length).toBeLessThanOrEqual(STORAGE_BUFFERS);
     });
   }
+});
+
+describe('shaders', () => {
+  const files = globSync('gpu/**/*.wgsl').filter((file) => !/vectors|matrix-free|parts\/cg/.test(file));
+
+  it('are plain WGSL, or templates that say why in their first line', () => {
+    for (const file of files) {
+      const text = readFileSync(file, 'utf8');
+      expect([file, /\{[{%]/.test(text)]).toEqual([file, /^\/\/ Template: .{20,}\n/.test(text)]);
+    }
+  });
 });
 
 /** Threads of a workgroup and bytes of its memory in a WGSL text. */
