@@ -19,7 +19,7 @@ import { Searches } from './serving/searches.ts';
 import { idFormsOf, idsOf, type ServedModel } from './serving/served-model.ts';
 import { savedTraining } from './training/saved-training.ts';
 
-/** What a model holds: its ids, factors, columns and origin, as they are read, exported and saved. */
+/** The data of a model: ids, factors, columns and origin, which are read, exported and saved. */
 export class StoredModel {
   /** f: factors of a user or an item, without biases. */
   readonly rank: number;

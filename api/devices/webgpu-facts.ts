@@ -2,7 +2,7 @@ import { throwIfAborted } from '../../engine/errors.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 
-/** The GPU of this machine as a process of its own found it, whatever its driver does. */
+/** The GPU of this machine, found by a process of its own: a driver that crashes ends that one alone. */
 export interface WebGpuFacts {
   readonly adapter: Adapter | null;
   /** The interface of the system by which WebGPU reaches it, such as Vulkan. */
