@@ -1,5 +1,5 @@
 import { mix32 } from '../../engine/random.ts';
-import type { TaskHandler } from '../handler.ts';
+import type { TaskHandler, TaskScope } from '../handler.ts';
 
 /** Bytes of scratch for the keys and rows of a chunk. */
 const CHUNK_BYTES = 4 << 20;
@@ -11,12 +11,7 @@ const WORK_BYTES = 12;
 export const initialize: TaskHandler<'initialize'> = (scope) => {
   const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt = -1 } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
-  // A matrix of the device, or rows in host memory.
-  const matrix = scope.hasMatrix('factors') ? scope.matrix('factors') : undefined;
-  const { rows, columns } =
-    matrix === undefined ? scope.partition('factors') : { rows: 0, columns: undefined };
-  const host = columns?.values as Float32Array | undefined;
-  const stride = matrix?.stride ?? (host?.length ?? 0) / Math.max(1, rows);
+  const { pointer, host, stride } = targetOf(scope);
   const { buffer } = scope.memory;
   const lowAt = scope.scratch + WORK_BYTES * (rank + 4 - (rank % 4));
   const chunk = Math.floor(CHUNK_BYTES / (8 + 4 * stride));
@@ -27,7 +22,7 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
     const end = Math.min(row + chunk, to);
     new Uint32Array(buffer, lowAt, chunk).set(low.subarray(row, end));
     new Uint32Array(buffer, highAt, chunk).set(high.subarray(row, end));
-    const output = matrix === undefined ? rowsAt : matrix.pointer + 4 * stride * row;
+    const output = pointer === undefined ? rowsAt : pointer + 4 * stride * row;
     scope.kernels.drawRows(
       lowAt,
       highAt,
@@ -48,3 +43,15 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
   }
   return { rows: to - from };
 };
+
+/** The rows to write: a matrix of the device, or host memory. */
+function targetOf(scope: TaskScope): {
+  readonly pointer?: number;
+  readonly host?: Float32Array;
+  readonly stride: number;
+} {
+  if (scope.hasMatrix('factors')) return scope.matrix('factors');
+  const { rows, columns } = scope.partition('factors');
+  const host = columns.values as Float32Array;
+  return { host, stride: host.length / Math.max(1, rows) };
+}

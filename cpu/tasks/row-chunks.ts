@@ -76,7 +76,6 @@ export function lastObjective(scope: TaskScope, workspace: number, size: number)
  * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk, and stops early when the task is
  * cancelled. A row comes whole when it has at most CHUNK_RATINGS ratings. `costPerRating` and `costPerRow`,
  * in units of about a nanosecond, keep a chunk of ordinary rows to some milliseconds.
- *
  */
 export function* rowChunks(
   scope: TaskScope,

@@ -21,19 +21,19 @@ export const topN: TaskHandler<'top-n'> = (scope) => {
   const scores = sharedArray(Float32Array, (to - from) * n);
   const rowFactors = scope.matrix('rowFactors');
   const columnFactors = scope.matrix('columnFactors');
-  const order = scope.hasInput('order')
-    ? (scope.partition('order').columns.values as Uint32Array)
-    : undefined;
+  const values = (name: string) => (scope.hasInput(name) ? scope.partition(name).columns.values : undefined);
+  const order = values('order') as Uint32Array | undefined;
+  const bounds = values('bounds') as Float32Array | undefined;
   const exclusion = scope.hasInput('exclude')
     ? new Exclusion(scope.partition('exclude'), columnFactors.rows, order)
     : undefined;
   const at = layout(scope, rank, groupRows, n);
-  const mask = new Uint8Array(scope.memory.buffer, at.mask, MASK_BYTES);
+  const search: Search = { scope, at, rank, n, rowFactors, columnFactors, order, bounds, exclusion };
   let offered = 0;
   for (let row = from; row < to && !scope.cancelled(); row += groupRows) {
     const rows = Math.min(groupRows, to - row);
     exclusion?.begin(rowStart + row, rows);
-    offerAll(scope, at, rowFactors, columnFactors, row, rows, rank, n, exclusion, mask);
+    offerAll(search, row, rows);
     scores.set(new Float32Array(scope.memory.buffer, at.scores, rows * n), (row - from) * n);
     items.set(new Uint32Array(scope.memory.buffer, at.items, rows * n), (row - from) * n);
     offered += rows;
@@ -61,29 +61,23 @@ function layout(scope: TaskScope, rank: number, groupRows: number, n: number) {
   return { scores, items, mask, thresholds, rowNorms, bounds, order, work, rowPanels };
 }
 
+interface Search {
+  readonly scope: TaskScope;
+  readonly at: Layout;
+  readonly rank: number;
+  readonly n: number;
+  readonly rowFactors: MatrixView;
+  readonly columnFactors: MatrixView;
+  readonly order: Uint32Array | undefined;
+  readonly bounds: Float32Array | undefined;
+  readonly exclusion: Exclusion | undefined;
+}
+
 /** One group of rows against all columns. */
-function offerAll(
-  scope: TaskScope,
-  at: Layout,
-  rowFactors: MatrixView,
-  columnFactors: MatrixView,
-  row: number,
-  rows: number,
-  rank: number,
-  n: number,
-  exclusion: Exclusion | undefined,
-  mask: Uint8Array,
-): void {
+function offerAll(search: Search, row: number, rows: number): void {
+  const { scope, at, rank, n, rowFactors, columnFactors } = search;
   const { kernels } = scope;
   const size = rowFactors.stride * 4;
-  const bounds = scope.hasInput('bounds')
-    ? (scope.partition('bounds').columns.values as Float32Array)
-    : undefined;
-  const order = scope.hasInput('order')
-    ? (scope.partition('order').columns.values as Uint32Array)
-    : undefined;
-  const tileOrder = new Uint32Array(scope.memory.buffer, at.order, TILE_COLUMNS);
-  const tileBounds = new Float32Array(scope.memory.buffer, at.bounds, TILE_COLUMNS / 8);
   kernels.beginTopN(
     rowFactors.pointer + row * size,
     size,
@@ -98,33 +92,43 @@ function offerAll(
   );
   for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
     const columns = Math.min(TILE_COLUMNS, columnFactors.rows - first);
-    exclusion?.fill(mask, first / TILE_COLUMNS);
-    const factors = columnFactors.pointer + first * size;
-    const masked = exclusion ? at.mask : 0;
-    if (bounds) tileBounds.set(bounds.subarray(first / 8, (first + TILE_COLUMNS) / 8));
-    const bounded = bounds ? at.bounds : 0;
-    if (order) tileOrder.set(order.subarray(first, first + columns));
-    const ordered = order ? at.order : 0;
+    const tile = placeTile(search, first, columns);
     kernels.offerColumns(
       at.rowPanels,
       rows,
-      factors,
+      columnFactors.pointer + first * size,
       size,
       rank,
       first,
       columns,
-      masked,
+      tile.mask,
       n,
       at.thresholds,
       at.rowNorms,
-      bounded,
-      ordered,
+      tile.bounds,
+      tile.order,
       at.scores,
       at.items,
       at.work,
     );
   }
   kernels.finishTopN(rows, n, at.scores, at.items);
+}
+
+/** Brings what is known of a tile's columns into scratch. Returns the addresses; 0 for what there is not. */
+function placeTile(
+  { scope, at, exclusion, bounds, order }: Search,
+  first: number,
+  columns: number,
+): { readonly mask: number; readonly bounds: number; readonly order: number } {
+  const { buffer } = scope.memory;
+  exclusion?.fill(new Uint8Array(buffer, at.mask, MASK_BYTES), first / TILE_COLUMNS);
+  if (bounds)
+    new Float32Array(buffer, at.bounds, TILE_COLUMNS / 8).set(
+      bounds.subarray(first / 8, (first + TILE_COLUMNS) / 8),
+    );
+  if (order) new Uint32Array(buffer, at.order, TILE_COLUMNS).set(order.subarray(first, first + columns));
+  return { mask: exclusion ? at.mask : 0, bounds: bounds ? at.bounds : 0, order: order ? at.order : 0 };
 }
 
 /**

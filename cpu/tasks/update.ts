@@ -13,7 +13,8 @@ import {
 } from './row-chunks.ts';
 import { biasShift, rowShift } from './row-shifts.ts';
 import { exactSolverOf, methodOf } from './solvers.ts';
-import { type SolvedTiles, solveTiledRows } from './tiled-rows.ts';
+import type { SolvedTiles } from './tiled-group.ts';
+import { solveTiledRows } from './tiled-rows.ts';
 import type { Tiling } from '../../operators/tasks/task-types.ts';
 
 /**

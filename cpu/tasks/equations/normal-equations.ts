@@ -1,8 +1,10 @@
 import type { TaskHandler } from '../../handler.ts';
 import { biasColumn, subtractFixed } from '../biases.ts';
-import { weighedChunk, workspaceOf as workspaceBehindWeights } from '../implicit/weighed-chunk.ts';
-import { rowChunks, workspaceOf } from '../row-chunks.ts';
+import { weighedChunk, workspaceOf as workspaceAfterWeights } from '../implicit/weighed-chunk.ts';
+import { type RowChunk, rowChunks, workspaceOf } from '../row-chunks.ts';
 import { requireEquations } from './equation-shape.ts';
+
+type WeighedChunk = RowChunk & { readonly weighed: ReturnType<typeof weighedChunk> | undefined };
 
 /**
  * See `normal-equations` of KernelTasks. A row's ratings are summed in the workspace, as `update` sums them,
@@ -14,27 +16,15 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const offsets = block.columns.offsets as Int32Array;
   const [fixed, equations] = [scope.matrix('fixed'), scope.matrix('equations')];
   const fixedBias = biasColumn(scope, 'fixedBias');
-  const biased = fixedBias ? 1 : 0;
+  const biased = Number(fixedBias !== undefined);
   requireEquations('normal-equations', equations, rank, fixedBias !== undefined, to - rowStart);
   const { kernels } = scope;
-  const workspace = implicit ? workspaceBehindWeights(scope) : workspaceOf(scope);
+  const workspace = implicit ? workspaceAfterWeights(scope) : workspaceOf(scope);
   const size = fixed.stride * 4;
-  let [length, total] = [0, 0];
-  let bytesUp = 0;
-  for (const chunk of rowChunks(scope, block, from, to, fixed.stride ** 2 / 40, fixed.stride ** 2 / 16)) {
-    const { row, rows, count, indices, values, starts, ends } = chunk;
-    bytesUp += 8 * count + 4 * rows;
-    if (fixedBias) subtractFixed(scope, chunk, mean, fixedBias);
-    const weighed = implicit && weighedChunk(scope, implicit, chunk);
-    for (let r = 0; r < rows; r++) {
-      const at = starts && ends ? offsets[row + r] - offsets[row] : 0;
-      const n = starts && ends ? offsets[row + r + 1] - offsets[row + r] : count;
-      if (n === 0) continue;
-      const more = starts ? 0 : 1;
-      length = starts ? n : length + n;
-      total = (starts ? 0 : total) + (biased ? kernels.sumOf(values + 4 * at, n) : 0);
-      if (weighed)
-        kernels.accumulateImplicit(
+  /** Adds ratings of a chunk, from place `at` on, to the sums in the workspace. */
+  const accumulate = ({ indices, values, weighed }: WeighedChunk, at: number, n: number, more: 0 | 1) =>
+    weighed
+      ? kernels.accumulateImplicit(
           fixed.pointer,
           size,
           indices + 4 * at,
@@ -43,9 +33,8 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
           n,
           more,
           workspace,
-        );
-      else
-        kernels.accumulateRow(
+        )
+      : kernels.accumulateRow(
           fixed.pointer,
           size,
           indices + 4 * at,
@@ -55,16 +44,26 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
           more,
           workspace,
         );
-      if (ends)
-        kernels.addToEquations(
-          equations.pointer + (row + r - rowStart) * equations.stride * 4,
-          size,
-          rank,
-          length,
-          total,
-          biased,
-          workspace,
-        );
+  const sumOf = (address: number, n: number) => (biased ? kernels.sumOf(address, n) : 0);
+  let [length, total] = [0, 0];
+  let bytesUp = 0;
+  for (const chunk of rowChunks(scope, block, from, to, fixed.stride ** 2 / 40, fixed.stride ** 2 / 16)) {
+    const { row, rows, count, values, starts, ends } = chunk;
+    bytesUp += 8 * count + 4 * rows;
+    if (fixedBias) subtractFixed(scope, chunk, mean, fixedBias);
+    const weighed = { ...chunk, weighed: implicit && weighedChunk(scope, implicit, chunk) };
+    for (let r = 0; r < rows; r++) {
+      const isWhole = starts && ends;
+      const at = isWhole ? offsets[row + r] - offsets[row] : 0;
+      const n = isWhole ? offsets[row + r + 1] - offsets[row + r] : count;
+      if (n === 0) continue;
+      if (starts) [length, total] = [0, 0];
+      length += n;
+      total += sumOf(values + 4 * at, n);
+      accumulate(weighed, at, n, starts ? 0 : 1);
+      if (!ends) continue;
+      const target = equations.pointer + (row + r - rowStart) * equations.stride * 4;
+      kernels.addToEquations(target, size, rank, length, total, biased, workspace);
     }
   }
   return { rows: to - from, bytesUp };

@@ -13,7 +13,6 @@ let kept: LoadingMemory | undefined;
  * The kernels of loading and a memory of this thread alone, into which tasks copy ratings that they sort: it
  * stays in the core's cache. V8 compiles the module once for all threads, where a loop in JavaScript would
  * run in each thread's interpreter and be compiled there.
- *
  */
 export class LoadingMemory {
   readonly kernels: LoadingKernels;

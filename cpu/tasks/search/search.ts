@@ -1,5 +1,11 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { type TaskHandler, type TaskScope, SCRATCH_BYTES } from '../../handler.ts';
+import {
+  type MatrixView,
+  type ScopeOf,
+  type TaskHandler,
+  type TaskScope,
+  SCRATCH_BYTES,
+} from '../../handler.ts';
 
 /** Largest number of x̂: with |d̂| <= 127 the sum over the features stays within 32 bits. */
 const MOST_QUERY = 16_383;
@@ -13,64 +19,17 @@ const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 /** See `search` of KernelTasks. */
 export const search: TaskHandler<'search'> = (scope) => {
   const { query, n, left, allowed } = scope.params;
-  const { kernels, memory } = scope;
-  const [exact, coarse, guide, center] = ['exact', 'coarse', 'guide', 'center'].map((name) =>
-    scope.matrix(name),
-  );
-  const rank = exact.columns;
+  const { buffer } = scope.memory;
+  const [exact, coarse, guide] = ['exact', 'coarse', 'guide'].map((name) => scope.matrix(name));
   const width = 4 * coarse.stride;
-  const at = layout(scope, rank, width, n, left.length, allowed?.length ?? 0);
-  const x = new Float32Array(memory.buffer, at.query, rank);
-  x.set(query);
-  new Uint32Array(memory.buffer, at.left, left.length).set(left);
-  const size = 4 * exact.stride;
-  const stride = 4 * guide.stride;
-  let rows = exact.rows;
-  if (allowed !== undefined) {
-    const places = new Uint32Array(memory.buffer, guide.pointer + 4 * stride, guide.stride);
-    const chosen = new Uint32Array(memory.buffer, at.chosen, allowed.length);
-    for (let k = 0; k < allowed.length; k++) chosen[k] = places[allowed[k]];
-    rows = allowed.length;
-    kernels.searchChosen(
-      at.query,
-      rank,
-      exact.pointer,
-      size,
-      guide.pointer,
-      stride,
-      at.chosen,
-      rows,
-      at.left,
-      left.length,
-      n,
-      at.scores,
-      at.items,
-    );
-  } else {
-    const centers = new Float32Array(memory.buffer, center.pointer, center.rows * center.stride);
-    const bound = new Float32Array(memory.buffer, at.bound, 5);
-    bound.set(boundsOf(x, centers, center.stride, new Int16Array(memory.buffer, at.coarse, width)));
-    rows = kernels.searchColumns(
-      at.query,
-      rank,
-      at.coarse,
-      width,
-      at.bound,
-      exact.pointer,
-      size,
-      coarse.pointer,
-      guide.pointer,
-      stride,
-      rows,
-      at.left,
-      left.length,
-      n,
-      at.scores,
-      at.items,
-    );
-  }
-  const items = new Uint32Array(memory.buffer, at.items, n);
-  const scores = new Float32Array(memory.buffer, at.scores, n);
+  const lists = { left: left.length, allowed: allowed?.length ?? 0 };
+  const at = layout(scope, { rank: exact.columns, width, n, ...lists });
+  new Float32Array(buffer, at.query, exact.columns).set(query);
+  new Uint32Array(buffer, at.left, left.length).set(left);
+  const index = { exact, coarse, guide, width };
+  const rows = allowed === undefined ? searchAll(scope, at, index) : searchChosen(scope, at, index, allowed);
+  const items = new Uint32Array(buffer, at.items, n);
+  const scores = new Float32Array(buffer, at.scores, n);
   // Empty entries come last.
   let found = n;
   while (found > 0 && Number.isNaN(scores[found - 1])) found--;
@@ -79,6 +38,76 @@ export const search: TaskHandler<'search'> = (scope) => {
     values: { items: Array.from(items.subarray(0, found)), scores: Array.from(scores.subarray(0, found)) },
   };
 };
+
+type Layout = ReturnType<typeof layout>;
+
+interface SearchIndex {
+  readonly exact: MatrixView;
+  readonly coarse: MatrixView;
+  readonly guide: MatrixView;
+  /** Coarse numbers of a column. */
+  readonly width: number;
+}
+
+/** Searches the columns of the items `allowed` alone. Returns their number. */
+function searchChosen(
+  { kernels, memory, params }: ScopeOf<'search'>,
+  at: Layout,
+  { exact, guide }: SearchIndex,
+  allowed: readonly number[],
+): number {
+  const places = new Uint32Array(memory.buffer, guide.pointer + 16 * guide.stride, guide.stride);
+  const chosen = new Uint32Array(memory.buffer, at.chosen, allowed.length);
+  for (let k = 0; k < allowed.length; k++) chosen[k] = places[allowed[k]];
+  kernels.searchChosen(
+    at.query,
+    exact.columns,
+    exact.pointer,
+    4 * exact.stride,
+    guide.pointer,
+    4 * guide.stride,
+    at.chosen,
+    allowed.length,
+    at.left,
+    params.left.length,
+    params.n,
+    at.scores,
+    at.items,
+  );
+  return allowed.length;
+}
+
+/** Searches all columns, coarse numbers first. Returns the number of those whose score was computed. */
+function searchAll(
+  scope: ScopeOf<'search'>,
+  at: Layout,
+  { exact, coarse, guide, width }: SearchIndex,
+): number {
+  const { kernels, memory, params } = scope;
+  const center = scope.matrix('center');
+  const centers = new Float32Array(memory.buffer, center.pointer, center.rows * center.stride);
+  const x = new Float32Array(memory.buffer, at.query, exact.columns);
+  const bound = new Float32Array(memory.buffer, at.bound, 5);
+  bound.set(boundsOf(x, centers, center.stride, new Int16Array(memory.buffer, at.coarse, width)));
+  return kernels.searchColumns(
+    at.query,
+    exact.columns,
+    at.coarse,
+    width,
+    at.bound,
+    exact.pointer,
+    4 * exact.stride,
+    coarse.pointer,
+    guide.pointer,
+    4 * guide.stride,
+    exact.rows,
+    at.left,
+    params.left.length,
+    params.n,
+    at.scores,
+    at.items,
+  );
+}
 
 /**
  * x̂ into `coarse`; gives base, ‖x‖, ‖x - x̂‖, step and slack, lengths over the features in which columns
@@ -115,7 +144,22 @@ function boundsOf(
 }
 
 /** Addresses in scratch. Throws UsageError where lists do not fit. */
-function layout(scope: TaskScope, rank: number, width: number, n: number, left: number, allowed: number) {
+function layout(
+  scope: TaskScope,
+  {
+    rank,
+    width,
+    n,
+    left,
+    allowed,
+  }: {
+    readonly rank: number;
+    readonly width: number;
+    readonly n: number;
+    readonly left: number;
+    readonly allowed: number;
+  },
+) {
   let end = scope.scratch;
   const take = (bytes: number) => {
     const at = end;
