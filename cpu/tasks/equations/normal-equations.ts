@@ -16,7 +16,7 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const offsets = block.columns.offsets as Int32Array;
   const [fixed, equations] = [scope.matrix('fixed'), scope.matrix('equations')];
   const fixedBias = biasColumn(scope, 'fixedBias');
-  const biased = Number(fixedBias !== undefined);
+  const biased = fixedBias ? 1 : 0;
   requireEquations('normal-equations', equations, rank, fixedBias !== undefined, to - rowStart);
   const { kernels } = scope;
   const workspace = implicit ? workspaceAfterWeights(scope) : workspaceOf(scope);
@@ -44,6 +44,10 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
           more,
           workspace,
         );
+  const weigh = (chunk: RowChunk): WeighedChunk => ({
+    ...chunk,
+    weighed: implicit && weighedChunk(scope, implicit, chunk),
+  });
   const sumOf = (address: number, n: number) => (biased ? kernels.sumOf(address, n) : 0);
   let [length, total] = [0, 0];
   let bytesUp = 0;
@@ -51,7 +55,7 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
     const { row, rows, count, values, starts, ends } = chunk;
     bytesUp += 8 * count + 4 * rows;
     if (fixedBias) subtractFixed(scope, chunk, mean, fixedBias);
-    const weighed = { ...chunk, weighed: implicit && weighedChunk(scope, implicit, chunk) };
+    const weighed = weigh(chunk);
     for (let r = 0; r < rows; r++) {
       const isWhole = starts && ends;
       const at = isWhole ? offsets[row + r] - offsets[row] : 0;
