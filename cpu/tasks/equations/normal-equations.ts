@@ -44,10 +44,7 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
           more,
           workspace,
         );
-  const weigh = (chunk: RowChunk): WeighedChunk => ({
-    ...chunk,
-    weighed: implicit && weighedChunk(scope, implicit, chunk),
-  });
+  const weigh = (chunk: RowChunk) => implicit && weighedChunk(scope, implicit, chunk);
   const sumOf = (address: number, n: number) => (biased ? kernels.sumOf(address, n) : 0);
   let [length, total] = [0, 0];
   let bytesUp = 0;
@@ -55,7 +52,7 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
     const { row, rows, count, values, starts, ends } = chunk;
     bytesUp += 8 * count + 4 * rows;
     if (fixedBias) subtractFixed(scope, chunk, mean, fixedBias);
-    const weighed = weigh(chunk);
+    const weighed = { ...chunk, weighed: weigh(chunk) };
     for (let r = 0; r < rows; r++) {
       const isWhole = starts && ends;
       const at = isWhole ? offsets[row + r] - offsets[row] : 0;
