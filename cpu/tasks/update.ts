@@ -1,5 +1,5 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
-import type { TaskHandler } from '../handler.ts';
+import type { MatrixView, ScopeOf, TaskHandler } from '../handler.ts';
 import { biasColumn, subtractFixed } from './biases.ts';
 import {
   isFar,
@@ -15,142 +15,170 @@ import { biasShift, rowShift } from './row-shifts.ts';
 import { exactSolverOf, methodOf } from './solvers.ts';
 import type { SolvedTiles } from './tiled-group.ts';
 import { solveTiledRows } from './tiled-rows.ts';
-import type { Tiling } from '../../operators/tasks/task-types.ts';
 
 /**
  * See `update` of KernelTasks. Rows that are not solved tile by tile and are longer than a chunk are summed
  * piece by piece and solved on their formed A.
  */
 export const update: TaskHandler<'update'> = (scope) => {
-  const { from, to, rank, cgBelow, cgSteps, settles = false, mean = 0, tiled, only } = scope.params;
-  const block = scope.partition('block');
-  const offsets = block.columns.offsets as Int32Array;
-  const theta = scope.matrix('fixed').pointer;
-  const output = scope.matrix('factors');
-  const previous = scope.matrix('previous');
-  const [fixedBias, bias] = ['fixedBias', 'bias'].map((name) => biasColumn(scope, name));
-  const { kernels } = scope;
-  const workspace = workspaceOf(scope);
-  const [shifts, ownShifts, biases] = ([0, 1, 2] as const).map((which) => rowColumn(scope, which));
-  const [ownAt, biasAt] = bias ? [ownShifts.address, biases.address] : [0, 0];
-  const size = output.stride * 4;
-  const far = isFar(scope.matrix('fixed'));
-  const work = output.stride ** 2 / 40;
-  const exact = exactSolverOf(scope.params);
-  const workPerRow = work * output.stride * exact.factorizations;
-  const objective = runningSum(scope);
+  const { tiled, only } = scope.params;
   const solved: SolvedTiles =
     tiled && only !== 'others'
       ? solveTiledRows(scope, tiled)
       : { rows: 0, ratings: 0, objectives: [0], badRow: -1 };
-  objective.view[0] = solved.objectives[0];
-  let { badRow, rows: rowsSolved } = solved;
-  let [length, total] = [0, 0];
-  let bytesUp = 8 * solved.ratings + 4 * solved.rows;
-  const others = only === 'tiled' ? [] : tiled ? otherRuns(offsets, from, to, tiled) : [{ from, to }];
-  for (const chunk of chunksOf(others, (run) =>
-    rowChunks(scope, block, run.from, run.to, work, workPerRow),
-  )) {
-    const { row, rows, count, indices, values } = chunk;
-    const target = output.pointer + row * size;
-    const start = previous.pointer + row * size;
-    bytesUp += 8 * count + 4 * rows;
-    if (fixedBias) subtractFixed(scope, chunk, mean, fixedBias);
-    for (let r = 0; r < rows; r++) {
-      const n = offsets[row + r + 1] - offsets[row + r];
-      shifts.values[r] = rowShift(n, scope.params);
-      if (bias) ownShifts.values[r] = biasShift(n, scope.params);
-    }
-    let bad = -1;
-    if (chunk.starts && chunk.ends) {
-      bad = kernels.updateRows(
-        theta,
-        size,
-        rank,
-        chunk.offsets,
-        indices,
-        values,
-        rows,
-        shifts.address,
-        ownAt,
-        biasAt,
-        target,
-        start,
-        cgBelow,
-        cgSteps,
-        settles ? 1 : 0,
-        exact.method,
-        workspace,
-        WORKSPACE_BYTES,
-        objective.address,
-        far,
-      );
-    } else {
-      length = chunk.starts ? count : length + count;
-      total = (chunk.starts ? 0 : total) + (bias ? kernels.sumOf(values, count) : 0);
-      kernels.accumulateRow(
-        theta,
-        size,
-        indices,
-        values,
-        count,
-        bias ? 1 : 0,
-        chunk.starts ? 0 : 1,
-        workspace,
-      );
-      if (chunk.ends) {
-        const weight = bias ? length + ownShifts.values[0] : 0;
-        const solved = kernels.solveAccumulated(
-          size,
-          rank,
-          shifts.values[0],
-          weight,
-          total,
-          biasAt,
-          target,
-          start,
-          methodOf(length, scope.params),
-          cgSteps,
-          workspace,
-        );
-        if (!solved) bad = 0;
-        objective.view[0] += lastObjective(scope, workspace, size);
-      }
-    }
-    if (chunk.ends) rowsSolved += rows;
-    if (bias && chunk.ends) bias.set(biases.values.subarray(0, rows), row);
-    if (bad >= 0) badRow = badRow < 0 ? row + bad : Math.min(badRow, row + bad);
-  }
-  return {
-    rows: rowsSolved,
-    bytesUp,
-    values: {
-      badRow,
-      ...(only === 'tiled' ? { objectives: solved.objectives } : { objective: objective.view[0] }),
-    },
-  };
+  const update = new RowUpdate(scope, solved);
+  for (const { from, to } of otherRuns(scope)) update.run(from, to);
+  const { rows, bytesUp, badRow, objective } = update;
+  const objectives = only === 'tiled' ? { objectives: solved.objectives } : { objective };
+  return { rows, bytesUp, values: { badRow, ...objectives } };
 };
 
-/** The runs of rows that are not in a tiling. */
-function* otherRuns(
-  offsets: Int32Array,
-  from: number,
-  to: number,
-  { from: least, to: most }: Tiling,
-): Generator<RowRange> {
-  const isOther = (row: number) =>
-    offsets[row + 1] - offsets[row] < least || offsets[row + 1] - offsets[row] > most;
+/** Solves rows chunk by chunk. A row longer than a chunk is summed over its pieces. */
+class RowUpdate {
+  rows: number;
+  bytesUp: number;
+  badRow: number;
+  readonly #scope: ScopeOf<'update'>;
+  readonly #offsets: Int32Array;
+  readonly #theta: MatrixView;
+  readonly #output: MatrixView;
+  readonly #previous: MatrixView;
+  readonly #fixedBias: Float32Array | undefined;
+  readonly #bias: Float32Array | undefined;
+  readonly #workspace: number;
+  /** Of a chunk's rows: what is added to the diagonal of A, the same for a bias, and the biases. */
+  readonly #columns: Readonly<Record<'shifts' | 'ownShifts' | 'biases', ReturnType<typeof rowColumn>>>;
+  readonly #objective: ReturnType<typeof runningSum>;
+  /** Ratings of a long row so far, and their sum. */
+  #length = 0;
+  #total = 0;
+
+  constructor(scope: ScopeOf<'update'>, solved: SolvedTiles) {
+    this.#scope = scope;
+    this.#offsets = scope.partition('block').columns.offsets as Int32Array;
+    [this.#theta, this.#output, this.#previous] = (['fixed', 'factors', 'previous'] as const).map((name) =>
+      scope.matrix(name),
+    );
+    [this.#fixedBias, this.#bias] = ['fixedBias', 'bias'].map((name) => biasColumn(scope, name));
+    this.#workspace = workspaceOf(scope);
+    const [shifts, ownShifts, biases] = ([0, 1, 2] as const).map((which) => rowColumn(scope, which));
+    this.#columns = { shifts, ownShifts, biases };
+    this.#objective = runningSum(scope);
+    this.#objective.view[0] = solved.objectives[0];
+    [this.rows, this.badRow] = [solved.rows, solved.badRow];
+    this.bytesUp = 8 * solved.ratings + 4 * solved.rows;
+  }
+
+  get objective(): number {
+    return this.#objective.view[0];
+  }
+
+  /** Solves the rows [from, to). */
+  run(from: number, to: number): void {
+    const scope = this.#scope;
+    const { stride } = this.#output;
+    const work = stride ** 2 / 40;
+    const workPerRow = work * stride * exactSolverOf(scope.params).factorizations;
+    for (const chunk of rowChunks(scope, scope.partition('block'), from, to, work, workPerRow)) {
+      this.bytesUp += 8 * chunk.count + 4 * chunk.rows;
+      if (this.#fixedBias) subtractFixed(scope, chunk, scope.params.mean ?? 0, this.#fixedBias);
+      this.#placeShifts(chunk);
+      const bad = chunk.starts && chunk.ends ? this.#solveRows(chunk) : this.#addPiece(chunk);
+      if (bad >= 0) this.badRow = this.badRow < 0 ? chunk.row + bad : Math.min(this.badRow, chunk.row + bad);
+      if (!chunk.ends) continue;
+      this.rows += chunk.rows;
+      this.#bias?.set(this.#columns.biases.values.subarray(0, chunk.rows), chunk.row);
+    }
+  }
+
+  #placeShifts({ row, rows }: RowChunk): void {
+    const { shifts, ownShifts } = this.#columns;
+    const { params } = this.#scope;
+    for (let r = 0; r < rows; r++) {
+      const n = this.#offsets[row + r + 1] - this.#offsets[row + r];
+      shifts.values[r] = rowShift(n, params);
+      if (this.#bias) ownShifts.values[r] = biasShift(n, params);
+    }
+  }
+
+  /** Solves whole rows. Returns the first of the chunk whose solution is not finite, or -1. */
+  #solveRows(chunk: RowChunk): number {
+    const { kernels, params } = this.#scope;
+    const { shifts, ownShifts, biases } = this.#columns;
+    const size = this.#output.stride * 4;
+    const [ownAt, biasAt] = this.#bias ? [ownShifts.address, biases.address] : [0, 0];
+    return kernels.updateRows(
+      this.#theta.pointer,
+      size,
+      params.rank,
+      chunk.offsets,
+      chunk.indices,
+      chunk.values,
+      chunk.rows,
+      shifts.address,
+      ownAt,
+      biasAt,
+      this.#output.pointer + chunk.row * size,
+      this.#previous.pointer + chunk.row * size,
+      params.cgBelow,
+      params.cgSteps,
+      params.settles ? 1 : 0,
+      exactSolverOf(params).method,
+      this.#workspace,
+      WORKSPACE_BYTES,
+      this.#objective.address,
+      isFar(this.#theta),
+    );
+  }
+
+  /** Adds a piece of a long row to its A, and solves the row after its last. Returns 0 for a bad row, else -1. */
+  #addPiece({ row, starts, ends, count, indices, values }: RowChunk): number {
+    const { kernels } = this.#scope;
+    const biased = this.#bias ? 1 : 0;
+    if (starts) [this.#length, this.#total] = [0, 0];
+    this.#length += count;
+    this.#total += biased ? kernels.sumOf(values, count) : 0;
+    const size = this.#output.stride * 4;
+    const more = starts ? 0 : 1;
+    kernels.accumulateRow(this.#theta.pointer, size, indices, values, count, biased, more, this.#workspace);
+    return ends && !this.#solveSums(row, size) ? 0 : -1;
+  }
+
+  #solveSums(row: number, size: number): boolean {
+    const { kernels, params } = this.#scope;
+    const { shifts, ownShifts, biases } = this.#columns;
+    const solved = kernels.solveAccumulated(
+      size,
+      params.rank,
+      shifts.values[0],
+      this.#bias ? this.#length + ownShifts.values[0] : 0,
+      this.#total,
+      this.#bias ? biases.address : 0,
+      this.#output.pointer + row * size,
+      this.#previous.pointer + row * size,
+      methodOf(this.#length, params),
+      params.cgSteps,
+      this.#workspace,
+    );
+    this.#objective.view[0] += lastObjective(this.#scope, this.#workspace, size);
+    return Boolean(solved);
+  }
+}
+
+/** The runs of rows that are not solved tile by tile. */
+function* otherRuns({ params, partition }: ScopeOf<'update'>): Generator<RowRange> {
+  const { from, to, tiled, only } = params;
+  if (only === 'tiled') return;
+  if (tiled === undefined) return yield { from, to };
+  const offsets = partition('block').columns.offsets as Int32Array;
+  const isOther = (row: number) => {
+    const n = offsets[row + 1] - offsets[row];
+    return n < tiled.from || n > tiled.to;
+  };
   for (let row = from; row < to;) {
     const first = row;
     while (row < to && isOther(row)) row++;
     if (row > first) yield { from: first, to: row };
     while (row < to && !isOther(row)) row++;
   }
-}
-
-function* chunksOf(
-  runs: Iterable<RowRange>,
-  chunks: (run: RowRange) => Iterable<RowChunk>,
-): Generator<RowChunk> {
-  for (const run of runs) yield* chunks(run);
 }
