@@ -98,12 +98,7 @@ export class RecordingDevice implements Device {
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
-    const name = (refs: Task['inputs']) => Object.values(refs).map(shortName).join(' ');
-    const { from, to } = task.params;
-    this.#note(
-      'run',
-      `${task.kernel}${typeof from === 'number' && typeof to === 'number' ? ` [${from}, ${to})` : ''} ${name(task.inputs)} > ${name(task.outputs)}`.trimEnd(),
-    );
+    this.#note('run', textOf(task));
     const waits = this.#verb('run', true, task);
     for (const ref of Object.values(task.inputs))
       if (!this.#held.has(partitionKey(ref)))
@@ -111,17 +106,14 @@ export class RecordingDevice implements Device {
     const refs = [...Object.values(task.inputs), ...Object.values(task.outputs)];
     const made = madeBy(task);
     this.running++;
-    if (!this.info.inOrder)
-      for (const ref of refs) this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) + 1);
+    this.#use(refs, 1);
     try {
       await waits;
       await this.#turn();
       if (signal?.aborted) throw new CancelledError();
     } finally {
       this.running--;
-      if (!this.info.inOrder)
-        for (const ref of refs)
-          this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) - 1);
+      this.#use(refs, -1);
     }
     for (const [output, ref] of Object.entries(task.outputs))
       if (!this.#held.has(partitionKey(ref)) && made[output])
@@ -138,21 +130,15 @@ export class RecordingDevice implements Device {
       throw new Error(`fetch at ${this.info.place}: ${partitionKey(ref)} is not there`);
     await waits;
     await this.#turn();
-    const { shape, partition } = found;
+    const partition = contentOf(found);
     // As a GPU gives rows for another.
-    if (wire && this.info.ownMemory && (shape?.layout ?? partition?.layout ?? 'factors') === 'factors')
+    if (wire && this.info.ownMemory && partition.layout === 'factors')
       return {
         layout: 'wire-rows',
-        rows: shape?.rows ?? partition?.rows ?? 0,
+        rows: partition.rows,
         columns: { values: new Float32Array(wire.take(found.bytes) as SharedArrayBuffer) },
       };
-    return (
-      partition ?? {
-        layout: shape?.layout ?? 'factors',
-        rows: shape?.rows ?? 0,
-        columns: { values: sharedArray(Float32Array, (shape?.rows ?? 0) * (shape?.columns ?? 0)) },
-      }
-    );
+    return partition;
   }
 
   release(ref: PartitionRef): void {
@@ -175,6 +161,11 @@ export class RecordingDevice implements Device {
     return this.#options.before?.(n, verb, task);
   }
 
+  #use(refs: readonly PartitionRef[], by: 1 | -1): void {
+    if (this.info.inOrder) return;
+    for (const ref of refs) this.#used.set(partitionKey(ref), (this.#used.get(partitionKey(ref)) ?? 0) + by);
+  }
+
   async #turn(): Promise<void> {
     await this.#options.turns?.wait(this.info.place, this.info.inOrder);
   }
@@ -192,6 +183,20 @@ export class RecordingDevice implements Device {
     this.#held.set(partitionKey(ref), held);
     this.peak = Math.max(this.peak, this.bytes);
   }
+}
+
+/** "update [0, 8) block fixed > factors". */
+function textOf({ kernel, params: { from, to }, inputs, outputs }: Task): string {
+  const names = (refs: Task['inputs']) => Object.values(refs).map(shortName).join(' ');
+  const slice = typeof from === 'number' && typeof to === 'number' ? ` [${from}, ${to})` : '';
+  return `${kernel}${slice} ${names(inputs)} > ${names(outputs)}`.trimEnd();
+}
+
+/** A partition that was put or made, or zeros of the shape that was allocated. */
+function contentOf({ partition, shape }: Held): Partition {
+  if (partition !== undefined) return partition;
+  const { layout = 'factors', rows = 0, columns = 0 }: Partial<MatrixShape> = shape ?? {};
+  return { layout, rows, columns: { values: sharedArray(Float32Array, rows * columns) } };
 }
 
 /** Notes the calls of any host memory. Gives the function that ends this. */
