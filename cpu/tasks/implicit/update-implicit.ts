@@ -1,4 +1,4 @@
-import type { TaskHandler } from '../../handler.ts';
+import type { ScopeOf, TaskHandler } from '../../handler.ts';
 import { exactSolverOf, methodOf } from '../solvers.ts';
 import { isFar, lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
@@ -14,13 +14,13 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const block = scope.partition('block');
   const shifts = scope.partition('shifts').columns.values as Float32Array;
   const [fixed, gram] = [scope.matrix('fixed'), scope.matrix('gram').pointer];
-  const [theta, far] = [fixed.pointer, isFar(fixed)];
   const [output, previous] = [scope.matrix('factors'), scope.matrix('previous')];
   const { kernels } = scope;
   const workspace = workspaceOf(scope);
   const size = output.stride * 4;
   const work = output.stride ** 2 / 40;
   const objective = runningSum(scope);
+  const solve = sumsSolver(scope);
   let badRow = -1;
   let length = 0;
   let bytesUp = 0;
@@ -33,7 +33,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
     let bad = -1;
     if (chunk.starts && chunk.ends) {
       bad = kernels.updateRowsImplicit(
-        theta,
+        fixed.pointer,
         size,
         rank,
         gram,
@@ -53,41 +53,39 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
         workspace,
         WORKSPACE_BYTES,
         objective.address,
-        far,
+        isFar(fixed),
       );
     } else {
       length = chunk.starts ? count : length + count;
-      kernels.accumulateImplicit(
-        theta,
-        size,
-        indices,
-        targets,
-        weights,
-        count,
-        chunk.starts ? 0 : 1,
-        workspace,
-      );
-      const method = methodOf(length, scope.params);
-      if (chunk.ends) {
-        if (
-          !kernels.solveAccumulatedImplicit(
-            size,
-            rank,
-            gram,
-            shifts[row],
-            anchor,
-            target,
-            start,
-            method,
-            cgSteps,
-            workspace,
-          )
-        )
-          bad = 0;
-        objective.view[0] += lastObjective(scope, workspace, size);
-      }
+      const more = chunk.starts ? 0 : 1;
+      kernels.accumulateImplicit(fixed.pointer, size, indices, targets, weights, count, more, workspace);
+      if (!chunk.ends) continue;
+      if (!solve(row, length)) bad = 0;
+      objective.view[0] += lastObjective(scope, workspace, size);
     }
     if (bad >= 0 && badRow < 0) badRow = row + bad;
   }
   return { rows: to - from, bytesUp, values: { badRow, objective: objective.view[0] } };
 };
+
+/** Solves the row of n ratings whose A is in the workspace. */
+function sumsSolver(scope: ScopeOf<'update-implicit'>): (row: number, n: number) => number {
+  const { kernels, params } = scope;
+  const shifts = scope.partition('shifts').columns.values as Float32Array;
+  const [output, previous] = [scope.matrix('factors'), scope.matrix('previous')];
+  const [gram, workspace] = [scope.matrix('gram').pointer, workspaceOf(scope)];
+  const size = output.stride * 4;
+  return (row, n) =>
+    kernels.solveAccumulatedImplicit(
+      size,
+      params.rank,
+      gram,
+      shifts[row],
+      params.anchored ? 1 : 0,
+      output.pointer + row * size,
+      previous.pointer + row * size,
+      methodOf(n, params),
+      params.cgSteps,
+      workspace,
+    );
+}
