@@ -1,4 +1,5 @@
-import { type AlsParams, checkAlsParams } from '../../operators/als/params.ts';
+import type { AlsParams } from '../../operators/als/als-params.ts';
+import { checkAlsParams } from '../../operators/als/params.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';

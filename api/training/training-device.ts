@@ -2,7 +2,7 @@ import { computeDevices, hostDevice } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { Patience } from '../../engine/waits.ts';
 import type { Executor } from '../../engine/run/device.ts';
-import type { AlsParams } from '../../operators/als/params.ts';
+import type { AlsParams } from '../../operators/als/als-params.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { SessionDevice } from '../devices/open-devices.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';

@@ -1,6 +1,6 @@
 import { Holdings } from '../../engine/run/holdings.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
-import type { AlsParams } from '../../operators/als/params.ts';
+import type { AlsParams } from '../../operators/als/als-params.ts';
 import { profileOfSorted, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';

@@ -9,7 +9,7 @@ import { prepareRows, type PreparedRows } from './prepared-rows.ts';
 import { type SolvedPass, submitSolved } from './solved-pass.ts';
 import { compileUpdate } from './update-kernels.ts';
 import { stepsOf, type UpdateSettings } from './choice/variant.ts';
-import { addVectorSteps } from '../vectors/vector-steps.ts';
+import { addVectorSteps } from '../vectors/steps.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;

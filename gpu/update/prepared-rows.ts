@@ -1,8 +1,8 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import { paddedRank, slotElements } from '../device/slots.ts';
 import { INT8_PART } from '../int8/int8-plan.ts';
-import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from './update-matrix-free.ts';
-import { vectorBytes, vectorSlotQuads } from '../vectors/vectors.ts';
+import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../vectors/update-matrix-free.ts';
+import { vectorBytes, vectorQuads } from '../vectors/vectors.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
 import { stepsOf, type UpdateSettings, type UpdateVariant } from './choice/variant.ts';
@@ -22,7 +22,7 @@ export function slotsOf(
 }
 
 /** Rows whose slots fit the scratch buffer together. */
-interface Batch {
+export interface RowBatch {
   readonly parts: GPUBuffer;
   readonly partCount: number;
   readonly rows: GPUBuffer;
@@ -43,7 +43,7 @@ export interface PreparedRows {
   /** Rows solved by the kernel that sums them. */
   readonly fused?: RowList;
   /** Rows summed to slots, then solved. */
-  readonly batches: readonly Batch[];
+  readonly batches: readonly RowBatch[];
   readonly slotBytes: number;
 }
 
@@ -67,7 +67,7 @@ export async function prepareRows(
   const { variant, from, to, rank, solver } = settings;
   const vectors = variant.sum.kernel === 'vectors';
   const numbers = variant.sum.kernel === 'vectors' && variant.sum.byRow !== true;
-  const slotBytes = vectors ? 16 * vectorSlotQuads(rank, biases) : slotElements(rank, biases) * 4;
+  const slotBytes = vectors ? 16 * vectorQuads(rank, biases).slot : slotElements(rank, biases) * 4;
   const limits: RowLimits = {
     sorted: variant.sorted,
     short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
@@ -156,7 +156,7 @@ async function uploadLists(
     entries: await gpu.bufferOf(entries, label),
     count,
   });
-  const batches: Batch[] = [];
+  const batches: RowBatch[] = [];
   for (const { parts, rows } of dealt.batches) {
     const [partList, rowList] = [
       await upload(numbers ? numbered(parts, rows, from, to) : parts, 'parts'),

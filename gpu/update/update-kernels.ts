@@ -6,7 +6,7 @@ import { columnMaximaKernel, toInt8Kernel } from '../int8/to-int8.ts';
 import { updateInt8Kernel } from '../int8/update-int8.ts';
 import { objectiveSumsKernel } from '../loss/objective-sums.ts';
 import { rowShiftsKernel } from '../solve/row-shifts.ts';
-import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
+import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../vectors/update-matrix-free.ts';
 import { updateShortKernel } from './update-short.ts';
 import { updateTensorKernel } from './update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
@@ -16,7 +16,7 @@ import { SHORT_LENGTHS } from './deal-rows.ts';
 import { freeParams } from './prepared-rows.ts';
 import { compileSolve, compileSum, type SizedKernel } from '../equations/slot-kernels.ts';
 import { stepsOf, type UpdateSettings } from './choice/variant.ts';
-import { compileVectorSteps } from '../vectors/vector-steps.ts';
+import { compileVectorSteps } from '../vectors/steps.ts';
 
 /** The settings that kernels are compiled for. */
 export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'> & {

@@ -1,15 +1,14 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
 import { teamNeeds } from '../sgd/sgd-step.ts';
-import { stateQuads, vectorSlotQuads } from './vectors.ts';
+import { productBindings, productUniforms } from './product-kernel.ts';
+import { vectorQuads } from './vectors.ts';
 
 export type VectorProductsParams = {
   readonly rank: number;
   /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
   readonly biases: boolean;
-  /** p lies in a matrix of its own, and parts name its rows. */
-  readonly apart?: boolean;
   /** The residual b - A x instead of A p. */
   readonly first: boolean;
   readonly threads: number;
@@ -42,25 +41,13 @@ export function chooseVectorProducts(
   return { threads: 64, lanes, width: 32 };
 }
 
-/**
- * A p of parts of rows without A, or their residual, into slots of vectors (vectors.ts). `work` lists number
- * of the state, first rating, ratings, slot.
- */
+/** A p of parts of rows without A, or their residual: see product-kernel.ts. */
 export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
   name: 'vector-products',
-  bindings: [
-    ...reads({
-      work: 'array<vec4u>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      fixed: 'array<{{ stored }}>',
-      state: 'array<vec4f>',
-    }),
-    ...writes({ slots: 'array<vec4f>' }),
-  ],
-  uniforms: { count: 'u32' },
+  bindings: productBindings,
+  uniforms: productUniforms,
   needs: ({ width }) => teamNeeds(Math.max(2, width)),
-  values({ rank, precision, biases, apart = false, first, threads, lanes, width }) {
+  values({ rank, precision, biases, first, threads, lanes, width }) {
     const half = precision === 'f16';
     const quads = paddedRank(rank) / 4;
     const perRow = piecesOf({ rank, precision });
@@ -70,8 +57,7 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
       part === 0 ? { open: 'unpacked(', close: '.xy)' } : { open: 'unpacked(', close: '.zw)' };
     const parts = half ? [0, 1] : [0];
     return {
-      STATE_QUADS: apart ? quads : stateQuads(rank, biases),
-      SLOT_QUADS: vectorSlotQuads(rank, biases),
+      SLOT_QUADS: vectorQuads(rank, biases).slot,
       QUADS: quads,
       TEAM_QUADS: quads + 1,
       PIECES: perRow,
@@ -111,7 +97,6 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
       rank: 100,
       precision: 'f32',
       biases: false,
-      apart: true,
       first: false,
       threads: 64,
       lanes: 8,

@@ -1,8 +1,7 @@
-// A p of parts of rows without A: sum of (theta_v^T p) theta_v, and of theta_v^T p, over a part's ratings, into the part's slot of
-// vectors (vectors.ts). A team of LANES threads has one rating at a time of EACH that it has asked for, and a lane the same features of
-// all of them, of p and of the sum. At the end the teams of WIDTH threads add up their sums among themselves, and those pass through workgroup memory.
+// A p of parts of rows without A: sum of (theta_v^T p) theta_v over a part's ratings, into the part's slot (vectors.ts). A team of LANES
+// threads has one rating at a time of EACH that it has asked for, and a lane the same features of all of them, of p and of the sum. At the end the teams of WIDTH threads add up their sums among themselves, and those pass through workgroup memory.
 //
-// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. With biases sum of theta_v comes with it.
+// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of r_v and r_v theta_v^T x and, with biases, of theta_v.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
@@ -32,7 +31,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   if (number >= params.count) {
     return;
   }
-  // Entry: number of the row's state, first rating, ratings, slot.
+  // Entry: row of the vectors, first rating, ratings, slot.
   let part = work[number];
   let end = part.y + part.z;
   let team = thread / LANES;
@@ -40,7 +39,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- for piece in pieces %}
   let piece_{{ piece.at }} = {% if piece.guarded %}min(lane + {{ piece.first }}, PIECES - 1){% else %}lane + {{ piece.first }}{% endif %};
 {%- for vector in piece.vectors %}
-  {% if piece.guarded %}var{% else %}let{% endif %} p_{{ vector.number }} = state[part.x * STATE_QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}];
+  {% if piece.guarded %}var{% else %}let{% endif %} p_{{ vector.number }} = vectors[part.x * QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}];
 {%- if piece.guarded %}
   if (lane + {{ piece.first }} >= PIECES) { p_{{ vector.number }} = vec4f(); }
 {%- endif %}
@@ -50,7 +49,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endif %}
 {%- endfor %}
 {%- endfor %}
+{%- if FIRST %}
+  var rated = 0.0;
   var along = 0.0;
+{%- endif %}
   let final_at = max(end, 1) - 1;
   let begin = part.y + team * EACH;
 {%- for e in each %}
@@ -80,10 +82,13 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     products += subgroupShuffleXor(products, {{ distance }});
 {%- endfor %}
 {%- for e in each %}
-    { let weight = select(0.0, {% if FIRST %}rated_{{ e }} - products[{{ e }}]{% else %}products[{{ e }}]{% endif %}, at + {{ e }} < end);
-      along += weight;
-{%- if sums_rows %}
-      let one = select(0.0, 1.0, at + {{ e }} < end);
+    { let one = select(0.0, 1.0, at + {{ e }} < end);
+{%- if FIRST %}
+      let weight = one * (rated_{{ e }} - products[{{ e }}]);
+      rated = fma(one, rated_{{ e }}, rated);
+      along = fma(one * rated_{{ e }}, products[{{ e }}], along);
+{%- else %}
+      let weight = one * products[{{ e }}];
 {%- endif %}
 {%- for piece in pieces %}
 {%- for vector in piece.vectors %}
@@ -100,7 +105,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let group = thread / WIDTH;
   let first_team = thread % WIDTH < LANES;
 {%- for distance in merges %}
+{%- if FIRST %}
+  rated += subgroupShuffleXor(rated, {{ distance }});
   along += subgroupShuffleXor(along, {{ distance }});
+{%- endif %}
 {%- for piece in pieces %}
 {%- for vector in piece.vectors %}
   q_{{ vector.number }} += subgroupShuffleXor(q_{{ vector.number }}, {{ distance }});
@@ -117,10 +125,12 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endfor %}
   }
 {%- endfor %}
+{%- if FIRST %}
   if (first_team && lane == 0) {
-    sums[group * TEAM_QUADS + QUADS] = vec4f(along, 0.0, 0.0, 0.0);
+    sums[group * TEAM_QUADS + QUADS] = vec4f(0.0, rated, along, 0.0);
   }
-  sum_groups(thread, slot, QUADS + 1);
+{%- endif %}
+  sum_groups(thread, slot, {% if FIRST %}QUADS + 1{% else %}QUADS{% endif %});
 {%- if sums_rows %}
   workgroupBarrier();
 {%- for piece in pieces %}

@@ -1,58 +1,56 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
-import { paddedRank } from '../device/slots.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { shiftValues } from '../solve/row-shifts.ts';
-import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
-import { stateQuads, vectorSlotQuads } from './vectors.ts';
+import { laneValues, rowLanes } from './row-lanes.ts';
+import { vectorQuads } from './vectors.ts';
 
 export type VectorStepParams = {
   readonly rank: number;
   readonly biases: boolean;
-  /** The float16 mirror of the factors is written with the last step. */
-  readonly half: boolean;
-  readonly phase: 'begin' | 'residual' | 'step';
+  /** With a Gram matrix. */
+  readonly implicit: boolean;
+  /** Rows of a list (row, first slot, n, slots), whose slots are given; else rows in a row. */
+  readonly listed: boolean;
+  readonly phase: 'gather' | 'begin' | 'step';
 };
 
-const THREADS = 64;
-
 /**
- * Steps of conjugate gradients on rows whose products with A lie in slots of vectors (vectors.ts); x are the
- * `factors`. `work` lists rows as solve-cholesky takes them; `half`, `bias` and `status` are its. The last
- * step (`last` 1) writes them.
- *
+ * A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts). A listed row has the
+ * gradients and direction of its place in the list, any other one those of its own number. Without implicit
+ * data another buffer serves as `gram`, without a list one as `work`.
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
   bindings: [
-    ...reads({ work: 'array<vec4u>', given: 'array<vec4f>', shifts: 'array<f32>' }),
-    ...writes({
-      state: 'array<vec4f>',
-      factors: 'array<vec4f>',
-      half: 'array<vec2u>',
-      bias: 'array<f32>',
-      status: 'atomic<u32>',
+    ...reads({
+      work: 'array<vec4u>',
+      /** x of the last version; then slots, or products in `step`. */
+      given: 'array<vec4f>',
+      gram: 'array<vec4f>',
+      shifts: 'array<f32>',
     }),
+    ...writes({ gradients: 'array<vec4f>', factors: 'array<vec4f>', direction: 'array<vec4f>' }),
   ],
-  uniforms: { count: 'u32', last: 'u32' },
-  needs: () => ['quads'],
-  values: (params) => {
-    const { rank, biases } = params;
-    const quads = paddedRank(rank) / 4;
+  /** `first`: the first of rows in a row. */
+  uniforms: { count: 'u32', first: 'u32' },
+  needs: () => [],
+  values(params) {
+    const { rank, biases, listed } = params;
+    const { quads, gradients, slot } = vectorQuads(rank, biases);
     return {
       ...params,
+      ...laneValues(rank, rowLanes(rank)),
       ...shiftValues(biases),
-      STATE_QUADS: stateQuads(rank, biases),
-      SLOT_QUADS: vectorSlotQuads(rank, biases),
-      QUADS: quads,
-      THREADS,
-      owned: range(Math.ceil(quads / THREADS)),
-      tolerance: RESIDUAL_TOLERANCE,
+      ROW_QUADS: gradients,
+      GIVEN_QUADS: listed ? slot : quads,
     };
   },
-  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-  samples: (['begin', 'residual', 'step'] as const).map((phase) => ({
-    rank: 264,
-    biases: true,
-    half: true,
-    phase,
-  })),
+  workgroup({ rank, implicit }) {
+    const { lanes, rows } = rowLanes(rank);
+    const vectors = implicit ? 16 * rows * vectorQuads(rank, false).quads : 0;
+    return { threads: lanes * rows, bytes: 8 * lanes * rows + vectors };
+  },
+  samples: (['gather', 'begin', 'step'] as const).flatMap((phase) => [
+    { rank: 264, biases: true, implicit: false, listed: true, phase },
+    { rank: 40, biases: false, implicit: true, listed: false, phase },
+  ]),
 });

@@ -1,147 +1,125 @@
-// A step of conjugate gradients of rows whose products with A lie in slots of vectors (vectors.ts), one workgroup a row (cuMF_ALS, Algorithm 1,
-// with line 5 as r = r - alpha a_p). `begin` takes x from the last version, `residual` makes r from the first products, `step` goes one step.
-// With biases the row's bias is eliminated: A - s s^T / weight, b - s t / weight.
-diagnostic(off, subgroup_uniformity);
-enable subgroups;
-
-var<workgroup> shares: array<f32, THREADS>;
-
+// A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row. `gather` makes the last x the vectors that are multiplied first, `begin` makes the sums over
+// ratings the residual and the first direction, `step` goes one step. What is given with a list are slots, which are added up in their order; else x in `gather`, and products with A of whole rows in `step`.
+{% if implicit %}
+var<workgroup> vector: array<vec4f, ROWS * QUADS>;
+{% endif %}
+{% render 'parts/row-total' %}
 {% render 'parts/finite' %}
-{% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift' %}
 
-// Four numbers, summed over the row's slots in their order.
-fn summed(at: u32, slot_count: u32) -> vec4f {
-  var sum = given[at];
-  for (var slot = 1u; slot < slot_count; slot++) {
-    sum += given[at + slot * SLOT_QUADS];
+// Four numbers of what is given for a row.
+fn given_sum(entry: vec4u, quad: u32) -> vec4f {
+  var sum = given[entry.y * GIVEN_QUADS + quad];
+  for (var slot = 1u; slot < entry.w; slot++) {
+    sum += given[(entry.y + slot) * GIVEN_QUADS + quad];
   }
   return sum;
 }
 
-// The sum of a number of all threads.
-fn total(mine: f32, subgroup: u32, lane: u32, subgroup_size: u32) -> f32 {
-  let share = subgroupAdd(mine);
-  workgroupBarrier();
-  if (lane == 0) {
-    shares[subgroup] = share;
-  }
-  workgroupBarrier();
-  var sum = 0.0;
-  for (var other = 0u; other < THREADS / subgroup_size; other++) {
-    sum += shares[other];
+{% if implicit -%}
+// Four numbers of G v for a row's vector in workgroup memory. Both triangles of G are there.
+fn gram_product(batch: u32, quad: u32) -> vec4f {
+  var sum = vec4f();
+  for (var k = 0u; k < QUADS; k++) {
+    let v = vector[batch * QUADS + k];
+    sum = fma(vec4f(v.x), gram[4 * k * QUADS + quad], sum);
+    sum = fma(vec4f(v.y), gram[(4 * k + 1) * QUADS + quad], sum);
+    sum = fma(vec4f(v.z), gram[(4 * k + 2) * QUADS + quad], sum);
+    sum = fma(vec4f(v.w), gram[(4 * k + 3) * QUADS + quad], sum);
   }
   return sum;
 }
 
+{% endif -%}
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32, @builtin(subgroup_size) subgroup_size: u32) {
-  let number = id.y * size.x + id.x;
-  if (number >= params.count) {
-    return;
-  }
-  // Entry: row, first slot, n, slots. The state has the entry's number.
-  let entry = work[number];
-  let row = entry.x;
-  let own = number * STATE_QUADS;
-{%- if phase == 'begin' %}
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+  {% render 'parts/vector-row', listed: listed, owned: owned %}
+{%- if phase == 'gather' %}
 {%- for i in owned %}
-  let quad_{{ i }} = thread + {{ i }} * THREADS;
-  if (quad_{{ i }} < QUADS) {
+  if (exists && quad_{{ i }} < QUADS) {
     let x = given[row * QUADS + quad_{{ i }}];
-    state[own + quad_{{ i }}] = x;
     factors[row * QUADS + quad_{{ i }}] = x;
+    direction[own * QUADS + quad_{{ i }}] = x;
   }
 {%- endfor %}
 {%- else %}
-  let shift = shift_of(entry.x);
-  let base = entry.y * SLOT_QUADS;
+  let shift = shift_of(row);
 {%- if biases %}
-  let weight = weight_of(entry.x, entry.z);
-  let along = summed(base + QUADS, entry.w).x;
+  let weight = weight_of(row, n);
 {%- endif %}
-{%- if phase == 'residual' %}
-  var square = 0.0;
-{%- for i in owned %}
-  let quad_{{ i }} = thread + {{ i }} * THREADS;
-  if (quad_{{ i }} < QUADS) {
-    var r = summed(base + quad_{{ i }}, entry.w) - shift * factors[row * QUADS + quad_{{ i }}];
-{%- if biases %}
-    let s = summed(base + QUADS + 1 + quad_{{ i }}, entry.w);
-    state[own + 2 * QUADS + quad_{{ i }}] = s;
-    r -= s * (along / weight);
-{%- endif %}
-    state[own + quad_{{ i }}] = r;
-    state[own + QUADS + quad_{{ i }}] = r;
-    square += dot(r, r);
-  }
-{%- endfor %}
-  let squares = total(square, subgroup, lane, subgroup_size);
-  if (thread == 0) {
-    state[own + STATE_QUADS - 1] = vec4f(squares, max(squares * {{ tolerance }}, 1e-30), {% if biases %}along{% else %}0.0{% endif %}, 0.0);
-  }
+{%- if phase == 'begin' and listed %}
+  let numbers = given_sum(entry, QUADS);
 {%- else %}
-  let numbers = state[own + STATE_QUADS - 1];
-  var share = 0.0;
-{%- for i in owned %}
-  let quad_{{ i }} = thread + {{ i }} * THREADS;
-  var p_{{ i }} = vec4f();
-  var a_{{ i }} = vec4f();
-  if (quad_{{ i }} < QUADS) {
-    p_{{ i }} = state[own + quad_{{ i }}];
-    a_{{ i }} = fma(vec4f(shift), p_{{ i }}, summed(base + quad_{{ i }}, entry.w));
-{%- if biases %}
-    a_{{ i }} -= state[own + 2 * QUADS + quad_{{ i }}] * (along / weight);
+  let numbers = gradients[base + QUADS];
 {%- endif %}
-    share += dot(p_{{ i }}, a_{{ i }});
-  }
-{%- endfor %}
-  let curvature = total(share, subgroup, lane, subgroup_size);
-  let going = numbers.x > numbers.y && curvature > 0.0;
-  let alpha = select(0.0, numbers.x / curvature, going);
-  var square = 0.0;
 {%- for i in owned %}
   var x_{{ i }} = vec4f();
   var r_{{ i }} = vec4f();
+  var p_{{ i }} = vec4f();
+  var q_{{ i }} = vec4f();
+  var s_{{ i }} = vec4f();
   if (quad_{{ i }} < QUADS) {
-    x_{{ i }} = fma(vec4f(alpha), p_{{ i }}, factors[row * QUADS + quad_{{ i }}]);
-    r_{{ i }} = fma(vec4f(-alpha), a_{{ i }}, state[own + QUADS + quad_{{ i }}]);
-    square += dot(r_{{ i }}, r_{{ i }});
+    x_{{ i }} = factors[row * QUADS + quad_{{ i }}];
+{%- if phase == 'begin' and listed %}
+    r_{{ i }} = given_sum(entry, quad_{{ i }});
+{%- if biases %}
+    s_{{ i }} = given_sum(entry, QUADS + 1 + quad_{{ i }});
+{%- endif %}
+{%- else %}
+    r_{{ i }} = gradients[base + quad_{{ i }}];
+{%- if biases %}
+    s_{{ i }} = gradients[base + QUADS + 4 + quad_{{ i }}];
+{%- endif %}
+{%- endif %}
+{%- if phase == 'step' %}
+    p_{{ i }} = direction[own * QUADS + quad_{{ i }}];
+    q_{{ i }} = given_sum(entry, quad_{{ i }});
+{%- endif %}
+{%- if implicit %}
+    vector[batch * QUADS + quad_{{ i }}] = {% if phase == 'begin' %}x{% else %}p{% endif %}_{{ i }};
+{%- endif %}
   }
 {%- endfor %}
-  let squares = total(square, subgroup, lane, subgroup_size);
-{%- if biases %}
-  let left = fma(-alpha, along, numbers.z);
-{%- endif %}
-  if (params.last == 1) {
-    // NaN compares false, and would end the steps unseen.
-    var bad = !is_finite(squares) || !is_finite(curvature);
+{%- if implicit %}
+  workgroupBarrier();
 {%- for i in owned %}
-    if (quad_{{ i }} < QUADS) {
-      bad = !write_quad(row, quad_{{ i }}, select(vec4f(), x_{{ i }}, vec4<bool>(entry.z > 0))) || bad;
-    }
-{%- endfor %}
-    if (bad) {
-      atomicMin(&status, row);
-    }
-{%- if biases %}
-    if (thread == 0) {
-      bias[row] = select(0.0, left / weight, entry.z > 0);
-    }
-{%- endif %}
-  } else {
-    let beta = select(0.0, squares / numbers.x, going);
-{%- for i in owned %}
-    if (quad_{{ i }} < QUADS) {
-      factors[row * QUADS + quad_{{ i }}] = x_{{ i }};
-      state[own + QUADS + quad_{{ i }}] = r_{{ i }};
-      state[own + quad_{{ i }}] = fma(vec4f(beta), p_{{ i }}, r_{{ i }});
-    }
-{%- endfor %}
-    if (thread == 0) {
-      state[own + STATE_QUADS - 1] = vec4f(squares, numbers.y, {% if biases %}left{% else %}0.0{% endif %}, 0.0);
-    }
+  if (quad_{{ i }} < QUADS) {
+    let product = gram_product(batch, quad_{{ i }});
+    {% if phase == 'begin' %}r_{{ i }} -= product;{% else %}q_{{ i }} += product;{% endif %}
   }
+{%- endfor %}
 {%- endif %}
+{%- if phase == 'begin' %}
+  let rated = numbers.y;
+  let along = numbers.z;
+  var rho = 0.0;
+  var enough = 0.0;
+  var objective = 0.0;
+  {% render 'parts/cg-begin', owned: owned, biases: biases, tolerances: tolerances %}
+{%- else %}
+  let ends = gradients[base + QUADS + 1];
+  var rho = numbers.w;
+  let enough = ends.x;
+  var objective = ends.y;
+  {% render 'parts/cg-advance', owned: owned, biases: biases %}
+{%- endif %}
+  if (!exists) {
+    return;
+  }
+{%- for i in owned %}
+  if (quad_{{ i }} < QUADS) {
+    gradients[base + quad_{{ i }}] = r_{{ i }};
+    direction[own * QUADS + quad_{{ i }}] = p_{{ i }};
+{%- if phase == 'step' %}
+    factors[row * QUADS + quad_{{ i }}] = x_{{ i }};
+{%- elsif listed and biases %}
+    gradients[base + QUADS + 4 + quad_{{ i }}] = s_{{ i }};
+{%- endif %}
+  }
+{%- endfor %}
+  if (lane == 0) {
+    gradients[base + QUADS] = vec4f(f32(n), numbers.yz, rho);
+    gradients[base + QUADS + 1] = vec4f(enough, objective, 0.0, 0.0);
+  }
 {%- endif %}
 }

@@ -1,23 +1,28 @@
+/**
+ * Layouts of conjugate gradients without A whose vectors are in buffers, in quads of four numbers.
+ *
+ * A row of *gradients* (operators/tasks/vector-tasks.ts) is r, four quads of numbers and, with biases, s = Σ
+ * θ_v; the second of those quads begins with the |r|² at which the steps end, and the row's objective. The
+ * *slot* of a part of a row has what the part adds to A p, in F numbers; for the residual it has r, a quad
+ * with 0, t and Σ r_uv θ_vᵀx, and s.
+ */
 import { paddedRank } from '../device/slots.ts';
 
-/**
- * Layouts of conjugate gradients that work with vectors alone and never form A, for ranks whose A is too
- * large.
- *
- * The *state* of a row is p, r, with biases s = Σ θ_v, each float32[F], and four numbers: |r|², the square at
- * which CG ends, and with biases Σ (r_v - θ_vᵀx). A *slot of vectors* has what a part of a row adds to A p:
- * float32[F], four numbers of which the first is Σ θ_vᵀp, and with biases room for Σ θ_v.
- *
- */
-export function stateQuads(rank: number, biases: boolean): number {
-  return (paddedRank(rank) / 4) * (biases ? 3 : 2) + 1;
+interface VectorQuads {
+  /** Of a vector. */
+  readonly quads: number;
+  readonly gradients: number;
+  readonly slot: number;
 }
 
-export function vectorSlotQuads(rank: number, biases: boolean): number {
-  return (paddedRank(rank) / 4) * (biases ? 2 : 1) + 1;
+export function vectorQuads(rank: number, biases: boolean): VectorQuads {
+  const quads = paddedRank(rank) / 4;
+  const vectors = quads * (biases ? 2 : 1);
+  return { quads, gradients: vectors + 4, slot: vectors + 1 };
 }
 
-/** Bytes of a row's state and one slot. */
+/** Bytes of a row's direction and gradients and one slot. */
 export function vectorBytes(rank: number, biases: boolean): number {
-  return 16 * (stateQuads(rank, biases) + vectorSlotQuads(rank, biases));
+  const { quads, gradients, slot } = vectorQuads(rank, biases);
+  return 16 * (quads + gradients + slot);
 }

@@ -8,7 +8,7 @@ import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { addSliced } from '../tasks/run-tasks.ts';
 import { contracts } from '../tasks/tasks.ts';
-import type { AlsParams } from './params.ts';
+import type { AlsParams } from './als-params.ts';
 import { startNorm } from './rating-unit.ts';
 
 const STAGE = 'draw-rows';

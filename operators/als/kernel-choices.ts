@@ -18,7 +18,7 @@ import {
 } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import { type SizedAlsParams, sizedParams } from './implicit/sized-params.ts';
-import type { AlsParams } from './params.ts';
+import type { AlsParams } from './als-params.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import { chooseSolver, mostSteps } from './solver-choice.ts';
 

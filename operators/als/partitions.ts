@@ -38,26 +38,15 @@ const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
  */
 export function askedPartitions(params: PartitionParams): Asked {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
-  for (const [name, one, other] of [
-    ['partitionUsers', users, items],
-    ['partitionItems', items, users],
-  ] as const) {
-    if (one === undefined || other === undefined || one.p === 1 || one.p === other.q) continue;
-    const solved = name === 'partitionUsers' ? 'items' : 'users';
-    throw new UsageError(
-      `${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`,
-      {
-        advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved`,
-      },
-    );
-  }
+  requireMatching('partitionUsers', users, items);
+  requireMatching('partitionItems', items, users);
   const { partitionSums: sums } = params;
   const groups = groupsOf(params.partitionGroups);
-  const idle =
+  const ofVertical =
     sums === 'auto' ? groups && `partitionGroups ${params.partitionGroups}` : `partitionSums ${sums}`;
-  if (idle !== undefined && users?.p === 1 && items?.p === 1)
+  if (ofVertical !== undefined && users?.p === 1 && items?.p === 1)
     throw new UsageError(
-      `${idle} acts where a side is solved from vertical parts, and both partitions have 1`,
+      `${ofVertical} acts where a side is solved from vertical parts, and both partitions have 1`,
       { advice: 'Ask for several vertical parts, or leave it out' },
     );
   return {
@@ -66,6 +55,22 @@ export function askedPartitions(params: PartitionParams): Asked {
     ...(sums === 'auto' ? {} : { sums }),
     ...(groups ? { groups } : {}),
   };
+}
+
+/** Throws UsageError where a side has other vertical parts than those in which the other side is solved. */
+function requireMatching(
+  name: 'partitionUsers' | 'partitionItems',
+  one: AskedPartition | undefined,
+  other: AskedPartition | undefined,
+): void {
+  if (one === undefined || other === undefined || one.p === 1 || one.p === other.q) return;
+  const solved = name === 'partitionUsers' ? 'items' : 'users';
+  throw new UsageError(
+    `${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`,
+    {
+      advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved`,
+    },
+  );
 }
 
 /** Throws UsageError where groups are not those of so many devices. */

@@ -15,21 +15,21 @@ export const MOST_CANCELLED = 100;
 
 /**
  * The objective of all rows of the users: Σ over them of xᵀA x - 2 bᵀx, with A's penalty. NaN where a task
- * did not tell it.
+ * did not report it.
  */
 export function solvedObjective(round: StepResults): number {
+  const values = (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) =>
+    round.byPart('update-users', kernel, 'factors').flat(),
+  );
+  if (values.length === 0) return NaN;
   // Groups of long rows apart: each part has its own in front of its other rows, and the order shall not
   // depend on the parts.
-  let [inGroups, others, tasks] = [0, 0, 0];
-  for (const kernel of ['update', 'update-implicit', 'solve-equations']) {
-    for (const values of round.byPart('update-users', kernel, 'factors'))
-      for (const { objective = NaN, objectives } of values) {
-        if (objectives === undefined) others += objective as number;
-        else for (const one of objectives as readonly number[]) inGroups += one;
-        tasks++;
-      }
+  let [inGroups, others] = [0, 0];
+  for (const { objective = NaN, objectives } of values) {
+    if (objectives === undefined) others += objective as number;
+    else for (const one of objectives as readonly number[]) inGroups += one;
   }
-  return tasks === 0 ? NaN : inGroups + others;
+  return inGroups + others;
 }
 
 /** T_v = Σ (r - μ) of each item, from the damped means T_v / (n_v + 25), in shared memory. */
@@ -76,7 +76,7 @@ export function solvedErrors(
   tests: Pick<TrainingErrors, 'testRmse' | 'testMae'>,
 ): TrainingErrors | undefined {
   const squared = squares + objective - penalty.users;
-  // NaN is no number of digits.
+  // A negated comparison, so that NaN also returns undefined.
   if (!(squared * MOST_CANCELLED > squares)) return undefined;
   return {
     loss: unit ** 2 * (squares + objective + penalty.items),

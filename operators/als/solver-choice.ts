@@ -1,5 +1,5 @@
 import { isExact } from './exact-solver.ts';
-import type { AlsParams } from './params.ts';
+import type { AlsParams } from './als-params.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import type { SolverChoice } from '../tasks/task-types.ts';
 

@@ -3,7 +3,7 @@ import { CACHED_BYTES, type DeviceInfo } from '../../engine/plan/device-info.ts'
 import type { RowRange, Slice } from '../../engine/plan/stages.ts';
 import { factorStride } from '../planner/sizes.ts';
 import { balancedRanges, offsetsOf } from '../ratings/row-ranges.ts';
-import type { AlsParams } from './params.ts';
+import type { AlsParams } from './als-params.ts';
 import { ALL_ROWS } from './solver-choice.ts';
 import type { SolverChoice, Tiling } from '../tasks/task-types.ts';
 

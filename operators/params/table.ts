@@ -239,27 +239,30 @@ export function forSides(value: OneOrTwo): { readonly users: number; readonly it
 }
 
 function isOf(param: Param, value: unknown): boolean {
-  if (param.kind === 'one or two numbers') {
-    const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
-    return values.every(
-      (one) => Number.isFinite(one) && (one as number) >= (param.least ?? Number.NEGATIVE_INFINITY),
-    );
+  switch (param.kind) {
+    case 'choice':
+      return param.choices.includes(value as string);
+    case 'toggle':
+      return typeof value === 'boolean';
+    case 'text':
+      return typeof value === 'string' && value !== '';
+    case 'one or two numbers': {
+      const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
+      return values.every((one) => Number.isFinite(one) && isWithin(param, one as number));
+    }
+    case 'number':
+      return Number.isFinite(value) && isWithin(param, value as number);
+    case 'whole number':
+      return Number.isInteger(value) && isWithin(param, value as number);
+    case 'number or auto':
+      return value === 'auto' || (Number.isFinite(value) && isWithin(param, value as number));
+    case 'whole number or auto':
+      return value === 'auto' || (Number.isInteger(value) && isWithin(param, value as number));
   }
-  if ((param.kind === 'whole number or auto' || param.kind === 'number or auto') && value === 'auto')
-    return true;
-  if (param.kind === 'choice') return param.choices.includes(value as string);
-  if (param.kind === 'toggle') return typeof value === 'boolean';
-  if (param.kind === 'text') return typeof value === 'string' && value !== '';
-  const {
-    least = Number.NEGATIVE_INFINITY,
-    most = Number.POSITIVE_INFINITY,
-    above = Number.NEGATIVE_INFINITY,
-  }: Bounds = param;
-  const isNumber =
-    param.kind === 'number' || param.kind === 'number or auto'
-      ? Number.isFinite(value)
-      : Number.isInteger(value);
-  return isNumber && (value as number) >= least && (value as number) <= most && (value as number) > above;
+}
+
+function isWithin({ least = -Infinity, most = Infinity, above = -Infinity }: Bounds, value: number): boolean {
+  return value >= least && value <= most && value > above;
 }
 
 function meaningOf(param: Param): string {

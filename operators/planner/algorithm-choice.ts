@@ -1,4 +1,4 @@
-import type { AlsParams } from '../als/params.ts';
+import type { AlsParams } from '../als/als-params.ts';
 import { mostSteps } from '../als/solver-choice.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { schedulesFor } from '../sgd/schedules/choose-schedule.ts';

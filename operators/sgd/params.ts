@@ -137,3 +137,8 @@ export function checkSgdParams(given: Partial<SgdParams>, others?: readonly stri
   checkMetric(params);
   return params;
 }
+
+/** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
+export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
+  return rank + (biases ? 2 : 0);
+}

@@ -7,7 +7,7 @@ import { factorBytes } from '../planner/sizes.ts';
 import { layoutOf } from './bytes.ts';
 import { deviceOfBand, rowPartsOf, type SgdDataSet, steppedMatrices } from './data-sets.ts';
 import { measuring } from './measures.ts';
-import type { SgdParams } from './params.ts';
+import { type SgdParams, sgdFeatures } from './params.ts';
 import { batchOrder, roundStages } from './round.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 
@@ -27,7 +27,7 @@ export function sgdStages(
   const { deviceBlocks, rowBands, columnBands, kind } = schedule;
   const places = compute.map(({ place }) => place);
   const adaptive = params.rate === 'adagrad';
-  const features = params.rank + (params.biases ? 2 : 0);
+  const features = sgdFeatures(params);
   const rows = Math.max(profile.users, profile.items);
   const segments = deviceBlocks ? columnBands : 1;
   const rowPlaces = placesOfRows(schedule, places);

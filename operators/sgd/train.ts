@@ -25,8 +25,8 @@ import type { SgdData } from './data/data.ts';
 import { fromModelSide, type ModelFactors, modelSides, type TrainedFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
 import { LearningRate, type RateCourse } from './learning-rate.ts';
-import { type SgdParams, shrinks, steppedLambdas } from './params.ts';
-import { scheduleOf, sgdFeatures } from './plan.ts';
+import { type SgdParams, shrinks, steppedLambdas, sgdFeatures } from './params.ts';
+import { scheduleOf } from './plan.ts';
 import { bandsLeave } from './schedules/blocks-schedule.ts';
 
 export interface SgdInput {

@@ -7,7 +7,13 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
 import { TimeSizes } from './time-sizes.ts';
-import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pair-order.ts';
+import {
+  columnsOfOrder,
+  type OrderedPairs,
+  orderedPairs,
+  type PairOrder,
+  requireOrder,
+} from './pair-order.ts';
 
 /**
  * The last k ratings of every user in an order, by the number that the table gives the user; repetitions of a
@@ -50,53 +56,81 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<HeldOutRatings> {
     requireOrder(input.schema, this.#order);
-    const k = this.#k;
-    const users = makeKeyTable(keyTypeOf(fieldOf(input.schema, this.#order.user).type, this.#order.user));
-    let [times, hashes, kept, more] = [
-      new Float64Array(1024 * k),
-      new Uint32Array(1024 * k),
-      new Uint32Array(1024),
-      new Uint8Array(1024),
-    ];
+    const { type } = fieldOf(input.schema, this.#order.user);
+    const found = new LastRatings(makeKeyTable(keyTypeOf(type, this.#order.user)), this.#k);
     const sizes = this.#order.by === 'time' ? new TimeSizes(input.schema, this.#order.timestamp) : undefined;
     let rows = 0;
     for await (const batch of input) {
       const pairs = orderedPairs(batch, this.#order);
       sizes?.add(pairs.times);
-      const codes = new Uint32Array(batch.numRows);
-      users.add(pairs.users, codes);
-      if (users.size > kept.length) {
-        const size = 2 * users.size;
-        [times, hashes, kept, more] = [
-          grown(times, size * k),
-          grown(hashes, size * k),
-          grown(kept, size),
-          grown(more, size),
-        ];
-      }
-      for (let i = 0; i < codes.length; i++) {
-        const user = codes[i];
-        const [time, hash] = [pairs.times[i], pairs.hashes[i]];
-        const first = user * k;
-        let place = first + kept[user];
-        while (
-          place > first &&
-          (times[place - 1] < time || (times[place - 1] === time && hashes[place - 1] < hash))
-        )
-          place--;
-        if (place > first && times[place - 1] === time && hashes[place - 1] === hash) continue;
-        if (kept[user] === k) more[user] = 1;
-        else kept[user]++;
-        if (place === first + k) continue;
-        times.copyWithin(place + 1, place, first + kept[user] - 1);
-        hashes.copyWithin(place + 1, place, first + kept[user] - 1);
-        [times[place], hashes[place]] = [time, hash];
-      }
+      found.add(pairs, batch.numRows);
       rows += batch.numRows;
       ctx.events({ type: 'phase-progress', phase: this.name, done: rows, unit: 'rows' });
     }
     sizes?.report(ctx);
-    return { users, k, times, hashes, kept, more };
+    return found.result;
+  }
+}
+
+/** The last k ratings of each user among those that were added. */
+class LastRatings {
+  readonly #users: KeyTable;
+  readonly #k: number;
+  #times: Float64Array;
+  #hashes: Uint32Array;
+  #kept = new Uint32Array(1024);
+  #more = new Uint8Array(1024);
+
+  constructor(users: KeyTable, k: number) {
+    this.#users = users;
+    this.#k = k;
+    this.#times = new Float64Array(1024 * k);
+    this.#hashes = new Uint32Array(1024 * k);
+  }
+
+  get result(): HeldOutRatings {
+    return {
+      users: this.#users,
+      k: this.#k,
+      times: this.#times,
+      hashes: this.#hashes,
+      kept: this.#kept,
+      more: this.#more,
+    };
+  }
+
+  add({ users, times, hashes }: OrderedPairs, rows: number): void {
+    const codes = new Uint32Array(rows);
+    this.#users.add(users, codes);
+    if (this.#users.size > this.#kept.length) this.#grow(2 * this.#users.size);
+    for (let i = 0; i < rows; i++) this.#place(codes[i], times[i], hashes[i]);
+  }
+
+  /** Puts a rating among those of its user, unless k later ones are kept. */
+  #place(user: number, time: number, hash: number): void {
+    const [times, hashes, kept, k] = [this.#times, this.#hashes, this.#kept, this.#k];
+    const first = user * k;
+    let place = first + kept[user];
+    while (
+      place > first &&
+      (times[place - 1] < time || (times[place - 1] === time && hashes[place - 1] < hash))
+    )
+      place--;
+    if (place > first && times[place - 1] === time && hashes[place - 1] === hash) return;
+    if (kept[user] === k) this.#more[user] = 1;
+    else kept[user]++;
+    if (place === first + k) return;
+    times.copyWithin(place + 1, place, first + kept[user] - 1);
+    hashes.copyWithin(place + 1, place, first + kept[user] - 1);
+    times[place] = time;
+    hashes[place] = hash;
+  }
+
+  #grow(users: number): void {
+    this.#times = grown(this.#times, users * this.#k);
+    this.#hashes = grown(this.#hashes, users * this.#k);
+    this.#kept = grown(this.#kept, users);
+    this.#more = grown(this.#more, users);
   }
 }
 

@@ -4,7 +4,7 @@ import { peakOf } from '../../engine/run/walk.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { StoppingRule } from './stopping-rule.ts';
 
-type PlanWithoutMemory = Omit<PhysicalPlan, 'memory'>;
+export type PlanWithoutMemory = Omit<PhysicalPlan, 'memory'>;
 
 /** The facts besides the plan that decide on speculation. */
 export interface SpeculationProblem {

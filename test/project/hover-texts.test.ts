@@ -48,7 +48,7 @@ function written(fallback: unknown): string {
 }
 
 describe.each([
-  ['ALS', alsTable.params, membersOf('operators/als/params.ts', 'AlsParams')],
+  ['ALS', alsTable.params, membersOf('operators/als/als-params.ts', 'AlsParams')],
   ['SGD', sgdTable.params, membersOf('operators/sgd/params.ts', 'SgdParams')],
 ] as const)('every parameter of %s', (_, params, own) => {
   it.each(Object.entries(params as Readonly<Record<string, Param>>))(

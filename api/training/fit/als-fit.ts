@@ -5,11 +5,12 @@ import type { ScopeStage } from '../../../engine/run/scope.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { AlsChoices } from '../../../operators/als/kernel-choices.ts';
 import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
-import type { AlsParams } from '../../../operators/als/params.ts';
+import type { AlsParams } from '../../../operators/als/als-params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { blockRefs, freePlaced, staysAt } from '../../../operators/als/place-ratings.ts';
 import { inUnit, levelInUnit } from '../../../operators/als/rating-unit.ts';
-import { alsMatrices, trainAls } from '../../../operators/als/train.ts';
+import { alsMatrices } from '../../../operators/als/factor-matrices.ts';
+import { trainAls } from '../../../operators/als/train.ts';
 import { baselinesOf } from '../../../operators/evaluation/baselines.ts';
 import { HeldOutPairs } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
 import {

@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { type SizedAlsParams, sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { type AlsChoices, chooseKernels, tuneKernels } from '../../../operators/als/kernel-choices.ts';
-import type { AlsParams } from '../../../operators/als/params.ts';
+import type { AlsParams } from '../../../operators/als/als-params.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import { type RatingSides, soleBlock } from '../../../operators/ratings/ratings.ts';
 import { type GivenPlan, plannedAutos } from '../plans/given-plan.ts';

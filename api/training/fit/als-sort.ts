@@ -8,7 +8,7 @@ import { drawRows } from '../../../operators/als/draw-rows.ts';
 import { effectiveRatings } from '../../../operators/als/implicit/effective-ratings.ts';
 import { type AlsChoices, compileKernels, guessKernels } from '../../../operators/als/kernel-choices.ts';
 import type { SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
-import type { AlsParams } from '../../../operators/als/params.ts';
+import type { AlsParams } from '../../../operators/als/als-params.ts';
 import {
   freePlaced,
   placeBlock,

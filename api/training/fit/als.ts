@@ -1,7 +1,7 @@
 import { planDevices } from '../../../engine/run/devices.ts';
 import { runInto } from '../../../engine/stream/logical-plan.ts';
 import { chooseKernels } from '../../../operators/als/kernel-choices.ts';
-import type { AlsParams } from '../../../operators/als/params.ts';
+import type { AlsParams } from '../../../operators/als/als-params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../../operators/ratings/profile-ratings.ts';

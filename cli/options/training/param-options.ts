@@ -1,7 +1,7 @@
 import { alsTable } from '../../../operators/als/params.ts';
 import { checkRules, defaultsOf, namesOf, type Param } from '../../../operators/params/table.ts';
 import { sgdTable } from '../../../operators/sgd/params.ts';
-import type { AlsParams } from '../../../operators/als/params.ts';
+import type { AlsParams } from '../../../operators/als/als-params.ts';
 import type { SgdParams } from '../../../operators/sgd/params.ts';
 import { choice, countOr, decimal, decimalOrAuto, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, type Option } from '../option.ts';

@@ -3,18 +3,15 @@
  * rows that are solved from them.
  */
 import { equationsOfRow } from '../../../cpu/reference/equations.ts';
-import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
-import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
-import type { ImplicitWeights, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
 import { addEquations } from '../../equations/add-equations.ts';
 import { solveRows } from '../../equations/solve-equations.ts';
+import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { solverNamed, type UpdateVariant } from '../../update/choice/variant.ts';
 import { updateVariants } from '../../update/choice/variants.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { KernelCheck } from '../support/check.ts';
-import { halfMirror } from '../support/float16.ts';
 import {
   CG_HALF_LIMIT,
   CG_LIMIT,
@@ -24,8 +21,8 @@ import {
 } from '../support/limits.ts';
 import { deviation, worse } from '../support/numbers.ts';
 import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../support/rated-problem.ts';
-import { uploadAll } from '../support/rated-rows.ts';
-import { downloadOutputs, relativeResidual, solvedRow } from '../support/solved-rows.ts';
+import { destroyParts, ImplicitTerms, lengthsTo, problemParts } from '../support/parted-problem.ts';
+import { relativeResidual } from '../support/solved-rows.ts';
 import { equationValues } from '../../equations/exchange/slot-columns.ts';
 
 /** The problem that is solved; implicit data by Cholesky. */
@@ -37,8 +34,6 @@ export interface DataParallelShape {
 }
 
 const STEPS = 6;
-const WEIGHTS: ImplicitWeights = { alpha: 3, base: 1 };
-const GRAM_WEIGHT = 0.7;
 
 /**
  * Limits of sums over the largest number of a row's equations: of float32, and with θ multiplied by roots of
@@ -96,139 +91,117 @@ async function check(
   shape: DataParallelShape,
   longest: number,
 ): Promise<{ error: number; limit: number }> {
-  const { rank, solver, kind } = shape;
+  const { rank, kind } = shape;
   const variant = { ...given, partRatings: 500, regionBytes: 40_000, regionRatings: 1 };
-  const half = variant.precision === 'f16';
-  const [biases, implicit] = [kind === 'biases', kind === 'implicit'];
-  const lengths = [1, 0, 64, 65, longest, 33, 32, 2, 700, 16, 7, 0, 130, 1];
-  const problem = commonProblem({ rank, biases, precision: variant.precision, lengths });
-  const { ratings } = problem;
+  const biases = kind === 'biases';
+  const problem = commonProblem({
+    rank,
+    biases,
+    precision: variant.precision,
+    lengths: lengthsTo(longest),
+  });
+  const buffers = await problemBuffers(gpu, problem, 'f32');
+  const implicit = kind === 'implicit' ? new ImplicitTerms(problem) : undefined;
+  const equations = await summedEquations(gpu, problem, variant, shape, implicit);
+  const found = new Float32Array(equations.rows * equations.stride);
+  await gpu.download(equations.values, found);
+  const solved = await solvedError(gpu, problem, { variant, shape, buffers, equations, implicit });
+  destroyBuffers({ buffers, equations });
+  const tensor = variant.sum.kernel === 'tensor';
+  const sumLimit = tensor ? (implicit ? WEIGHTED_HALF_LIMIT : TENSOR_SUM_LIMIT) : SUM_LIMIT;
+  return {
+    error: worse(
+      equationsError(problem, found, equations.stride, implicit) / sumLimit,
+      solved / limitOf(variant, shape),
+    ),
+    limit: 1,
+  };
+}
+
+/** The equations of all rows, from all vertical parts. */
+async function summedEquations(
+  gpu: Gpu,
+  problem: RatedProblem,
+  variant: UpdateVariant,
+  { rank, p }: DataParallelShape,
+  implicit: ImplicitTerms | undefined,
+): Promise<DeviceMatrix> {
+  const { ratings, biases, lengths } = problem;
   const rows = lengths.length;
   const columns = equationValues({ rank, biases }).COLUMNS;
   const stride = strideOf(columns);
-  const buffers: Readonly<Record<string, GPUBuffer>> = {
-    ...(await problemBuffers(gpu, problem, 'f32')),
-    equations: await gpu.bufferOf(new Float32Array(rows * stride), 'equations'),
-  };
-  const equations: DeviceMatrix = { rows, columns, stride, values: buffers.equations };
-  for (const part of verticalParts(ratings, ratings.columns, shape.p))
-    await addPart(gpu, problem, part, equations, {
-      variant,
-      from: 0,
-      to: rows,
-      rank,
-      rowStart: 0,
-      mean: ratings.mean,
-      scale: half ? 0.5 : 1,
-      ...(implicit ? { implicit: WEIGHTS } : {}),
-    });
-  const found = new Float32Array(rows * stride);
-  await gpu.download(buffers.equations, found);
+  const values = await gpu.bufferOf(new Float32Array(rows * stride), 'equations');
+  const equations = { rows, columns, stride, values };
+  const parts = await problemParts(gpu, problem, p);
+  for (const part of parts)
+    await addEquations(
+      gpu,
+      { fixedBias: undefined, ...part, equations },
+      {
+        variant,
+        from: 0,
+        to: rows,
+        rank,
+        rowStart: 0,
+        mean: ratings.mean,
+        scale: variant.precision === 'f16' ? 0.5 : 1,
+        ...(implicit ? { implicit: implicit.weights } : {}),
+      },
+    );
+  destroyParts(parts);
+  return equations;
+}
 
+/** The error of the rows that are solved from equations. */
+async function solvedError(
+  gpu: Gpu,
+  problem: RatedProblem,
+  {
+    variant,
+    shape: { rank, solver },
+    buffers,
+    equations,
+    implicit,
+  }: {
+    readonly variant: UpdateVariant;
+    readonly shape: DataParallelShape;
+    readonly buffers: Readonly<Record<'previous' | 'factors' | 'half' | 'bias', GPUBuffer>>;
+    readonly equations: DeviceMatrix;
+    readonly implicit: ImplicitTerms | undefined;
+  },
+): Promise<number> {
+  const half = variant.precision === 'f16';
+  const { rows } = equations;
+  const nonnegative = solver === 'nonnegative';
   const matrix = (values: GPUBuffer, halves?: GPUBuffer): DeviceMatrix => ({
     rows,
     columns: rank,
-    stride: ratings.stride,
+    stride: problem.ratings.stride,
     values,
     half: halves,
   });
-  const shifts = Float32Array.from(lengths, (_, row) => 0.5 + row);
-  const gram = gramMatrix(ratings.theta, ratings.stride, rank, ratings.columns, GRAM_WEIGHT);
-  const more = implicit ? await uploadAll(gpu, { shifts, gram: padded(gram, rank, ratings.stride) }) : {};
+  const more = (await implicit?.upload(gpu)) ?? {};
   const inputs = {
     equations,
     previous: matrix(buffers.previous),
     factors: matrix(buffers.factors, half ? buffers.half : undefined),
-    ...(biases ? { bias: buffers.bias } : {}),
+    ...(problem.biases ? { bias: buffers.bias } : {}),
     ...more,
   };
-  const regularization = implicit ? { lambda: 0 } : problem.regularization;
   const { badRow } = await solveRows(gpu, inputs, {
     variant,
     from: 0,
     to: rows,
     rank,
     rowStart: 0,
-    ...regularization,
+    ...(implicit ? { lambda: 0 } : problem.regularization),
     solver: solverNamed({ solver, cgSteps: STEPS }),
   });
-  const solved =
-    badRow !== -1
-      ? Infinity
-      : implicit
-        ? await implicitError(gpu, problem, buffers, half, gram, shifts)
-        : await problemError(gpu, problem, buffers, half, {
-            steps: solver === 'cg' ? STEPS : 0,
-            exactTo: -1,
-            nonnegative: solver === 'nonnegative',
-          });
-  destroyBuffers({ buffers, more });
-  const tensor = variant.sum.kernel === 'tensor';
-  const sumLimit = tensor ? (implicit ? WEIGHTED_HALF_LIMIT : TENSOR_SUM_LIMIT) : SUM_LIMIT;
-  return {
-    error: worse(equationsError(problem, found, stride, kind) / sumLimit, solved / limitOf(variant, shape)),
-    limit: 1,
-  };
-}
-
-async function addPart(
-  gpu: Gpu,
-  { ratings, biases }: RatedProblem,
-  { first, last, offsets, ...lists }: CompressedRows & { readonly first: number; readonly last: number },
-  equations: DeviceMatrix,
-  settings: Parameters<typeof addEquations>[2],
-): Promise<void> {
-  const theta = ratings.theta.slice(first * ratings.stride, last * ratings.stride);
-  const contents = {
-    offsets,
-    indices: nonEmpty(lists.indices),
-    values: nonEmpty(lists.values),
-    theta,
-    mirror: halfMirror(theta, ratings.stride),
-    bias: ratings.fixedBias.slice(first, last),
-  };
-  const {
-    offsets: rowPointers,
-    indices,
-    values,
-    theta: fixed,
-    mirror,
-    bias,
-  } = await uploadAll(gpu, contents);
-  const block = {
-    rows: offsets.length - 1,
-    ratings: lists.indices.length,
-    offsets,
-    columns: lists.indices,
-    rowPointers,
-    indices,
-    values,
-    prepared: new Map<string, unknown>(),
-  };
-  const matrix = {
-    rows: last - first,
-    columns: ratings.rank,
-    stride: ratings.stride,
-    values: fixed,
-    half: mirror,
-  };
-  await addEquations(
-    gpu,
-    { block, fixed: matrix, fixedBias: biases ? bias : undefined, equations },
-    settings,
-  );
-  destroyBuffers({ rowPointers, indices, values, fixed, mirror, bias, lists: [...block.prepared.values()] });
-}
-
-/** A buffer has at least one number. */
-function nonEmpty<Numbers extends Uint32Array | Float32Array>(numbers: Numbers): Numbers {
-  return numbers.length > 0 ? numbers : new (numbers.constructor as new (length: number) => Numbers)(1);
-}
-
-function padded(gram: Float64Array, rank: number, stride: number): Float32Array {
-  const values = new Float32Array(stride * stride);
-  gram.forEach((value, at) => (values[Math.floor(at / rank) * stride + (at % rank)] = value));
-  return values;
+  destroyBuffers({ more });
+  if (badRow !== -1) return Infinity;
+  if (implicit !== undefined) return implicit.error(gpu, buffers, half, (x, own) => relativeResidual(own, x));
+  const steps = solver === 'cg' ? STEPS : 0;
+  return problemError(gpu, problem, buffers, half, { steps, exactTo: -1, nonnegative });
 }
 
 /** The largest deviation of a row of equations from float64, or infinity where the padding is not 0. */
@@ -236,7 +209,7 @@ function equationsError(
   { ratings, lengths, biases }: RatedProblem,
   found: Float32Array,
   stride: number,
-  kind: DataParallelShape['kind'],
+  implicit: ImplicitTerms | undefined,
 ): number {
   let error = 0;
   lengths.forEach((length, row) => {
@@ -245,7 +218,7 @@ function equationsError(
       ratings.stride,
       ratings.rank,
       ratings.part(ratings.offsets[row], length),
-      { biases, ...(kind === 'implicit' ? { implicit: WEIGHTS } : {}) },
+      { biases, ...(implicit ? { implicit: implicit.weights } : {}) },
     );
     const own = found.subarray(row * stride, (row + 1) * stride);
     error = worse(
@@ -254,40 +227,6 @@ function equationsError(
         ? Infinity
         : deviation(Float64Array.from(own.subarray(0, twin.length)), twin),
     );
-  });
-  return error;
-}
-
-async function implicitError(
-  gpu: Gpu,
-  problem: RatedProblem,
-  buffers: Readonly<Record<string, GPUBuffer>>,
-  half: boolean,
-  gram: Float64Array,
-  shifts: Float32Array,
-): Promise<number> {
-  const { ratings, lengths } = problem;
-  const outputs = await downloadOutputs(gpu, buffers, problem);
-  let error = 0;
-  lengths.forEach((length, row) => {
-    const { x, wrong } = solvedRow(ratings, row, {
-      factors: outputs.factors,
-      half: half ? outputs.half : undefined,
-    });
-    const residual = () =>
-      relativeResidual(
-        implicitEquations(
-          gram,
-          ratings.theta,
-          ratings.stride,
-          ratings.rank,
-          ratings.part(ratings.offsets[row], length),
-          WEIGHTS,
-          shifts[row],
-        ),
-        x,
-      );
-    error = worse(error, worse(wrong, length === 0 ? Math.hypot(...x) : residual()));
   });
   return error;
 }

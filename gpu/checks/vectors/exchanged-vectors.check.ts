@@ -3,24 +3,22 @@
  * of steps against as many in float64.
  */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
-import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
-import { verticalParts } from '../../../cpu/reference/vertical-parts.ts';
-import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import { destroyBuffers, type DeviceMatrix } from '../../device/resources.ts';
-import {
-  addVectorProducts,
-  type ProductSettings,
-  takeStep,
-} from '../../vectors/exchanged/exchanged-vectors.ts';
+import { addVectorProducts, takeStep } from '../../vectors/exchanged-vectors.ts';
+import { partProductsKernel } from '../../vectors/part-products.ts';
+import { vectorQuads } from '../../vectors/vectors.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
 import { CG_BIAS_LIMIT, CG_LIMIT } from '../support/limits.ts';
-import { deviation, worse } from '../support/numbers.ts';
-import { commonProblem, problemBuffers, problemError } from '../support/rated-problem.ts';
-import { uploadAll } from '../support/rated-rows.ts';
-import { downloadOutputs, solvedRow } from '../support/solved-rows.ts';
-import { gradientQuads } from '../../vectors/exchanged/gradients.ts';
-import { partProductsKernel } from '../../vectors/exchanged/part-products.ts';
+import { deviation } from '../support/numbers.ts';
+import {
+  destroyParts,
+  ImplicitTerms,
+  lengthsTo,
+  type ProblemPart,
+  problemParts,
+} from '../support/parted-problem.ts';
+import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../support/rated-problem.ts';
 
 type Shape = {
   readonly rank: number;
@@ -29,9 +27,6 @@ type Shape = {
   readonly steps: number;
   readonly lanes?: number;
 };
-
-const WEIGHTS: ImplicitWeights = { alpha: 3, base: 1 };
-const GRAM_WEIGHT = 0.7;
 
 /** Ratings of the longest row: several parts. */
 const LONGEST = 5000;
@@ -54,142 +49,83 @@ export const exchangedVectorChecks: readonly KernelCheck[] = shapes.map((shape) 
   run: (gpu: Gpu) => check(gpu, shape),
 }));
 
-async function check(
-  gpu: Gpu,
-  { rank, kind, p, steps, lanes }: Shape,
-): Promise<{ error: number; limit: number }> {
-  const [biases, implicit] = [kind === 'biases', kind === 'implicit'];
-  const lengths = [1, 0, 64, 65, LONGEST, 33, 32, 2, 700, 16, 7, 0, 130, 1];
-  const rows = lengths.length;
-  const problem = commonProblem({ rank, biases, precision: 'f32', lengths });
-  const { ratings } = problem;
-  const { stride } = ratings;
-  const { quads, gradients: rowQuads } = gradientQuads(rank, biases);
-  const zeros = {
-    gradients: new Float32Array(4 * rowQuads * rows),
-    direction: new Float32Array(4 * quads * rows),
-    products: new Float32Array(4 * quads * rows),
-  };
-  const buffers = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, zeros)) };
-  const matrix = (values: GPUBuffer, columns = rank, own = stride): DeviceMatrix => ({
-    rows,
-    columns,
-    stride: own,
-    values,
-  });
-  const [gradients, direction, products, factors] = [
-    matrix(buffers.gradients, 4 * rowQuads, 4 * rowQuads),
-    matrix(buffers.direction),
-    matrix(buffers.products),
-    matrix(buffers.factors),
-  ];
-  const previous = matrix(buffers.previous);
-
-  const parts = await Promise.all(
-    verticalParts(ratings, ratings.columns, p).map(
-      async ({ first, last, offsets, indices: columns, values: rated }) => {
-        const {
-          offsets: rowPointers,
-          indices,
-          values,
-          theta,
-          bias,
-        } = await uploadAll(gpu, {
-          offsets,
-          indices: columns,
-          values: rated,
-          theta: ratings.theta.slice(first * stride, last * stride),
-          bias: ratings.fixedBias.slice(first, last),
-        });
-        const block = {
-          rows,
-          ratings: columns.length,
-          offsets,
-          columns,
-          rowPointers,
-          indices,
-          values,
-          prepared: new Map<string, unknown>(),
-        };
-        return { block, fixed: { rows: last - first, columns: rank, stride, values: theta }, bias };
-      },
-    ),
-  );
-  const addAll = async (
-    settings: Pick<ProductSettings, 'first'>,
-    vectors: DeviceMatrix,
-    sums: DeviceMatrix,
-  ) => {
-    for (const { block, fixed, bias } of parts)
-      await addVectorProducts(
-        gpu,
-        { block, fixed, vectors, sums, ...(biases && settings.first ? { fixedBias: bias } : {}) },
-        {
-          ...settings,
-          ...(lanes === undefined ? {} : { teams: { threads: 64, lanes, width: 4 } }),
-          rank,
-          from: 0,
-          to: rows,
-          mean: ratings.mean,
-          ...(implicit ? { implicit: WEIGHTS } : {}),
-        },
-      );
-  };
-  const shifts = Float32Array.from(lengths, (_, row) => 0.5 + row);
-  const gram = gramMatrix(ratings.theta, stride, rank, ratings.columns, GRAM_WEIGHT);
-  const more = implicit ? await uploadAll(gpu, { shifts, gram: padded(gram, rank, stride) }) : {};
-  const settings = { rank, from: 0, to: rows, ...problem.regularization };
-  await addAll({ first: true }, previous, gradients);
-  await takeStep(gpu, { given: previous, gradients, factors, direction, ...more }, 'begin', settings);
-  for (let step = 0; step < steps; step++) {
-    gpu.device.queue.writeBuffer(buffers.products, 0, zeros.products);
-    await addAll({ first: false }, direction, products);
-    await takeStep(gpu, { given: products, gradients, factors, direction, ...more }, 'step', settings);
-  }
-  const badRow = await takeStep(
-    gpu,
-    { gradients, factors, ...(biases ? { bias: buffers.bias } : {}) },
-    'end',
-    settings,
-  );
-  let error = badRow === -1 ? 0 : Infinity;
-  if (implicit) {
-    const outputs = await downloadOutputs(gpu, buffers, problem);
-    lengths.forEach((length, row) => {
-      const { x, wrong } = solvedRow({ rank, stride }, row, { factors: outputs.factors });
-      const start = Float64Array.from(problem.previous.subarray(row * stride, row * stride + rank));
-      const expected = () => {
-        const { matrix: a, bias: b } = implicitEquations(
-          gram,
-          ratings.theta,
-          stride,
-          rank,
-          ratings.part(ratings.offsets[row], length),
-          WEIGHTS,
-          shifts[row],
-        );
-        return conjugateGradient(a, b, start, steps);
-      };
-      error = worse(error, worse(wrong, length === 0 ? Math.hypot(...x) : deviation(x, expected())));
-    });
-  } else error = worse(error, await problemError(gpu, problem, buffers, false, { steps, exactTo: -1 }));
-  destroyBuffers({
-    buffers,
-    more,
-    parts: parts.flatMap(({ block, fixed, bias }) => [
-      block.rowPointers,
-      block.indices,
-      block.values,
-      fixed.values,
-      bias,
-      ...block.prepared.values(),
-    ]),
-  });
+async function check(gpu: Gpu, shape: Shape): Promise<{ error: number; limit: number }> {
+  const { rank, kind, p, steps } = shape;
+  const biases = kind === 'biases';
+  const problem = commonProblem({ rank, biases, precision: 'f32', lengths: lengthsTo(LONGEST) });
+  const buffers = await problemBuffers(gpu, problem, 'f32');
+  const implicit = kind === 'implicit' ? new ImplicitTerms(problem) : undefined;
+  const parts = await problemParts(gpu, problem, p);
+  const badRow = await solveByExchange(gpu, shape, problem, { buffers, parts, implicit });
+  const error =
+    badRow !== -1
+      ? Infinity
+      : implicit === undefined
+        ? await problemError(gpu, problem, buffers, false, { steps, exactTo: -1 })
+        : await implicit.error(gpu, buffers, false, (x, { matrix, bias }, row) =>
+            deviation(x, conjugateGradient(matrix, bias, startOf(problem, row), steps)),
+          );
+  destroyBuffers({ buffers });
+  destroyParts(parts);
   return { error, limit: biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }
 
-function padded(gram: Float64Array, rank: number, stride: number): Float32Array {
-  const values = new Float32Array(stride * stride);
-  gram.forEach((value, at) => (values[Math.floor(at / rank) * stride + (at % rank)] = value));
-  return values;
+function startOf({ ratings: { rank, stride }, previous }: RatedProblem, row: number): Float64Array {
+  return Float64Array.from(previous.subarray(row * stride, row * stride + rank));
+}
+
+/** Solves all rows by the tasks' phases: products with each part, added up, and steps between them. */
+async function solveByExchange(
+  gpu: Gpu,
+  { rank, kind, steps, lanes }: Shape,
+  { ratings, lengths, regularization }: RatedProblem,
+  {
+    buffers,
+    parts,
+    implicit,
+  }: {
+    readonly buffers: Readonly<Record<'previous' | 'factors' | 'bias', GPUBuffer>>;
+    readonly parts: readonly ProblemPart[];
+    readonly implicit: ImplicitTerms | undefined;
+  },
+): Promise<number> {
+  const rows = lengths.length;
+  const biases = kind === 'biases';
+  const zeros = async (quads: number): Promise<DeviceMatrix> => ({
+    rows,
+    columns: 4 * quads,
+    stride: 4 * quads,
+    values: await gpu.bufferOf(new Float32Array(4 * quads * rows), 'zeros'),
+  });
+  const { quads, gradients: gradientQuads } = vectorQuads(rank, biases);
+  const [gradients, direction, products] = await Promise.all([gradientQuads, quads, quads].map(zeros));
+  const given = (values: GPUBuffer): DeviceMatrix => ({ ...direction, columns: rank, values });
+  const [previous, factors] = [given(buffers.previous), given(buffers.factors)];
+  const more = (await implicit?.upload(gpu)) ?? {};
+  const settings = { rank, from: 0, to: rows, ...regularization };
+  const addAll = async (first: boolean, vectors: DeviceMatrix, sums: DeviceMatrix) => {
+    for (const { block, fixed, fixedBias } of parts)
+      await addVectorProducts(
+        gpu,
+        { block, fixed, vectors, sums, ...(first && fixedBias ? { fixedBias } : {}) },
+        {
+          ...settings,
+          first,
+          mean: ratings.mean,
+          ...(lanes === undefined ? {} : { teams: { threads: 64, lanes, width: 4 } }),
+          ...(implicit ? { implicit: implicit.weights } : {}),
+        },
+      );
+  };
+  await addAll(true, previous, gradients);
+  await takeStep(gpu, { given: previous, gradients, factors, direction, ...more }, 'begin', settings);
+  for (let step = 0; step < steps; step++) {
+    gpu.device.queue.writeBuffer(products.values, 0, new Float32Array(4 * quads * rows));
+    await addAll(false, direction, products);
+    await takeStep(gpu, { given: products, gradients, factors, direction, ...more }, 'step', settings);
+  }
+  const bias = biases ? { bias: buffers.bias } : {};
+  const badRow = await takeStep(gpu, { gradients, factors, ...bias }, 'end', settings);
+  destroyBuffers({ more, own: [gradients, direction, products] });
+  return badRow;
 }

@@ -11,7 +11,7 @@ import { REGISTER_RANKS } from '../../solve/solve-cg-registers.ts';
 import { vectorBytes } from '../../vectors/vectors.ts';
 import { centredBytes, needsCentred } from '../centred.ts';
 import { SLOT_BYTES } from '../prepared-rows.ts';
-import { tellsLoss, type UpdateVariant } from './variant.ts';
+import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
 /**
@@ -151,7 +151,8 @@ function choiceOf(
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
     deviceBytes: mirrors + 32 * rows,
-    ...(tellsLoss(variant, solver) ? { tellsLoss: true } : {}),
+    // All kernels report the objectives of rows, but the search for x >= 0.
+    ...(solver === 'nonnegative' ? {} : { tellsLoss: true }),
     scratchBytes: {
       slots,
       status: statusBytes(rows),

@@ -99,11 +99,3 @@ export function solverNamed({ solver, cgSteps }: Pick<UpdateProblem, 'solver' | 
 export function stepsOf(solver: RowSolver): number {
   return typeof solver === 'string' ? 0 : solver.steps;
 }
-
-/**
- * True for kernels that tell the objectives of all rows: neither CG by vectors does, nor the search for x >=
- * 0.
- */
-export function tellsLoss({ sum }: Pick<UpdateVariant, 'sum'>, solver: UpdateProblem['solver']): boolean {
-  return sum.kernel !== 'vectors' && solver !== 'nonnegative';
-}

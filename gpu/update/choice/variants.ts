@@ -183,7 +183,7 @@ function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
           biases,
           first: true,
           ...chooseVectorProducts(rank, precision),
-        }) && admits(info, vectorStepKernel, { rank, biases, half: true, phase: 'step' }),
+        }) && admits(info, vectorStepKernel, { rank, biases, implicit: false, listed: true, phase: 'step' }),
     )
     .map((precision) => ({
       name: `vectors-${precision}`,

@@ -1,5 +1,5 @@
 import { explicitLambda } from '../../params/common.ts';
-import type { AlsParams } from '../params.ts';
+import type { AlsParams } from '../als-params.ts';
 import type { KnownForm } from './rating-weight.ts';
 
 /**

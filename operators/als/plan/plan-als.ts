@@ -1,33 +1,28 @@
-import { CapacityError, UsageError } from '../../../engine/errors.ts';
-import { formatBytes, formatCount } from '../../../engine/format.ts';
+import type { CapacityError } from '../../../engine/errors.ts';
+import { formatBytes } from '../../../engine/format.ts';
 import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
-import { HOST } from '../../../engine/plan/place.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
-import { rankingMetricOf } from '../../params/common.ts';
-import { candidateGrids, describeGrid, HEADROOM } from './cost/candidates.ts';
-import { costOf, type IterationCost } from './cost/cost.ts';
-import { blockShare, leastBytes } from './cost/device-bytes.ts';
-import { blockLimit } from '../../planner/sizes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
-import { spreadGrid } from './cost/spread.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
+import { rankingMetricOf } from '../../params/common.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
-import { sizedParams } from '../implicit/sized-params.ts';
-import type { AlsParams } from '../params.ts';
+import { type SizedAlsParams, sizedParams } from '../implicit/sized-params.ts';
+import type { AlsParams } from '../als-params.ts';
 import { type Asked, askedPartitions, requireGroupsOf, requireRowsForParts } from '../partitions.ts';
-import { ALL_ROWS } from '../solver-choice.ts';
-import { type AlsGrid, type Side, sides, suits, verticalParts } from './grid.ts';
+import { candidateGrids, describeGrid } from './cost/candidates.ts';
+import { costOf, type IterationCost } from './cost/cost.ts';
+import { blockShare } from './cost/device-bytes.ts';
+import { type AlsGrid, type Side, sides, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
+import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
+import { type UsualWay, usualWays } from './usual-ways.ts';
 
 /**
- * Another grid than the usual one must save so much of an iteration, and so many seconds, and twice the
- * devices so much of it: estimates are not exact.
+ * Another grid than the usual one must save so much of an iteration, and so many seconds: estimates are not
+ * exact.
  */
-const WORTH = { share: 0.2, seconds: 0.005, device: 0.15 };
-
-/** Blocks of a side whose steps are walked only to tell how much memory they need. */
-const MOST_WALKED = 4096;
+const WORTH = { share: 0.2, seconds: 0.005 };
 
 /** Times that a grid which the walk refuses is cut into twice the parts. */
 const FINER = 1;
@@ -37,7 +32,6 @@ const FINER = 1;
  * it fits: each side in a part a device. Else, or with several devices, the grid with the least estimated
  * time that fits; those that were rejected are listed with their reasons. Throws CapacityError when none
  * fits, before anything is allocated.
- *
  */
 export function planAls(
   profile: RatingsProfile,
@@ -46,182 +40,188 @@ export function planAls(
   choices?: AlsChoices,
   options: AlsPlanOptions = {},
 ): PhysicalPlan {
-  const params = sizedParams(given, profile);
-  const planOf = (grid?: AlsGrid, on = devices) =>
-    requireHost(planOfGrid(profile, params, on, choices, { ...options, grid }), options.hostBytes);
-  if (options.grid !== undefined) return planOf(options.grid);
-  const problem = alsProblem(profile, params, devices, choices, options);
-  const asked = askedPartitions(params);
-  requireRowsForParts(asked, problem.rows);
-  requireGroupsOf(asked, problem.compute.length);
-  if (asked.sums === 'vectors' && problem.solver.cgBelow < ALL_ROWS)
-    throw new UsageError(
-      `partitionSums vectors needs conjugate gradients for all rows, and the solver is ${problem.solver.kernel}`,
-      { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' },
-    );
-  const rejected: RejectedPlan[] = [];
-  const ways = usualWays(problem, asked, (compute) =>
-    alsProblem(profile, params, { ...devices, compute }, choices, options),
-  ).filter((way) => blockShare(way.problem) <= 1);
-  let usual: ReturnType<typeof fitting> | undefined;
-  let usualWay: UsualWay = { name: describeGrid(problem.grid), problem, cost: costOf(problem) };
-  for (const way of ways) {
-    if (usual?.plan !== undefined) {
-      rejected.push({ name: way.name, seconds: way.cost.seconds, reason: 'slower' });
-      continue;
-    }
-    const tried = fitting(() => planOf(way.grid, { ...devices, compute: way.problem.compute }));
-    if (tried.plan !== undefined) [usual, usualWay] = [tried, way];
-    else
-      rejected.push({
-        name: way.name,
-        seconds: way.cost.seconds,
-        reason: (tried.error as CapacityError).summary,
-      });
-    if (way.problem.compute.length === problem.compute.length) usual ??= tried;
-  }
-  if (usual?.plan && problem.compute.length === 1 && !options.compares) return usual.plan;
-  const usualCost = usualWay.cost;
-  const worthIt = (cost: IterationCost) =>
-    usual?.plan === undefined ||
-    (cost.seconds < (1 - WORTH.share) * usualCost.seconds &&
-      cost.seconds < usualCost.seconds - WORTH.seconds);
-  // All items are ranked at once.
-  const whole =
-    problem.testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined
-      ? (['items'] as const)
-      : [];
-  const limits = {
-    whole,
-    hostBytes: options.hostBytes ?? Infinity,
-    ratings:
-      options.ratings ?? (problem.device.ownMemory ? (['device', 'host'] as const) : (['device'] as const)),
-  };
-  const candidates = candidateGrids(problem, { ...limits, asked })
-    .map((candidate) => ({ ...candidate, cost: costOf({ ...problem, grid: candidate.grid }) }))
-    .sort((left, right) => left.cost.seconds - right.cost.seconds);
-  let chosen = usual?.plan && { plan: usual.plan, cost: usualCost };
-  for (const { grid, fits, cost } of candidates) {
-    const name = describeGrid(grid);
-    if (!fits)
-      rejected.push({ name, seconds: cost.seconds, reason: tooLarge(problem, grid, options.hostBytes) });
-    else if (chosen !== undefined && (chosen.plan !== usual?.plan || !worthIt(cost))) {
-      if (name !== usualWay.name && rejected.every((one) => one.name !== name))
-        rejected.push({
-          name,
-          seconds: cost.seconds,
-          reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid',
-        });
-    } else {
-      const tried = finer(grid, problem.rows, planOf, (cut) => suits(cut, asked));
-      if (tried.plan === undefined) rejected.push({ name, seconds: cost.seconds, reason: tried.reason });
-      else {
-        if (chosen !== undefined)
-          rejected.push({ name: usualWay.name, seconds: chosen.cost.seconds, reason: 'slower' });
-        chosen = { plan: tried.plan, cost: costOf({ ...problem, grid: tried.grid }) };
-      }
-    }
-  }
-  // The walk over a plan for devices without a bound.
-  const unbounded = {
-    ...devices,
-    compute: devices.compute.map((device) => ({ ...device, capacityBytes: null })),
-  };
-  const walked = (grid: AlsGrid) =>
-    fitting(() => planOfGrid(profile, params, unbounded, choices, { ...options, grid })).plan?.memory;
-  if (chosen === undefined && candidates.length === 0) requireVertical(asked);
-  if (chosen === undefined)
-    throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, {
-      usual: usual?.error,
-      reason: rejected[0]?.reason,
-      walked,
-    });
-  return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
+  const planned = new PlannedGrids(profile, sizedParams(given, profile), devices, choices, options);
+  if (options.grid !== undefined) return planned.planOf(options.grid);
+  return new PlanSearch(planned, options).best();
 }
 
-/**
- * Throws UsageError for sums of vertical parts that are asked for, where no grid that comes into question has
- * such parts.
- */
-function requireVertical({ users, items, sums, groups }: Asked): void {
-  if ((sums === undefined && groups === undefined) || users !== undefined || items !== undefined) return;
-  const asked = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
-  throw new UsageError(
-    `${asked} acts where a side is solved from vertical parts, and no grid for these devices has them`,
-    { phase: 'plan', advice: 'Ask for vertical parts by partitionUsers or partitionItems, or leave it out' },
-  );
+/** Plans and problems of one training by grid and devices. */
+class PlannedGrids {
+  readonly params: SizedAlsParams;
+  readonly #profile: RatingsProfile;
+  readonly #devices: PlanDevices;
+  readonly #choices: AlsChoices | undefined;
+  readonly #options: AlsPlanOptions;
+
+  constructor(
+    profile: RatingsProfile,
+    params: SizedAlsParams,
+    devices: PlanDevices,
+    choices: AlsChoices | undefined,
+    options: AlsPlanOptions,
+  ) {
+    this.params = params;
+    this.#profile = profile;
+    this.#devices = devices;
+    this.#choices = choices;
+    this.#options = options;
+  }
+
+  problemOn(compute = this.#devices.compute): AlsProblem {
+    const devices = { ...this.#devices, compute };
+    return alsProblem(this.#profile, this.params, devices, this.#choices, this.#options);
+  }
+
+  /** The plan of a grid, or of the usual one. */
+  planOf(grid?: AlsGrid, compute = this.#devices.compute): PhysicalPlan {
+    return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
+  }
+
+  /** Bytes by place that a walk over the plan finds, for devices without a bound. */
+  walked(grid: AlsGrid): PhysicalPlan['memory'] | undefined {
+    const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: null }));
+    return fitting(() => this.#plan(grid, { ...this.#devices, compute })).plan?.memory;
+  }
+
+  #plan(grid: AlsGrid | undefined, devices: PlanDevices): PhysicalPlan {
+    const options = { ...this.#options, grid };
+    return planOfGrid(this.#profile, this.params, devices, this.#choices, options);
+  }
 }
 
-/** The usual grid on some of the devices. */
-interface UsualWay {
-  readonly name: string;
-  readonly problem: AlsProblem;
-  /** Given where it is not the one that devices have without a comparison of times. */
-  readonly grid?: AlsGrid;
+interface PricedPlan {
+  readonly plan: PhysicalPlan;
   readonly cost: IterationCost;
 }
 
-/**
- * The usual grid on each number of devices, in the order in which they are to be tried: those with memory of
- * their own exchange rows through the host, which may take longer than what they save; then fewer are faster,
- * or a share of the rows is solved on each of them. Of parts that are asked for, and of devices that share
- * the host's memory, all have some.
- *
- */
-function usualWays(
-  problem: AlsProblem,
-  asked: Asked,
-  problemOn: (compute: AlsProblem['compute']) => AlsProblem,
-): UsualWay[] {
-  const { compute, device } = problem;
-  const isAsked = Object.keys(asked).length > 0;
-  if (isAsked || compute.length === 1 || !device.ownMemory)
-    return suits(problem.grid, asked)
-      ? [{ name: describeGrid(problem.grid), problem, cost: costOf(problem) }]
-      : [];
-  const ways = compute.flatMap((_, at): UsualWay[] => {
-    const some = problemOn(compute.slice(0, at + 1));
-    const grid = spreadGrid(some);
-    const plain: UsualWay = { name: nameOf(some.grid, at + 1), problem: some, cost: costOf(some) };
-    return JSON.stringify(grid) === JSON.stringify(some.grid)
-      ? [plain]
-      : [
-          { name: nameOf(grid, at + 1), problem: { ...some, grid }, grid, cost: costOf({ ...some, grid }) },
-          plain,
-        ];
-  });
-  function nameOf(grid: AlsGrid, count: number): string {
-    return count === compute.length
-      ? describeGrid(grid)
-      : `${count} of ${compute.length} devices: ${describeGrid(grid)}`;
+/** A grid that comes into question, and its estimated time. */
+interface Candidate {
+  readonly grid: AlsGrid;
+  readonly fits: boolean;
+  readonly cost: IterationCost;
+}
+
+/** The choice among the grids of a problem. */
+class PlanSearch {
+  readonly #planned: PlannedGrids;
+  readonly #options: AlsPlanOptions;
+  readonly #problem: AlsProblem;
+  readonly #asked: Asked;
+  readonly #rejected: RejectedPlan[] = [];
+  /** The usual grid, the plan if it fits, and the error of all devices if not. */
+  #usual: { readonly way: UsualWay; readonly plan?: PhysicalPlan; readonly error?: CapacityError };
+  #chosen: PricedPlan | undefined;
+
+  constructor(planned: PlannedGrids, options: AlsPlanOptions) {
+    this.#planned = planned;
+    this.#options = options;
+    this.#problem = planned.problemOn();
+    this.#asked = askedPartitions(planned.params);
+    const problem = this.#problem;
+    this.#usual = { way: { name: describeGrid(problem.grid), problem, cost: costOf(problem) } };
   }
-  const handicap = ({
-    problem: {
-      compute: { length: count },
-    },
-    cost,
-  }: UsualWay) => cost.seconds * (1 + WORTH.device * Math.log2(count));
-  return ways.sort((left, right) => handicap(left) - handicap(right));
-}
 
-/** The plan, where the host has the memory for it. */
-function requireHost(plan: PhysicalPlan, hostBytes = Infinity): PhysicalPlan {
-  const bytes = plan.memory[HOST] ?? 0;
-  if (bytes > hostBytes)
-    throw new CapacityError(
-      `needs ${formatBytes(bytes)} (${bytes} bytes) of host memory, which has ${formatBytes(hostBytes)}`,
-      { phase: 'plan', advice: 'Raise memoryBudget, or use a smaller rank' },
+  best(): PhysicalPlan {
+    this.#requirePossible();
+    this.#tryUsualWays();
+    const { plan, way } = this.#usual;
+    if (plan && this.#problem.compute.length === 1 && !this.#options.compares) return plan;
+    this.#chosen = plan && { plan, cost: way.cost };
+    const candidates = this.#candidates();
+    for (const candidate of candidates) this.#consider(candidate);
+    if (this.#chosen === undefined) throw this.#noneFits(candidates);
+    const estimate = { ...this.#chosen.cost, rates: ratesText(this.#problem) };
+    return { ...this.#chosen.plan, estimate, rejected: this.#rejected };
+  }
+
+  /** Throws UsageError for what is asked for and no plan can have. */
+  #requirePossible(): void {
+    requireRowsForParts(this.#asked, this.#problem.rows);
+    requireGroupsOf(this.#asked, this.#problem.compute.length);
+    requireVectorSums(this.#asked, this.#problem);
+  }
+
+  /** Takes the first of the usual grids that fits. */
+  #tryUsualWays(): void {
+    const ways = usualWays(this.#problem, this.#asked, (compute) => this.#planned.problemOn(compute));
+    for (const way of ways.filter(({ problem }) => blockShare(problem) <= 1)) {
+      if (this.#usual.plan !== undefined) {
+        this.#reject(way.name, way.cost, 'slower');
+        continue;
+      }
+      const { plan, error } = fitting(() => this.#planned.planOf(way.grid, way.problem.compute));
+      const onAll = way.problem.compute.length === this.#problem.compute.length;
+      if (plan !== undefined) this.#usual = { way, plan };
+      else this.#reject(way.name, way.cost, (error as CapacityError).summary);
+      if (plan === undefined && onAll) this.#usual = { error, ...this.#usual };
+    }
+  }
+
+  /** The grids that come into question, those of the least time first. */
+  #candidates(): Candidate[] {
+    return candidateGrids(this.#problem, { ...this.#limits(), asked: this.#asked })
+      .map((candidate) => ({ ...candidate, cost: costOf({ ...this.#problem, grid: candidate.grid }) }))
+      .sort((left, right) => left.cost.seconds - right.cost.seconds);
+  }
+
+  #limits() {
+    const { testRatings, device } = this.#problem;
+    const { params } = this.#planned;
+    // All items are ranked at once.
+    const ranksItems =
+      testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined;
+    return {
+      whole: ranksItems ? (['items'] as const) : [],
+      hostBytes: this.#options.hostBytes ?? Infinity,
+      ratings:
+        this.#options.ratings ?? (device.ownMemory ? (['device', 'host'] as const) : (['device'] as const)),
+    };
+  }
+
+  /** Chooses a grid, or notes why not. */
+  #consider({ grid, fits, cost }: Candidate): void {
+    const name = describeGrid(grid);
+    if (!fits) this.#reject(name, cost, tooLarge(this.#problem, grid, this.#options.hostBytes));
+    else if (this.#chosen === undefined || (this.#chosen.plan === this.#usual.plan && this.#isWorth(cost)))
+      this.#choose(grid, name, cost);
+    else if (name !== this.#usual.way.name && this.#rejected.every((one) => one.name !== name))
+      this.#reject(
+        name,
+        cost,
+        cost.seconds >= this.#chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid',
+      );
+  }
+
+  /** True where a grid saves enough of the usual one's time. */
+  #isWorth({ seconds }: IterationCost): boolean {
+    const usual = this.#usual.way.cost.seconds;
+    return seconds < (1 - WORTH.share) * usual && seconds < usual - WORTH.seconds;
+  }
+
+  #choose(grid: AlsGrid, name: string, cost: IterationCost): void {
+    const planOf = (cut: AlsGrid) => this.#planned.planOf(cut);
+    const tried = finer(grid, this.#problem.rows, planOf, (cut) => suits(cut, this.#asked));
+    if (tried.plan === undefined) return this.#reject(name, cost, tried.reason);
+    if (this.#chosen !== undefined) this.#reject(this.#usual.way.name, this.#chosen.cost, 'slower');
+    this.#chosen = { plan: tried.plan, cost: costOf({ ...this.#problem, grid: tried.grid }) };
+  }
+
+  #reject(name: string, { seconds }: IterationCost, reason: string): void {
+    this.#rejected.push({ name, seconds, reason });
+  }
+
+  #noneFits(candidates: readonly Candidate[]): CapacityError {
+    if (candidates.length === 0) requireVertical(this.#asked);
+    return noneFits(
+      this.#problem,
+      candidateGrids(this.#problem, { ...this.#limits(), asked: {} }),
+      this.#asked,
+      {
+        usual: this.#usual.error,
+        reason: this.#rejected[0]?.reason,
+        walked: (grid) => this.#planned.walked(grid),
+      },
     );
-  return plan;
-}
-
-/** The plan, or the reason why it does not fit. */
-function fitting(plan: () => PhysicalPlan): { readonly plan?: PhysicalPlan; readonly error?: CapacityError } {
-  try {
-    return { plan: plan() };
-  } catch (error) {
-    if (!(error instanceof CapacityError)) throw error;
-    return { error };
   }
 }
 
@@ -247,59 +247,6 @@ function finer(
     cut = next;
   }
   return { grid: cut, reason };
-}
-
-/** The bound that a grid is beyond. */
-function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
-  const { device: need, host: onHost } = leastBytes({ ...problem, grid });
-  if (onHost > host)
-    return `needs about ${formatBytes(onHost)} of host memory, which has ${formatBytes(host)}`;
-  const [least] = [...problem.compute].sort(
-    (left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity),
-  );
-  if (least.capacityBytes !== null && need > HEADROOM * least.capacityBytes)
-    return `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`;
-  if (blockShare({ ...problem, grid }) > 1)
-    return `has parts of more than ${formatCount(blockLimit.ratings)} ratings`;
-  return `has buffers beyond the ${formatBytes(problem.device.bindingBytes ?? 0)} that ${problem.device.place} binds`;
-}
-
-/**
- * The error of a problem without a grid that fits: the least that a device must have, or the grid that would
- * fit if parts were not asked for.
- */
-function noneFits(
-  problem: AlsProblem,
-  grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[],
-  asked: Asked,
-  { usual, reason = 'none has such parts', walked }: Refused,
-): CapacityError {
-  const sized = grids
-    .map(({ grid, fits }) => ({ grid, fits, need: leastBytes({ ...problem, grid }).device }))
-    .sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
-  const [best] = sized;
-  const { summary, details } =
-    usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
-  if (best === undefined) return usual ?? new CapacityError(summary, details);
-  const isAsked = Object.keys(asked).length > 0;
-  // A grid with very many blocks takes long to walk.
-  const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED)
-    ? undefined
-    : walked(best.grid);
-  const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
-  const need =
-    bytes === undefined ? `about ${formatBytes(best.need)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
-  return new CapacityError(
-    `${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(best.grid)}`,
-    { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) },
-  );
-}
-
-/** The reasons against the grids, and the bytes of a grid by place as the walk finds them. */
-interface Refused {
-  readonly usual: CapacityError | undefined;
-  readonly reason: string | undefined;
-  readonly walked: (grid: AlsGrid) => PhysicalPlan['memory'] | undefined;
 }
 
 function ratesText({ device, solver }: AlsProblem): string {

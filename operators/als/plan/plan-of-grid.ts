@@ -6,17 +6,9 @@ import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
 import { loadStages } from '../../planner/load-stages.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
-import {
-  blockBytes,
-  blockLimit,
-  loadingBytes as ratingLoadingBytes,
-  partLoadingBytes,
-  requireBindings,
-  requireDeviceFit,
-  spilledLoadingBytes,
-} from '../../planner/sizes.ts';
+import { blockBytes, requireBindings, requireDeviceFit } from '../../planner/sizes.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import { speculatesWhereItFits } from '../../training/planned-speculation.ts';
+import { type PlanWithoutMemory, speculatesWhereItFits } from '../../training/planned-speculation.ts';
 import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
@@ -25,12 +17,11 @@ import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
 import { type Side, sides, sumsOf, verticalParts } from './grid.ts';
 import { fixStages, updateStage } from './half-iteration.ts';
-import { endStages, measuring, startStages } from './phases.ts';
+import { hostMemory } from './host-memory.ts';
+import { measureStagesOf } from './measure-stages.ts';
+import { endStages, startStages } from './phases.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 import { vectorStages } from './vectors.ts';
-
-/** Bytes of factors that a thread makes a file's frame from, and the frame. */
-const WRITTEN_BYTES = 32 << 20;
 
 /**
  * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the
@@ -46,39 +37,9 @@ export function planOfGrid(
   options: AlsPlanOptions = {},
 ): PhysicalPlan {
   const problem = alsProblem(profile, params, devices, choices, options);
-  const {
-    compute,
-    host,
-    device,
-    grid,
-    rows,
-    testRatings,
-    profile: { ratings: nz },
-  } = problem;
+  const { compute, grid } = problem;
   const plan = speculatesWhereItFits(
-    {
-      planVersion: PLAN_VERSION,
-      algorithm: 'als',
-      problem: describeProblem(problem),
-      sizes: { ...rows, ratings: nz, ...(testRatings === undefined ? {} : { testRatings }) },
-      params: { ...params },
-      choices: { ...choices, ...(options.grid === undefined ? {} : { grid: options.grid }) },
-      devices: compute.includes(host) ? compute : [...compute, host],
-      datasets: alsDataSets(problem, estimatedSizes(problem)),
-      load: alsLoadStages(problem),
-      start: startStages(problem),
-      // The Gram matrix of the new users serves the loss and the next round.
-      round: (['items', 'users'] as const).flatMap((side) => [
-        ...solvingStages(problem, side),
-        ...fixStages(problem, side),
-      ]),
-      measure: measuring(problem),
-      end: endStages(problem),
-      rounds: params.maxIter,
-      keep: { start: false, best: params.earlyStop !== undefined },
-      ...(params.implicitPrefs ? {} : rankingBytes(params, { ...rows, ratings: nz, testRatings }, device)),
-      reasons: planReasons(problem),
-    },
+    planOfStages(problem, { ...choices, ...(options.grid === undefined ? {} : { grid: options.grid }) }),
     {
       called: 'iteration',
       params,
@@ -86,41 +47,42 @@ export function planOfGrid(
       foreseen: sides.every((side) => grid[side].q === 1 && grid[side].ratings === 'device'),
     },
   );
-  requireBindings(plan, {
-    [counted(nz, 'rating')]: Math.ceil(
-      (4 * nz) / Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side))),
-    ),
-  });
+  const nz = problem.profile.ratings;
+  const blocks = Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)));
+  requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / blocks) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
-  const inFiles = sides.every((side) => grid[side].ratings === 'spill');
-  const loadingBytes = inFiles
-    ? partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q))))
-    : nz > blockLimit.ratings
-      ? ratingLoadingBytes(nz)
-      : spilledLoadingBytes(nz);
-  // At the end a copy of the parts of the factors, and what each thread writes at a time; ratings in memory
-  // take more than these.
-  const copied = 4 * (params.rank + 2) * (rows.users + rows.items);
-  const endBytes = inFiles ? copied + Math.min(copied, host.parallelism * WRITTEN_BYTES) : 0;
-  const hostBytes = Math.max(
-    endBytes,
-    loadingBytes + (testRatings === undefined ? 0 : blockBytes(rows.users, testRatings)),
-    peak[HOST] ?? 0,
-  );
-  const copies = device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0;
-  // Ratings in parts that one device has for itself leave the host behind the first round, before the factors
-  // come back.
-  const leave =
-    device.ownMemory &&
-    compute.length === 1 &&
-    nz > blockLimit.ratings &&
-    sides.every((side) => grid[side].ratings === 'device');
-  const whole: PhysicalPlan = {
-    ...plan,
-    memory: { ...peak, [HOST]: leave ? Math.max(hostBytes, copies) : hostBytes + copies },
-  };
+  const whole = { ...plan, memory: { ...peak, [HOST]: hostMemory(problem, peak[HOST]) } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');
   return whole;
+}
+
+/** The plan of a problem, whose memory is not known yet. */
+function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): PlanWithoutMemory {
+  const { compute, host, device, rows, testRatings, params } = problem;
+  const { ratings } = problem.profile;
+  return {
+    planVersion: PLAN_VERSION,
+    algorithm: 'als',
+    problem: describeProblem(problem),
+    sizes: { ...rows, ratings, ...(testRatings === undefined ? {} : { testRatings }) },
+    params: { ...params },
+    choices,
+    devices: compute.includes(host) ? compute : [...compute, host],
+    datasets: alsDataSets(problem, estimatedSizes(problem)),
+    load: alsLoadStages(problem),
+    start: startStages(problem),
+    // The Gram matrix of the new users serves the loss and the next round.
+    round: (['items', 'users'] as const).flatMap((side) => [
+      ...solvingStages(problem, side),
+      ...fixStages(problem, side),
+    ]),
+    measure: measureStagesOf(problem),
+    end: endStages(problem),
+    rounds: params.maxIter,
+    keep: { start: false, best: params.earlyStop !== undefined },
+    ...(params.implicitPrefs ? {} : rankingBytes(params, { ...rows, ratings, testRatings }, device)),
+    reasons: planReasons(problem),
+  };
 }
 
 /** The stages that solve the rows of a side. */

@@ -2,7 +2,7 @@ import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import { blockLimit, factorBytes } from '../../planner/sizes.ts';
 import { hogwildTeams } from './gpu-schedule.ts';
-import type { SgdParams } from '../params.ts';
+import { type SgdParams, sgdFeatures } from '../params.ts';
 import { BATCH_RATINGS, bandsOfBlocks, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
 
@@ -58,7 +58,7 @@ export function blocksSchedule(
   const rows = users >= items ? 'users' : 'items';
   const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
   const columns = rows === 'users' ? 'items' : 'users';
-  const features = params.rank + (params.biases ? 2 : 0);
+  const features = sgdFeatures(params);
   const precision = sgdPrecision(params, device);
   const rowBands = Math.max(1, Math.min(devices.length * (bandsADevice ?? 1), rowCount));
   const blockRatings = Math.ceil(ratings / (rowBands * columnBands));
@@ -133,7 +133,7 @@ export function leastBands(
   { bindingBytes = Number.POSITIVE_INFINITY, strideStep }: DeviceInfo,
 ): number {
   const rows = Math.max(users, items);
-  const factors = factorBytes(rows, params.rank + (params.biases ? 2 : 0), strideStep);
+  const factors = factorBytes(rows, sgdFeatures(params), strideStep);
   return Math.min(
     rows,
     Math.max(

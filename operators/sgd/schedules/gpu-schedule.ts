@@ -1,6 +1,6 @@
 import { UsageError } from '../../../engine/errors.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import type { SgdParams } from '../params.ts';
+import { type SgdParams, sgdFeatures } from '../params.ts';
 import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, tileShape, wideTeam } from './tiles.ts';
 
@@ -38,7 +38,7 @@ export function gpuSchedule(
 ): SgdSchedule {
   const rows = users >= items ? 'users' : 'items';
   const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
-  const features = params.rank + (params.biases ? 2 : 0);
+  const features = sgdFeatures(params);
   const precision = sgdPrecision(params, device);
   const asked = params.schedule === 'auto' ? undefined : `schedule ${params.schedule}, as asked`;
   if (params.schedule === 'wavefront') {

@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { blockLimit, factorBytes } from '../../planner/sizes.ts';
-import type { SgdParams } from '../params.ts';
+import { type SgdParams, sgdFeatures } from '../params.ts';
 import type { TileShape } from './tiles.ts';
 
 /** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
@@ -115,7 +115,7 @@ export function cpuSchedule(
       ],
     };
   }
-  const columnBytes = factorBytes(columnCount, params.rank + (params.biases ? 2 : 0));
+  const columnBytes = factorBytes(columnCount, sgdFeatures(params));
   const inCache = Math.ceil(columnBytes / SEGMENT_BYTES);
   const columnBands = Math.min(columnCount, Math.max(LEAST_BANDS, 2 * parallelism, inCache));
   const inBands = ratings > blockLimit.ratings;

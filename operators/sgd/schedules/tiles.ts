@@ -2,7 +2,7 @@ import type { DeviceLimits } from '../../../engine/plan/device-info.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { factorStride } from '../../planner/sizes.ts';
-import type { SgdParams } from '../params.ts';
+import { type SgdParams, sgdFeatures } from '../params.ts';
 
 /** The tiles that a GPU steps: see the task sgd-tiles. */
 export interface TileShape {
@@ -148,7 +148,7 @@ export function tileShape(
 ): TileShape | undefined {
   const { limits } = device;
   if (limits === undefined) return undefined;
-  const features = params.rank + (params.biases ? 2 : 0);
+  const features = sgdFeatures(params);
   const precision = sgdPrecision(params, device);
   const {
     lanes,

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Dataset, type Model, Session } from '../../../index.ts';
-import type { AlsParams } from '../../../operators/als/params.ts';
+import type { AlsParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { mostSteps, stepsOf } from '../../../operators/als/solver-choice.ts';
 import { dataFolder } from '../../support/data-folder.ts';

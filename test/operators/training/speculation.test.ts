@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Task } from '../../../engine/task.ts';
 import type { TraceSpan } from '../../../engine/trace/trace.ts';
-import type { AlsParams } from '../../../operators/als/params.ts';
+import type { AlsParams } from '../../../operators/als/als-params.ts';
 import { recordAls } from '../../support/steps/recorded-runs.ts';
 import { cpuInfo, gpuInfo, mostly } from '../../support/steps/small-problems.ts';
 import { RandomTurns } from '../../support/steps/turns.ts';

@@ -40,37 +40,33 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
 /**
  * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the
  * fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed side fits,
- * then the smallest q). `fits` is false for those that no cut makes small enough.
- *
+ * then the smallest q). `fits` is false for those that no cut makes small enough. A side that is read by parts
+ * has several: one part is a whole.
  */
 export function candidateGrids(
   problem: AlsProblem,
   { asked, whole = [], ratings, hostBytes: host }: GridLimits,
 ): { readonly grid: AlsGrid; readonly fits: boolean }[] {
-  const found: { grid: AlsGrid; fits: boolean }[] = [];
-  for (const home of ratings) {
-    for (const users of layouts) {
-      for (const items of layouts) {
-        if (whole.some((side) => ({ users, items })[side].fixed === 'parts')) continue;
-        for (const layout of waysToAdd(problem, {
-          users: { ...users, ratings: home },
-          items: { ...items, ratings: home },
-        })) {
-          const cut = smallestCut(problem, layout, asked);
-          // One part that is read by parts is a whole.
-          if (
-            cut !== undefined &&
-            sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)
-          )
-            found.push({ ...cut, fits: cut.fits && leastBytes({ ...problem, grid: cut.grid }).host <= host });
-        }
-      }
-    }
-  }
-  return found;
+  return ratings
+    .flatMap((home) => sideLayouts(home, whole))
+    .flatMap((layout) => waysToAdd(problem, layout))
+    .flatMap((layout) => smallestCut(problem, layout, asked) ?? [])
+    .filter(({ grid }) => sides.every((side) => grid[side].fixed === 'whole' || grid[side].q > 1))
+    .map(({ grid, fits }) => ({ grid, fits: fits && leastBytes({ ...problem, grid }).host <= host }));
 }
 
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
+
+/** The layouts of both sides with a home of the ratings; those in `whole` are in one piece where they are fixed. */
+function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[] {
+  return layouts
+    .flatMap((users) => layouts.map((items) => ({ users, items })))
+    .filter((both) => whole.every((side) => both[side].fixed !== 'parts'))
+    .map(({ users, items }) => ({
+      users: { ...users, ratings: home },
+      items: { ...items, ratings: home },
+    }));
+}
 
 /**
  * A layout whose sides that are solved from vertical parts add up equations, and where all rows are solved by

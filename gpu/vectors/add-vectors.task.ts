@@ -1,5 +1,5 @@
 import { addVectorProducts } from './exchanged-vectors.ts';
-import type { GpuTaskHandler } from '../../handler.ts';
+import type { GpuTaskHandler } from '../handler.ts';
 
 /** See `add-residuals` of KernelTasks: one submission for all rows of the range. */
 export const addResiduals: GpuTaskHandler<'add-residuals'> = async (scope) => {

@@ -1,5 +1,5 @@
 import { hasBiases, takeStep } from './exchanged-vectors.ts';
-import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
 /** The Gram matrix and the shifts of implicit data, whose rows have their regularization in those. */
 function shiftedBy(scope: GpuScopeOf<'begin-gradients'> | GpuScopeOf<'step-gradients'>) {

@@ -1,5 +1,5 @@
-import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
-import { gradientQuads } from './gradients.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { vectorQuads } from './vectors.ts';
 
 export type AddProductsParams = {
   readonly rank: number;
@@ -11,7 +11,7 @@ export type AddProductsParams = {
 const THREADS = 64;
 
 /**
- * Adds up the slots (gradients.ts) of each row of the list (row, first slot, n, slots) in their order, and
+ * Adds up the slots (vectors.ts) of each row of the list (row, first slot, n, slots) in their order, and
  * adds that to the row of the sums.
  */
 export const addProductsKernel = kernelOf<AddProductsParams>()({
@@ -20,7 +20,7 @@ export const addProductsKernel = kernelOf<AddProductsParams>()({
   uniforms: { count: 'u32' },
   needs: () => [],
   values({ rank, biases, first }) {
-    const { quads, gradients, slot } = gradientQuads(rank, biases);
+    const { quads, gradients, slot } = vectorQuads(rank, biases);
     return {
       THREADS,
       QUADS: quads,

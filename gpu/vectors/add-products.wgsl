@@ -1,4 +1,4 @@
-// Adds the slots of rows (gradients.ts) to their gradients, or to their products, a workgroup a row.
+// Adds the slots of rows (vectors.ts) to their gradients, or to their products, a workgroup a row.
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

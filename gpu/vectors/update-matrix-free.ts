@@ -1,7 +1,7 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
-import { paddedRank } from '../device/slots.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { shiftValues } from '../solve/row-shifts.ts';
-import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+import { laneValues } from './row-lanes.ts';
+import { type Tile, tileBytes, tileValues } from './tiles.ts';
 
 export type UpdateMatrixFreeParams = {
   readonly rank: number;
@@ -17,16 +17,12 @@ export type UpdateMatrixFreeParams = {
   readonly biases: boolean;
 };
 
-/** Groups of four features between staged rows, an odd number. */
-function pitchOf(rank: number): number {
-  return paddedRank(rank) / 4 + 1;
+function tileOf({ rank, precision, longest, lanes, rows }: UpdateMatrixFreeParams): Tile {
+  return { rank, precision, ratings: longest, lanes, rows };
 }
 
-function bytesOf({ rank, precision, longest, lanes, rows }: UpdateMatrixFreeParams): number {
-  return (
-    rows *
-    (longest * (pitchOf(rank) * (precision === 'f16' ? 8 : 16) + 12) + 4 * paddedRank(rank) + 8 * lanes)
-  );
+function bytesOf(params: UpdateMatrixFreeParams): number {
+  return tileBytes(tileOf(params)) + 4 * params.rows * params.longest;
 }
 
 /** Workgroups that solve `count` rows. */
@@ -45,9 +41,10 @@ export function chooseUpdateMatrixFree(
   { bytes = 16384 }: { readonly bytes?: number } = {},
 ): UpdateMatrixFreeParams {
   const one = { rank, precision, biases, lanes: 32, rows: 1, longest: 0 };
-  const perRating = bytesOf({ ...one, longest: 1 }) - bytesOf(one);
-  const longest = Math.max(1, Math.min(64, Math.floor((bytes - bytesOf(one)) / perRating)));
-  const rows = Math.max(1, Math.min(4, Math.floor(bytes / bytesOf({ ...one, longest }))));
+  const bytesTo = (longest: number) => bytesOf({ ...one, longest });
+  const perRating = bytesTo(1) - bytesTo(0);
+  const longest = Math.max(1, Math.min(64, Math.floor((bytes - bytesTo(0)) / perRating)));
+  const rows = Math.max(1, Math.min(4, Math.floor(bytes / bytesTo(longest))));
   return { ...one, longest, rows };
 }
 
@@ -59,7 +56,6 @@ export function chooseUpdateMatrixFree(
  *
  * Eight storage buffers leave no room for the start and for a float16 mirror: `factors` first hold the start
  * of every row (a copy of the last version), and to-half makes the mirror afterwards.
- *
  */
 export const updateMatrixFreeKernel = kernelOf<UpdateMatrixFreeParams>()({
   name: 'update-matrix-free',
@@ -68,32 +64,19 @@ export const updateMatrixFreeKernel = kernelOf<UpdateMatrixFreeParams>()({
       work: 'array<vec4u>',
       indices: 'array<u32>',
       values: 'array<f32>',
-      fixed: 'array<{{ quad_type }}>',
+      fixed: 'array<{{ stored }}>',
       shifts: 'array<f32>',
     }),
     ...writes({ factors: 'array<vec4f>', bias: 'array<f32>', status: 'array<atomic<u32>>' }),
   ],
   uniforms: { count: 'u32', steps: 'u32' },
   needs: () => [],
-  values(params) {
-    const { rank, precision, longest, lanes, rows } = params;
-    const quads = paddedRank(rank) / 4;
-    return {
-      ...params,
-      ...shiftValues(params.biases),
-      QUADS: quads,
-      PITCH: pitchOf(rank),
-      LONGEST: longest,
-      LANES: lanes,
-      SHARES: Math.min(lanes, quads),
-      ROWS: rows,
-      THREADS: lanes * rows,
-      tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
-      quad_type: precision === 'f16' ? 'vec2u' : 'vec4f',
-      // Groups of four features that a thread keeps.
-      owned: range(Math.ceil(quads / lanes)),
-    };
-  },
+  values: (params) => ({
+    ...laneValues(params.rank, params),
+    ...tileValues(tileOf(params)),
+    ...shiftValues(params.biases),
+    biases: params.biases,
+  }),
   workgroup: (params) => ({ threads: params.lanes * params.rows, bytes: bytesOf(params) }),
   samples: [chooseUpdateMatrixFree(10, 'f16', true), chooseUpdateMatrixFree(512, 'f32', false)],
 });

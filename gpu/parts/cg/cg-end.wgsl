@@ -1,0 +1,24 @@
+{%- comment -%} Writes a row's x, its bias t / weight - s.x / weight, its objective, and the row where x is not finite. A row without ratings is 0. {%- endcomment %}
+  var beside = 0.0;
+  var bad = false;
+{%- for i in owned %}
+  let solved_{{ i }} = select(vec4f(), x_{{ i }}, vec4<bool>(n > 0));
+  if (exists && quad_{{ i }} < QUADS) {
+    bad = !write_quad(row, quad_{{ i }}, solved_{{ i }}) || bad;
+  }
+{%- if biases %}
+  beside += dot(s_{{ i }}, solved_{{ i }});
+{%- endif %}
+{%- endfor %}
+  if (bad) {
+    atomicMin(&status[0], row);
+  }
+{%- if biases %}
+  let across = total(beside, thread);
+{%- endif %}
+  if (exists && lane == 0) {
+{%- if biases %}
+    bias[row] = select(0.0, (rated - across) / weight, n > 0);
+{%- endif %}
+    tell(row, select(0.0, objective, n > 0));
+  }

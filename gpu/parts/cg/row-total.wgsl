@@ -1,0 +1,22 @@
+var<workgroup> shares: array<vec2f, THREADS>;
+
+// The sums of two numbers of the LANES threads of a row, of which the first `among` have some.
+fn totals_among(among: u32, mine: vec2f, thread: u32) -> vec2f {
+  workgroupBarrier();
+  shares[thread] = mine;
+  workgroupBarrier();
+  let first = thread / LANES * LANES;
+  var sum = vec2f();
+  for (var lane = 0u; lane < among; lane++) {
+    sum += shares[first + lane];
+  }
+  return sum;
+}
+
+// The same of the threads that have features.
+fn totals(one: f32, other: f32, thread: u32) -> vec2f {
+  return totals_among(SHARES, vec2f(one, other), thread);
+}
+fn total(mine: f32, thread: u32) -> f32 {
+  return totals(mine, 0.0, thread).x;
+}

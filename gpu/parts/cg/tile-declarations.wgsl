@@ -1,0 +1,21 @@
+{%- comment -%} The memory of tile-product: ROWS rows' tiles of theta, an odd number of fours apart, so that threads with different ratings read different banks; their vectors; and the factors by which ratings count. {%- endcomment -%}
+var<workgroup> tile: array<{{ quad_type }}, ROWS * TILE * PITCH>;
+var<workgroup> own: array<vec4f, ROWS * QUADS>;
+var<workgroup> counted: array<f32, ROWS * TILE>;
+
+fn features(content: {{ quad_type }}) -> vec4f {
+{% if half %}
+  return vec4f(unpack2x16float(content.x), unpack2x16float(content.y));
+{% else %}
+  return content;
+{% endif %}
+}
+
+// A thread's share of the product of a rating in the tile with its row's vector: every SPLIT-th four features.
+fn share_of(batch: u32, rating: u32, first: u32) -> f32 {
+  var share = vec4f();
+  for (var quad = first; quad < QUADS; quad += SPLIT) {
+    share = fma(features(tile[rating * PITCH + quad]), own[batch * QUADS + quad], share);
+  }
+  return share.x + share.y + (share.z + share.w);
+}

@@ -1,0 +1,19 @@
+{%- comment -%} The row of LANES threads: `entry` (row, first slot, n, slots), of a list with `listed`, else of rows in a row; `own` is the row of its gradients and direction. Threads of rows beyond the last one, of which `exists` is false, read that one's. {%- endcomment %}
+  let batch = thread / LANES;
+  let lane = thread % LANES;
+  let number = (id.y * size.x + id.x) * ROWS + batch;
+  let exists = number < params.count;
+  let known = min(number, params.count - 1);
+{%- if listed %}
+  let entry = work[known];
+  let own = known;
+{%- else %}
+  let own = params.first + known;
+  let entry = vec4u(own, own, u32(round(gradients[own * ROW_QUADS + QUADS].x)), 1);
+{%- endif %}
+  let row = entry.x;
+  let n = entry.z;
+  let base = own * ROW_QUADS;
+{%- for i in owned %}
+  let quad_{{ i }} = lane + {{ i }} * LANES;
+{%- endfor %}

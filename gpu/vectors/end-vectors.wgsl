@@ -1,0 +1,28 @@
+// Ends conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
+
+{% render 'parts/row-total' %}
+{% render 'parts/tell-objective' %}
+{% render 'parts/finite' %}
+{% render 'parts/write-row', half: half %}
+{% render 'parts/row-shift' %}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+  {% render 'parts/vector-row', listed: listed, owned: owned %}
+  let objective = gradients[base + QUADS + 1].y;
+{%- if biases %}
+  let rated = gradients[base + QUADS].y;
+  let weight = weight_of(row, n);
+{%- endif %}
+{%- for i in owned %}
+  var x_{{ i }} = vec4f();
+  var s_{{ i }} = vec4f();
+  if (quad_{{ i }} < QUADS) {
+    x_{{ i }} = factors[row * QUADS + quad_{{ i }}];
+{%- if biases %}
+    s_{{ i }} = gradients[base + QUADS + 4 + quad_{{ i }}];
+{%- endif %}
+  }
+{%- endfor %}
+  {% render 'parts/cg-end', owned: owned, biases: biases %}
+}

@@ -1,0 +1,165 @@
+/**
+ * Conjugate gradients whose devices exchange vectors: each adds the products with its ratings to sums of
+ * whole rows, and the place of the rows takes the steps (operators/tasks/vector-tasks.ts).
+ */
+import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
+import type { RowRegularization } from '../../operators/tasks/task-types.ts';
+import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
+import { addProductsKernel } from './add-products.ts';
+import { ratingProducts, type Teams } from './products.ts';
+import { type Phase, phaseBuffers, RowPhases } from './row-phases.ts';
+import { vectorQuads } from './vectors.ts';
+import { addRowShifts } from '../solve/row-shifts.ts';
+import { addCentred } from '../update/centred.ts';
+import { prepareRows } from '../update/prepared-rows.ts';
+import { submitSolved } from '../update/solved-pass.ts';
+import type { UpdateVariant } from '../update/choice/variant.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+
+type Submitting = Pick<SubmitOptions, 'timed' | 'submitted'>;
+
+export interface ProductInputs {
+  readonly block: DeviceBlock;
+  readonly fixed: DeviceMatrix;
+  readonly fixedBias?: GPUBuffer;
+  /** x, or the direction. */
+  readonly vectors: DeviceMatrix;
+  /** Gradients, or products. */
+  readonly sums: DeviceMatrix;
+}
+
+interface RowRange {
+  readonly rank: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface ProductSettings extends RowRange {
+  readonly first: boolean;
+  readonly mean?: number;
+  readonly implicit?: ImplicitWeights;
+  readonly teams?: Teams;
+}
+
+/** Rows are cut into parts of as many ratings, and no row is solved on the way. */
+const PARTS: UpdateVariant = {
+  name: 'exchanged-vectors',
+  precision: 'f32',
+  sum: { kernel: 'vectors', threads: 64, lanes: 1, width: 1, byRow: true },
+  short: 0,
+  free: false,
+  halfA: false,
+  registers: false,
+  partRatings: 2048,
+  regionBytes: 24 << 20,
+  regionRatings: 2048,
+  sorted: true,
+};
+
+/**
+ * Adds the products of the rows [from, to) of a block with their vectors to the rows of the sums, in one
+ * submission.
+ */
+export async function addVectorProducts(
+  gpu: Gpu,
+  { block, fixed, fixedBias, vectors, sums }: ProductInputs,
+  settings: ProductSettings,
+  options: Submitting = {},
+): Promise<KernelTimes> {
+  const { rank, from, to, first, mean = 0 } = settings;
+  const biases = fixedBias !== undefined;
+  const { gradients, quads } = vectorQuads(rank, biases);
+  if (sums.stride !== 4 * (first ? gradients : quads))
+    throw new Error(`sums of rank ${rank}${biases ? ' with biases' : ''} have ${sums.stride} numbers a row`);
+  const rows = await prepareRows(
+    gpu,
+    block,
+    { variant: PARTS, from, to, rank, lambda: 0, solver: 'cholesky' },
+    fixed.rows,
+    biases,
+    true,
+  );
+  const pass = gpu.pass(first ? 'add-residuals' : 'add-products');
+  if (rows.batches.length > 0) {
+    const [multiply, add] = await Promise.all([
+      ratingProducts(gpu, { ...settings, precision: 'f32', biases }),
+      gpu.compile(addProductsKernel, { rank, biases, first }),
+    ]);
+    const values = await addCentred(
+      gpu,
+      pass,
+      { block, fixedBias },
+      { from, to, rank, mean, variant: PARTS },
+    );
+    const slots = await gpu.scratch('slots', rows.slotBytes);
+    const ofBlock = multiply({ indices: block.indices, values, fixed: fixed.values });
+    for (const batch of rows.batches) {
+      ofBlock(pass, batch, vectors.values, slots);
+      pass.dispatch(
+        add,
+        { work: batch.rows, slots, sums: sums.values },
+        { count: batch.rowCount },
+        batch.rowCount,
+      );
+    }
+  }
+  return (await pass.submit(options)).times;
+}
+
+/** True where gradients have room for those of biases. */
+export function hasBiases({ stride }: DeviceMatrix, rank: number): boolean {
+  return stride > 4 * vectorQuads(rank, false).gradients;
+}
+
+export interface StepInputs {
+  /** x of the last version, or products; the phase `end` reads none. */
+  readonly given?: DeviceMatrix;
+  readonly gradients: DeviceMatrix;
+  readonly factors: DeviceMatrix;
+  readonly direction?: DeviceMatrix;
+  readonly bias?: GPUBuffer;
+  readonly gram?: GPUBuffer;
+  readonly shifts?: GPUBuffer;
+}
+
+/** The phases of the tasks that take steps. */
+const PHASES = { begin: ['gather', 'begin'], step: ['step'], end: ['end'] } as const satisfies Readonly<
+  Record<string, readonly Phase[]>
+>;
+
+/** Takes phases of the rows [from, to). Gives the first row that is not finite at the end, or -1. */
+export async function takeStep(
+  gpu: Gpu,
+  { given, gradients, factors, direction, ...inputs }: StepInputs,
+  taken: keyof typeof PHASES,
+  settings: RowRegularization & RowRange,
+  options: Submitting = {},
+): Promise<number> {
+  const { rank, from, to } = settings;
+  const biases = hasBiases(gradients, rank);
+  const shape = { rank, biases, implicit: inputs.gram !== undefined, listed: false };
+  const { quads } = vectorQuads(rank, biases);
+  const counts = { matrix: gradients.values, stride: gradients.stride, column: 4 * quads, row: 0 };
+  const phases = await RowPhases.compile(gpu, { ...shape, half: false }, PHASES[taken]);
+  const { badRow } = await submitSolved(
+    gpu,
+    `${taken}-gradients`,
+    settings,
+    options,
+    async (pass, status) => {
+      if (to === from) return;
+      const buffers = await phaseBuffers(gpu, {
+        ...inputs,
+        shifts: inputs.shifts ?? (await addRowShifts(gpu, pass, counts, settings, biases)),
+        given: given?.values,
+        gradients: gradients.values,
+        factors: factors.values,
+        direction: direction?.values,
+        status,
+      });
+      for (const phase of PHASES[taken]) phases.add(pass, phase, buffers, { first: from, count: to - from });
+    },
+  );
+  return badRow;
+}

@@ -1,0 +1,58 @@
+/**
+ * Kernels that multiply rows by their vectors, the part of a step that differs between ways to hold A: from
+ * the ratings of a part of a row and a vector of the row they make what the part adds to A p, or to the
+ * residual b - A x, in the part's slot (vectors.ts). `work` lists row of the vectors, first rating, ratings,
+ * slot.
+ */
+import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
+import type { RowBatch } from '../update/prepared-rows.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { Binding, Pass } from '../webgpu/pass.ts';
+import { partProductsKernel } from './part-products.ts';
+import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from './vector-products.ts';
+
+export type Teams = Pick<VectorProductsParams, 'threads' | 'lanes' | 'width'>;
+
+export interface ProductShape {
+  readonly rank: number;
+  readonly precision: 'f32' | 'f16';
+  readonly biases: boolean;
+  readonly implicit?: ImplicitWeights;
+  /** The residual b - A x instead of A p. */
+  readonly first: boolean;
+  /** The teams of the kernel with subgroups; default: those that it chooses. */
+  readonly teams?: Teams;
+}
+
+/** The buffers of a block and of the side that its ratings multiply. */
+export interface RatedBuffers {
+  readonly indices: Binding;
+  readonly values: Binding;
+  readonly fixed: Binding;
+}
+
+/** Adds the product of a batch's parts with the vectors of their rows, into the parts' slots. */
+export type Multiply = (pass: Pass, batch: RowBatch, vectors: Binding, slots: Binding) => void;
+
+/** The product with the ratings of a block, compiled: by subgroups, where the adapter has them. */
+export async function ratingProducts(gpu: Gpu, shape: ProductShape): Promise<(of: RatedBuffers) => Multiply> {
+  const { rank, precision, biases, first, implicit, teams = chooseVectorProducts(rank, precision) } = shape;
+  const byTeams = { rank, precision, biases, first, ...teams };
+  const compiled =
+    implicit === undefined && gpu.admits(vectorProductsKernel, byTeams)
+      ? await gpu.compile(vectorProductsKernel, byTeams)
+      : await gpu.compile(partProductsKernel, {
+          rank,
+          precision,
+          biases,
+          first,
+          implicit: implicit !== undefined,
+        });
+  return (rated) => (pass, batch, vectors, slots) =>
+    void pass.dispatch(
+      compiled,
+      { ...rated, work: batch.parts, vectors, slots },
+      { count: batch.partCount, ...(implicit ?? { alpha: 0, base: 0 }) },
+      batch.partCount,
+    );
+}

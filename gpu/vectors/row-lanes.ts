@@ -1,0 +1,31 @@
+import { range } from '../webgpu/kernel.ts';
+import { paddedRank } from '../device/slots.ts';
+import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+
+/** Threads of a row at most. */
+const MOST_LANES = 32;
+const THREADS = 64;
+/** Bytes of a workgroup's vectors at most, where more than one row has them. */
+const VECTOR_BYTES = 8192;
+
+/** Threads that share a row whose vectors are in buffers, and the rows of a workgroup. */
+export function rowLanes(rank: number): { readonly lanes: number; readonly rows: number } {
+  const quads = paddedRank(rank) / 4;
+  const lanes = Math.min(MOST_LANES, 2 ** Math.ceil(Math.log2(quads)));
+  return { lanes, rows: Math.max(1, Math.min(THREADS / lanes, Math.floor(VECTOR_BYTES / (16 * quads)))) };
+}
+
+/** Values of shaders in which `lanes` threads have the vectors of a row in registers (parts/cg/). */
+export function laneValues(rank: number, { lanes, rows }: { readonly lanes: number; readonly rows: number }) {
+  const quads = paddedRank(rank) / 4;
+  return {
+    QUADS: quads,
+    LANES: lanes,
+    SHARES: Math.min(lanes, quads),
+    ROWS: rows,
+    THREADS: lanes * rows,
+    // Groups of four features that a thread keeps.
+    owned: range(Math.ceil(quads / lanes)),
+    tolerances: { residual: RESIDUAL_TOLERANCE, bias: BIAS_TOLERANCE },
+  };
+}

@@ -1,0 +1,72 @@
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { BuffersOf } from '../webgpu/kernel.ts';
+import type { Binding, CompiledKernel, Pass } from '../webgpu/pass.ts';
+import { endVectorsKernel } from './end-vectors.ts';
+import { rowLanes } from './row-lanes.ts';
+import { vectorStepKernel, type VectorStepParams } from './vector-step.ts';
+
+/** The phases of conjugate gradients between which rows are multiplied; see vector-step.wgsl. */
+export type Phase = VectorStepParams['phase'] | 'end';
+
+type PhaseShape = Omit<VectorStepParams, 'phase'> & {
+  /** The float16 mirror of the factors is written at the end. */
+  readonly half: boolean;
+};
+
+type PhaseBuffers = Readonly<
+  Record<BuffersOf<typeof vectorStepKernel> | BuffersOf<typeof endVectorsKernel>, Binding>
+>;
+
+type GivenBuffers = Pick<PhaseBuffers, 'gradients' | 'factors' | 'shifts' | 'status'> & {
+  readonly [Name in keyof PhaseBuffers]?: PhaseBuffers[Name] | undefined;
+};
+
+/**
+ * All buffers of the phases, with buffers of a few bytes for those that a phase does not use: a written
+ * buffer may be bound only once.
+ */
+export async function phaseBuffers(gpu: Gpu, given: GivenBuffers): Promise<PhaseBuffers> {
+  const names = ['work', 'given', 'gram', 'direction', 'half', 'bias'] as const;
+  const entries = await Promise.all(
+    names.map(async (name) => [name, given[name] ?? (await gpu.scratch(`no ${name}`, 16))] as const),
+  );
+  return { ...given, ...(Object.fromEntries(entries) as Record<(typeof names)[number], Binding>) };
+}
+
+/** The compiled phases of rows of one shape. */
+export class RowPhases {
+  readonly #shape: PhaseShape;
+  readonly #kernels: ReadonlyMap<Phase, CompiledKernel>;
+
+  private constructor(shape: PhaseShape, kernels: ReadonlyMap<Phase, CompiledKernel>) {
+    this.#shape = shape;
+    this.#kernels = kernels;
+  }
+
+  static async compile(gpu: Gpu, shape: PhaseShape, phases: readonly Phase[]): Promise<RowPhases> {
+    const { half, ...step } = shape;
+    const { rank, biases, listed } = shape;
+    const compiled = await Promise.all(
+      phases.map(async (phase): Promise<readonly [Phase, CompiledKernel]> => [
+        phase,
+        phase === 'end'
+          ? await gpu.compile(endVectorsKernel, { rank, biases, listed, half })
+          : await gpu.compile(vectorStepKernel, { ...step, phase }),
+      ]),
+    );
+    return new RowPhases(shape, new Map(compiled));
+  }
+
+  /** Adds a phase of `count` rows, which are those of `work`, or those from `first` on. */
+  add(
+    pass: Pass,
+    phase: Phase,
+    buffers: PhaseBuffers,
+    { first = 0, count }: { readonly first?: number; readonly count: number },
+  ): void {
+    const compiled = this.#kernels.get(phase);
+    if (compiled === undefined) throw new Error(`the phase ${phase} was not compiled`);
+    const bindings: Readonly<Record<string, Binding>> = buffers;
+    pass.dispatch(compiled, bindings, { count, first }, Math.ceil(count / rowLanes(this.#shape.rank).rows));
+  }
+}

@@ -1,0 +1,98 @@
+import type { CommonParams } from '../params/common.ts';
+
+/** Forms of the weights of implicit ratings: see AlsParams.weight. */
+export type WeightForm = 'auto' | 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
+
+/** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
+export interface AlsParams extends Omit<CommonParams, 'regParam'> {
+  /**
+   * λ: multiplied by the number of ratings of the row (ALS-WR). `auto`: 0.02, 0.1 without biases; of implicit
+   * data 0.3 α, with weights `spark` 0.1, with `unobservedWeight` 0.003. Default 'auto'.
+   *
+   */
+  readonly regParam: number | 'auto';
+  /**
+   * Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or the faster of the two
+   * for each row (`auto`). Default 'auto'.
+   */
+  readonly solver: 'auto' | 'cholesky' | 'cg';
+  /**
+   * f_s of cuMF_ALS, Algorithm 1: steps of conjugate gradients for a row, 1 to 1000. `auto`: 6 in the first
+   * three iterations, which start far from where they end, and 4 in later ones, which start from the factors
+   * before; 6 for implicit data. Default 'auto'.
+   *
+   */
+  readonly cgSteps: number | 'auto';
+  /**
+   * True keeps all factors >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with
+   * solver `cg`. Default false.
+   */
+  readonly nonnegative: boolean;
+  /**
+   * ν: a row of n ratings is solved with (λ n^ν + o) I. 1 is weighted-λ (ALS-WR), 0 the same λ for every row
+   * (Rendle et al. 2021, On the difficulty of evaluating baselines, section 4); 0 to 4. Default 1.
+   *
+   */
+  readonly regExponent: number;
+  /**
+   * The users that the first iteration solves items from, of unit norm: without biases `spark`'s zero-mean
+   * Gaussian rows take 10 to 25 iterations to find the level of positive ratings; `level` takes their
+   * absolute values, which have it after one. Default 'level', and 'spark' for implicit data.
+   *
+   */
+  readonly start: 'spark' | 'level';
+  /**
+   * True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak
+   * zero: clicks, plays, purchases. Biases are off. Default false.
+   */
+  readonly implicitPrefs: boolean;
+  /**
+   * α of implicit data: a rating of weight w adds α w to the weight of its pair. `auto`: (m n / Nz)^0.6, at
+   * most 100, for m users, n items and Nz ratings, since a rating counts for more where pairs are rarer; and
+   * 1 with weights `spark` or with `unobservedWeight`. Default 'auto'.
+   *
+   */
+  readonly alpha: number | 'auto';
+  /**
+   * The weight w of an implicit rating r: `raw` |r|, `binary` 1, `log` 1 + ln(1 + |r| / g) with g the
+   * geometric mean of |r|, `bm25` |r| / g saturated and divided by the item's popularity (k1 = 1.2, b =
+   * 0.75). All are divided by their mean, so that α means the same on any set; `spark` is |r| as it is, and
+   * so Spark's and implicit's form. `auto`: `log`. Default 'auto', and `spark` of `ALS.spark()`.
+   *
+   */
+  readonly weight: WeightForm;
+  /**
+   * Weight w of a pair without a rating, with λ (n_u + w n)^ν for a user of n_u among n items (iALS; Rendle
+   * et al. 2021, section 3.3). Without it, the weights are Spark's: 1 for such a pair, and λ n_u^ν. Default:
+   * not set, Spark's weights.
+   *
+   */
+  readonly unobservedWeight?: number;
+  /** Name of the GPU kernel that solves the rows. Default: the device chooses. */
+  readonly kernel?: string;
+  /**
+   * The grid of R while users are solved, as "p,q": items in p vertical parts, users in q horizontal ones
+   * (cuMF, section 4). p is 1, or the q of `partitionItems`. Default: the planner chooses.
+   *
+   */
+  readonly partitionUsers?: string;
+  /**
+   * The same while items are solved: users in p vertical parts, items in q horizontal ones. Default: the
+   * planner chooses.
+   */
+  readonly partitionItems?: string;
+  /**
+   * Of a side that is solved from several vertical parts, what their devices add up: `equations`, once f (f +
+   * 1) / 2 numbers a row, or `vectors`, f numbers a row in each step of conjugate gradients, with which no A
+   * is formed. `auto`: the cheaper. The others choose among grids with vertical parts alone. Default 'auto'.
+   *
+   */
+  readonly partitionSums: 'auto' | 'equations' | 'vectors';
+  /**
+   * Devices in each group, in their order, such as "2,2": partial sums of vertical parts add up inside groups
+   * before they cross (cuMF, Figure 5 b). Default: groups of the machine's sockets, where that takes less
+   * time.
+   *
+   */
+  readonly partitionGroups?: string;
+}

@@ -1,0 +1,179 @@
+import { DivergedError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { RowPart } from '../../engine/row-parts.ts';
+import type { StepResults } from '../../engine/run/run-steps.ts';
+import type { BoundRun } from '../training/bind-plan.ts';
+import { partsOf } from '../training/joined-parts.ts';
+import {
+  normsOfSides,
+  type SideNorms,
+  testErrors,
+  type TrainingErrors,
+  trainingErrors,
+} from '../training/loss.ts';
+import type { Training } from '../training/training.ts';
+import type { ValidationRanking } from '../evaluation/ranking/validation-metric.ts';
+import { forSides } from '../params/table.ts';
+import { isExact } from './exact-solver.ts';
+import { requireSolved } from './bad-rows.ts';
+import { biasPenalty } from './biases.ts';
+import type { AlsData, TrainedFactors } from './bind/als-data.ts';
+import { fromMatrices, toMatrices } from './factor-matrices.ts';
+import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
+import { TEST_PLACES } from './implicit/stages.ts';
+import type { SizedAlsParams } from './implicit/sized-params.ts';
+import { stepsOf } from './solver-choice.ts';
+import type { RatingLevel } from './rating-unit.ts';
+import { solvedErrors, solvedObjective, squaresBeside } from './solved-loss.ts';
+
+/** Facts of the ratings that the loss needs besides the measures. */
+export interface LossFacts {
+  /** o of λ n^ν + o, in the ratings' unit. */
+  readonly offset: number;
+  readonly unit: number;
+  readonly level: RatingLevel;
+  /** Of implicit data: see positiveTargets. */
+  readonly targets: number;
+}
+
+type AlsFunctions = Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given' | 'starting'>;
+
+/** ALS on a bound plan, as the training loop calls it. */
+export class AlsTraining implements AlsFunctions {
+  readonly startLoss = undefined;
+  readonly errorsOfRound?: NonNullable<AlsFunctions['errorsOfRound']>;
+  readonly #data: AlsData;
+  readonly #params: SizedAlsParams;
+  readonly #facts: LossFacts;
+  readonly #ranking: ValidationRanking | undefined;
+  readonly #bound: BoundRun['bound'];
+
+  constructor(
+    data: AlsData,
+    params: SizedAlsParams,
+    facts: LossFacts,
+    ranking: ValidationRanking | undefined,
+    bound: BoundRun['bound'],
+  ) {
+    this.#data = data;
+    this.#params = params;
+    this.#facts = facts;
+    this.#ranking = ranking;
+    this.#bound = bound;
+    // The solve of the users gives the loss of their rows.
+    if (bound.phases.measure.some(({ brief }) => brief !== undefined))
+      this.errorsOfRound = (measured, round) =>
+        params.implicitPrefs
+          ? this.#implicitOfRound(measured, round)
+          : this.#explicitOfRound(measured, round);
+  }
+
+  round(number: number): JsonObject {
+    const { byUser, byItem } = this.#data;
+    const sizes = { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings };
+    return { cgSteps: stepsOf(this.#params, sizes, number) };
+  }
+
+  check(number: number, results: StepResults): void {
+    const { slices } = this.#bound;
+    requireSolved(number, results, { data: this.#data, slices, regParam: this.#params.regParam });
+  }
+
+  errors(measured: StepResults): TrainingErrors {
+    if (this.#params.implicitPrefs)
+      return {
+        ...implicitErrors(measured, this.#bound.name, this.#params),
+        ...this.#rankingOf(measured),
+      };
+    return trainingErrors(
+      measured,
+      ({ users, items }) => this.#penaltyOf(users, 'users') + this.#penaltyOf(items, 'items'),
+      this.#facts.unit,
+    );
+  }
+
+  /**
+   * A loss of implicit data is below 0 where pairs are repeated: each of them asks for a whole weight, and
+   * the pair has one.
+   */
+  diverged(loss: number, first: number): boolean {
+    return !Number.isFinite(loss) || loss > first + 9 * Math.abs(first);
+  }
+
+  divergence(number: number, loss: number, first: number): DivergedError {
+    const { regParam, solver } = this.#params;
+    return new DivergedError(
+      `iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`,
+      {
+        phase: 'train',
+        iteration: number,
+        side: 'users',
+        advice: `Raise regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
+      },
+    );
+  }
+
+  factors(results: StepResults, last: boolean): TrainedFactors {
+    const factors = { users: this.#side(results, 'users'), items: this.#side(results, 'items') };
+    // A later round may write the memory of parts again.
+    return last ? factors : fromMatrices(toMatrices(factors));
+  }
+
+  #side(results: StepResults, side: 'users' | 'items'): RowPart[] {
+    const { name } = this.#bound;
+    const own = this.#params.biases ? partsOf(results, `${name}/${side}-bias`) : undefined;
+    return partsOf(results, `${name}/${side}`).map((values, part) => ({
+      values,
+      ...(own && { own: own[part] }),
+    }));
+  }
+
+  #implicitOfRound(measured: StepResults, round: StepResults): TrainingErrors | undefined {
+    const errors = implicitErrorsOfSolve(measured, solvedObjective(round), this.#facts.targets);
+    return errors && { ...errors, ...this.#rankingOf(measured) };
+  }
+
+  #explicitOfRound(measured: StepResults, round: StepResults): TrainingErrors | undefined {
+    const { unit, level } = this.#facts;
+    const { users, items } = normsOfSides(measured);
+    const ofBiases = this.#params.biases ? items : undefined;
+    return solvedErrors(
+      solvedObjective(round),
+      squaresBeside(this.#data.byItem.ratings, level, ofBiases),
+      { users: this.#penaltyOf(users, 'users'), items: this.#penaltyOf(items, 'items') },
+      this.#data.byUser.ratings,
+      unit,
+      testErrors(measured, unit),
+    );
+  }
+
+  #penaltyOf(norms: SideNorms, side: 'users' | 'items'): number {
+    const { regParam, biasDamping } = this.#params;
+    const { unit, offset } = this.#facts;
+    return (
+      (regParam / unit) * norms.weighted +
+      offset * norms.plain +
+      biasPenalty(norms, regParam, forSides(biasDamping)[side])
+    );
+  }
+
+  #rankingOf(measured: StepResults): Pick<TrainingErrors, 'testMetrics'> | undefined {
+    return this.#ranking && { testMetrics: this.#ranking.values(placesOf(measured, this.#bound.name)) };
+  }
+}
+
+/**
+ * The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats.
+ */
+function placesOf(measured: StepResults, name: string): Uint32Array {
+  const parts = measured
+    .partitions(`${name}/${TEST_PLACES}`)
+    .map(({ columns: { values } }) => new Uint32Array(values.buffer, values.byteOffset, values.length));
+  const places = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let filled = 0;
+  for (const part of parts) {
+    places.set(part, filled);
+    filled += part.length;
+  }
+  return places;
+}

@@ -1,0 +1,65 @@
+import { DivergedError } from '../../engine/errors.ts';
+import { keyText } from '../../engine/keys/key-column.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import type { StepResults } from '../../engine/run/run-steps.ts';
+import { lengthOfRow } from '../ratings/ratings.ts';
+import type { ValuesOf } from '../tasks/tasks.ts';
+import type { AlsData } from './bind/als-data.ts';
+
+/** Throws DivergedError for an iteration in which a row has no finite solution. */
+export function requireSolved(
+  number: number,
+  results: StepResults,
+  {
+    data,
+    slices,
+    regParam,
+  }: {
+    readonly data: AlsData;
+    /** Rows of the tasks of each stage, by part. */
+    readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
+    readonly regParam: number;
+  },
+): void {
+  const blocks = { users: data.byUser, items: data.byItem };
+  for (const side of ['items', 'users'] as const) {
+    const bad = badRow(solvedValues(results, side), slices[`update-${side}`], blocks[side].rows);
+    if (bad === undefined) continue;
+    const id = keyText(data[side], bad);
+    throw new DivergedError(
+      `iteration ${number}, side ${side}: the normal equations of ${side === 'users' ? 'user' : 'item'} ${id} (${lengthOfRow(blocks[side], bad)} ratings) are singular or not finite`,
+      {
+        phase: 'train',
+        iteration: number,
+        side,
+        id,
+        advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down`,
+      },
+    );
+  }
+}
+
+/** The values of the tasks that solve the rows of a side, by part. */
+function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
+  return (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap(
+    (kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][],
+  );
+}
+
+/**
+ * The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of
+ * slices.
+ */
+function badRow(
+  values: readonly (readonly ValuesOf<'update'>[])[],
+  slices: readonly (readonly RowRange[])[],
+  rows: number,
+): number | undefined {
+  let first = 0;
+  for (const [part, ranges] of slices.entries()) {
+    const bad = values[part]?.find((value) => value.badRow >= 0);
+    if (bad !== undefined) return Math.min(first + bad.badRow, rows - 1);
+    first += ranges.at(-1)?.to ?? 0;
+  }
+  return undefined;
+}

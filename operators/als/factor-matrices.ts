@@ -1,0 +1,58 @@
+/** Forms of the factors of ALS in host memory: parts of sides, whole sides, and matrices of checkpoints. */
+import type { RowPart } from '../../engine/row-parts.ts';
+import { joined } from '../training/joined-parts.ts';
+import { type Matrices, partsOfMatrix } from '../training/host-copy.ts';
+import type { AlsStart, TrainedFactors, TrainedSide } from './bind/als-data.ts';
+import type { SizedAlsParams } from './implicit/sized-params.ts';
+
+export function toMatrices(factors: TrainedFactors): Matrices {
+  const { users, items } = startOf(factors);
+  // A device may hand out its own memory of a bias.
+  return {
+    users: users.values,
+    items: items.values,
+    ...(users.bias &&
+      items.bias && {
+        'users-bias': Float32Array.from(users.bias),
+        'items-bias': Float32Array.from(items.bias),
+      }),
+  };
+}
+
+export function fromMatrices({
+  users,
+  items,
+  'users-bias': usersBias,
+  'items-bias': itemsBias,
+}: Matrices): TrainedFactors {
+  const part = (matrix: Matrices[string], bias?: Matrices[string]): RowPart => ({
+    values: joined(partsOfMatrix(matrix)),
+    ...(bias && { own: joined(partsOfMatrix(bias)) }),
+  });
+  return { users: [part(users, usersBias)], items: [part(items, itemsBias)] };
+}
+
+/** The sides joined. */
+export function startOf({ users, items }: TrainedFactors): AlsStart {
+  const side = (parts: readonly RowPart[]): TrainedSide => {
+    const biases = parts.flatMap(({ own }) => (own ? [own] : []));
+    return {
+      values: joined(parts.map(({ values }) => values)),
+      ...(biases.length > 0 && { bias: joined(biases) }),
+    };
+  };
+  return { users: side(users), items: side(items) };
+}
+
+/** Numbers of each matrix of a checkpoint. */
+export function alsMatrices(
+  users: number,
+  items: number,
+  { rank, biases }: SizedAlsParams,
+): Readonly<Record<string, number>> {
+  return {
+    users: users * rank,
+    items: items * rank,
+    ...(biases ? { 'users-bias': users, 'items-bias': items } : {}),
+  };
+}

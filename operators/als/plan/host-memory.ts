@@ -1,0 +1,58 @@
+import {
+  blockBytes,
+  blockLimit,
+  loadingBytes,
+  partLoadingBytes,
+  spilledLoadingBytes,
+} from '../../planner/sizes.ts';
+import { sides } from './grid.ts';
+import type { AlsProblem } from './problem.ts';
+
+/** Bytes of factors that a thread makes a file's frame from, and the frame. */
+const WRITTEN_BYTES = 32 << 20;
+
+/** Bytes of host memory: while ratings load, while steps run (`peak`), and at the end. */
+export function hostMemory(problem: AlsProblem, peak = 0): number {
+  const { device, params, rows } = problem;
+  const tests = problem.testRatings === undefined ? 0 : blockBytes(rows.users, problem.testRatings);
+  const bytes = Math.max(endBytes(problem), ratingBytes(problem) + tests, peak);
+  const copies = device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0;
+  return leavesHost(problem) ? Math.max(bytes, copies) : bytes + copies;
+}
+
+function isInFiles({ grid }: AlsProblem): boolean {
+  return sides.every((side) => grid[side].ratings === 'spill');
+}
+
+/** Bytes while ratings load. */
+function ratingBytes(problem: AlsProblem): number {
+  const { grid, profile } = problem;
+  const nz = profile.ratings;
+  if (isInFiles(problem))
+    return partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q))));
+  return nz > blockLimit.ratings ? loadingBytes(nz) : spilledLoadingBytes(nz);
+}
+
+/**
+ * Bytes at the end: a copy of the parts of the factors, and what each thread writes at a time. Ratings in
+ * memory take more than these.
+ */
+function endBytes(problem: AlsProblem): number {
+  if (!isInFiles(problem)) return 0;
+  const { params, rows, host } = problem;
+  const copied = 4 * (params.rank + 2) * (rows.users + rows.items);
+  return copied + Math.min(copied, host.parallelism * WRITTEN_BYTES);
+}
+
+/**
+ * True for ratings in parts that one device has for itself: they leave the host after the first round, before
+ * the factors come back.
+ */
+function leavesHost({ device, compute, profile, grid }: AlsProblem): boolean {
+  return (
+    device.ownMemory &&
+    compute.length === 1 &&
+    profile.ratings > blockLimit.ratings &&
+    sides.every((side) => grid[side].ratings === 'device')
+  );
+}

@@ -1,0 +1,114 @@
+/** Errors and reasons of plans that do not fit. */
+import { CapacityError, UsageError } from '../../../engine/errors.ts';
+import { formatBytes, formatCount } from '../../../engine/format.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import { blockLimit } from '../../planner/sizes.ts';
+import type { Asked } from '../partitions.ts';
+import { ALL_ROWS } from '../solver-choice.ts';
+import { describeGrid, HEADROOM } from './cost/candidates.ts';
+import { blockShare, leastBytes } from './cost/device-bytes.ts';
+import { type AlsGrid, sides, verticalParts } from './grid.ts';
+import type { AlsProblem } from './problem.ts';
+
+/** Blocks of a side whose steps are walked only to tell how much memory they need. */
+const MOST_WALKED = 4096;
+
+/** Throws UsageError for sums of vectors that are asked for, where a solver needs A. */
+export function requireVectorSums({ sums }: Asked, { solver }: AlsProblem): void {
+  if (sums === 'vectors' && solver.cgBelow < ALL_ROWS)
+    throw new UsageError(
+      `partitionSums vectors needs conjugate gradients for all rows, and the solver is ${solver.kernel}`,
+      { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' },
+    );
+}
+
+/**
+ * Throws UsageError for sums of vertical parts that are asked for, where no grid that comes into question has
+ * such parts.
+ */
+export function requireVertical({ users, items, sums, groups }: Asked): void {
+  if ((sums === undefined && groups === undefined) || users !== undefined || items !== undefined) return;
+  const asked = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
+  throw new UsageError(
+    `${asked} acts where a side is solved from vertical parts, and no grid for these devices has them`,
+    { phase: 'plan', advice: 'Ask for vertical parts by partitionUsers or partitionItems, or leave it out' },
+  );
+}
+
+/** The plan, where the host has the memory for it. */
+export function requireHost(plan: PhysicalPlan, hostBytes = Infinity): PhysicalPlan {
+  const bytes = plan.memory[HOST] ?? 0;
+  if (bytes > hostBytes)
+    throw new CapacityError(
+      `needs ${formatBytes(bytes)} (${bytes} bytes) of host memory, which has ${formatBytes(hostBytes)}`,
+      { phase: 'plan', advice: 'Raise memoryBudget, or use a smaller rank' },
+    );
+  return plan;
+}
+
+/** The plan, or the reason why it does not fit. */
+export function fitting(plan: () => PhysicalPlan): {
+  readonly plan?: PhysicalPlan;
+  readonly error?: CapacityError;
+} {
+  try {
+    return { plan: plan() };
+  } catch (error) {
+    if (!(error instanceof CapacityError)) throw error;
+    return { error };
+  }
+}
+
+/** The bound that a grid is beyond. */
+export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
+  const { device: need, host: onHost } = leastBytes({ ...problem, grid });
+  if (onHost > host)
+    return `needs about ${formatBytes(onHost)} of host memory, which has ${formatBytes(host)}`;
+  const [least] = [...problem.compute].sort(
+    (left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity),
+  );
+  if (least.capacityBytes !== null && need > HEADROOM * least.capacityBytes)
+    return `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`;
+  if (blockShare({ ...problem, grid }) > 1)
+    return `has parts of more than ${formatCount(blockLimit.ratings)} ratings`;
+  return `has buffers beyond the ${formatBytes(problem.device.bindingBytes ?? 0)} that ${problem.device.place} binds`;
+}
+
+/**
+ * The error of a problem without a grid that fits: the least that a device must have, or the grid that would
+ * fit if parts were not asked for.
+ */
+export function noneFits(
+  problem: AlsProblem,
+  grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[],
+  asked: Asked,
+  { usual, reason = 'none has such parts', walked }: Refused,
+): CapacityError {
+  const sized = grids
+    .map(({ grid, fits }) => ({ grid, fits, need: leastBytes({ ...problem, grid }).device }))
+    .sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
+  const [best] = sized;
+  const { summary, details } =
+    usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
+  if (best === undefined) return usual ?? new CapacityError(summary, details);
+  const isAsked = Object.keys(asked).length > 0;
+  // A grid with very many blocks takes long to walk.
+  const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED)
+    ? undefined
+    : walked(best.grid);
+  const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
+  const need =
+    bytes === undefined ? `about ${formatBytes(best.need)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
+  return new CapacityError(
+    `${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(best.grid)}`,
+    { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) },
+  );
+}
+
+/** The reasons against the grids, and the bytes of a grid by place as the walk finds them. */
+interface Refused {
+  readonly usual: CapacityError | undefined;
+  readonly reason: string | undefined;
+  readonly walked: (grid: AlsGrid) => PhysicalPlan['memory'] | undefined;
+}

@@ -1,0 +1,61 @@
+import type { Asked } from '../partitions.ts';
+import { describeGrid } from './cost/candidates.ts';
+import { costOf, type IterationCost } from './cost/cost.ts';
+import { spreadGrid } from './cost/spread.ts';
+import { type AlsGrid, suits } from './grid.ts';
+import type { AlsProblem } from './problem.ts';
+
+/** Twice the devices must save so much of an iteration: estimates are not exact. */
+const WORTH_DEVICE = 0.15;
+
+/** The usual grid on some of the devices. */
+export interface UsualWay {
+  readonly name: string;
+  readonly problem: AlsProblem;
+  /** Given where it is not the one that devices have without a comparison of times. */
+  readonly grid?: AlsGrid;
+  readonly cost: IterationCost;
+}
+
+/**
+ * The usual grid on each number of devices, in the order in which they are to be tried: those with memory of
+ * their own exchange rows through the host, which may take longer than what they save; then fewer are faster,
+ * or a share of the rows is solved on each of them. Of parts that are asked for, and of devices that share
+ * the host's memory, all have some.
+ *
+ */
+export function usualWays(
+  problem: AlsProblem,
+  asked: Asked,
+  problemOn: (compute: AlsProblem['compute']) => AlsProblem,
+): UsualWay[] {
+  const { compute, device } = problem;
+  const isAsked = Object.keys(asked).length > 0;
+  if (isAsked || compute.length === 1 || !device.ownMemory)
+    return suits(problem.grid, asked)
+      ? [{ name: describeGrid(problem.grid), problem, cost: costOf(problem) }]
+      : [];
+  const ways = compute.flatMap((_, at): UsualWay[] => {
+    const some = problemOn(compute.slice(0, at + 1));
+    const grid = spreadGrid(some);
+    const plain: UsualWay = { name: nameOf(some.grid, at + 1), problem: some, cost: costOf(some) };
+    return JSON.stringify(grid) === JSON.stringify(some.grid)
+      ? [plain]
+      : [
+          { name: nameOf(grid, at + 1), problem: { ...some, grid }, grid, cost: costOf({ ...some, grid }) },
+          plain,
+        ];
+  });
+  function nameOf(grid: AlsGrid, count: number): string {
+    return count === compute.length
+      ? describeGrid(grid)
+      : `${count} of ${compute.length} devices: ${describeGrid(grid)}`;
+  }
+  const handicap = ({
+    problem: {
+      compute: { length: count },
+    },
+    cost,
+  }: UsualWay) => cost.seconds * (1 + WORTH_DEVICE * Math.log2(count));
+  return ways.sort((left, right) => handicap(left) - handicap(right));
+}
