@@ -1,10 +1,12 @@
 import { alsTable } from '../../../operators/als/params.ts';
 import { checkRules, defaultsOf, namesOf, type Param } from '../../../operators/params/table.ts';
 import { sgdTable } from '../../../operators/sgd/params.ts';
-import type { AlsParams } from '../../../operators/als/als-params.ts';
+import type { checkAlsParams } from '../../../operators/als/params.ts';
 import type { SgdParams } from '../../../operators/sgd/params.ts';
 import { choice, countOr, decimal, decimalOrAuto, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, type Option } from '../option.ts';
+
+type AlsParams = ReturnType<typeof checkAlsParams>;
 
 /** SGD has no `auto` of regParam. */
 export type AllParams = Partial<Omit<AlsParams & SgdParams, 'regParam'> & Pick<AlsParams, 'regParam'>>;
