@@ -2,7 +2,7 @@ import { endAtOnce } from '../api/end-process.ts';
 import type { EventSink, JsonObject, Profile, Trace } from '../index.ts';
 import type { ProfileReport } from '../api/reports/profile.ts';
 import { withoutControls } from '../engine/format.ts';
-import type { CommandResult } from './commands/command.ts';
+import type { CommandResult, PreparedCommand } from './commands/command.ts';
 import type { Options } from './options/option.ts';
 import { parseArguments } from './parse-arguments.ts';
 import { openProgress } from './progress/open-progress.ts';
@@ -76,12 +76,12 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
     await print(request.text);
     return 0;
   }
-  run.options = request.command.options;
+  const { options } = request.command;
+  run.options = options;
   const command = request.command.prepare(request.raw);
   run.json = command.json;
   const progress = await openProgress(command, say);
   run.progress = progress;
-  const { options } = request.command;
   const onEvent = warnOnce((event) =>
     progress.onEvent(
       event.type === 'warning' || event.type === 'note'
@@ -91,14 +91,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   );
   await (await import('./output/check-collisions.ts')).refuseCollisions(command.files);
   if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
-  const trace =
-    command.trace === undefined
-      ? undefined
-      : await (await import('./output/open-trace.ts')).openTrace(command.trace);
-  const profile =
-    command.profile || trace || command.report !== undefined
-      ? new (await import('../api/reports/profile.ts')).Profile({ from: 'process', trace })
-      : undefined;
+  const { trace, profile } = await openMeasures(command);
   let result: CommandResult;
   try {
     result = await command.run({ signal, onEvent, expect: progress.expect, profile });
@@ -108,18 +101,37 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   }
   // A cancelled command that has a result left its phases unfinished.
   progress.close(signal.aborted ? 'failed' : 'done');
-  if (command.report !== undefined && result.report !== undefined && profile !== undefined) {
-    const { writeReport } = await import('./page/report-file.ts');
-    await writeReport(command.report, result.report, profile.report(), run.argv);
-  }
-  const {
-    json,
-    text,
-    exitCode = 0,
-  } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
+  const { json, text, exitCode = 0 } = profile ? await measured(command, result, profile, run) : result;
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : withoutControls(text));
   return exitCode;
+}
+
+/** The trace that a command is to write, and the profile that it, its report or --profile needs. */
+async function openMeasures(
+  command: PreparedCommand,
+): Promise<{ readonly trace?: Trace | undefined; readonly profile?: Profile }> {
+  if (command.trace === undefined && !command.profile && command.report === undefined) return {};
+  const trace =
+    command.trace === undefined
+      ? undefined
+      : await (await import('./output/open-trace.ts')).openTrace(command.trace);
+  const { Profile } = await import('../api/reports/profile.ts');
+  return { trace, profile: new Profile({ from: 'process', trace }) };
+}
+
+/** Writes the report that is asked for; the result, with its profile if that is asked for. */
+async function measured(
+  command: PreparedCommand,
+  result: CommandResult,
+  profile: Profile,
+  run: Run,
+): Promise<CommandResult> {
+  if (command.report !== undefined && result.report !== undefined) {
+    const { writeReport } = await import('./page/report-file.ts');
+    await writeReport(command.report, result.report, profile.report(), run.argv);
+  }
+  return command.profile ? await profiled(result, profile.report(), run) : result;
 }
 
 /** Passes the same warning on only once: fitting, evaluation and each trial of a search may all find it. */

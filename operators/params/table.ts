@@ -246,23 +246,28 @@ function isOf(param: Param, value: unknown): boolean {
       return typeof value === 'boolean';
     case 'text':
       return typeof value === 'string' && value !== '';
-    case 'one or two numbers': {
-      const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
-      return values.every((one) => Number.isFinite(one) && isWithin(param, one as number));
-    }
+    case 'one or two numbers':
+      return oneOrTwo(value).every((one) => isNumberWithin(param, one));
     case 'number':
-      return Number.isFinite(value) && isWithin(param, value as number);
-    case 'whole number':
-      return Number.isInteger(value) && isWithin(param, value as number);
+      return isNumberWithin(param, value);
     case 'number or auto':
-      return value === 'auto' || (Number.isFinite(value) && isWithin(param, value as number));
+      return value === 'auto' || isNumberWithin(param, value);
+    case 'whole number':
+      return Number.isInteger(value) && isNumberWithin(param, value);
     case 'whole number or auto':
-      return value === 'auto' || (Number.isInteger(value) && isWithin(param, value as number));
+      return value === 'auto' || (Number.isInteger(value) && isNumberWithin(param, value));
   }
 }
 
-function isWithin({ least = -Infinity, most = Infinity, above = -Infinity }: Bounds, value: number): boolean {
-  return value >= least && value <= most && value > above;
+function oneOrTwo(value: unknown): readonly unknown[] {
+  return Array.isArray(value) && value.length === 2 ? value : [value];
+}
+
+function isNumberWithin(
+  { least = -Infinity, most = Infinity, above = -Infinity }: Bounds,
+  value: unknown,
+): boolean {
+  return Number.isFinite(value) && Number(value) >= least && Number(value) <= most && Number(value) > above;
 }
 
 function meaningOf(param: Param): string {

@@ -19,7 +19,7 @@ import { countsBlock } from './data/row-counts.ts';
 import { hogwildTeams } from './schedules/gpu-schedule.ts';
 import type { SgdLayoutData } from './data/layout.ts';
 import type { TrainedFactors } from './factors.ts';
-import { type SgdParams, steppedLambdas, sgdFeatures } from './params.ts';
+import { sgdFeatures, type SgdParams, steppedLambdas } from './params.ts';
 import { scheduleOf } from './plan.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import { sgdSlices, type SgdCuts } from './slices.ts';

@@ -6,12 +6,12 @@ import { passedName } from '../../engine/run/exchanges/pass.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
-import type { SgdParams } from './params.ts';
+import { sgdFeatures, type SgdParams } from './params.ts';
 import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 /** A matrix that epochs step: its data set, and its name in the uses of tasks and among trained factors. */
-interface SteppedMatrix {
+export interface SteppedMatrix {
   readonly name: string;
   readonly side: 'row' | 'column';
   readonly key: 'rows' | 'columns' | 'rowSums' | 'columnSums';
@@ -230,9 +230,10 @@ function sideParts(
 
 function factorSets(
   parts: SideParts,
-  { rank, biases, rate, seed }: SgdParams,
+  params: SgdParams,
   { precision, deviceBlocks }: SgdSchedule,
 ): SgdDataSet[] {
+  const { rate, seed } = params;
   const turns =
     parts.column[0].at.length > 1 ? { turns: { seed, ...(deviceBlocks?.stays ? { stays: true } : {}) } } : {};
   const half = precision === 'f16' ? { half: true } : {};
@@ -242,7 +243,7 @@ function factorSets(
     layout: 'factors',
     by: side,
     ...(key === 'rows' || key === 'columns'
-      ? { role: 'factors', columns: rank + (biases ? 2 : 0), contents: 'any', ...half }
+      ? { role: 'factors', columns: sgdFeatures(params), contents: 'any', ...half }
       : { role: 'sums', columns: 1, packed: true }),
     ...(side === 'column' ? turns : {}),
     parts: parts[side],

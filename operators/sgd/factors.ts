@@ -1,8 +1,8 @@
 import { sharedArray } from '../../engine/partition.ts';
 import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { ModelRows } from '../training/model-rows.ts';
-import type { SgdData, SgdSide } from './data/data.ts';
-import type { SgdParams } from './params.ts';
+import type { SgdData } from './data/data.ts';
+import { sgdFeatures, type SgdParams } from './params.ts';
 
 /** X and Θ of a model: rows by position, with biases the two features of foldBiases beside the rank. */
 export interface ModelFactors {
@@ -39,22 +39,25 @@ export interface TrainedFactors {
  */
 function toModelSide(
   { rows, columns, parts }: RowParts,
-  side: SgdSide,
-  isRow: boolean,
+  of: 'rows' | 'columns',
   data: SgdData,
   biases: boolean,
 ): RowParts {
   const { deviation, mean } = data.scale;
-  const ofUsers = side.name === 'users';
+  const ofUsers = data[of].name === 'users';
   const placed = {
     rows,
     columns,
     parts,
-    order: side.labels.label,
+    order: data[of].labels.label,
     scale: { values: Math.sqrt(deviation), own: deviation },
   };
   return biases
-    ? { ...placed, lead: biasColumns(isRow).own, tail: { oneFirst: !ofUsers, add: ofUsers ? mean : 0 } }
+    ? {
+        ...placed,
+        lead: biasColumns(of === 'rows').own,
+        tail: { oneFirst: !ofUsers, add: ofUsers ? mean : 0 },
+      }
     : placed;
 }
 
@@ -65,37 +68,44 @@ export function modelSides(
   { biases }: Pick<SgdParams, 'biases'>,
 ): ModelRows {
   const [rowSide, columnSide] = [
-    toModelSide(rows, data.rows, true, data, biases),
-    toModelSide(columns, data.columns, false, data, biases),
+    toModelSide(rows, 'rows', data, biases),
+    toModelSide(columns, 'columns', data, biases),
   ];
   return data.rows.name === 'users'
     ? { users: rowSide, items: columnSide }
     : { users: columnSide, items: rowSide };
 }
 
-/** The inverse of toModelSide, for training that goes on from a model. */
-export function fromModelSide(
-  factors: Float32Array,
-  side: SgdSide,
-  isRow: boolean,
+/** The inverse of modelSides, for training that goes on from a model. */
+export function fromModel(model: ModelFactors, data: SgdData, params: SgdParams): TrainedFactors {
+  return {
+    rows: fromModelSide(model, 'rows', data, params),
+    columns: fromModelSide(model, 'columns', data, params),
+  };
+}
+
+function fromModelSide(
+  { userFactors, itemFactors }: ModelFactors,
+  of: 'rows' | 'columns',
   data: SgdData,
-  rank: number,
-  biases: boolean,
+  { rank, biases }: SgdParams,
 ): RowParts {
   const { deviation, mean } = data.scale;
+  const ofUsers = data[of].name === 'users';
+  const factors = ofUsers ? userFactors : itemFactors;
   // Reads in order and writes at random: half the time of the other way round.
-  const { label } = side.labels;
-  const features = rank + (biases ? 2 : 0);
+  const { label } = data[of].labels;
+  const features = sgdFeatures({ rank, biases });
   const scale = 1 / Math.sqrt(deviation);
-  const first = biases ? 2 : 0;
-  const { own, one } = biasColumns(isRow);
-  const biasAt = side.name === 'users' ? rank : rank + 1;
+  const first = features - rank;
+  const { own, one } = biasColumns(of === 'rows');
+  const biasAt = ofUsers ? rank : rank + 1;
   const all = sharedArray(Float32Array, label.length * features);
   for (let position = 0; position < label.length; position++) {
     const [from, to] = [position * features, label[position] * features];
     for (let k = 0; k < rank; k++) all[to + first + k] = scale * factors[from + k];
     if (!biases) continue;
-    all[to + own] = (factors[from + biasAt] - (side.name === 'users' ? mean : 0)) / deviation;
+    all[to + own] = (factors[from + biasAt] - (ofUsers ? mean : 0)) / deviation;
     all[to + one] = 1;
   }
   return wholeRows(all, features);

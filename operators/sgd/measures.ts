@@ -1,39 +1,26 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { Stage, TaskPlan } from '../../engine/plan/stages.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes } from '../planner/sizes.ts';
 import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { biasColumns } from './factors.ts';
-import { lambdasOf, type SgdParams, shrinkOf, shrinks } from './params.ts';
-import type { SgdSchedule } from './schedules/schedule.ts';
+import { lambdasOf, shrinkOf, shrinks } from './params.ts';
+import type { SgdProblem } from './problem.ts';
 
-interface Measured {
-  readonly profile: RatingsProfile;
-  readonly params: SgdParams;
-  readonly schedule: SgdSchedule;
-  /** Features of a row. */
-  readonly rank: number;
-  /** The place of each part of the rows' factors. */
-  readonly at: readonly string[];
-  /** The device takes a pass in one task. */
-  readonly whole: boolean;
-}
-
-export function measuring(measured: Measured): Stage[] {
-  return measured.schedule.deviceBlocks ? blockErrors(measured) : wholeErrors(measured);
+export function measuring(problem: SgdProblem): Stage[] {
+  return problem.schedule.deviceBlocks ? blockErrors(problem) : wholeErrors(problem);
 }
 
 /** Errors over all ratings, or over the block of each band. */
-function wholeErrors(measured: Measured): Stage[] {
-  const { profile, rank, at, whole } = measured;
+function wholeErrors(problem: SgdProblem): Stage[] {
+  const { profile, features: rank, rowPlaces: at, device } = problem;
   const { users, items, ratings, testRatings } = profile;
   const pass = (name: string, task: TaskPlan, count: number): Stage => ({
     name,
     at,
     work: { kind: 'tasks', tasks: [task] },
     kernel: task.kernel,
-    tasks: whole ? 1 : taskCount(count),
+    tasks: device.wholePasses ? 1 : taskCount(count),
   });
   const errors = (name: string, block: string, count: number): Stage => ({
     ...pass(name, errorTask(rank, block), count),
@@ -41,7 +28,7 @@ function wholeErrors(measured: Measured): Stage[] {
     flops: 2 * count * rank,
   });
   const norms = (side: 'row' | 'column', block: string) =>
-    normTasks(measured, side, block).map((task) => pass(stageOf(measured, side), task, ratings));
+    normTasks(problem, side, block).map((task) => pass(stageOf(problem, side), task, ratings));
   return [
     errors(measureStages.train, 'ratings', ratings),
     ...norms('row', 'ratings'),
@@ -54,8 +41,8 @@ function wholeErrors(measured: Measured): Stage[] {
  * A sweep over the blocks in which any device may read any segment. The first that reads a segment measures
  * its norm too.
  */
-function blockErrors(measured: Measured): Stage[] {
-  const { profile, params, schedule, rank, at } = measured;
+function blockErrors(problem: SgdProblem): Stage[] {
+  const { profile, params, schedule, features: rank, rowPlaces: at } = problem;
   const { rowBands: rows, columnBands: columns, deviceBlocks } = schedule;
   const sweep = (name: string, of: string, count: number, more: readonly TaskPlan[]): Stage => ({
     name,
@@ -73,9 +60,9 @@ function blockErrors(measured: Measured): Stage[] {
     flops: 2 * count * rank,
   });
   const norms = (side: 'row' | 'column', to: string) =>
-    normTasks(measured, side, `${side}-counts`).map((task): TaskPlan => ({
+    normTasks(problem, side, `${side}-counts`).map((task): TaskPlan => ({
       ...partly(task, to),
-      stage: stageOf(measured, side),
+      stage: stageOf(problem, side),
       once: side,
     }));
   const share: Stage = {
@@ -104,9 +91,9 @@ function partly(task: TaskPlan, to: string): TaskPlan {
 }
 
 /** The task that measures a side's part of the penalty; none where it has none. */
-function normTasks(measured: Measured, side: 'row' | 'column', block: string): TaskPlan[] {
-  const { params, rank } = measured;
-  const name = sideName(measured, side);
+function normTasks(problem: SgdProblem, side: 'row' | 'column', block: string): TaskPlan[] {
+  const { params, features: rank } = problem;
+  const name = sideName(problem, side);
   const task = (more: JsonObject): TaskPlan[] => [
     { kernel: 'weighted-norm', uses: { block, factors: `${side}s` }, params: { rank, ...more } },
   ];
@@ -118,10 +105,10 @@ function normTasks(measured: Measured, side: 'row' | 'column', block: string): T
   });
 }
 
-function sideName({ schedule }: Measured, side: 'row' | 'column'): 'users' | 'items' {
+function sideName({ schedule }: SgdProblem, side: 'row' | 'column'): 'users' | 'items' {
   return (side === 'row') === (schedule.rows === 'users') ? 'users' : 'items';
 }
 
-function stageOf(measured: Measured, side: 'row' | 'column'): string {
-  return measureStages[sideName(measured, side)];
+function stageOf(problem: SgdProblem, side: 'row' | 'column'): string {
+  return measureStages[sideName(problem, side)];
 }

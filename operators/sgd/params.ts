@@ -89,6 +89,11 @@ export const sgdTable: ParamTable<SgdParams> = {
   dependent: ({ biases = true }) => dependentDefaults(biases),
 };
 
+/** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
+export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
+  return rank + (biases ? 2 : 0);
+}
+
 /** λ of users and of items. */
 export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = regParam }: SgdParams): {
   readonly users: number;
@@ -136,9 +141,4 @@ export function checkSgdParams(given: Partial<SgdParams>, others?: readonly stri
   const params = checkParams(sgdTable, given, others);
   checkMetric(params);
   return params;
-}
-
-/** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
-export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
-  return rank + (biases ? 2 : 0);
 }

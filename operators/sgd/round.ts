@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../engine/json.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { DataUse, DataUses, Stage, TaskPlan, Work } from '../../engine/plan/stages.ts';
 import { steppedMatrices } from './data-sets.ts';
 import { biasColumns } from './factors.ts';
 import { type SgdParams, shrinkOf } from './params.ts';
+import type { SgdProblem } from './problem.ts';
 import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import type { TileShape } from './schedules/tiles.ts';
@@ -14,14 +14,7 @@ const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
 /** Tasks for each worker in an epoch of Hogwild!, so that the others wait little for a slow one. */
 export const TASKS_PER_WORKER = 8;
 
-interface Round {
-  readonly params: SgdParams;
-  readonly schedule: SgdSchedule;
-  readonly device: DeviceInfo;
-  readonly host: DeviceInfo;
-  readonly ratings: number;
-  /** The place of each part of the rows' factors. */
-  readonly rowPlaces: readonly string[];
+interface Round extends SgdProblem {
   /** The stage `sgd-epoch` without its work. */
   readonly epoch: Omit<Stage, 'work'>;
 }
@@ -124,11 +117,11 @@ function tiles(round: Round, { tiles: count, lanes, threads, precision, arithmet
   const shape = { tiles: count, lanes, threads, precision, arithmetic };
   const why = 'the first epoch deals the ratings to the tiles, where they stay';
   const task = tileTask(round, { block: 'ratings', ...uses }, shape);
-  return [...before, wholePass(round, task, 8 * round.ratings, why)];
+  return [...before, wholePass(round, task, 8 * round.profile.ratings, why)];
 }
 
 function waves(round: Round): Stage[] {
-  const { params, schedule, host, ratings } = round;
+  const { profile, params, schedule, host } = round;
   const { workers, columnBands, lanes, precision } = schedule;
   const { before, uses } = betweenVersions(round);
   const order: Stage = {
@@ -150,7 +143,7 @@ function waves(round: Round): Stage[] {
     takes: { rate: 'rate' },
   };
   const why = 'the first epoch sorts the ratings by block, and they stay so';
-  return [order, ...before, wholePass(round, task, 12 * ratings, why)];
+  return [order, ...before, wholePass(round, task, 12 * profile.ratings, why)];
 }
 
 function wholePass({ epoch }: Round, task: TaskPlan, heldBytes: number, why: string): Stage {
@@ -159,7 +152,8 @@ function wholePass({ epoch }: Round, task: TaskPlan, heldBytes: number, why: str
 
 /** The order of the next epoch is drawn while this one runs. */
 function hogwild(round: Round): Stage[] {
-  const { params, schedule, device, host, ratings, epoch } = round;
+  const { params, schedule, device, host, epoch } = round;
+  const { ratings } = round.profile;
   const { lanes, workers, precision } = schedule;
   const task: TaskPlan = {
     kernel: 'sgd-block',

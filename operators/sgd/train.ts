@@ -1,16 +1,16 @@
 import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import type { RowParts } from '../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import type { RowRange } from '../../engine/plan/stages.ts';
+import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { leaveRatings } from '../ratings/leave-ratings.ts';
+import type { BoundRun } from '../training/bind-plan.ts';
 import { partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type SideNorms, trainingErrors } from '../training/loss.ts';
-import { type Checkpoints, checkpointsOf, type Matrices, partsOfMatrix } from '../training/host-copy.ts';
+import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
 import { MOST_RESTARTS } from '../training/course.ts';
 import { runLoop } from '../training/loop.ts';
 import { ofCourse } from '../training/planned-measures.ts';
@@ -22,10 +22,11 @@ import { rankingMetricOf } from '../params/common.ts';
 import { bindSgd } from './bind.ts';
 import { pairsByPosition } from './data/by-position.ts';
 import type { SgdData } from './data/data.ts';
-import { fromModelSide, type ModelFactors, modelSides, type TrainedFactors } from './factors.ts';
+import { fromModel, type ModelFactors, modelSides, type TrainedFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
 import { LearningRate, type RateCourse } from './learning-rate.ts';
-import { type SgdParams, shrinks, steppedLambdas, sgdFeatures } from './params.ts';
+import { fromMatrices, toMatrices, trainedFactors } from './matrices.ts';
+import { sgdFeatures, type SgdParams, shrinks, steppedLambdas } from './params.ts';
 import { scheduleOf } from './plan.ts';
 import { bandsLeave } from './schedules/blocks-schedule.ts';
 
@@ -57,6 +58,11 @@ export interface TrainSgdOptions {
   readonly fetched?: (() => void) | undefined;
 }
 
+interface SgdRun extends SgdInput {
+  readonly params: SgdParams;
+  readonly rate: LearningRate;
+}
+
 /**
  * An epoch has diverged when its loss is a tenth above the one before, and by a thousandth of σ² Nz; smaller
  * rises are the noise of SGD.
@@ -72,22 +78,14 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  *
  */
 export async function trainSgd(
-  { data, test, start }: SgdInput,
+  input: SgdInput,
   params: SgdParams,
   { devices, plan, copySeconds, rankUsers = RANKED_USERS, checkpoints, fetched }: TrainSgdOptions,
   ctx: ExecutionContext,
 ): Promise<SgdResult> {
-  const rate = new LearningRate(params);
-  const metric = rankingMetricOf(params);
-  const rank =
-    metric === undefined || test === undefined
-      ? undefined
-      : validationMetric(
-          metric,
-          await pairsByPosition(data, test, ctx),
-          { rankUsers, seed: params.seed },
-          ctx,
-        );
+  const { data, test } = input;
+  const training: SgdRun = { ...input, params, rate: new LearningRate(params) };
+  const rank = await rankingOf(training, rankUsers, ctx);
   let run = plan(devices);
   let steps: BoundPlan | undefined;
   const { factors, ...result } = await runLoop<TrainedFactors>(
@@ -98,39 +96,13 @@ export async function trainSgd(
       rule: new StoppingRule(params, test),
       copySeconds,
       fetched,
-      checkpoints: checkpointsOf(checkpoints, toMatrices, (matrices) =>
-        fromMatrices(matrices, sgdFeatures(params)),
-      ),
+      checkpoints: checkpointsOf(checkpoints, toMatrices, (matrices) => fromMatrices(matrices, params)),
       measure: rank && ((factors, held) => rank(joinedRows(modelSides(factors, data, params)), held)),
       prepare: async (left, from) => {
-        rate.rewind(from?.course as RateCourse | undefined);
-        const planned = left === devices ? run : plan(left);
-        // The workers lay the ratings out while the calling thread fills a model's factors in.
-        const laying = layOut(data, test, scheduleOf(planned), params.seed, ctx);
-        const given = from?.factors ?? (start && trainedFrom(start, data, params));
-        const { plan: bound, ...made } = bindSgd(
-          planned,
-          params,
-          data,
-          await laying,
-          given,
-          1 + (from?.iteration ?? 0),
-        );
-        [run, steps] = [bound, made.bound];
-        return {
-          ...sgdTraining(
-            data,
-            params,
-            rate,
-            start !== undefined,
-            made.bound.name,
-            widths(bound, made.bound.bands),
-          ),
-          ...made,
-          given: [...made.given],
-          keep: bound.keep,
-          settled: (held) => leaveBands(data, bound, made.bound, held),
-        };
+        training.rate.rewind(from?.course as RateCourse | undefined);
+        const made = await boundRun(training, left === devices ? run : plan(left), from, ctx);
+        [run, steps] = [made.plan, made.bound];
+        return trainingOf(training, made);
       },
     },
     ctx,
@@ -140,6 +112,31 @@ export async function trainSgd(
     sides: modelSides(factors, data, params),
     plan: steps ? ofCourse(run, steps, result) : run,
   };
+}
+
+/** The ranking metric of early stop on the validation pairs. */
+async function rankingOf(
+  { data, test, params }: SgdRun,
+  rankUsers: number,
+  ctx: ExecutionContext,
+): Promise<ReturnType<typeof validationMetric> | undefined> {
+  const metric = rankingMetricOf(params);
+  if (metric === undefined || test === undefined) return undefined;
+  const pairs = await pairsByPosition(data, test, ctx);
+  return validationMetric(metric, pairs, { rankUsers, seed: params.seed }, ctx);
+}
+
+/** The plan with its data, from the factors of a copy, from a model's, or from random ones. */
+async function boundRun(
+  { data, test, start, params }: SgdRun,
+  plan: PhysicalPlan,
+  from: HostCopy<TrainedFactors> | undefined,
+  ctx: ExecutionContext,
+): Promise<BoundRun> {
+  // The workers lay the ratings out while the calling thread fills a model's factors in.
+  const laying = layOut(data, { test, schedule: scheduleOf(plan), seed: params.seed }, ctx);
+  const given = from?.factors ?? (start && fromModel(start, data, params));
+  return bindSgd(plan, params, data, await laying, given, 1 + (from?.iteration ?? 0));
 }
 
 /**
@@ -156,103 +153,24 @@ async function leaveBands(
     await leaveRatings(ratings, given.blocks, plan.devices[0].place, ctx);
 }
 
-function toMatrices({ rows, columns, rowSums, columnSums }: TrainedFactors): Matrices {
-  const arrays = (one: RowParts) => one.parts.map(({ values }) => values);
-  return {
-    rows: arrays(rows),
-    columns: arrays(columns),
-    ...(rowSums && columnSums && { 'row-sums': arrays(rowSums), 'column-sums': arrays(columnSums) }),
-  };
-}
-
-function fromMatrices(
-  { rows, columns, 'row-sums': rowSums, 'column-sums': columnSums }: Matrices,
-  features: number,
-): TrainedFactors {
-  const side = (matrix: Matrices[string], width: number): RowParts => {
-    const parts = partsOfMatrix(matrix).map((values) => ({ values }));
-    return { rows: parts.reduce((sum, { values }) => sum + values.length / width, 0), columns: width, parts };
-  };
-  return {
-    rows: side(rows, features),
-    columns: side(columns, features),
-    ...(rowSums && columnSums && { rowSums: side(rowSums, 1), columnSums: side(columnSums, 1) }),
-  };
-}
-
-/** Numbers of each matrix of a checkpoint. */
-export function sgdMatrices(
-  { ratings, columnOffsets }: SgdData,
-  params: SgdParams,
-): Readonly<Record<string, number>> {
-  const [rows, columns] = [ratings.rows, columnOffsets.length - 1];
-  const features = sgdFeatures(params);
-  return {
-    rows: rows * features,
-    columns: columns * features,
-    ...(params.rate === 'adagrad' ? { 'row-sums': rows, 'column-sums': columns } : {}),
-  };
-}
-
-/** The columns of each segment, where columns lie in segments that are as wide as the widest. */
-function widths(
-  plan: PhysicalPlan,
-  bands: { readonly columns: readonly RowRange[] } | undefined,
-): readonly number[] | undefined {
-  return scheduleOf(plan).deviceBlocks && bands?.columns.map(({ from, to }) => to - from);
-}
-
-function trainedFrom(
-  { userFactors, itemFactors }: ModelFactors,
-  data: SgdData,
-  { rank, biases }: SgdParams,
-): TrainedFactors {
-  const side = (name: 'rows' | 'columns'): RowParts =>
-    fromModelSide(
-      data[name].name === 'users' ? userFactors : itemFactors,
-      data[name],
-      name === 'rows',
-      data,
-      rank,
-      biases,
-    );
-  return { rows: side('rows'), columns: side('columns') };
-}
-
 /** The functions of SGD that the training loop calls. */
-function sgdTraining(
-  data: SgdData,
-  params: SgdParams,
-  rate: LearningRate,
-  continued: boolean,
-  name: string,
-  segments: readonly number[] | undefined,
-): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
-  const {
-    ratings: { ratings },
-    scale,
-    squares,
-  } = data;
-  const lambdas = steppedLambdas(params, scale.deviation);
-  const noise = DIVERGED.absolute * scale.deviation ** 2 * ratings;
-  const features = sgdFeatures(params);
-  // A feature that is 1 counts once for each rating.
-  const ones = params.biases ? ratings : 0;
-  const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) =>
-    (lambdas[side] === 0 ? 0 : lambdas[side] * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
+function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Training<TrainedFactors> {
+  const { plan, bound, given } = run;
+  const { ratings, scale, squares } = data;
+  const { deviation } = scale;
+  const noise = DIVERGED.absolute * deviation ** 2 * ratings.ratings;
+  const penalty = penaltyOf(data, params);
   return {
+    bound,
+    keep: plan.keep,
+    given: [...given],
+    settled: (held) => leaveBands(data, plan, bound, held),
     // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less, unless all
     // ratings are equal.
-    startLoss: continued || scale.alike ? 'measure' : scale.deviation ** 2 * squares,
+    startLoss: start !== undefined || scale.alike ? 'measure' : deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
-    errors: (measured) =>
-      trainingErrors(
-        measured,
-        (norms) =>
-          term(data.rows.name, norms[data.rows.name]) + term(data.columns.name, norms[data.columns.name]),
-        scale.deviation,
-      ),
+    errors: (measured) => trainingErrors(measured, penalty, deviation),
     diverged: (loss, before) => !(loss <= DIVERGED.relative * before + noise),
     divergence: (epoch, loss, before) =>
       new DivergedError(
@@ -269,17 +187,33 @@ function sgdTraining(
     },
     accepted: (loss) => rate.see(loss),
     course: () => rate.course,
-    factors: (results) => {
-      const side = (set: string, columns: number, ofSegments: boolean): RowParts => {
-        const parts = partsOf(results, `${name}/${set}`).map((values, part) => ({
-          values: values.subarray(0, ofSegments && segments ? segments[part] * columns : undefined),
-        }));
-        return { rows: parts.reduce((sum, { values }) => sum + values.length / columns, 0), columns, parts };
-      };
-      const factors = { rows: side('rows', features, false), columns: side('columns', features, true) };
-      return params.rate === 'adagrad'
-        ? { ...factors, rowSums: side('row-sums', 1, false), columnSums: side('column-sums', 1, true) }
-        : factors;
-    },
+    factors: (results) => fromResults(results, params, run),
   };
+}
+
+/** The penalty of both sides on the scale of the ratings' deviation, by their norms. */
+function penaltyOf({ ratings, scale, rows, columns }: SgdData, params: SgdParams) {
+  const lambdas = steppedLambdas(params, scale.deviation);
+  // A feature that is 1 counts once for each rating.
+  const ones = params.biases ? ratings.ratings : 0;
+  const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) =>
+    (lambdas[side] === 0 ? 0 : lambdas[side] * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
+  return (norms: Readonly<Record<'users' | 'items', SideNorms>>): number =>
+    term(rows.name, norms[rows.name]) + term(columns.name, norms[columns.name]);
+}
+
+/** The factors that the steps of the end handed out, where each segment has the width of the widest. */
+function fromResults(
+  results: StepResults,
+  params: SgdParams,
+  { plan, bound: { name, bands } }: BoundRun,
+): TrainedFactors {
+  const segments = scheduleOf(plan).deviceBlocks && bands?.columns.map(({ from, to }) => to - from);
+  const features = sgdFeatures(params);
+  return trainedFactors(params, (matrix) => {
+    const width = matrix.key === 'columns' ? features : 1;
+    return partsOf(results, `${name}/${matrix.name}`).map((values, part) =>
+      matrix.side === 'column' && segments ? values.subarray(0, segments[part] * width) : values,
+    );
+  });
 }

@@ -56,82 +56,68 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<HeldOutRatings> {
     requireOrder(input.schema, this.#order);
-    const { type } = fieldOf(input.schema, this.#order.user);
-    const found = new LastRatings(makeKeyTable(keyTypeOf(type, this.#order.user)), this.#k);
+    const { user } = this.#order;
+    const last = new LastRatings(makeKeyTable(keyTypeOf(fieldOf(input.schema, user).type, user)), this.#k);
     const sizes = this.#order.by === 'time' ? new TimeSizes(input.schema, this.#order.timestamp) : undefined;
     let rows = 0;
     for await (const batch of input) {
       const pairs = orderedPairs(batch, this.#order);
       sizes?.add(pairs.times);
-      found.add(pairs, batch.numRows);
+      last.add(pairs);
       rows += batch.numRows;
       ctx.events({ type: 'phase-progress', phase: this.name, done: rows, unit: 'rows' });
     }
     sizes?.report(ctx);
-    return found.result;
+    return last;
   }
 }
 
-/** The last k ratings of each user among those that were added. */
-class LastRatings {
-  readonly #users: KeyTable;
-  readonly #k: number;
-  #times: Float64Array;
-  #hashes: Uint32Array;
-  #kept = new Uint32Array(1024);
-  #more = new Uint8Array(1024);
+/** Keeps the last k ratings of every user, in memory that grows with the users. */
+class LastRatings implements HeldOutRatings {
+  readonly users: KeyTable;
+  readonly k: number;
+  times = new Float64Array();
+  hashes = new Uint32Array();
+  kept = new Uint32Array();
+  more = new Uint8Array();
 
   constructor(users: KeyTable, k: number) {
-    this.#users = users;
-    this.#k = k;
-    this.#times = new Float64Array(1024 * k);
-    this.#hashes = new Uint32Array(1024 * k);
+    this.users = users;
+    this.k = k;
+    this.#grow(1024);
   }
 
-  get result(): HeldOutRatings {
-    return {
-      users: this.#users,
-      k: this.#k,
-      times: this.#times,
-      hashes: this.#hashes,
-      kept: this.#kept,
-      more: this.#more,
-    };
+  add({ users, times, hashes }: OrderedPairs): void {
+    const codes = new Uint32Array(times.length);
+    this.users.add(users, codes);
+    if (this.users.size > this.kept.length) this.#grow(2 * this.users.size);
+    for (let i = 0; i < codes.length; i++) this.#insert(codes[i], times[i], hashes[i]);
   }
 
-  add({ users, times, hashes }: OrderedPairs, rows: number): void {
-    const codes = new Uint32Array(rows);
-    this.#users.add(users, codes);
-    if (this.#users.size > this.#kept.length) this.#grow(2 * this.#users.size);
-    for (let i = 0; i < rows; i++) this.#place(codes[i], times[i], hashes[i]);
+  #grow(users: number): void {
+    this.times = grown(this.times, users * this.k);
+    this.hashes = grown(this.hashes, users * this.k);
+    this.kept = grown(this.kept, users);
+    this.more = grown(this.more, users);
   }
 
-  /** Puts a rating among those of its user, unless k later ones are kept. */
-  #place(user: number, time: number, hash: number): void {
-    const [times, hashes, kept, k] = [this.#times, this.#hashes, this.#kept, this.#k];
+  #insert(user: number, time: number, hash: number): void {
+    const { k, times, hashes, kept } = this;
     const first = user * k;
     let place = first + kept[user];
-    while (
-      place > first &&
-      (times[place - 1] < time || (times[place - 1] === time && hashes[place - 1] < hash))
-    )
-      place--;
+    while (place > first && isBefore(times[place - 1], hashes[place - 1], time, hash)) place--;
     if (place > first && times[place - 1] === time && hashes[place - 1] === hash) return;
-    if (kept[user] === k) this.#more[user] = 1;
+    if (kept[user] === k) this.more[user] = 1;
     else kept[user]++;
     if (place === first + k) return;
     times.copyWithin(place + 1, place, first + kept[user] - 1);
     hashes.copyWithin(place + 1, place, first + kept[user] - 1);
-    times[place] = time;
-    hashes[place] = hash;
+    [times[place], hashes[place]] = [time, hash];
   }
+}
 
-  #grow(users: number): void {
-    this.#times = grown(this.#times, users * this.#k);
-    this.#hashes = grown(this.#hashes, users * this.#k);
-    this.#kept = grown(this.#kept, users);
-    this.#more = grown(this.#more, users);
-  }
+function isBefore(time: number, hash: number, otherTime: number, otherHash: number): boolean {
+  return time < otherTime || (time === otherTime && hash < otherHash);
 }
 
 function grown<T extends Float64Array | Uint32Array | Uint8Array>(values: T, length: number): T {

@@ -22,9 +22,10 @@ import {
 import { solveNewRows } from '../../../operators/sgd/data/solve-new-rows.ts';
 import type { SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
+import { sgdMatrices } from '../../../operators/sgd/matrices.ts';
 import { convergenceReport } from '../../../operators/sgd/schedules/convergence.ts';
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
-import { sgdMatrices, trainSgd } from '../../../operators/sgd/train.ts';
+import { trainSgd } from '../../../operators/sgd/train.ts';
 import { planCheckpoints } from '../../../operators/training/planned-checkpoints.ts';
 import { checkRankUsers } from '../../validation/rank-users.ts';
 import { budgetOf, loadedOnce, ownBlock, ownRatings } from '../kept-ratings.ts';

@@ -6,7 +6,7 @@ import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import { type WidenedRatings, widenRatings } from '../../../operators/ratings/ids/widen-ratings.ts';
 import type { FactorModel } from '../../../operators/serving/factor-model.ts';
 import type { SgdParams } from '../../../operators/sgd/params.ts';
-import type { SgdPlanDetails } from '../../../operators/sgd/plan-of-schedule.ts';
+import type { SgdPlanDetails } from '../../../operators/sgd/problem.ts';
 import type { Dataset } from '../../dataset.ts';
 import { describeInput, type RatingInput } from '../../rating-input.ts';
 import { isKept } from '../kept-ratings.ts';

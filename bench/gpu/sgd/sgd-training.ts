@@ -131,7 +131,7 @@ export class SgdTraining {
     this.#current = undefined;
     const laid =
       (schedule.kind === 'hogwild' ? this.#list : undefined) ??
-      (await layOut(this.data, this.#test, schedule, params.seed, this.#ctx));
+      (await layOut(this.data, { test: this.#test, schedule, seed: params.seed }, this.#ctx));
     if (schedule.kind === 'hogwild') this.#list = laid;
     const { bound, given } = bindSgd(
       planSgd(profile, params, devices, { schedule }),

@@ -20,62 +20,67 @@ export interface SgdLayoutData {
   readonly tests?: readonly (readonly HostPart[])[];
 }
 
+export interface SgdLayoutAsked {
+  readonly test: RatingBlock | undefined;
+  readonly schedule: SgdSchedule;
+  readonly seed: number;
+}
+
 /** Lays the ratings out for the schedule: cut into blocks or shuffled by the CPU device, or unchanged. */
 export async function layOut(
-  { ratings, columnOffsets }: SgdData,
-  test: RatingBlock | undefined,
-  schedule: SgdSchedule,
-  seed: number,
+  data: SgdData,
+  { test, schedule, seed }: SgdLayoutAsked,
   ctx: ExecutionContext,
 ): Promise<SgdLayoutData> {
-  const { kind, rowBands, columnBands, deviceBlocks, inBands, precision, tile } = schedule;
-  const parts = heldBlocks(ratings).map(({ block }) => partOf(block));
-  // The number of parts is that of the plan.
+  const { ratings, columnOffsets } = data;
+  const { kind, deviceBlocks, inBands, tile } = schedule;
+  const bands = bandsOf(data, schedule);
+  const laid = { bands, ratings: heldBlocks(ratings).map(({ block }) => partOf(block)) };
+  const shuffle = (block: RatingBlock) => shuffleRatings(block, seed, ctx);
+  if (deviceBlocks) {
+    const blocks = await cutBlocks(ratings, bands, true, ctx);
+    const lists = deviceBlocks.steps === 'hogwild' ? await shuffledBlocks(blocks, shuffle) : undefined;
+    const tests = test && (await cutBlocks(ratingsOf(test), bands, true, ctx));
+    return { ...laid, blocks, lists, tests };
+  }
+  const wide = { rows: bands.rows, columns: [{ from: 0, to: columnOffsets.length - 1 }] };
+  const cutTest = (block: RatingBlock) => cutBlocks(ratingsOf(block), wide, false, ctx);
+  const tests = test && (inBands ? await cutTest(test) : [[partOf(test)]]);
+  if (kind === 'hogwild' && tile === undefined)
+    return { ...laid, tests, lists: [[await shuffle(oneBlock(ratings))]] };
+  if (steppedByRow(schedule)) return { ...laid, tests };
+  return { ...laid, tests, blocks: await cutBlocks(ratings, bands, false, ctx) };
+}
+
+/** The bands of the grid; devices have exactly as many as planned. */
+function bandsOf(
+  { ratings, columnOffsets }: SgdData,
+  { rowBands, columnBands, deviceBlocks }: SgdSchedule,
+): GridBands {
   const exactly = deviceBlocks !== undefined;
   const rows =
     ratings.parts.length > 1
       ? ratings.parts.map((part) => ({ from: part.from, to: part.from + part.rows }))
       : balancedRanges(ratings.parts[0].offsets, rowBands, 0, { exactly });
-  const bands = { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
-  if (deviceBlocks) {
-    const blocks = await cutBlocks(ratings, bands, true, ctx);
-    const lists: HostPart[][] = [];
-    if (deviceBlocks.steps === 'hogwild') {
-      for (const row of blocks) {
-        const shuffled: HostPart[] = [];
-        for (const part of row)
-          shuffled.push(
-            part.ratings === 0 ? part : await shuffleRatings(blockOf(part.ref, part.partition), seed, ctx),
-          );
-        lists.push(shuffled);
-      }
-    }
-    return {
-      bands,
-      ratings: parts,
-      blocks,
-      ...(lists.length > 0 ? { lists } : {}),
-      tests: test && (await cutBlocks(ratingsOf(test), bands, true, ctx)),
-    };
+  return { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
+}
+
+/** True where a GPU deals or sorts the ratings itself, in the first epoch. */
+function steppedByRow({ kind, precision, tile }: SgdSchedule): boolean {
+  return tile !== undefined || (kind === 'wavefront' && precision !== undefined);
+}
+
+/** Each block shuffled, one after the other. */
+async function shuffledBlocks(
+  blocks: readonly (readonly HostPart[])[],
+  shuffle: (block: RatingBlock) => Promise<HostPart>,
+): Promise<HostPart[][]> {
+  const lists: HostPart[][] = [];
+  for (const row of blocks) {
+    const list: HostPart[] = [];
+    for (const part of row)
+      list.push(part.ratings === 0 ? part : await shuffle(blockOf(part.ref, part.partition)));
+    lists.push(list);
   }
-  if (inBands) {
-    const columns = [{ from: 0, to: columnOffsets.length - 1 }];
-    return {
-      bands,
-      ratings: parts,
-      tests: test && (await cutBlocks(ratingsOf(test), { rows, columns }, false, ctx)),
-      blocks: await cutBlocks(ratings, bands, false, ctx),
-    };
-  }
-  const tests = test === undefined ? undefined : [[partOf(test)]];
-  if (kind === 'hogwild' && tile === undefined)
-    return {
-      bands,
-      ratings: parts,
-      tests,
-      lists: [[await shuffleRatings(oneBlock(ratings), seed, ctx)]],
-    };
-  if (tile !== undefined || (kind === 'wavefront' && precision !== undefined))
-    return { bands, ratings: parts, tests };
-  return { bands, ratings: parts, tests, blocks: await cutBlocks(ratings, bands, false, ctx) };
+  return lists;
 }

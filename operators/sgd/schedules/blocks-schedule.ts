@@ -2,9 +2,16 @@ import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import { blockLimit, factorBytes } from '../../planner/sizes.ts';
 import { hogwildTeams } from './gpu-schedule.ts';
-import { type SgdParams, sgdFeatures } from '../params.ts';
-import { BATCH_RATINGS, bandsOfBlocks, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
-import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
+import { sgdFeatures, type SgdParams } from '../params.ts';
+import {
+  BATCH_RATINGS,
+  bandsOfBlocks,
+  type DeviceBlocks,
+  type ScheduleProblem,
+  type SgdSchedule,
+  sidesOf,
+} from './schedule.ts';
+import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape } from './tiles.ts';
 
 /**
  * Least number of segments for each device, so that a device that ends finds a free one (cuMF_SGD, section
@@ -28,14 +35,17 @@ export const PASSED_A_DEVICE = [2, 4] as const;
 /** Bound on the width of a segment, as a multiple of the average. */
 const LARGEST = 1.25;
 
+/** Devices that step a problem by blocks, and the reason for that. */
+export interface BlocksProblem {
+  readonly problem: ScheduleProblem;
+  readonly params: SgdParams;
+  readonly devices: readonly DeviceInfo[];
+  readonly why: string;
+}
+
 /** The numbers of bands and of segments, and what stays on the devices. */
-export interface BlocksForm {
+export interface BlocksForm extends Pick<DeviceBlocks, 'resident' | 'bandsADevice' | 'rowsStaged' | 'stays'> {
   readonly columnBands: number;
-  readonly resident: boolean;
-  /** See DeviceBlocks. */
-  readonly bandsADevice?: number;
-  readonly rowsStaged?: boolean;
-  readonly stays?: boolean;
 }
 
 /**
@@ -47,48 +57,27 @@ export interface BlocksForm {
  *
  */
 export function blocksSchedule(
-  problem: ScheduleProblem,
-  params: SgdParams,
-  devices: readonly DeviceInfo[],
-  why: string,
-  { columnBands, resident, bandsADevice, rowsStaged = false, stays = false }: BlocksForm,
+  { problem, params, devices, why }: BlocksProblem,
+  form: BlocksForm,
 ): SgdSchedule {
-  const { users, items, ratings = 0 } = problem;
+  const { ratings = 0 } = problem;
   const [device] = devices;
-  const rows = users >= items ? 'users' : 'items';
-  const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
-  const columns = rows === 'users' ? 'items' : 'users';
+  const { columnBands, resident, bandsADevice, rowsStaged, stays } = form;
+  const { rows, rowCount, columnCount } = sidesOf(problem);
   const features = sgdFeatures(params);
   const precision = sgdPrecision(params, device);
   const rowBands = Math.max(1, Math.min(devices.length * (bandsADevice ?? 1), rowCount));
-  const blockRatings = Math.ceil(ratings / (rowBands * columnBands));
-  const width = Math.ceil(columnCount / columnBands);
-  const shape = tileShape({ columns: width, ratings: blockRatings }, params, device);
-  const [rowBytes, columnBytes] = [rowCount, columnCount].map((count) =>
-    factorBytes(count, features, device.strideStep),
-  );
-  const passedBytes =
-    (rowBands - (stays ? 1 : 1 / rowBands)) * (precision === 'f16' ? columnBytes / 2 : columnBytes);
-  const movedBytes =
-    bandsADevice !== undefined
-      ? rowsStaged
-        ? rowBytes
-        : 0
-      : resident
-        ? passedBytes
-        : rowBands * columnBytes;
+  const block = {
+    columns: Math.ceil(columnCount / columnBands),
+    ratings: Math.ceil(ratings / (rowBands * columnBands)),
+  };
+  const shape = tileShape(block, params, device);
   const lanes = shape?.lanes ?? teamOf(features, device.limits);
-  const workers = shape ? (shape.tiles * shape.threads) / shape.lanes : hogwildTeams(width, blockRatings);
-  const where =
-    rowBands === 1
-      ? 'all rows stay on the device'
-      : `a band of ${rows} and its factors stay on each of ${rowBands} devices`;
-  const moves =
-    resident && rowBands === 1
-      ? `so do those of ${columns}`
-      : `only segments of ${columns} move, ${formatBytes(movedBytes)} ${resident ? `an epoch, from device to device${precision === 'f16' ? ' as float16' : ''}, in an order drawn for each${stays ? '; a device begins with those that it ended with' : ''}` : 'up and down an epoch, in an order drawn for each'}`;
-  const inTurn = `bands of ${rows} are stepped one after the other, in an order drawn for each epoch; ${columns} stay on the device, and ${rowsStaged ? `the factors of ${rows} come and go band by band, ${formatBytes(movedBytes)} up and down an epoch` : `so do the factors of ${rows}`}`;
-  const grid = `${rowBands} x ${columnBands} blocks: ${bandsADevice === undefined ? `${where}; ${moves}` : inTurn}`;
+  const workers = shape ? teamsOfTiles(shape) : hogwildTeams(block.columns, block.ratings);
+  const movedBytes = bytesMoved({ ...form, rowBands, precision }, (side) =>
+    factorBytes(side === 'rows' ? rowCount : columnCount, features, device.strideStep),
+  );
+  const places = placesOfFactors({ ...form, rowBands, precision }, problem, formatBytes(movedBytes));
   const kept = resident
     ? `all blocks of ratings stay where they are stepped`
     : `blocks of ratings are staged, two at a time: one is stepped while the next one comes`;
@@ -103,18 +92,56 @@ export function blocksSchedule(
     columnBands,
     precision,
     lanes,
-    ...(ratings > blockLimit.ratings ? { inBands: true } : {}),
+    ...(ratings > blockLimit.ratings && { inBands: true }),
     deviceBlocks: {
       steps: shape === undefined ? 'hogwild' : 'tile',
       resident,
-      ...(bandsADevice === undefined ? {} : { bandsADevice }),
-      ...(rowsStaged ? { rowsStaged } : {}),
-      ...(stays ? { stays } : {}),
-      width: Math.min(columnCount, Math.ceil(LARGEST * width)),
+      ...(bandsADevice !== undefined && { bandsADevice }),
+      ...(rowsStaged && { rowsStaged }),
+      ...(stays && { stays }),
+      width: Math.min(columnCount, Math.ceil(LARGEST * block.columns)),
       movedBytes,
     },
-    reasons: [why, grid, kept, within],
+    reasons: [why, `${rowBands} x ${columnBands} blocks: ${places}`, kept, within],
   };
+}
+
+type BlocksGrid = BlocksForm & Pick<SgdSchedule, 'rowBands' | 'precision'>;
+
+/** Bytes of factors that go to devices in an epoch, by those of a side. */
+function bytesMoved(
+  { resident, bandsADevice, rowsStaged, stays, rowBands, precision }: BlocksGrid,
+  bytesOf: (side: 'rows' | 'columns') => number,
+): number {
+  if (bandsADevice !== undefined) return rowsStaged ? bytesOf('rows') : 0;
+  if (!resident) return rowBands * bytesOf('columns');
+  const passes = rowBands - (stays ? 1 : 1 / rowBands);
+  return passes * (precision === 'f16' ? bytesOf('columns') / 2 : bytesOf('columns'));
+}
+
+/** The factors that stay on devices and those that move, as a reason of the plan. */
+function placesOfFactors(
+  { resident, bandsADevice, rowsStaged, stays, rowBands, precision }: BlocksGrid,
+  problem: ScheduleProblem,
+  moved: string,
+): string {
+  const { rows, columns } = sidesOf(problem);
+  if (bandsADevice !== undefined) {
+    const factors = rowsStaged
+      ? `the factors of ${rows} come and go band by band, ${moved} up and down an epoch`
+      : `so do the factors of ${rows}`;
+    return `bands of ${rows} are stepped one after the other, in an order drawn for each epoch; ${columns} stay on the device, and ${factors}`;
+  }
+  const where =
+    rowBands === 1
+      ? 'all rows stay on the device'
+      : `a band of ${rows} and its factors stay on each of ${rowBands} devices`;
+  const moves = `only segments of ${columns} move, ${moved}`;
+  if (!resident) return `${where}; ${moves} up and down an epoch, in an order drawn for each`;
+  if (rowBands === 1) return `${where}; so do those of ${columns}`;
+  const halved = precision === 'f16' ? ' as float16' : '';
+  const begins = stays ? '; a device begins with those that it ended with' : '';
+  return `${where}; ${moves} an epoch, from device to device${halved}, in an order drawn for each${begins}`;
 }
 
 /** Bands of about as many ratings have numbers of rows that differ by so much. */

@@ -1,6 +1,7 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import {
   bandsOfLists,
+  type BlocksProblem,
   blocksSchedule,
   devicesOf,
   leastBands,
@@ -14,7 +15,7 @@ import { reasonForOne, sharedSeconds } from './device-count.ts';
 import { gpuSchedule } from './gpu-schedule.ts';
 import type { SgdParams } from '../params.ts';
 import { factorBytes } from '../../planner/sizes.ts';
-import { cpuSchedule, type ScheduleProblem, type SgdSchedule, VERSIONS } from './schedule.ts';
+import { cpuSchedule, type ScheduleProblem, type SgdSchedule, sidesOf, VERSIONS } from './schedule.ts';
 
 /**
  * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure
@@ -37,69 +38,39 @@ export function* schedulesFor(
       device.kind === 'cpu' ? cpuSchedule(problem, params, device) : gpuSchedule(problem, params, device);
     yield whole;
     if (params.schedule !== 'auto') return;
-    yield* blocks(
-      problem,
-      params,
-      devices,
-      `schedule auto: blocks, since schedule ${whole.kind} does not fit the GPU`,
-    );
+    const why = `schedule auto: blocks, since schedule ${whole.kind} does not fit the GPU`;
+    yield* blocks({ problem, params, devices, why });
     return;
   }
   if (params.schedule === 'auto' && device.kind === 'gpu') {
     const one = gpuSchedule(problem, params, device);
-    const [shared] = blocks(problem, params, devices, '');
+    const [shared] = blocks({ problem, params, devices, why: '' });
     const reason = devicesOf(shared) > 1 ? reasonForOne(problem, params, devices, shared) : undefined;
     if (reason !== undefined) yield { ...one, reasons: [...one.reasons, reason] };
   }
-  yield* blocks(
-    problem,
-    params,
-    devices,
+  const why =
     params.schedule === 'blocks'
       ? 'schedule blocks, as asked'
-      : `schedule auto: blocks, the one that ${devices.length} devices share`,
-  );
+      : `schedule auto: blocks, the one that ${devices.length} devices share`;
+  yield* blocks({ problem, params, devices, why });
 }
 
-function* blocks(
-  problem: ScheduleProblem,
-  params: SgdParams,
-  devices: readonly DeviceInfo[],
-  why: string,
-): Generator<SgdSchedule> {
-  const columns = Math.min(problem.users, problem.items);
+function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
+  const { problem, params, devices, why } = of;
   const [device] = devices;
   const least = leastBands(problem, params, device);
-  if (device.kind === 'gpu' && least > devices.length)
-    return yield* bands(
-      problem,
-      params,
-      device,
-      devices.length === 1
-        ? why
-        : `schedule ${params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as asked'}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`,
-      least,
-    );
-  const most = Math.max(1, Math.min(columns, MOST_SEGMENTS));
+  if (device.kind === 'gpu' && least > devices.length) {
+    const asked = params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as asked';
+    const onOne = `schedule ${asked}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`;
+    yield* bands({ ...of, devices: [device], why: devices.length === 1 ? why : onOne }, least);
+    return;
+  }
+  const most = Math.max(1, Math.min(sidesOf(problem).columnCount, MOST_SEGMENTS));
   const fewest = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
+  // Narrower segments make little room for all blocks.
+  yield fastest(of, most);
   for (let segments = fewest; ; segments = Math.min(most, 2 * segments)) {
-    // Narrower segments make little room for all blocks.
-    if (segments === fewest)
-      yield fastest(
-        problem,
-        params,
-        device,
-        PASSED_A_DEVICE.flatMap((each) =>
-          [false, ...(devices.length > 1 ? [true] : [])].map((stays) =>
-            blocksSchedule(problem, params, devices, why, {
-              columnBands: Math.min(most, Math.max(LEAST_SEGMENTS, each * devices.length)),
-              resident: true,
-              stays,
-            }),
-          ),
-        ),
-      );
-    yield blocksSchedule(problem, params, devices, why, { columnBands: segments, resident: false });
+    yield blocksSchedule(of, { columnBands: segments, resident: false });
     if (segments === most) return;
   }
 }
@@ -108,21 +79,13 @@ function* blocks(
  * Several bands of rows on one GPU: all there, then with two blocks of ratings at a time, then with the
  * factors of two bands at a time. More bands are smaller.
  */
-function* bands(
-  problem: ScheduleProblem,
-  params: SgdParams,
-  device: DeviceInfo,
-  why: string,
-  least: number,
-): Generator<SgdSchedule> {
-  const rows = Math.max(problem.users, problem.items);
+function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
+  const { problem, params, devices } = of;
+  const [device] = devices;
+  const rows = sidesOf(problem).rowCount;
   const fewest = Math.min(rows, Math.max(least, bandsOfLists(problem.ratings ?? 0, device)));
   const most = Math.min(rows, Math.max(fewest, MOST_BANDS));
-  yield blocksSchedule(problem, params, [device], why, {
-    columnBands: 1,
-    resident: true,
-    bandsADevice: fewest,
-  });
+  yield blocksSchedule(of, { columnBands: 1, resident: true, bandsADevice: fewest });
   for (const rowsStaged of [false, true]) {
     // More bands leave as much to the factors of all rows as few.
     const hopeless =
@@ -130,12 +93,7 @@ function* bands(
       device.capacityBytes !== null &&
       VERSIONS * factorBytes(rows, params.rank, device.strideStep) > device.capacityBytes;
     for (let count = fewest; count <= (hopeless ? fewest : most); count *= 2)
-      yield blocksSchedule(problem, params, [device], why, {
-        columnBands: 1,
-        resident: false,
-        bandsADevice: count,
-        rowsStaged,
-      });
+      yield blocksSchedule(of, { columnBands: 1, resident: false, bandsADevice: count, rowsStaged });
   }
 }
 
@@ -145,15 +103,19 @@ function* bands(
  */
 const STAYS_SAVES = 0.1;
 
-function fastest(
-  problem: ScheduleProblem,
-  params: SgdParams,
-  device: DeviceInfo,
-  schedules: readonly SgdSchedule[],
-): SgdSchedule {
+/** The fastest grid whose blocks all stay on the devices. */
+function fastest(of: BlocksProblem, most: number): SgdSchedule {
+  const { problem, params, devices } = of;
+  const schedules = PASSED_A_DEVICE.flatMap((each) => {
+    const columnBands = Math.min(most, Math.max(LEAST_SEGMENTS, each * devices.length));
+    return (devices.length > 1 ? [false, true] : [false]).map((stays) =>
+      blocksSchedule(of, { columnBands, resident: true, stays }),
+    );
+  });
   const seconds = schedules.map(
     (schedule) =>
-      sharedSeconds(problem, params, device, schedule) / (schedule.deviceBlocks?.stays ? 1 - STAYS_SAVES : 1),
+      sharedSeconds(problem, params, devices[0], schedule) /
+      (schedule.deviceBlocks?.stays ? 1 - STAYS_SAVES : 1),
   );
   return schedules[seconds.indexOf(Math.min(...seconds))];
 }

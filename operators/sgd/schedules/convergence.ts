@@ -46,39 +46,55 @@ export interface ConvergenceProblem {
  *
  */
 export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
-  const { users, items, ratings, itemCounts, userCounts } = problem;
-  const { kind, rowBands, columnBands } = schedule;
-  const [userBands, itemBands] =
-    schedule.rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
+  const { users, items } = problem;
+  const { kind, rowBands, columnBands, deviceBlocks, precision, rows } = schedule;
+  const [userBands, itemBands] = rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
   const leastSide = Math.min(Math.floor(users / userBands), Math.floor(items / itemBands));
+  const onGpu = precision !== undefined;
+  const bounds = { leastSide, bound: onGpu ? GPU_TEAMS_A_COLUMN * leastSide : leastSide / SAFE_PART };
+  const collides = kind === 'hogwild' || kind === 'tile' || deviceBlocks !== undefined;
+  return collides ? ofCollisions(problem, schedule, bounds) : ofBands(schedule, bounds);
+}
+
+type SideBounds = Pick<ConvergenceReport, 'leastSide' | 'bound'>;
+
+/** The report on workers whose blocks share no row and no column. */
+function ofBands(
+  { kind, rowBands, columnBands, workers: s }: SgdSchedule,
+  bounds: SideBounds,
+): ConvergenceReport {
+  const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
+  const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: a block has one worker at a time; several would have to be far fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${bounds.leastSide}`;
+  const warning = `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
+  return { ...bounds, workers: 1, collisionRate: 0, text, ...(few && { warning }) };
+}
+
+/** The report on workers that may step one column at the same time. */
+function ofCollisions(
+  { users, items, ratings, itemCounts, userCounts }: ConvergenceProblem,
+  schedule: SgdSchedule,
+  bounds: SideBounds,
+): ConvergenceReport {
+  const { workers, deviceBlocks } = schedule;
+  const { leastSide, bound } = bounds;
   const onGpu = schedule.precision !== undefined;
-  const bound = onGpu ? GPU_TEAMS_A_COLUMN * leastSide : leastSide / SAFE_PART;
-  if (kind !== 'hogwild' && kind !== 'tile' && !schedule.deviceBlocks) {
-    const s = schedule.workers;
-    const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
-    const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: a block has one worker at a time; several would have to be far fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}`;
-    const warning = `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
-    return { workers: 1, leastSide, bound, collisionRate: 0, text, ...(few ? { warning } : {}) };
-  }
-  const workers = schedule.workers;
   // A block on a GPU has the ratings of its own columns alone.
-  const parts = schedule.deviceBlocks ? columnBands : 1;
+  const parts = deviceBlocks ? schedule.columnBands : 1;
   const [columns, counts, symbol] =
     schedule.rows === 'users' ? ([items, itemCounts, 'n_v'] as const) : ([users, userCounts, 'n_u'] as const);
   const collisionRate =
     parts * workers * (counts === undefined ? 1 / columns : sumOfSquares(counts) / ratings ** 2);
-  const rate = `${counts === undefined ? 'at least ' : ''}${collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2)}`;
+  const digits = collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2);
+  const rate = `${counts === undefined ? 'at least ' : ''}${digits}`;
   const limit = onGpu
     ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}`
     : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
-  const apart = schedule.deviceBlocks
-    ? `${devicesOf(schedule) > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block `
-    : '';
-  const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
-  const warning =
-    fewSegments(schedule) ??
-    (workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined);
-  return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
+  const apart = devicesOf(schedule) > 1 ? 'no two GPUs share a row or a column, and ' : '';
+  const where = deviceBlocks ? `${apart}in a block ` : '';
+  const text = `${where}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
+  const many = workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined;
+  const warning = fewSegments(schedule) ?? many;
+  return { ...bounds, workers, collisionRate, text, ...(warning !== undefined && { warning }) };
 }
 
 /** Part of all ratings that one item must have to raise the loss notably. */

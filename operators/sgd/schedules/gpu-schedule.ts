@@ -1,8 +1,8 @@
 import { UsageError } from '../../../engine/errors.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { type SgdParams, sgdFeatures } from '../params.ts';
-import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
-import { describeTiles, sgdPrecision, teamOf, tileShape, wideTeam } from './tiles.ts';
+import { sgdFeatures, type SgdParams } from '../params.ts';
+import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
+import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape, wideTeam } from './tiles.ts';
 
 /** Teams of Hogwild!: enough to hide the time that memory takes. */
 const TEAMS = 8448;
@@ -31,79 +31,57 @@ const BLOCK_RATINGS = 16;
  *     wavefront   as asked: i = s <= 256, j = 2 s, 16 ratings a block at least; a wave after the other, the same bits each time
  *
  */
-export function gpuSchedule(
-  { users, items, ratings = Number.POSITIVE_INFINITY }: ScheduleProblem,
-  params: SgdParams,
-  device: DeviceInfo,
-): SgdSchedule {
-  const rows = users >= items ? 'users' : 'items';
-  const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
-  const features = sgdFeatures(params);
+export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
+  if (params.schedule === 'wavefront') return wavefront(problem, params, device);
+  const { ratings = Number.POSITIVE_INFINITY } = problem;
+  const { rows, columnCount } = sidesOf(problem);
   const precision = sgdPrecision(params, device);
-  const asked = params.schedule === 'auto' ? undefined : `schedule ${params.schedule}, as asked`;
-  if (params.schedule === 'wavefront') {
-    const workers = Math.max(
-      1,
-      Math.min(
-        WAVE_WORKERS,
-        rowCount,
-        Math.floor(columnCount / 2),
-        Math.floor(Math.sqrt(ratings / (2 * BLOCK_RATINGS))),
-      ),
-    );
-    const columnBands = Math.min(columnCount, 2 * workers);
-    const lanes = wideTeam(features, precision, device.limits);
-    const waves = `${workers} x ${columnBands} blocks, a band of rows for each of ${workers} teams of ${lanes} threads; ${columnBands} waves an epoch, in each of which no two teams have the same band of columns`;
-    return {
-      kind: 'wavefront',
-      workers,
-      rows,
-      rowBands: workers,
-      columnBands,
-      lanes,
-      precision,
-      reasons: ['schedule wavefront, as asked', waves],
-    };
-  }
+  const whole = { rows, rowBands: 1, columnBands: 1, precision } as const;
+  const why = (ofAuto: string) =>
+    params.schedule === 'auto' ? `schedule auto: ${ofAuto}` : `schedule ${params.schedule}, as asked`;
+  const features = sgdFeatures(params);
   const shape =
     params.schedule === 'hogwild' ? undefined : tileShape({ columns: columnCount, ratings }, params, device);
   if (shape !== undefined) {
-    const why =
-      asked ??
-      'schedule auto: tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the memory of a workgroup';
+    const fastest =
+      'tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the memory of a workgroup';
     return {
+      ...whole,
       kind: 'tile',
-      workers: (shape.tiles * shape.threads) / shape.lanes,
-      rows,
-      rowBands: 1,
-      columnBands: 1,
+      workers: teamsOfTiles(shape),
       tile: shape,
-      precision,
-      reasons: [why, describeTiles(shape, features, device.strideStep)],
+      reasons: [why(fastest), describeTiles(shape, features, device.strideStep)],
     };
   }
-  if (params.schedule === 'tile') {
+  if (params.schedule === 'tile')
     throw new UsageError(
       `schedule tile cannot act: ${columnCount.toLocaleString('en')} columns of ${features} features do not fit the workgroups of this GPU`,
       { advice: 'Use schedule hogwild, or a smaller rank' },
     );
-  }
   const lanes = teamOf(features, device.limits);
   const workers = hogwildTeams(columnCount, ratings);
-  const why =
-    asked ??
-    'schedule auto: hogwild, since the factors of the columns do not fit the memories of the workgroups';
   const teams = `${workers} teams of ${lanes} threads; the ratings are shuffled once, and the order of their batches of ${BATCH_RATINGS} is another in each epoch`;
-  return {
-    kind: 'hogwild',
-    workers,
-    rows,
-    rowBands: 1,
-    columnBands: 1,
-    lanes,
-    precision,
-    reasons: [why, teams],
-  };
+  const beyondTiles = 'hogwild, since the factors of the columns do not fit the memories of the workgroups';
+  return { ...whole, kind: 'hogwild', workers, lanes, reasons: [why(beyondTiles), teams] };
+}
+
+/** A band of rows for each team, and twice as many bands of columns. */
+function wavefront(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
+  const { ratings = Number.POSITIVE_INFINITY } = problem;
+  const { rows, rowCount, columnCount } = sidesOf(problem);
+  const precision = sgdPrecision(params, device);
+  const most = Math.min(
+    WAVE_WORKERS,
+    rowCount,
+    Math.floor(columnCount / 2),
+    Math.floor(Math.sqrt(ratings / (2 * BLOCK_RATINGS))),
+  );
+  const workers = Math.max(1, most);
+  const columnBands = Math.min(columnCount, 2 * workers);
+  const lanes = wideTeam(sgdFeatures(params), precision, device.limits);
+  const waves = `${workers} x ${columnBands} blocks, a band of rows for each of ${workers} teams of ${lanes} threads; ${columnBands} waves an epoch, in each of which no two teams have the same band of columns`;
+  const reasons = ['schedule wavefront, as asked', waves];
+  return { kind: 'wavefront', workers, rows, rowBands: workers, columnBands, lanes, precision, reasons };
 }
 
 /** Teams that step so many ratings of so many columns without locks. */

@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { blockLimit, factorBytes } from '../../planner/sizes.ts';
-import { type SgdParams, sgdFeatures } from '../params.ts';
+import { sgdFeatures, type SgdParams } from '../params.ts';
 import type { TileShape } from './tiles.ts';
 
 /** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
@@ -76,6 +76,18 @@ export interface ScheduleProblem {
   readonly testRatings?: number;
 }
 
+/** The side with more rows, the other one, and the numbers of both. */
+export function sidesOf({ users, items }: ScheduleProblem): {
+  readonly rows: 'users' | 'items';
+  readonly columns: 'users' | 'items';
+  readonly rowCount: number;
+  readonly columnCount: number;
+} {
+  return users >= items
+    ? { rows: 'users', columns: 'items', rowCount: users, columnCount: items }
+    : { rows: 'items', columns: 'users', rowCount: items, columnCount: users };
+}
+
 /**
  * The schedule on CPU threads. A pure function.
  *
@@ -88,17 +100,17 @@ export interface ScheduleProblem {
  *
  */
 export function cpuSchedule(
-  { users, items, ratings = 0 }: ScheduleProblem,
+  problem: ScheduleProblem,
   params: SgdParams,
   { parallelism }: DeviceInfo,
 ): SgdSchedule {
+  const { ratings = 0 } = problem;
   if (params.schedule === 'tile')
     throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', {
       advice: 'Leave the schedule out, or use device gpu',
     });
   const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;
-  const rows = users >= items ? 'users' : 'items';
-  const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
+  const { rows, rowCount, columnCount } = sidesOf(problem);
   const common = { kind, workers: parallelism, rows } as const;
   const why =
     params.schedule === 'auto'

@@ -2,7 +2,7 @@ import type { DeviceLimits } from '../../../engine/plan/device-info.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { factorStride } from '../../planner/sizes.ts';
-import { type SgdParams, sgdFeatures } from '../params.ts';
+import { sgdFeatures, type SgdParams } from '../params.ts';
 
 /** The tiles that a GPU steps: see the task sgd-tiles. */
 export interface TileShape {
@@ -174,6 +174,11 @@ export function tileShape(
     ),
   );
   return { tiles, places, lanes, threads: teams * lanes, precision, arithmetic };
+}
+
+/** Teams of threads that step tiles at the same time. */
+export function teamsOfTiles({ tiles, threads, lanes }: TileShape): number {
+  return (tiles * threads) / lanes;
 }
 
 /** "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */

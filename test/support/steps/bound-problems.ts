@@ -127,7 +127,11 @@ export async function boundSgd(
       rows: block.rows,
       columns: { offsets: block.offsets, indices: block.indices, values: block.values },
     });
-  const laid = await layOut(data, tests, scheduleOf(plan), params.seed, contextOf(executor));
+  const laid = await layOut(
+    data,
+    { test: tests, schedule: scheduleOf(plan), seed: params.seed },
+    contextOf(executor),
+  );
   const made = bindSgd(plan, params, data, laid);
   return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
 }

@@ -1,0 +1,101 @@
+import { formatBytes } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { rankingReasons } from '../params/common.ts';
+import { factorStride } from '../planner/sizes.ts';
+import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
+import type { SgdProblem } from './problem.ts';
+import { devicesOf } from './schedules/blocks-schedule.ts';
+import { convergenceReport, dominantItem } from './schedules/convergence.ts';
+import type { SgdSchedule } from './schedules/schedule.ts';
+
+/** The facts about data and parameters that head a printed plan. */
+export function describeProblem({
+  profile: { users, items, ratings, testRatings },
+  params,
+}: SgdProblem): JsonObject {
+  const { users: lambdaUsers, items: lambdaItems } = lambdasOf(params);
+  return {
+    'users m': users,
+    'items n': items,
+    'ratings Nz': ratings,
+    ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
+    'rank k': params.biases ? `${params.rank} and biases` : params.rank,
+    λ: lambdaUsers === lambdaItems ? lambdaUsers : `${lambdaUsers} for users, ${lambdaItems} for items`,
+    epochs: params.maxIter,
+    seed: params.seed,
+  };
+}
+
+/** The choices that hold for the whole plan; `versionBytes`: of one version of the factors. */
+export function planReasons(
+  { params, schedule, features, device: { strideStep } }: SgdProblem,
+  versionBytes: number,
+): string[] {
+  return [
+    ...shrinkReason(params),
+    ...rankingReasons(params, 'epoch'),
+    ...(params.biases
+      ? [
+          'biases: two more features, [β, 1] and [1, γ], whose 1s are never stepped; μ is taken off the ratings',
+        ]
+      : []),
+    `${features} features are stored with a stride of ${factorStride(features, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
+    `an epoch steps a copy of the factors, ${formatBytes(versionBytes)}: one whose loss rises by a tenth, or is no number, is run again at half the rate, three times at most`,
+    determinism(schedule),
+  ];
+}
+
+/** The choices for an epoch. */
+export function epochReasons({ profile, params, schedule, details }: SgdProblem): string[] {
+  const { text, warning } = convergenceReport({ ...profile, ...details }, schedule);
+  const warnings = [warning, dominantItem({ ratings: profile.ratings, itemCounts: details.itemCounts })];
+  return [
+    ...schedule.reasons,
+    rateReason(params),
+    text,
+    ...warnings.flatMap((one) => (one === undefined ? [] : [`WARNING: ${one}`])),
+  ];
+}
+
+export function startReason({ params: { biases }, details: { start } }: SgdProblem): string {
+  if (start !== undefined)
+    return `training goes on from ${start}; new users and items start at their least-squares rows about the mean of those that it has`;
+  return `Gaussian factors keyed by seed and external id, small beside the ratings${biases ? '' : ', shifted so that products begin at the mean rating'}`;
+}
+
+/** The regularization besides λ. */
+function shrinkReason(params: SgdParams): string[] {
+  const { users, items } = shrinkOf(params);
+  const parts = [
+    users.offset === 0 ? [] : [`factors by 1 + ${users.offset} γ`],
+    users.damping === 0 && items.damping === 0
+      ? []
+      : [`biases of users and items by 1 + ${users.damping} γ and 1 + ${items.damping} γ`],
+  ].flat();
+  return parts.length === 0
+    ? []
+    : [
+        `an epoch of rate γ first divides ${parts.join(', ')}: what the offset o of λ n + o and the damping of biases take in an epoch, for any number of ratings of a row`,
+      ];
+}
+
+function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
+  const form = {
+    paper: `γ_t = ${alpha} / (1 + ${decay} t^1.5), t = 0, 1, .. (cuMF_SGD)`,
+    constant: `γ = ${alpha}`,
+    bold: `γ = ${alpha} at first, then 5 % more after an epoch whose loss fell and half after one whose loss rose`,
+    adagrad: `${alpha} / √(1 + G) with a sum G of squared gradients for each user and item`,
+  }[rate];
+  return `rate ${rate}: ${form}, in units of 1 / σ`;
+}
+
+function determinism(schedule: SgdSchedule): string {
+  const { kind, rowBands, columnBands, precision, deviceBlocks } = schedule;
+  if (deviceBlocks)
+    return `blocks: ${devicesOf(schedule) > 1 ? 'those of different devices share no row and no column; ' : ''}inside a block steps of different teams meet as they happen to, so no two runs give the same bits`;
+  if (kind === 'hogwild' || kind === 'tile')
+    return `${kind}: steps of different workers meet as they happen to, so no two runs give the same bits`;
+  if (precision !== undefined)
+    return `a wave follows the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
+  return `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits`;
+}
