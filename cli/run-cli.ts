@@ -13,7 +13,7 @@ import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
 import { type Interruption, watchSignals } from './signals.ts';
 
-/** The output of a run: the process's own streams, or those of a test. */
+/** The output of a run: the process's own streams, or a test's. */
 export interface Terminal {
   /** To stdout; resolves once the text has left. */
   print(text: string): Promise<void>;
@@ -165,7 +165,7 @@ async function endTrace(
 }
 
 /**
- * A result with its profile behind it; where the command wrote its output to stdout, the table goes to
+ * A result followed by its profile; where the command wrote its output to stdout, the table goes to
  * stderr.
  */
 async function profiled(

@@ -104,7 +104,7 @@ export type ParamsOf<P> = {
     (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] });
 };
 
-/** A parameter that has no effect beside others: it is refused where it is given and `when` holds. */
+/** A parameter that has no effect with others: it is refused where it is given and `when` holds. */
 export interface Rule<P> {
   readonly refused: keyof P & string;
   readonly when: (params: P) => boolean;
@@ -122,7 +122,7 @@ export interface ParamTable<P> {
   readonly algorithm: 'ALS' | 'SGD';
   readonly params: ParamsOf<P>;
   readonly rules: readonly Rule<P>[];
-  /** The defaults that differ from the fallbacks beside what is given. */
+  /** The defaults that differ from the fallbacks, given the other parameters. */
   readonly dependent?: (given: Partial<P>) => Partial<P>;
 }
 
@@ -134,7 +134,7 @@ export function namesOf<N extends string>({
   return Object.keys(params) as N[];
 }
 
-/** The defaults beside what is given. */
+/** The defaults, given the other parameters. */
 export function defaultsOf<P>({ params, dependent }: ParamTable<P>, given: Partial<P> = {}): P {
   const fallbacks = Object.fromEntries(
     entriesOf(params)
@@ -168,7 +168,7 @@ export function checkParams<P extends object>(
   return params;
 }
 
-/** Throws UsageError for a given parameter that has no effect beside the others. */
+/** Throws UsageError for a given parameter that has no effect with the others. */
 export function checkRules<P extends object>(
   table: ParamTable<P>,
   given: Partial<P>,
@@ -190,7 +190,7 @@ export function idleParams<P extends object>({ rules }: ParamTable<P>, params: P
 
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
-  // Each beside the others: what it depends on is given too.
+  // Each with the others given, on which its default may depend.
   const isDefault = (name: string, value: unknown) =>
     isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
   return Object.fromEntries(

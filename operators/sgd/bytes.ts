@@ -13,7 +13,7 @@ export interface SgdLayout {
   readonly step: string;
 }
 
-/** The layout of a schedule's `nz` ratings of so many rows. */
+/** The layout of a schedule's `nz` ratings in `rows` rows. */
 export function layoutOf(
   { kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule,
   nz: number,
@@ -27,7 +27,7 @@ export function layoutOf(
     tasks: rowBands,
     bytes: 8 * nz + 4 * rows * columnBands,
   } as const;
-  // Blocks of all columns are the ratings of some rows as they lie there.
+  // Blocks of all columns are the ratings of some rows in the order that they have.
   const blocks = columnBands === 1 ? ({ ...cut, where: 'device' } as const) : cut;
   if (deviceBlocks?.steps === 'tile')
     return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };

@@ -8,7 +8,7 @@ import { blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 import { staysOnDevice } from './schedules/blocks-schedule.ts';
-import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
+import { BATCH_RATINGS, type SgdSchedule, sidesOf } from './schedules/schedule.ts';
 
 /** A matrix that epochs step: its data set, and its name in the uses of tasks and among trained factors. */
 export interface SteppedMatrix {
@@ -57,12 +57,10 @@ export interface SgdSizes {
 }
 
 /** The sizes of even cuts. A staged block counts as one of the largest. */
-export function estimatedSizes(
-  { users, items, ratings, testRatings }: RatingsProfile,
-  schedule: SgdSchedule,
-): SgdSizes {
+export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): SgdSizes {
+  const { ratings, testRatings } = profile;
   const { rowBands, columnBands, deviceBlocks } = schedule;
-  const [rows, columns] = [Math.max(users, items), Math.min(users, items)];
+  const { rowCount: rows, columnCount: columns } = sidesOf(profile);
   const lengths = (parts: number) => evenRanges(rows, parts).map(({ from, to }) => to - from);
   const large = deviceBlocks?.resident === false ? 1.25 : 1;
   const grid = (count: number): BlockSize[] => {
@@ -96,10 +94,10 @@ export function estimatedSizes(
  *     tests                   the validation set: whole, or cut as R is
  *     row-counts, column-counts   ratings of each row and column, as blocks without ratings
  *
- * One device holds all. Ratings that no block holds, and the rows' factors beside them, are in bands. By
+ * One device holds all. More ratings than a block may have, and the rows' factors with them, are in bands. By
  * blocks on devices, a band of rows, or several, is on each of them. Segments of columns, as wide as the
- * widest, lie on all of them and are stepped by turns; on their way they are passed-columns,
- * passed-column-sums. Where blocks are staged for want of room, segments lie in host memory. `resident`: the
+ * widest, are on all of them and are stepped by turns; on their way they are passed-columns,
+ * passed-column-sums. Where blocks are staged for want of room, segments are in host memory. `resident`: the
  * blocks of devices are not staged.
  */
 export function sgdDataSets(

@@ -4,7 +4,7 @@ import type { ModelRows } from '../training/model-rows.ts';
 import type { SgdData } from './data/data.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 
-/** X and Θ of a model: rows by position, with biases the two features of foldBiases beside the rank. */
+/** X and Θ of a model: rows by position, with biases the two features of foldBiases after the factors. */
 export interface ModelFactors {
   readonly userFactors: Float32Array;
   readonly itemFactors: Float32Array;

@@ -104,7 +104,7 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
 
 /**
  * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 4α: a λ
- * above it, beside which the ratings are next to nothing, makes all factors 0 as well, and a step would take
+ * above it, against which the ratings hardly count, makes all factors 0 as well, and a step would take
  * a large part of a factor.
  *
  */
@@ -118,7 +118,7 @@ export function steppedLambdas(
 }
 
 /**
- * Amounts taken from the factors and from the biases of each side beside λ: o on the scale of the ratings'
+ * Amounts taken from the factors and from the biases of each side besides λ: o on the scale of the ratings'
  * deviation, and d.
  */
 export function shrinkOf({
@@ -130,7 +130,7 @@ export function shrinkOf({
   return { users: { offset, damping: users }, items: { offset, damping: items } };
 }
 
-/** True where something is taken from a side beside λ. */
+/** True where something is taken from a side besides λ. */
 export function shrinks(params: SgdParams, side: 'users' | 'items'): boolean {
   const { offset, damping } = shrinkOf(params)[side];
   return offset > 0 || damping > 0;

@@ -33,7 +33,7 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
   const { rowBands, columnBands } = schedule;
   const stays = staysOnDevice(schedule);
   const stayIn = (side: 'row' | 'column') => stays[`${side}s`];
-  // Factors that lie in host memory are copied as they come.
+  // Factors in host memory are copied when their blocks are stepped.
   const copied = copies(round).filter((_, at) => stayIn(matricesOf(round)[at].side));
   const shrunk = shrinkStages(round).filter(({ name }) => name === 'shrink-rows' && stays.rows);
   const passed = matricesOf(round).flatMap(({ name, side }) => (side === 'column' ? [name] : []));

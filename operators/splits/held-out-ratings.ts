@@ -22,7 +22,7 @@ import {
 export interface HeldOutRatings {
   readonly users: KeyTable;
   readonly k: number;
-  /** [user][k], descending: times, and hashes among those of one time. */
+  /** [user][k], descending: times, then hashes of equal times. */
   readonly times: Float64Array;
   readonly hashes: Uint32Array;
   /** Ratings that are kept of each user, at most k. */

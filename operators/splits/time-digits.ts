@@ -41,7 +41,7 @@ export function prefixOf(words: Uint32Array, at: number, level: number): number 
   return level === 1 ? digitOf(words, at, 0) : extended(digitOf(words, at, 0), 1, digitOf(words, at, 1));
 }
 
-/** A prefix with the digit of its level behind it. */
+/** A prefix followed by the digit of its level. */
 export function extended(prefix: number, level: number, digit: number): number {
   return level === 0 ? digit : prefix * digitCount(level) + digit;
 }

@@ -12,7 +12,7 @@ export interface TimeRange {
   readonly to?: number;
 }
 
-/** Keeps the rows whose time lies in a range. All rows of one time are on the same side of a cut. */
+/** Keeps the rows whose time is in a range. All rows of one time are on the same side of a cut. */
 export class TimeSplit implements Operator {
   readonly name = 'time-split';
   readonly passesNeeds = true;

@@ -9,6 +9,7 @@ import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
 import { type Ratings, ratingsOf } from '../../ratings/ratings.ts';
 import { type Labels, labelsOf, relabel } from '../../ratings/ids/relabel.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
+import { sidesOf } from '../schedules/schedule.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
 import type { DuplicatePolicy } from '../../tasks/tasks.ts';
 
@@ -24,7 +25,7 @@ export interface SgdSide {
 export interface SgdData {
   readonly rows: SgdSide;
   readonly columns: SgdSide;
-  /** One block, or one for each band of rows where a block does not have so many. */
+  /** One block, or one for each band of rows where there are more ratings than a block may have. */
   readonly ratings: Ratings;
   /** Ratings of the columns before each, columns + 1. */
   readonly columnOffsets: Float64Array;
@@ -44,7 +45,7 @@ export interface SgdDataOptions {
   readonly duplicates: DuplicatePolicy;
   readonly seed: number;
   readonly biases: boolean;
-  /** μ where it is given: that of the model that is continued. */
+  /** μ of the model that is continued. */
   readonly mean?: number;
   /** The least σ; see Continuation. */
   readonly leastDeviation?: number;
@@ -64,7 +65,7 @@ export async function loadSgdData(
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
   // The side with more rows.
-  const rows = rowSideOf(keyCount(indexed.users), keyCount(indexed.items));
+  const { rows } = sidesOf({ users: keyCount(indexed.users), items: keyCount(indexed.items) });
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
   const { byUser: ratings, duplicates } = await sortRatings(
@@ -125,7 +126,7 @@ export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdDa
     : { mean: means.mean, users: ofColumns, items: ofRows };
 }
 
-/** Damped means by position as those of the block's rows and columns. */
+/** Damped means by position in the order of the block's rows and columns. */
 function blockMeans(
   { mean, users, items }: DampedMeans,
   labels: { readonly users: Labels; readonly items: Labels },
@@ -138,9 +139,4 @@ function blockMeans(
   return rowsAre === 'users'
     ? { mean, rows: ofUsers, columns: ofItems }
     : { mean, rows: ofItems, columns: ofUsers };
-}
-
-/** The side whose vectors stream by while those of the other stay in the cache: the one with more of them. */
-export function rowSideOf(users: number, items: number): 'users' | 'items' {
-  return users >= items ? 'users' : 'items';
 }

@@ -52,7 +52,7 @@ export async function layOut(
   return { ...laid, tests, blocks: await cutBlocks(ratings, bands, false, ctx) };
 }
 
-/** The bands of the grid; devices have exactly as many as planned. */
+/** The bands of the grid; on devices exactly the planned number. */
 function bandsOf(
   { ratings, columnOffsets }: SgdData,
   { rowBands, columnBands, deviceBlocks }: SgdSchedule,

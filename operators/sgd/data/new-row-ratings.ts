@@ -36,7 +36,7 @@ function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
   return target;
 }
 
-/** One pass over all ratings, which lie by row. */
+/** One pass over all ratings, by row. */
 function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
   const {
     columns,

@@ -3,8 +3,8 @@ import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { SgdData } from './data.ts';
 
 /**
- * A block of no ratings whose row pointers count those of a side's rows; of `count` rows those beyond the range
- * have none.
+ * A block of `count` rows whose row pointers count a side's ratings, without the ratings. Rows beyond the
+ * range have none.
  */
 export function countsBlock(
   data: SgdData,

@@ -59,8 +59,8 @@ export async function ratingScale(
 }
 
 /**
- * Σ r, or Σ (r - apart)², in float64: of runs of so many ratings in the order of rows, one behind the other,
- * so that the same ratings in one block and in bands have the same bits. A run that lies in one band is a
+ * Σ r, or Σ (r - apart)², in float64: of runs of RUN ratings in the order of rows, one after the other,
+ * so that the same ratings in one block and in bands have the same bits. A run inside one band is a
  * task; the ends of bands are summed here.
  *
  */

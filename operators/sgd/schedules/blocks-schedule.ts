@@ -108,7 +108,7 @@ export function blocksSchedule(
 
 type BlocksGrid = BlocksForm & Pick<SgdSchedule, 'rowBands' | 'precision'>;
 
-/** Bytes of factors that go to devices in an epoch, by those of a side. */
+/** Bytes of factors that go to devices in an epoch. `bytesOf`: bytes of all factors of a side. */
 function bytesMoved(
   { resident, bandsADevice, rowsStaged, stays, rowBands, precision }: BlocksGrid,
   bytesOf: (side: 'rows' | 'columns') => number,
@@ -144,7 +144,7 @@ function placesOfFactors(
   return `${where}; ${moves} an epoch, from device to device${halved}, in an order drawn for each${begins}`;
 }
 
-/** Bands of about as many ratings have numbers of rows that differ by so much. */
+/** The rows of the longest band over the average, where bands have about equal numbers of ratings. */
 const UNEQUAL_ROWS = 1.05;
 
 /** Bytes of a rating in the lists that tiles step. */
@@ -155,16 +155,16 @@ const LISTED_BYTES = 8;
  * buffer.
  */
 export function leastBands(
-  { users, items, ratings = 0 }: ScheduleProblem,
+  problem: ScheduleProblem,
   params: SgdParams,
   { bindingBytes = Number.POSITIVE_INFINITY, strideStep }: DeviceInfo,
 ): number {
-  const rows = Math.max(users, items);
+  const { rowCount: rows } = sidesOf(problem);
   const factors = factorBytes(rows, sgdFeatures(params), strideStep);
   return Math.min(
     rows,
     Math.max(
-      bandsOfBlocks(ratings),
+      bandsOfBlocks(problem.ratings ?? 0),
       factors > bindingBytes ? Math.ceil((UNEQUAL_ROWS * factors) / bindingBytes) : 1,
     ),
   );

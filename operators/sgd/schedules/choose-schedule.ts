@@ -97,10 +97,7 @@ function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   }
 }
 
-/**
- * Blocks that are stepped twice in a row must save so much of an epoch: an error takes a little longer to
- * reach.
- */
+/** Least share of an epoch to save where blocks are stepped twice in a row, since that converges later. */
 const STAYS_SAVES = 0.1;
 
 /** The fastest grid whose blocks all stay on the devices. */

@@ -14,7 +14,7 @@ const GPU_TEAMS_A_COLUMN = 4;
 export interface ConvergenceReport {
   /** s: workers that step on one block at the same time. */
   readonly workers: number;
-  /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU four times as many. */
+  /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU its fourfold. */
   readonly leastSide: number;
   readonly bound: number;
   /**
@@ -119,7 +119,7 @@ function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string
 }
 
 /**
- * The same rule for GPUs as for workers: with fewer than twice as many segments the order of blocks is hardly
+ * The same rule for GPUs as for workers: with fewer than two segments for each the order of blocks is hardly
  * random.
  */
 function fewSegments(schedule: SgdSchedule): string | undefined {

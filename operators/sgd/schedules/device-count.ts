@@ -1,7 +1,7 @@
 import { type DeviceInfo, SOFTWARE_MARK } from '../../../engine/plan/device-info.ts';
 import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
 import type { SgdParams } from '../params.ts';
-import type { ScheduleProblem, SgdSchedule } from './schedule.ts';
+import { type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
 import { tileShape } from './tiles.ts';
 
 /**
@@ -16,11 +16,10 @@ const FEATURE = {
 } as const;
 
 /**
- * Measured on two H200: bytes a second that a device sends while it receives as many beside its steps, and
- * between two epochs, where it waits for them; and seconds of a block beside its ratings' steps: all rows of
- * its band become float16 and float32 again, columns are copied out of memory and into it, and its last tiles
- * leave most of the device idle.
- *
+ * Measured on two H200. `beside`, `between`: bytes a second that a device both sends and receives during its
+ * steps, and between two epochs, where it waits for them. `perBlock`: seconds of a block in addition to its
+ * steps: all rows of its band become float16 and float32 again, columns are copied out of memory and into it,
+ * and its last tiles leave most of the device idle.
  */
 const PASSED = { beside: 6.4e9, between: 4.4e9, perBlock: 1.8e-3 } as const;
 
@@ -28,8 +27,8 @@ const PASSED = { beside: 6.4e9, between: 4.4e9, perBlock: 1.8e-3 } as const;
 const SAVES = 0.15;
 
 /**
- * The seconds of an epoch on several devices: those of the steps, or of the columns that pass from one to the
- * other at the same time, and of those that pass before a device begins.
+ * The seconds of an epoch on several devices: the longer of its steps and of the columns that pass between
+ * devices meanwhile, and the columns that pass before a device begins.
  */
 export function sharedSeconds(
   problem: ScheduleProblem,
@@ -42,7 +41,7 @@ export function sharedSeconds(
   const columnBytes =
     rowBands === 1 ? 0 : (deviceBlocks?.movedBytes ?? 0) / (rowBands - 1 + between) / rowBands;
   const passed = ((rowBands - 1) * columnBytes) / PASSED.beside;
-  // The first segment passes behind its steps, and the last one is stepped behind its passing.
+  // The first segment passes after its steps, and the last one is stepped after it has passed.
   return (
     Math.max(steps + PASSED.perBlock * columnBands, passed + (2 * steps) / columnBands) +
     (between * columnBytes) / PASSED.between
@@ -54,21 +53,22 @@ export function sharedSeconds(
  * has ratings of it.
  */
 function stepSeconds(
-  { users, items, ratings = 0 }: ScheduleProblem,
+  problem: ScheduleProblem,
   params: SgdParams,
   device: DeviceInfo,
   { rowBands, columnBands }: Pick<SgdSchedule, 'rowBands' | 'columnBands'>,
 ): number {
+  const { ratings = 0 } = problem;
+  const { rowCount, columnCount } = sidesOf(problem);
   const how = params.biases ? 'biases' : 'plain';
   const own = ratings / (rowBands * columnBands);
   const tiles =
     params.schedule === 'hogwild'
       ? undefined
-      : tileShape({ columns: Math.ceil(Math.min(users, items) / columnBands), ratings: own }, params, device)
-          ?.tiles;
+      : tileShape({ columns: Math.ceil(columnCount / columnBands), ratings: own }, params, device)?.tiles;
   if (tiles === undefined) return ratings * params.rank * FEATURE.hogwild[how];
   const { rating, visit } = FEATURE.tile[how];
-  const most = (Math.max(users, items) / rowBands) * tiles;
+  const most = (rowCount / rowBands) * tiles;
   return (
     params.rank * (ratings * rating + rowBands * columnBands * most * (1 - Math.exp(-own / most)) * visit)
   );

@@ -84,7 +84,7 @@ function wavefront(problem: ScheduleProblem, params: SgdParams, device: DeviceIn
   return { kind: 'wavefront', workers, rows, rowBands: workers, columnBands, lanes, precision, reasons };
 }
 
-/** Teams that step so many ratings of so many columns without locks. */
+/** The number of teams that step ratings without locks. */
 export function hogwildTeams(columns: number, ratings: number): number {
   return Math.max(
     1,

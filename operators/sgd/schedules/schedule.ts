@@ -34,11 +34,11 @@ export interface DeviceBlocks {
   readonly stays?: boolean;
   /** Columns of the widest segment, about. */
   readonly width: number;
-  /** Bytes of column segments that go to devices in an epoch, and as many that come from them. */
+  /** Bytes of factors that go to devices in an epoch; the same number comes from them. */
   readonly movedBytes: number;
 }
 
-/** Versions of the factors that stand side by side at least: an epoch steps a copy of the one before. */
+/** Least number of versions of the factors in memory: an epoch steps a copy of the one before. */
 export const VERSIONS = 2;
 
 /** The order in which ratings are visited, and the number of workers. */
@@ -51,9 +51,7 @@ export interface SgdSchedule {
   /** i and j: R is cut into i bands of rows and j bands of columns. */
   readonly rowBands: number;
   readonly columnBands: number;
-  /**
-   * True where each band of rows has a block of ratings of its own, since one block does not have so many.
-   */
+  /** True where there are more ratings than a block may have: each band of rows has a block of its own. */
   readonly inBands?: boolean;
   /** Of the schedule tile. */
   readonly tile?: TileShape;
@@ -65,10 +63,7 @@ export interface SgdSchedule {
   readonly reasons: readonly string[];
 }
 
-/**
- * The sizes that a schedule is chosen for; the numbers of ratings, and of those of the validation set, where
- * they are known.
- */
+/** The sizes that a schedule is chosen for. Ratings, and pairs of the validation set, where they are known. */
 export interface ScheduleProblem {
   readonly users: number;
   readonly items: number;
@@ -76,7 +71,7 @@ export interface ScheduleProblem {
   readonly testRatings?: number;
 }
 
-/** The side with more rows, the other one, and the numbers of both. */
+/** The side with more rows, whose vectors stream by while the other side stays in the cache; sizes of both. */
 export function sidesOf({ users, items }: ScheduleProblem): {
   readonly rows: 'users' | 'items';
   readonly columns: 'users' | 'items';
@@ -95,7 +90,7 @@ export function sidesOf({ users, items }: ScheduleProblem): {
  *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns in a sequence of each worker's own
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
- * j also grows until the column vectors of a band fit a core's own cache beside the stream of rows.
+ * j also grows until the column vectors of a band fit a core's own cache together with the stream of rows.
  *
  *
  */

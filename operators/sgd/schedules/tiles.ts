@@ -17,7 +17,7 @@ export interface TileShape {
 }
 
 /**
- * Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of as many.
+ * Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of this number.
  */
 const WAVE = 132;
 
@@ -98,8 +98,8 @@ function teamShape(
 }
 
 /**
- * True where a row's pieces in memory do not come out even in a team, but those of its features do, apart
- * from at most one more pair of features for each thread.
+ * True where a team's threads cannot share a row's padded pieces evenly, but can share the pieces of its
+ * features, with at most one more pair of features for each thread.
  */
 function hasTail(features: number, stride: number, lanes: number): boolean {
   const whole = Math.floor(features / PIECE);
