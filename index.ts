@@ -76,7 +76,7 @@ export {
 } from './engine/errors.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';
 
-// Sources and sinks, for `session.from` and `dataset.runInto`.
+// Sources and sinks, for `session.source(source)` and `dataset.runInto(sink)`.
 export { ArrowSource } from './connectors/arrow/arrow-source.ts';
 export { NdjsonSource } from './connectors/ndjson/ndjson-source.ts';
 export { ParquetSource } from './connectors/parquet/parquet-source.ts';

@@ -7,6 +7,7 @@ import {
   rootSource,
   schemaOf,
 } from '../engine/stream/logical-plan.ts';
+import type { Sink } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { checkOptions, runOptionNames, shown } from './check-options.ts';
@@ -16,6 +17,7 @@ import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
 import { tableText } from './inspect/table-text.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
+import { writeInto } from './write-into.ts';
 
 export interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
   /** Runs the plan as well, and adds what was measured: rows, bytes and times of tasks and exchanges. */
@@ -50,6 +52,15 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
   async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
     checkOptions('stream', options, ['columns', ...runOptionNames]);
     return runRows(this, options.columns, this.session.context(options));
+  }
+
+  /**
+   * Runs the plan into a sink, of the library or of the caller, and gives its result: the summary of what a
+   * `TextSink` wrote, or anything that a sink of yours makes of all rows.
+   */
+  async runInto<Result>(sink: Sink<Result>, options: RunOptions = {}): Promise<Result> {
+    checkOptions('runInto', options, runOptionNames);
+    return writeInto(this, sink, options);
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<RecordBatch> {

@@ -23,6 +23,13 @@ export class Readers {
 
   constructor(session: RunSession, parquetBackend?: ParquetBackendName) {
     [this.#session, this.#parquetBackend] = [session, parquetBackend];
+    // Readers also work without their object: `const { parquet } = session.read`.
+    this.parquet = this.parquet.bind(this);
+    this.csv = this.csv.bind(this);
+    this.text = this.text.bind(this);
+    this.ndjson = this.ndjson.bind(this);
+    this.arrow = this.arrow.bind(this);
+    this.any = this.any.bind(this);
   }
 
   /** Parquet: a file, a folder of part files, a glob, folders such as `year=1999`, or several of them. */

@@ -141,7 +141,7 @@ export class Session implements RunSession, AsyncDisposable {
     return this.source(new RowSource(rows, types), columns);
   }
 
-  /** A data set over a source of the caller, with the names of its columns. */
+  /** A data set over a source, of the library or of the caller, with the names of its columns. */
   source(source: Source, columns: ColumnNames = {}): Dataset {
     return datasetOf(this, source, columns);
   }

@@ -42,6 +42,8 @@ const expected: Readonly<Record<string, RegExp>> = {
   '09-rows-and-titles.ts': /^(\d?[13579] Song no\. \d?[13579] [45]\.\d\d\n){3}$/,
   '10-group-join-sort.ts':
     /^1154 active users, 32270 positive ratings\ngenre=Action genre=Adventure genre=Animation\n([^\n]+ \(\d{4}\), \w+: for [2-9]\d\d users\n){5}$/,
+  '11-own-source-and-sink.ts':
+    /^item 4: 158 good ratings\nitem 3: 157 good ratings\nitem 8: 100 good ratings\n$/,
 };
 
 describe(`the examples on Node ${node.version}`, () => {

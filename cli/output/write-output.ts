@@ -1,11 +1,8 @@
-import type { Dataset } from '../../api/dataset.ts';
-import type { OutputOptions } from '../../api/output/open-output.ts';
-import type { RunOptions } from '../../api/run-session.ts';
-import type { writeInto } from '../../api/write-into.ts';
+import type { openOutput as openSink, OutputOptions } from '../../api/output/open-output.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { facts } from '../report/facts.ts';
 
-export type CheckedSink = Parameters<typeof writeInto>[1];
+export type CheckedSink = Awaited<ReturnType<typeof openSink>>;
 export type WriteSummary = Awaited<ReturnType<CheckedSink['consume']>>;
 
 /** Path that stands for stdin or stdout. */
@@ -45,13 +42,4 @@ export async function openOutput(
  */
 export function summaryOf(output: string, entries: Parameters<typeof facts>[0]): string {
   return output === STANDARD_STREAM ? '' : facts(entries);
-}
-
-/** Runs a data set into an opened output. */
-export async function writeOutput(
-  rows: Dataset,
-  sink: CheckedSink,
-  options: RunOptions,
-): Promise<WriteSummary> {
-  return (await import('../../api/write-into.ts')).writeInto(rows, sink, options);
 }

@@ -9,7 +9,7 @@ import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
 import { checkWritable } from '../../api/output/check-output.ts';
 import { refuseOverlap } from '../../api/output/check-overlap.ts';
-import { type CheckedSink, openOutput, writeOutput } from '../output/write-output.ts';
+import { type CheckedSink, openOutput } from '../output/write-output.ts';
 import { withoutVerdict } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { openSession } from './open-session.ts';
@@ -56,7 +56,7 @@ export async function runTraining(
     { overwrite: force, signal },
   );
   await model.save(modelDir, { overwrite: force, signal });
-  const heldOut = testSink && sets.test && (await writeOutput(sets.test, testSink, { signal, onEvent }));
+  const heldOut = testSink && sets.test && (await sets.test.runInto(testSink, { signal, onEvent }));
   if (model.training === undefined) throw new Error('a model that was just trained has no report');
   const run = {
     model,

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Operator, Sink } from '../../engine/stream/operator.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
 
 export interface WriteSummary {
   readonly path: string;
@@ -16,6 +16,4 @@ export type WritingContext = Pick<ExecutionContext, 'signal' | 'events'> &
 export interface CheckedSink extends Sink<WriteSummary> {
   /** Throws UsageError when the output may not be written, before any work is done. */
   check(): Promise<void>;
-  /** The end of a pipeline, whose result the sink takes as it takes rows: the threads that read rows run it too. */
-  readonly encoding?: Operator;
 }

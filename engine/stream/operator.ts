@@ -143,5 +143,7 @@ export interface Sink<Result> extends Description {
   /** Needs of the operator about its input's values. */
   readonly needs?: ValueNeeds;
   requiredColumns(): readonly string[] | undefined;
+  /** The end of a pipeline, whose result the sink takes as it takes rows: the threads that read rows run it too. */
+  readonly encoding?: Operator;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;
 }

@@ -47,6 +47,15 @@ describe('a session', () => {
     );
   });
 
+  it('has readers that work without their object', async () => {
+    await using session = Session.withoutDevices();
+    const { parquet, csv, text, ndjson, arrow, any } = session.read;
+    for (const read of [parquet, csv, text, ndjson, arrow, any]) {
+      const opened = (async () => (await read('missing/file.csv')).schema())();
+      await expect(opened).rejects.toThrow(/missing/);
+    }
+  });
+
   it('reads sizes in binary and decimal units', () => {
     expect([
       parseSize('4GiB', 'x'),

@@ -7,7 +7,7 @@ import { rowOptions } from '../../options/data/data-options.ts';
 import { readSpec, textOptions } from '../../options/data/text-options.ts';
 import { partitionByOption } from '../../options/output-options.ts';
 import { copyingOptions } from '../../options/writing-options.ts';
-import { openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
+import { openOutput, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { chosenRows } from '../../sessions/read-ratings.ts';
 import { knownRows, openSession } from '../../sessions/open-session.ts';
@@ -70,7 +70,7 @@ export const convert = defineCommand({
       values,
     );
     expect('write', (await knownRows(source)) ?? 0);
-    const { rows, bytes } = await writeOutput(source, sink, { signal, onEvent });
+    const { rows, bytes } = await source.runInto(sink, { signal, onEvent });
     const seconds = (performance.now() - started) / 1000;
     return {
       json: { command: 'convert', rows, bytes, seconds, output },

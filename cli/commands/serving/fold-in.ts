@@ -7,7 +7,7 @@ import { writingOptions } from '../../options/writing-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
-import { type CheckedSink, openOutput, summaryOf, writeOutput } from '../../output/write-output.ts';
+import { type CheckedSink, openOutput, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { readNamed } from '../../sessions/read-ratings.ts';
@@ -74,8 +74,7 @@ export const foldIn = defineCommand({
     });
     const { users, withoutItems, ratings, coldRatings } = folded;
     if (modelDir !== undefined) await folded.model.save(modelDir, { overwrite: force, signal });
-    if (sink !== undefined)
-      await writeOutput(session.from([folded.model.userFactors]), sink, { signal, onEvent });
+    if (sink !== undefined) await session.from([folded.model.userFactors]).runInto(sink, { signal, onEvent });
     const seconds = performance.now() / 1000;
     return {
       json: {

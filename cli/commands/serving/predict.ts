@@ -7,7 +7,7 @@ import { readOptions } from '../../options/data/text-options.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
-import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../../output/write-output.ts';
+import { openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
 
 export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
@@ -53,7 +53,7 @@ export const predict = defineCommand({
       (rows) => model.predict(rows, { coldStart }),
       model.columns.prediction,
     );
-    const { rows, bytes, files } = await writeOutput(predictions, sink, { signal, onEvent });
+    const { rows, bytes, files } = await predictions.runInto(sink, { signal, onEvent });
     const { unknown, leftOut } = counts();
     const coldPairs = unknown + leftOut;
     const seconds = performance.now() / 1000;

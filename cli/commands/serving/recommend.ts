@@ -21,13 +21,7 @@ import {
   withItemNames,
 } from '../../report/recommendations.ts';
 import { namesAbove } from '../../report/shown-name.ts';
-import {
-  type CheckedSink,
-  openOutput,
-  OUTPUT_DESCRIPTION,
-  summaryOf,
-  writeOutput,
-} from '../../output/write-output.ts';
+import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
@@ -216,7 +210,7 @@ async function written(
 ): Promise<CommandResult> {
   const { n, side, lists, findings } = asked;
   expect('write', lists * n);
-  const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent: findings.onEvent });
+  const { rows, bytes, files } = await found.runInto(sink, { signal, onEvent: findings.onEvent });
   const seconds = performance.now() / 1000;
   return {
     json: {

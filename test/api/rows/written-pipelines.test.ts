@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { col, type Dataset, Session } from '../../../index.ts';
+import { col, type Dataset, ParquetSink, RowSource, Session, type Sink, UsageError } from '../../../index.ts';
 import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const ROWS = 40_000;
@@ -116,5 +116,47 @@ describe('after a failure', () => {
     }
     expect(readdirSync(path('kept'))).toEqual(before);
     expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([]);
+  });
+});
+
+describe('runInto', () => {
+  it('writes by a sink of the library what its writer does', async () => {
+    const sums = await Promise.all(
+      sessions.map(async (session, i) => {
+        const file = path(`into-${i}.parquet`);
+        const summary = await doubled(rowsOf(session)).runInto(new ParquetSink(file, { rowGroupSize: 1500 }));
+        expect(summary).toMatchObject({ path: file, files: 1 });
+        return createHash('sha256').update(readFileSync(file)).digest('hex');
+      }),
+    );
+    await doubled(rowsOf(sessions[0])).write.parquet(path('by-writer.parquet'), { rowGroupSize: 1500 });
+    const written = createHash('sha256')
+      .update(readFileSync(path('by-writer.parquet')))
+      .digest('hex');
+    expect(sums).toEqual(sessions.map(() => written));
+  });
+
+  it('gives the result of a sink of the caller, which gets the columns that it needs', async () => {
+    const fields: string[][] = [];
+    const counts: Sink<number> = {
+      name: 'count-all',
+      describe: () => ({}),
+      requiredColumns: () => ['x'],
+      async consume(input) {
+        fields.push(input.schema.fields.map(({ name }) => name));
+        let rows = 0;
+        for await (const batch of input) rows += batch.numRows;
+        return rows;
+      },
+    };
+    const source = new RowSource([
+      { i: 1, x: 2 },
+      { i: 2, x: 3 },
+    ]);
+    for (const session of sessions) expect(await session.source(source).runInto(counts)).toBe(2);
+    expect(await rowsOf(sessions[1]).runInto(counts)).toBe(ROWS);
+    expect(fields.at(-1)).toEqual(['x']);
+    const wrong = rowsOf(sessions[0]).runInto(counts, { signals: 1 } as never);
+    await expect(wrong).rejects.toThrow(UsageError);
   });
 });
