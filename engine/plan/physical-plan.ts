@@ -7,7 +7,7 @@ import type { DataSet, PhaseName, Stage } from './stages.ts';
 import { phases } from './stages.ts';
 
 /** Raised when plans of the version before can no longer be run. */
-export const PLAN_VERSION = 5;
+export const PLAN_VERSION = 6;
 
 /**
  * The stages of a run with their places, bytes and reasons: plain JSON, made by pure functions before

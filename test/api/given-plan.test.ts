@@ -56,7 +56,7 @@ describe.each([
     );
     const fewer = session.from(ratingBatches(randomRatings(4, 39, 30, 400)));
     await expect(trainer.fit(fewer, { plan })).rejects.toThrow('sizes.users is 40 in the plan');
-    for (const wrong of [3, [], {}, { planVersion: 5 }]) await expect(fit(wrong)).rejects.toThrow(UsageError);
+    for (const wrong of [3, [], {}, { planVersion: 6 }]) await expect(fit(wrong)).rejects.toThrow(UsageError);
     await expect(
       fit({ ...plan.toJSON(), choices: { ...plan.plan.choices, start: 'a model' } }),
     ).rejects.toThrow('it goes on from a model, and this training starts anew');

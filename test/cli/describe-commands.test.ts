@@ -85,7 +85,7 @@ describe.concurrent('plan', () => {
     expect(report).toMatchObject({
       command: 'plan',
       analyzed: false,
-      plan: { planVersion: 5, algorithm: 'als', problem: { 'rank f': '16 and biases' } },
+      plan: { planVersion: 6, algorithm: 'als', problem: { 'rank f': '16 and biases' } },
     });
     const { stdout } = await factorflow('plan', ratings, '--quiet');
     expect(stdout).toMatch(/^Physical plan: als\n/);

@@ -197,8 +197,8 @@ describe('train --plan exits with 2', () => {
     ],
     [
       'another version',
-      (one) => ({ ...one, planVersion: 4 }),
-      /this plan has version 4, and this release runs plans of version 5 \(.*plan-\d+\.json\)/,
+      (one) => ({ ...one, planVersion: 5 }),
+      /this plan has version 5, and this release runs plans of version 6 \(.*plan-\d+\.json\)/,
     ],
     ['no version', (one) => ({ ...one, planVersion: undefined }), /this is no plan: it has no planVersion/],
     ['no stages', (one) => ({ ...one, round: undefined }), /this plan has no usable round/],
@@ -268,7 +268,7 @@ describe('train --plan exits with 2', () => {
     ['holds no plan', () => fileOf({ plan: 3 }), /this is no plan/],
     [
       'nests too deep',
-      () => fileOf(`{"planVersion":5,"algorithm":"als","sizes":${'['.repeat(1e6)}${']'.repeat(1e6)}}`),
+      () => fileOf(`{"planVersion":6,"algorithm":"als","sizes":${'['.repeat(1e6)}${']'.repeat(1e6)}}`),
       /this plan has no usable sizes/,
     ],
     [
