@@ -60,7 +60,7 @@ export async function compileSolve(
   const half = variant.precision !== 'f32';
   const one = (rows: number) => rows;
   if (typeof solver === 'string')
-    return { compiled: await exactSolvers[solver](gpu, { rank, biases, half }), workgroups: one };
+    return { compiled: await exactSolvers[solver].compile(gpu, { rank, biases, half }), workgroups: one };
   if (variant.registers)
     return {
       compiled: await gpu.compile(solveCgRegistersKernel, { rank, halfA: variant.halfA, biases, half }),

@@ -7,14 +7,30 @@ import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 /** Rows of f features; `half`: factors are written in float16 too. */
 type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
-/** Compiles the kernel of each exact solver, which solves a row in a workgroup. */
-export const exactSolvers: Readonly<
-  Record<ExactSolver, (gpu: Gpu, form: SolvedForm) => Promise<CompiledKernel>>
-> = {
-  cholesky: (gpu, { rank, biases, half }) =>
-    gpu.compile(
-      solveCholeskyKernel,
-      chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes }),
-    ),
-  nonnegative: (gpu, form) => gpu.compile(solveNonnegativeKernel, form),
+/** An exact solver on a GPU. */
+interface GpuSolver {
+  /** Compiles its kernel, which solves a row in a workgroup. */
+  readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<CompiledKernel>;
+  /** True where the kernel writes each row's objective (parts/tell-objective), from which the loss is summed. */
+  readonly tells: boolean;
+  /** True where a short row may be solved by its dual system (update-short.ts) instead, which has the same x. */
+  readonly dual: boolean;
+}
+
+export const exactSolvers: Readonly<Record<ExactSolver, GpuSolver>> = {
+  cholesky: {
+    compile: (gpu, { rank, biases, half }) =>
+      gpu.compile(
+        solveCholeskyKernel,
+        chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes }),
+      ),
+    tells: true,
+    dual: true,
+  },
+  // The dual system of x >= 0 has a bound for each feature.
+  nonnegative: {
+    compile: (gpu, form) => gpu.compile(solveNonnegativeKernel, form),
+    tells: false,
+    dual: false,
+  },
 };

@@ -13,7 +13,8 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   readonly regParam: number | 'auto';
   /**
    * Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or the faster of the two
-   * for each row (`auto`). Default 'auto'.
+   * for each row (`auto`). `nonnegative` has an exact solver of its own, whichever of `auto` and `cholesky`
+   * this is. Default 'auto'.
    */
   readonly solver: 'auto' | 'cholesky' | 'cg';
   /**

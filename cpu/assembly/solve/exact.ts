@@ -11,7 +11,7 @@ export const NONNEGATIVE: i32 = 2;
 /**
  * Solves A x = b for the x at `output` and stores -bᵀx, a float64, at `objective`. A is at `workspace`, its shift
  * added. `previous`: the x of before. `room`: the rest of the workspace. False
- * for an A that has no solution.
+ * for an A that has no solution, and for a number that is none of these.
  */
 export function solveExactly(
   method: i32,
@@ -30,7 +30,7 @@ export function solveExactly(
     store<f64>(objective, -(<f64>dot(b, output, size)));
     return solved;
   }
-  if (!solveCholesky(workspace, size, b, output, b + size)) return false;
+  if (method != CHOLESKY || !solveCholesky(workspace, size, b, output, b + size)) return false;
   // The solution of Uᵀy = b has taken b's place; its square is bᵀx.
   store<f64>(objective, -(<f64>dot(b, b, size)));
   return true;

@@ -6,6 +6,7 @@ import { strideOf } from '../../device/resources.ts';
 import { slotElements } from '../../device/slots.ts';
 import { shiftBytes } from '../../solve/row-shifts.ts';
 import { statusBytes } from '../../loss/objective-sums.ts';
+import { exactSolvers } from '../../solve/exact-solvers.ts';
 import { int8Bytes, int8Scale } from '../../int8/int8-plan.ts';
 import { REGISTER_RANKS } from '../../solve/solve-cg-registers.ts';
 import { vectorBytes } from '../../vectors/vectors.ts';
@@ -151,8 +152,7 @@ function choiceOf(
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
     deviceBytes: mirrors + 32 * rows,
-    // All kernels report the objectives of rows, but the search for x >= 0.
-    ...(solver === 'nonnegative' ? {} : { tellsLoss: true }),
+    ...(solver === 'cg' || exactSolvers[solver].tells ? { tellsLoss: true } : {}),
     scratchBytes: {
       slots,
       status: statusBytes(rows),

@@ -4,6 +4,7 @@ import { normalEquationsTensorKernel } from '../../equations/normal-equations-te
 import { INT8_RANKS } from '../../int8/int8-plan.ts';
 import { normalEquationsInt8Kernel } from '../../int8/normal-equations-int8.ts';
 import { updateInt8Kernel } from '../../int8/update-int8.ts';
+import { exactSolvers } from '../../solve/exact-solvers.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../../solve/solve-cg-registers.ts';
 import { chooseVectorProducts, vectorProductsKernel } from '../../vectors/vector-products.ts';
 import { vectorStepKernel } from '../../vectors/vector-step.ts';
@@ -86,13 +87,12 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     sorted: true,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  // The dual system of a row of implicit data has the size of all rows of θ, and that of one with x >= 0 a
-  // bound for each feature.
+  // The dual system of a row of implicit data has the size of all rows of θ.
   const shorts = [64, 32, 0].filter(
     (longest) =>
       longest === 0 ||
       (!implicit &&
-        solver !== 'nonnegative' &&
+        (solver === 'cg' || exactSolvers[solver].dual) &&
         admits(info, updateShortKernel, { rank, longest, biases, centre: biases })),
   );
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
