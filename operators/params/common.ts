@@ -41,7 +41,6 @@ export interface CommonParams {
   /**
    * λ, 0 or more: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD.
    * Default 0.02, and 0.1 without biases.
-   *
    */
   readonly regParam: number;
   /**
@@ -63,7 +62,6 @@ export interface CommonParams {
    * d: the biases of a row of n ratings are regularized by λ n + d, in ratings of the mean that are added to
    * a row, as it were: one number, or [users, items], 0 or more. Only with biases. Default [3, 5], and 0
    * without biases.
-   *
    */
   readonly biasDamping: OneOrTwo;
   /**
@@ -71,7 +69,6 @@ export interface CommonParams {
    * ratings with tensor cores that multiply whole numbers), or what is best for the problem (`auto`: 8 bits
    * where they serve, see docs/gpu.md). Factors themselves and sums are float32. A CPU computes in float32
    * and refuses the others. Default 'auto'.
-   *
    */
   readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
   /**

@@ -29,7 +29,6 @@ import { teamOf, tileShape } from './schedules/tiles.ts';
 /**
  * Binds a plan to ratings that are laid out as its schedule wants them. Blocks that turn out not to fit their
  * devices are staged. `epoch`: the first that the given start is stepped in.
- *
  */
 export function bindSgd(
   planned: PhysicalPlan,

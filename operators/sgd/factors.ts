@@ -35,7 +35,6 @@ export interface TrainedFactors {
  * to the users' bias, and labels become positions.
  *
  *     user [x, β + μ, 1] · item [θ, 1, γ]  =  xᵀθ + β + μ + γ
- *
  */
 function toModelSide(
   { rows, columns, parts }: RowParts,

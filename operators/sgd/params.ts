@@ -106,7 +106,6 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
  * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 4α: a λ
  * above it, against which the ratings hardly count, makes all factors 0 as well, and a step would take
  * a large part of a factor.
- *
  */
 export function steppedLambdas(
   params: SgdParams,

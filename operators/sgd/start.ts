@@ -15,14 +15,12 @@ import type { SgdCuts } from './slices.ts';
  * Standard deviation of a factor at the start, on the scale of SgdData. Smaller is better where there are
  * many epochs' worth of ratings (test RMSE at MovieLens-20M's shape, k = 32: 0.739 from 0.03, 0.740 from
  * 0.06, 0.742 from 0.1), larger where there are few (ml-latest-small with biases: 0.848, 0.844, 0.843).
- *
  */
 const SPREAD = 0.06;
 
 /**
  * Parameters of the task `initialize` for the rows or the columns. Without biases all factors also get the
  * same shift, so that products begin at the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) = μ/σ.
- *
  */
 export function startParams(
   { rank, seed, biases }: Pick<SgdParams, 'rank' | 'seed' | 'biases'>,

@@ -75,7 +75,6 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  * most. Where one column has most of the ratings, the loss sometimes rises by that much for any order of
  * blocks. Throws DivergedError when the fourth attempt diverges too, and DeviceLostError when the last device
  * is lost before any factors were copied from it.
- *
  */
 export async function trainSgd(
   input: SgdInput,

@@ -15,7 +15,6 @@ export interface SplitOptions extends PairOptions {
  * Keeps the rows whose hash of (user, item, seed), as a fraction of 1, is in [from, to). The parts of one
  * split are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay
  * together. `outside` keeps the other rows instead.
- *
  */
 export class RandomSplit implements Operator {
   readonly name = 'random-split';

@@ -6,7 +6,6 @@
  *     high word                            low word
  *     [ 22 bits: digit 0 ][ 10 bits         11 bits ][ 21 bits: digit 2 ]
  *                         [    digit 1, 21 bits     ]
- *
  */
 export const LEVELS = 3;
 

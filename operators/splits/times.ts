@@ -36,7 +36,6 @@ export function timeNumbers(data: Data, onRefused?: OnRefusedText): Float64Array
 /**
  * The times of a batch as float64; see timeNumbers. A view where they are float64 already. 64-bit integers
  * above 2^53 are rounded, which keeps their order. Throws DataError naming the first row without a time.
- *
  */
 export function timesOf(batch: RecordBatch, column: string): Float64Array {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];

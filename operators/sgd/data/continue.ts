@@ -25,7 +25,6 @@ const SAMPLED_PAIRS = 4096;
  * The start from a model: its rows are as they were, and new users and items are at the mean row of their
  * side, which gives them the model's average prediction; see solveNewRows. μ is the mean of the users'
  * biases, which contain it in a model.
- *
  */
 export function continueFrom(
   model: FactorModel,
@@ -46,7 +45,6 @@ export function continueFrom(
  * new ratings that are nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many
  * times too long; half of the predictions' σ bounds it from below, and is less than the σ of ratings like
  * those that the model was trained on.
- *
  */
 function predictionDeviation({ rank, users, items, userFactors, itemFactors }: FactorModel): number {
   const [rows, columns] = [keyCount(users), keyCount(items)];

@@ -20,7 +20,6 @@ const ROUNDS = 2;
  * Ratings like the mean row that every new row is taken to have besides its own. Without them two or three
  * ratings decide a row: on movietweetings by time the test RMSE of new pairs is 1.73 without, 1.67 with 10,
  * 1.66 with 20; on ml-latest-small with a tenth of the users new 0.877, 0.869 and 0.869 (SGD with biases).
- *
  */
 export const PRIOR_RATINGS = 10;
 
@@ -43,7 +42,6 @@ export interface NewRowRule {
  * With biases there is a difference of β as well, regularized by λ (n_u + 10) + the damping; the items have
  * likewise. `deviation`: σ of o. First items from the model's users, then users from all items, and both once
  * more where new users rated new items. Runs on the CPU, also where a GPU trains.
- *
  */
 export async function solveNewRows(
   start: Continuation,

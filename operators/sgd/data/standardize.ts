@@ -62,7 +62,6 @@ export async function ratingScale(
  * Σ r, or Σ (r - apart)², in float64: of runs of RUN ratings in the order of rows, one after the other,
  * so that the same ratings in one block and in bands have the same bits. A run inside one band is a
  * task; the ends of bands are summed here.
- *
  */
 async function sumOf(ratings: Ratings, apart: number | undefined, ctx: ExecutionContext): Promise<number> {
   const { place } = hostDevice(ctx.executor).info;

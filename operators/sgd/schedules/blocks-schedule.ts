@@ -54,7 +54,6 @@ export interface BlocksForm extends Pick<DeviceBlocks, 'resident' | 'bandsADevic
  *     i = a band of rows for each device, which stay there; j >= 2 i segments of columns, which go from device to device: where all blocks stay too, straight to the device that has
  *     the next turn
  *     one device whose buffers, or whose blocks, do not hold all rows: i bands, one after the other in an order drawn for each epoch, and all columns as one segment, which stays there
- *
  */
 export function blocksSchedule(
   { problem, params, devices, why }: BlocksProblem,

@@ -23,7 +23,6 @@ import { cpuSchedule, type ScheduleProblem, type SgdSchedule, sidesOf, VERSIONS 
  * saves, else blocks on all of them, and blocks on one GPU where the other schedules do not fit. Blocks that
  * do not all fit are staged; with less memory there are more and smaller blocks. On a GPU whose buffers do
  * not hold the factors of all rows, or of ratings that no block holds, there are bands of rows.
- *
  */
 export function* schedulesFor(
   problem: ScheduleProblem,

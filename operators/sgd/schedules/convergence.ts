@@ -43,7 +43,6 @@ export interface ConvergenceProblem {
  * Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). Schedules without conflicts have one worker
  * a block; theirs is the other condition, i, j >= 2 s, without which the order of blocks is hardly random
  * (section 5.5.2, Figures 15 and 16).
- *
  */
 export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
   const { users, items } = problem;

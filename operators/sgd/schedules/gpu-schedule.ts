@@ -16,7 +16,6 @@ const COLUMNS_A_TEAM = 2;
 /**
  * Workers of wavefront-update. A wave lasts as long as its longest block. Where some columns are popular that
  * is the block of the most popular one, for any number of workers.
- *
  */
 const WAVE_WORKERS = 256;
 
@@ -29,7 +28,6 @@ const BLOCK_RATINGS = 16;
  *     tile        where the columns' factors fit the workgroups' memories, in no more tiles than ratings can be dealt to
  *     hogwild     where they do not; s teams, no more than one for two columns and for a batch
  *     wavefront   as asked: i = s <= 256, j = 2 s, 16 ratings a block at least; a wave after the other, the same bits each time
- *
  */
 export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   if (params.schedule === 'wavefront') return wavefront(problem, params, device);

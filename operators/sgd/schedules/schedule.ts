@@ -91,8 +91,6 @@ export function sidesOf({ users, items }: ScheduleProblem): {
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
  * j also grows until the column vectors of a band fit a core's own cache together with the stream of rows.
- *
- *
  */
 export function cpuSchedule(
   problem: ScheduleProblem,
