@@ -3,9 +3,10 @@ import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { spinKernel } from '../copies/spin.ts';
 import { admits, type KernelDescriptor, type KernelParams } from './kernel.ts';
-import { renderKernel } from './render-kernel.ts';
 import { type AcquiredGpu, acquireGpu, releaseGpu } from './acquire.ts';
+import { compileKernel } from './compile-kernel.ts';
 import { TransferCounters } from './counters.ts';
+import { IdleSpin } from './idle-spin.ts';
 import { Journal } from './journal.ts';
 import type { AcquireOptions, GpuInfo } from './gpu-info.ts';
 import { type CompiledKernel, Pass } from './pass.ts';
@@ -32,9 +33,7 @@ export class Gpu {
   readonly #scratch = new Map<string, GPUBuffer>();
   readonly #memory = new MemoryMeter();
   readonly #memoryBytes: number;
-  /** Work of the host that goes on, and what the GPU computes meanwhile; see keepAwake. */
-  #awaited = 0;
-  #spinning: Promise<void> | undefined;
+  readonly #idleSpin = new IdleSpin(() => this.#spin());
   #lost: string | undefined;
   #closing = false;
 
@@ -228,7 +227,7 @@ export class Gpu {
       const compiling = this.journal.during(
         'compiling',
         label,
-        this.#compile(kernel as unknown as KernelDescriptor, params, label),
+        compileKernel(this, { kernel: kernel as unknown as KernelDescriptor, params, label }),
       );
       compiled = kernel.name === spinKernel.name ? compiling : this.keepAwake(compiling);
       this.#kernels.set(label, compiled);
@@ -236,71 +235,12 @@ export class Gpu {
     return compiled as Promise<CompiledKernel<Buffers, Uniforms>>;
   }
 
-  async #compile(kernel: KernelDescriptor, params: KernelParams, label: string): Promise<CompiledKernel> {
-    const code = renderKernel(kernel, params);
-    this.device.pushErrorScope('validation');
-    const module = this.device.createShaderModule({ label, code });
-    // Scopes are a stack: this one ends before another can begin.
-    const scope = this.device.popErrorScope();
-    const layout = this.#layout(kernel, label);
-    // The driver begins before this thread turns to the next kernel's text; a wrong text fails here too, and
-    // is told of below.
-    const compiling = this.device.createComputePipelineAsync({
-      label,
-      layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
-      compute: { module, entryPoint: 'main' },
-    });
-    compiling.catch(() => undefined);
-    hurryPolls(2);
-    try {
-      const { messages } = await module.getCompilationInfo();
-      const error = await scope;
-      this.requireDevice(label);
-      const wrong = messages.find(({ type }) => type === 'error');
-      if (wrong !== undefined)
-        throw new Error(
-          `kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`,
-        );
-      if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
-    } catch (error) {
-      // close waits for this promise, not for Dawn's.
-      await Promise.allSettled([compiling]);
-      throw error;
-    }
-    try {
-      return { kernel, params, label, pipeline: await compiling, layout };
-    } catch (cause) {
-      this.requireDevice(label);
-      throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-        cause,
-      });
-    }
-  }
-
   /**
-   * Returns `work` of the host, such as compiling kernels or sending the rows of a start, and gives the GPU
-   * something to compute meanwhile. An idle card clocks down to a fifth and takes tenths of a second to come
-   * back, which would slow the first iterations. Nothing waits for that.
-   *
+   * Returns `work` of the host, such as compiling kernels or sending the rows of a start, and keeps the GPU
+   * busy meanwhile.
    */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
-    if (this.info.software || this.mayIdle) return work;
-    this.#awaited++;
-    const ended = () => void this.#awaited--;
-    work.then(ended, ended);
-    this.#spinning ??= this.#spinWhileAwaited();
-    return work;
-  }
-
-  async #spinWhileAwaited(): Promise<void> {
-    try {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      while (this.#awaited > 0) await this.#spin();
-    } catch {
-      // A device that is lost fails the task that uses it.
-    } finally {
-      this.#spinning = undefined;
-    }
+    return this.info.software || this.mayIdle ? work : this.#idleSpin.during(work);
   }
 
   /** Gives the GPU some milliseconds of work, on a large one. */
@@ -308,21 +248,6 @@ export class Gpu {
     const spin = await this.compile(spinKernel, {});
     const result = await this.scratch('spin', 16);
     await this.pass('spin').dispatch(spin, { result }, { rounds: 20_000 }, 2048).submit();
-  }
-
-  /** The layout that the descriptor gives: a variant may leave some of its buffers unused. */
-  #layout({ bindings }: KernelDescriptor, label: string): GPUBindGroupLayout {
-    const visibility = GPUShaderStage.COMPUTE;
-    const storage = bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({
-      binding: at + 1,
-      visibility,
-      buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' },
-    }));
-    const entries: GPUBindGroupLayoutEntry[] = [
-      { binding: 0, visibility, buffer: { type: 'uniform' } },
-      ...storage,
-    ];
-    return this.device.createBindGroupLayout({ label, entries });
   }
 
   /** Begins a sequence of kernels that is submitted together. */
@@ -345,7 +270,7 @@ export class Gpu {
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.allSettled(this.#kernels.values());
-    await this.#spinning;
+    await this.#idleSpin.ended();
     this.#staging.destroy();
     this.#exchange.destroy();
     this.passBuffers.destroy();

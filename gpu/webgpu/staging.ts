@@ -3,6 +3,7 @@ import { PIECE_BYTES } from '../exchange/memory-files.ts';
 import { readPiece, writePiece } from '../exchange/copy-files.ts';
 import type { TransferCounters } from './counters.ts';
 import { nextTurn } from './polls.ts';
+import { StagingPool, type StagingSize } from './staging-pool.ts';
 
 /**
  * Large enough for the full speed of the bus, small enough that filling one overlaps with copying another.
@@ -11,12 +12,6 @@ export const STAGING_BYTES = 16 << 20;
 
 /** Bytes that are read back at once. */
 export const READBACK_BYTES = 4 << 20;
-
-/** The size of the buffers, and the number of them for each direction. */
-export interface StagingSize {
-  readonly bytes: number;
-  readonly buffers: number;
-}
 
 /** The buffers of both directions. */
 export interface StagingSizes {
@@ -35,9 +30,8 @@ export const BULK: StagingSizes = {
 
 /**
  * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many,
- * since a copy waits in the queue behind the kernels that were submitted before it, and keeps its buffer as
+ * since a copy waits in the queue for the kernels that were submitted before it, and keeps its buffer as
  * long.
- *
  */
 export const EXCHANGE: StagingSizes = {
   up: { bytes: PIECE_BYTES, buffers: 96 },
@@ -93,18 +87,9 @@ export class Staging {
     this.#device = device;
     this.#counters = counters;
     this.#sizes = sizes;
-    this.#up = new StagingPool(
-      device,
-      GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC,
-      'upload',
-      sizes.up,
-    );
-    this.#down = new StagingPool(
-      device,
-      GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
-      'readback',
-      sizes.down,
-    );
+    const { MAP_READ, MAP_WRITE, COPY_SRC, COPY_DST } = GPUBufferUsage;
+    this.#up = new StagingPool(device, { usage: MAP_WRITE | COPY_SRC, label: 'upload' }, sizes.up);
+    this.#down = new StagingPool(device, { usage: MAP_READ | COPY_DST, label: 'readback' }, sizes.down);
   }
 
   /**
@@ -181,7 +166,7 @@ export class Staging {
     }
   }
 
-  /** Reads a buffer when the copy to it has ended, and gives it back behind that. */
+  /** Reads a buffer when the copy to it has ended, and gives it back after that. */
   #mapped(staging: GPUBuffer, length: number, read: () => Promise<void>): Promise<void> {
     const part = staging
       .mapAsync(GPUMapMode.READ, 0, length)
@@ -192,8 +177,8 @@ export class Staging {
   }
 
   /**
-   * Takes a piece in a turn of the event loop of its own, behind the pieces that came before it: tasks whose
-   * end the GPU tells with it answer first.
+   * Takes a piece in a turn of the event loop of its own, after the earlier pieces: tasks whose end the GPU
+   * reports with it answer first.
    */
   #inTurn(take: () => Promise<void>): Promise<void> {
     const taken = this.#taken.then(nextTurn).then(take);
@@ -269,62 +254,4 @@ export class Staging {
 async function allEnded(parts: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(parts)).find((part) => part.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
-}
-
-class StagingPool {
-  readonly #device: GPUDevice;
-  readonly #usage: number;
-  readonly #label: string;
-  readonly #size: StagingSize;
-  readonly #all: GPUBuffer[] = [];
-  readonly #ready: { readonly buffer: GPUBuffer; readonly when: Promise<void>; done: boolean }[] = [];
-
-  constructor(device: GPUDevice, usage: number, label: string, size: StagingSize) {
-    this.#size = size;
-    this.#device = device;
-    this.#usage = usage;
-    this.#label = label;
-  }
-
-  /**
-   * A buffer that is free; while there may be more, a new one rather than one to wait for. A new one takes a
-   * millisecond or more, so the thread turns to answers behind it.
-   */
-  async take(): Promise<GPUBuffer> {
-    const free = this.#ready.findIndex(({ done }) => done);
-    const [next] =
-      free < 0 && this.#all.length < this.#size.buffers ? [] : this.#ready.splice(Math.max(0, free), 1);
-    if (next !== undefined) {
-      await next.when;
-      return next.buffer;
-    }
-    if (this.#all.length >= this.#size.buffers)
-      throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
-    const buffer = this.#device.createBuffer({
-      label: this.#label,
-      size: this.#size.bytes,
-      usage: this.#usage,
-      mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0,
-    });
-    this.#all.push(buffer);
-    await nextTurn();
-    return buffer;
-  }
-
-  /**
-   * Gives a buffer back; it can be taken again once `when` has ended. A failure is that of its own transfer:
-   * the next taker maps the buffer again, which fails where the device is lost.
-   */
-  give(buffer: GPUBuffer, when: Promise<unknown>): void {
-    const ready = {
-      buffer,
-      done: false,
-      when: Promise.allSettled([when]).then(() => void (ready.done = true)),
-    };
-    this.#ready.push(ready);
-  }
-
-  destroy(): void {
-    for (const buffer of this.#all) buffer.destroy();
-  }
 }

@@ -4,6 +4,7 @@
  * memory. Float16 numbers are float32 ones that were rounded to it.
  *
  */
+import { compileKernel } from '../../../gpu/webgpu/compile-kernel.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { CompiledKernel } from '../../../gpu/webgpu/pass.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
@@ -11,107 +12,98 @@ import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
 
 /** Makes a GPU without tensor cores compile such kernels. */
 export function withSoftTensors(gpu: Gpu): Gpu {
-  const { device } = gpu;
-  const compile = async (kernel: KernelDescriptor, params: KernelParams): Promise<CompiledKernel> => {
-    const label = `${kernel.name} ${JSON.stringify(params)}`;
-    const storage = kernel.bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({
-      binding: at + 1,
-      visibility: GPUShaderStage.COMPUTE,
-      buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' },
-    }));
-    const layout = device.createBindGroupLayout({
-      label,
-      entries: [{ binding: 0, visibility: GPUShaderStage.COMPUTE, buffer: { type: 'uniform' } }, ...storage],
-    });
-    const code = softTensors(renderKernel(kernel, params));
-    const module = device.createShaderModule({ label, code });
-    const { messages } = await module.getCompilationInfo();
-    const wrong = messages.find(({ type }) => type === 'error');
-    if (wrong !== undefined)
-      throw new Error(
-        `${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1]}`,
-      );
-    const pipeline = await device.createComputePipelineAsync({
-      label,
-      layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
-      compute: { module, entryPoint: 'main' },
-    });
-    return { kernel, params, label, pipeline, layout };
-  };
+  const render: typeof renderKernel = (kernel, params) => softTensors(renderKernel(kernel, params));
+  const compile = (kernel: KernelDescriptor, params: KernelParams): Promise<CompiledKernel> =>
+    compileKernel(gpu, { kernel, params, label: `${kernel.name} ${JSON.stringify(params)}`, render });
   return Object.assign(gpu, { compile });
+}
+
+/** The text to change. */
+interface Source {
+  readonly text: string;
+  /** True where matrices hold whole numbers. */
+  readonly whole: boolean;
+  /** Functions that the changed text needs, by name. */
+  readonly functions: Map<string, string>;
 }
 
 /** The changed text. */
 export function softTensors(text: string): string {
-  const functions = new Map<string, string>();
   const whole = text.includes('subgroup_matrix_result<i32');
-  const changed = calls(
-    text
-      .replace(/^(enable (f16|subgroups|chromium\w*)|diagnostic\(off, (chromium\.)?subgroup\w*\));$/gm, '')
-      .replace(
-        /, @builtin\(subgroup_id\) subgroup: u32\) \{/,
-        ') {\n  let subgroup = thread / 32u;\n  let soft_lane = thread & 31u;',
-      )
-      .replace('half: array<f16>', 'half: array<atomic<u32>>')
-      .replace(/half\[(.*)\] = f16\((\w+)\);/g, 'soft_put_half($1, $2);')
-      .replace(/array<f16, /g, 'array<f32, ')
-      .replace(/\bf16\(/g, 'soft_rounded(')
-      .replace(
-        /subgroup_matrix_result<(f32|i32), (8|16), 16>\([0.]+\)/g,
-        (_, type: string, columns: string) => `array<${type}, ${Number(columns) / 2}>()`,
-      )
-      .replace(/subgroup_matrix_left<f16, 16, 16>\(\)/g, 'array<f32, 16>()')
-      .replace(
-        /subgroupMatrixLoad<subgroup_matrix_(left|right)<(f16|i8), (\d+), (\d+)>, (row|col)_major>\(&(\w+), /g,
-        (_, side: string, type: string, columns: string, rows: string, layout: string, from: string) => {
-          const name = `soft_${side}_${type}_${columns}_${layout}_${from}`;
-          functions.set(
-            name,
-            load(name, {
-              side,
-              type,
-              columns: Number(columns),
-              rows: Number(rows),
-              layout,
-              from,
-              words: !text.includes(`${from}: array<f16`),
-            }),
-          );
-          return `${name}(soft_lane, `;
-        },
-      )
-      .replace(
-        /subgroupMatrixStore<(row|col)_major>\(&(\w+), (.*), (\w+), (\w+)\);/g,
-        (_, layout: string, to: string, offset: string, matrix: string, stride: string) => {
-          const columns = matrix.startsWith('y_') ? 8 : 16;
-          const name = `soft_store_${columns}_${layout}_${to}`;
-          functions.set(
-            name,
-            store(name, {
-              columns,
-              type: whole && columns === 16 ? 'i32' : 'f32',
-              layout,
-              to,
-              words: text.includes(`${to}: array<vec4<u32>`),
-            }),
-          );
-          return `${name}(soft_lane, ${offset}, ${matrix}, ${stride});`;
-        },
-      )
-      .replace(
-        /subgroupMatrixMultiplyAccumulate\((\w+), (\w+), (\w+)\)/g,
-        (_, left: string, right: string, sum: string) => {
-          const columns = sum.startsWith('y_') ? 8 : 16;
-          const name = `soft_multiply_${columns}`;
-          functions.set(name, multiply(name, columns, whole && columns === 16));
-          return `${name}(${left}, ${right}, ${sum})`;
-        },
-      ),
-  );
-  return [changed, ...functions.values(), common(text)].join('\n');
+  const source: Source = { text, whole, functions: new Map() };
+  const changes = [withoutFeatures, withArrays, withLoads, withStores, withMultiplications];
+  const changed = calls(changes.reduce((changing, change) => change(changing, source), text));
+  return [changed, ...source.functions.values(), common(text)].join('\n');
 }
 
-/** Sums and exchanges of subgroups by functions with the thread's number behind the value. */
+/** Directives, the number of the subgroup and float16 numbers. */
+function withoutFeatures(changing: string): string {
+  return changing
+    .replace(/^(enable (f16|subgroups|chromium\w*)|diagnostic\(off, (chromium\.)?subgroup\w*\));$/gm, '')
+    .replace(
+      /, @builtin\(subgroup_id\) subgroup: u32\) \{/,
+      ') {\n  let subgroup = thread / 32u;\n  let soft_lane = thread & 31u;',
+    )
+    .replace('half: array<f16>', 'half: array<atomic<u32>>')
+    .replace(/half\[(.*)\] = f16\((\w+)\);/g, 'soft_put_half($1, $2);')
+    .replace(/array<f16, /g, 'array<f32, ')
+    .replace(/\bf16\(/g, 'soft_rounded(');
+}
+
+/** Matrices of zeros become arrays. */
+function withArrays(changing: string): string {
+  return changing
+    .replace(
+      /subgroup_matrix_result<(f32|i32), (8|16), 16>\([0.]+\)/g,
+      (_, type: string, columns: string) => `array<${type}, ${Number(columns) / 2}>()`,
+    )
+    .replace(/subgroup_matrix_left<f16, 16, 16>\(\)/g, 'array<f32, 16>()');
+}
+
+function withLoads(changing: string, { text, functions }: Source): string {
+  return changing.replace(
+    /subgroupMatrixLoad<subgroup_matrix_(left|right)<(f16|i8), (\d+), (\d+)>, (row|col)_major>\(&(\w+), /g,
+    (_, side: string, type: string, columns: string, rows: string, layout: string, from: string) => {
+      const name = `soft_${side}_${type}_${columns}_${layout}_${from}`;
+      const matrix = { side, type, columns: Number(columns), rows: Number(rows), layout, from };
+      functions.set(name, load(name, { ...matrix, words: !text.includes(`${from}: array<f16`) }));
+      return `${name}(soft_lane, `;
+    },
+  );
+}
+
+function withStores(changing: string, { text, whole, functions }: Source): string {
+  return changing.replace(
+    /subgroupMatrixStore<(row|col)_major>\(&(\w+), (.*), (\w+), (\w+)\);/g,
+    (_, layout: string, to: string, offset: string, matrix: string, stride: string) => {
+      const columns = columnsOf(matrix);
+      const name = `soft_store_${columns}_${layout}_${to}`;
+      const type = whole && columns === 16 ? 'i32' : 'f32';
+      const words = text.includes(`${to}: array<vec4<u32>`);
+      functions.set(name, store(name, { columns, type, layout, to, words }));
+      return `${name}(soft_lane, ${offset}, ${matrix}, ${stride});`;
+    },
+  );
+}
+
+function withMultiplications(changing: string, { whole, functions }: Source): string {
+  return changing.replace(
+    /subgroupMatrixMultiplyAccumulate\((\w+), (\w+), (\w+)\)/g,
+    (_, left: string, right: string, sum: string) => {
+      const columns = columnsOf(sum);
+      const name = `soft_multiply_${columns}`;
+      functions.set(name, multiply(name, columns, whole && columns === 16));
+      return `${name}(${left}, ${right}, ${sum})`;
+    },
+  );
+}
+
+/** Columns of a matrix of results, by its name in the kernels. */
+function columnsOf(matrix: string): number {
+  return matrix.startsWith('y_') ? 8 : 16;
+}
+
+/** Sums and exchanges of subgroups become calls of functions with the thread's number before the value. */
 function calls(text: string): string {
   let changed = '';
   for (let at = 0; at < text.length;) {

@@ -1,0 +1,91 @@
+import type { KernelDescriptor, KernelParams } from './kernel.ts';
+import type { CompiledKernel } from './pass.ts';
+import { hurryPolls } from './polls.ts';
+import { renderKernel } from './render-kernel.ts';
+
+/** The parts of an opened GPU that compiling uses. */
+interface CompilingGpu {
+  readonly device: GPUDevice;
+  requireDevice(doing: string): void;
+}
+
+/** A kernel for one variant, before it is compiled. */
+export interface KernelVariant {
+  readonly kernel: KernelDescriptor;
+  readonly params: KernelParams;
+  /** The name in errors: see CompiledKernel. */
+  readonly label: string;
+  /** Makes the variant's text. */
+  readonly render?: typeof renderKernel;
+}
+
+/** Compiles a variant. Throws an error with the label, and the line where the text is wrong. */
+export async function compileKernel(
+  gpu: CompilingGpu,
+  { kernel, params, label, render = renderKernel }: KernelVariant,
+): Promise<CompiledKernel> {
+  const { device } = gpu;
+  const code = render(kernel, params);
+  device.pushErrorScope('validation');
+  const module = device.createShaderModule({ label, code });
+  // Scopes are a stack: this one ends before another can begin.
+  const scope = device.popErrorScope();
+  const layout = bindGroupLayout(device, kernel, label);
+  // The driver begins before this thread renders the next kernel's text. A wrong text fails here too;
+  // `requireText` throws its error.
+  const compiling = device.createComputePipelineAsync({
+    label,
+    layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
+    compute: { module, entryPoint: 'main' },
+  });
+  compiling.catch(() => undefined);
+  hurryPolls(2);
+  try {
+    const { messages } = await module.getCompilationInfo();
+    const error = await scope;
+    gpu.requireDevice(label);
+    requireText({ label, code }, messages, error);
+  } catch (error) {
+    // close waits for this promise, not for Dawn's.
+    await Promise.allSettled([compiling]);
+    throw error;
+  }
+  try {
+    return { kernel, params, label, pipeline: await compiling, layout };
+  } catch (cause) {
+    gpu.requireDevice(label);
+    throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
+
+function requireText(
+  { label, code }: { readonly label: string; readonly code: string },
+  messages: readonly GPUCompilationMessage[],
+  error: GPUError | null,
+): void {
+  const wrong = messages.find(({ type }) => type === 'error');
+  if (wrong !== undefined) {
+    const line = code.split('\n')[wrong.lineNum - 1] ?? '';
+    throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${line}`);
+  }
+  if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
+}
+
+/** The layout that the descriptor gives: a variant may leave some of its buffers unused. */
+function bindGroupLayout(
+  device: GPUDevice,
+  { bindings }: KernelDescriptor,
+  label: string,
+): GPUBindGroupLayout {
+  const visibility = GPUShaderStage.COMPUTE;
+  const storage = bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({
+    binding: at + 1,
+    visibility,
+    buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' },
+  }));
+  const entries: GPUBindGroupLayoutEntry[] = [
+    { binding: 0, visibility, buffer: { type: 'uniform' } },
+    ...storage,
+  ];
+  return device.createBindGroupLayout({ label, entries });
+}
