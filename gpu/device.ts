@@ -1,8 +1,6 @@
-import { Garbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
-import { DeviceLostError, sessionClosed } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
-import { MemoryMeter } from '../engine/run/memory-meter.ts';
+import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import {
   type MatrixShape,
@@ -13,7 +11,7 @@ import {
   sharedArray,
 } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
-import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
+import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import type { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { sentPartition } from '../engine/threads/wide-views.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
@@ -26,8 +24,7 @@ import type { TaskOf } from '../operators/tasks/tasks.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
 import { KernelTuner, type TunedKernels } from './update/choice/tuner.ts';
 import { TunerCache } from './update/choice/tuner-cache.ts';
-import { StoreChanges } from './store-changes.ts';
-import type { GpuCommand, GpuRequest } from './requests.ts';
+import { ThreadRequests } from './thread-requests.ts';
 
 export interface GpuDeviceOptions extends GpuThreadOptions {
   /** Default: gpu:0. */
@@ -46,13 +43,12 @@ const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0
  * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first
  * names it; puts, allocations and releases reach the thread with the next request, in order. Tasks that are
  * sent together overlap as far as the GPU's own queue does: see Turns.
- *
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
-  readonly memory = new MemoryMeter();
+  readonly memory: MemoryMeter;
   readonly adapter: GpuInfo;
-  readonly #pool: ThreadPool;
+  readonly #requests: ThreadRequests;
   readonly #tuner: KernelTuner;
   /** The tasks that need no turn on the GPU, or several. */
   readonly #answers: {
@@ -65,10 +61,6 @@ export class GpuDevice implements Device {
     'tune-update': ({ inputs, params }, signal) => this.#tune(inputs, params, signal),
   };
   readonly #held: HeldPartitions;
-  readonly #changes = new StoreChanges();
-  readonly #garbage = new Garbage();
-  #lost: DeviceLostError | undefined;
-  #closing = false;
   #closed: Promise<void> | undefined;
   readonly #ended: () => void;
 
@@ -79,7 +71,8 @@ export class GpuDevice implements Device {
     { memoryBytes, group }: Pick<GpuDeviceOptions, 'memoryBytes' | 'group'>,
     tunedKernels: TunedKernels,
   ) {
-    this.#pool = pool;
+    this.#requests = new ThreadRequests(pool);
+    this.memory = this.#requests.memory;
     this.#tuner = new KernelTuner(adapter, tunedKernels);
     this.adapter = adapter;
     this.info = infoOf(adapter, place, memoryBytes, group);
@@ -102,7 +95,7 @@ export class GpuDevice implements Device {
   }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     const thread = begun ?? new GpuThread(options);
     const device = new GpuDevice(thread.pool, await thread.info, place, options, tunedKernels);
-    thread.crashed = (cause) => device.#lose(cause);
+    thread.crashed = (cause) => device.#requests.lose(cause, { name: device.adapter.name, place });
     return device;
   }
 
@@ -116,8 +109,7 @@ export class GpuDevice implements Device {
       Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)),
       bytes > 0,
     );
-    // Another thread would get a copy of an array that is not shared, and of all that lies in the same
-    // memory.
+    // Another thread would get a copy of an array that is not shared, and of all other arrays in its memory.
     const host = {
       ...partition,
       columns: Object.fromEntries(
@@ -125,7 +117,7 @@ export class GpuDevice implements Device {
       ),
     };
     this.#held.hold(key, { host, changed: false, bytes });
-    this.#changes.note({ put: key, partition: sentPartition(host) });
+    this.#requests.changes.note({ put: key, partition: sentPartition(host) });
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents, halfOnly }: MatrixShape): void {
@@ -139,7 +131,7 @@ export class GpuDevice implements Device {
       bytes,
       ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}),
     });
-    this.#changes.note({ allocate: key, shape: { rows, columns, contents, halfOnly } });
+    this.#requests.changes.note({ allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
 
   run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -161,7 +153,7 @@ export class GpuDevice implements Device {
         throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.info.place}`);
     }
     for (const key of Object.values(outputs)) this.#held.written(key);
-    const { outcome, start, milliseconds } = await this.#request(
+    const { outcome, start, milliseconds } = await this.#requests.send(
       { type: 'task', kernel, params, inputs, outputs },
       signal,
     );
@@ -172,7 +164,7 @@ export class GpuDevice implements Device {
     }
     // A matrix that has gone up is on the device alone.
     if (kernel === 'upload' && this.#held.get(inputs.data)?.host?.layout === 'factors')
-      this.#collect(this.#held.leaveHost(inputs.data));
+      this.#requests.collect(this.#held.leaveHost(inputs.data));
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
     return {
       metrics: { rows, bytesUp, bytesDown, milliseconds },
@@ -187,11 +179,11 @@ export class GpuDevice implements Device {
     if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
     if (wire && isMatrix(stored)) return this.#fetchWire(key, stored, wire);
-    const { outcome } = await this.#request({ type: 'fetch', key });
+    const { outcome } = await this.#requests.send({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
     if (fetched === undefined)
       throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
-    if (fetched.layout === 'factors') this.#collect(partitionBytes(fetched));
+    if (fetched.layout === 'factors') this.#requests.collect(partitionBytes(fetched));
     return fetched;
   }
 
@@ -207,7 +199,7 @@ export class GpuDevice implements Device {
     const own = form === 'f16' ? halfBytes : bytes;
     const memory = take(own);
     const came = { layout: WIRE_ROWS, rows: 0, ...wireIn(memory, form, own) };
-    const { outcome } = await this.#request({ type: 'fetch', key, into: wireRows(came) });
+    const { outcome } = await this.#requests.send({ type: 'fetch', key, into: wireRows(came) });
     return { ...came, rows: outcome.rows };
   }
 
@@ -216,20 +208,20 @@ export class GpuDevice implements Device {
     const stored = this.#held.get(key);
     if (stored === undefined) return;
     this.#held.forget(key);
-    this.#changes.note({ release: key });
+    this.#requests.changes.note({ release: key });
     if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS)
-      this.#collect(partitionBytes(stored.host));
+      this.#requests.collect(partitionBytes(stored.host));
   }
 
   async leaveHost(refs: readonly PartitionRef[]): Promise<void> {
     let bytes = 0;
     for (const key of refs.map(partitionKey)) {
       if (this.#held.get(key)?.host === undefined) continue;
-      this.#changes.note({ leave: key });
+      this.#requests.changes.note({ leave: key });
       bytes += this.#held.leaveHost(key);
     }
-    this.#collect(bytes);
-    await this.#request({ type: 'collect' });
+    this.#requests.collect(bytes);
+    await this.#requests.send({ type: 'collect' });
   }
 
   async #tune(
@@ -254,21 +246,13 @@ export class GpuDevice implements Device {
     return { metrics, values: { tuning } };
   }
 
-  /** Shared memory that this thread, or soon the other, has no more use for. */
-  #collect(bytes: number): void {
-    // The thread ends, and the process's own garbage can wait.
-    if (this.#closing) return;
-    this.#garbage.add(bytes);
-    this.#garbage.collectIfDue();
-  }
-
   async trim(): Promise<void> {
-    if (this.#lost === undefined && !this.#closing) await this.#request({ type: 'trim' });
+    if (this.#requests.open) await this.#requests.send({ type: 'trim' });
   }
 
   /** Ends the GPU, or its thread, as a crash would: what a test needs to see what becomes of a run. */
   async lose(what: 'device' | 'thread' = 'device'): Promise<void> {
-    await this.#request({ type: 'lose', what });
+    await this.#requests.send({ type: 'lose', what });
   }
 
   close(): Promise<void> {
@@ -276,49 +260,9 @@ export class GpuDevice implements Device {
   }
 
   async #close(): Promise<void> {
-    if (!this.#closing && this.#lost === undefined) {
-      this.#closing = true;
-      // A thread that ended by itself has closed already.
-      await this.#request({ type: 'close' }).catch(() => undefined);
-    }
-    await this.#pool.close();
+    await this.#requests.close();
     this.#ended();
     this.#held.forgetAll();
-  }
-
-  async #request(command: GpuCommand, signal?: AbortSignal) {
-    const tell = this.#changes.promise();
-    try {
-      if (this.#lost !== undefined) throw this.#lost;
-      // It would come behind the end of the GPU.
-      if (this.#closing && command.type !== 'close') throw sessionClosed();
-      const answer = await this.#pool.run(
-        (): GpuRequest => ({ changes: tell(), command, collection: this.#garbage.collection }),
-        signal,
-      );
-      this.#count(answer.outcome.memory);
-      return answer;
-    } catch (error) {
-      if (error instanceof DeviceLostError) this.#lost ??= error;
-      throw error;
-    }
-  }
-
-  /** Counts what the thread tells of its allocations since its last answer. */
-  #count(memory: TaskOutcome['memory']): void {
-    if (memory === undefined) return;
-    this.memory.add(memory.peak - this.memory.now);
-    this.memory.add(memory.now - this.memory.now);
-  }
-
-  #lose(cause: unknown): DeviceLostError {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.adapter.name} ended (${reason})`, {
-      phase: 'gpu',
-      device: this.info.place,
-      cause,
-    });
-    return this.#lost;
   }
 }
 

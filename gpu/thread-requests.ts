@@ -1,0 +1,85 @@
+import { DeviceLostError, sessionClosed } from '../engine/errors.ts';
+import type { Place } from '../engine/plan/place.ts';
+import { MemoryMeter } from '../engine/run/memory-meter.ts';
+import type { TaskOutcome } from '../engine/task.ts';
+import { Garbage } from '../engine/threads/collect-garbage.ts';
+import type { ThreadPool } from '../engine/threads/thread-pool.ts';
+import type { GpuCommand, GpuRequest } from './requests.ts';
+import { StoreChanges } from './store-changes.ts';
+
+/**
+ * Requests to a GPU's thread. Each brings the changes of the store that were noted before it. After the thread
+ * or its GPU was lost, all fail with that error.
+ */
+export class ThreadRequests {
+  readonly changes = new StoreChanges();
+  /** Memory of the GPU, as the thread reports it. */
+  readonly memory = new MemoryMeter();
+  readonly #pool: ThreadPool;
+  readonly #garbage = new Garbage();
+  #lost: DeviceLostError | undefined;
+  #closing = false;
+
+  constructor(pool: ThreadPool) {
+    this.#pool = pool;
+  }
+
+  /** True until the GPU is lost or closes. */
+  get open(): boolean {
+    return this.#lost === undefined && !this.#closing;
+  }
+
+  async send(command: GpuCommand, signal?: AbortSignal) {
+    const changes = this.changes.promise();
+    try {
+      if (this.#lost !== undefined) throw this.#lost;
+      // The thread would take it after the end of the GPU.
+      if (this.#closing && command.type !== 'close') throw sessionClosed();
+      const answer = await this.#pool.run(
+        (): GpuRequest => ({ changes: changes(), command, collection: this.#garbage.collection }),
+        signal,
+      );
+      this.#count(answer.outcome.memory);
+      return answer;
+    } catch (error) {
+      if (error instanceof DeviceLostError) this.#lost ??= error;
+      throw error;
+    }
+  }
+
+  /** Counts the memory that the thread reports, now and at most since its last answer. */
+  #count(memory: TaskOutcome['memory']): void {
+    if (memory === undefined) return;
+    this.memory.add(memory.peak - this.memory.now);
+    this.memory.add(memory.now - this.memory.now);
+  }
+
+  /** The error of requests after the thread ended by itself; the GPU is lost with it. */
+  lose(cause: unknown, { name, place }: { readonly name: string; readonly place: Place }): DeviceLostError {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    this.#lost ??= new DeviceLostError(`the thread of the GPU ${name} ended (${reason})`, {
+      phase: 'gpu',
+      device: place,
+      cause,
+    });
+    return this.#lost;
+  }
+
+  /** Notes bytes of shared memory that this thread, or soon the other, no longer uses. */
+  collect(bytes: number): void {
+    // The thread ends, and the process's own garbage can wait.
+    if (this.#closing) return;
+    this.#garbage.add(bytes);
+    this.#garbage.collectIfDue();
+  }
+
+  /** Closes the GPU, unless it is lost, and ends its thread. */
+  async close(): Promise<void> {
+    if (this.open) {
+      this.#closing = true;
+      // A thread that ended by itself has closed already.
+      await this.send({ type: 'close' }).catch(() => undefined);
+    }
+    await this.#pool.close();
+  }
+}
