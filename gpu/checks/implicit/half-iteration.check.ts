@@ -81,39 +81,68 @@ const kept = keptBy((key) => {
 async function check(
   gpu: Gpu,
   given: UpdateVariant,
-  { rank, solver, alpha }: ImplicitShape,
+  shape: ImplicitShape,
   longest: number,
 ): Promise<{ error: number; limit: number }> {
   const variant = { ...given, partRatings: 500, regionBytes: 40_000, regionRatings: 1 };
-  const half = variant.precision === 'f16';
+  const { precision } = variant;
   const lengths = [1, 0, 64, 65, longest, 33, 32, 31, 2, 700, 16, 130, 1];
-  const { problem, twin } = kept(
-    JSON.stringify({ rank, alpha, biases: false, precision: variant.precision, lengths }),
-  );
-  const { ratings } = problem;
+  const { rank, alpha } = shape;
+  const { problem, twin } = kept(JSON.stringify({ rank, alpha, biases: false, precision, lengths }));
+  const rows: ImplicitRows = { ...shape, problem, twin, half: precision === 'f16' };
+  const limit = limitOf(shape.solver, variant.sum.kernel === 'tensor');
+  return { error: largestError(rows, await solve(gpu, variant, rows)), limit };
+}
+
+/** Rows to be solved, and G in float64. */
+interface ImplicitRows extends ImplicitShape {
+  readonly problem: RatedProblem;
+  readonly twin: Float64Array;
+  /** True where θ and the solved rows are in float16. */
+  readonly half: boolean;
+}
+
+/** The output of a half-iteration. */
+interface Solved {
+  readonly gram: Float32Array;
+  readonly badRow: number;
+  readonly factors: Float32Array;
+  readonly half: Uint32Array;
+}
+
+/** The regularization of a row. */
+const shiftOf = (row: number) => 0.5 + row;
+
+function limitOf(solver: ImplicitShape['solver'], tensor: boolean): number {
+  if (solver === 'nonnegative') return 1;
+  if (solver === 'cholesky') return tensor ? HALF_LIMIT : RESIDUAL_LIMIT;
+  return tensor ? 2 * CG_TENSOR_LIMIT : CG_GRAM_LIMIT;
+}
+
+async function solve(gpu: Gpu, variant: UpdateVariant, rows: ImplicitRows): Promise<Solved> {
+  const { problem, rank, solver, alpha, half } = rows;
+  const { ratings, lengths } = problem;
   const { stride, columns } = ratings;
   const buffers = await problemBuffers(gpu, problem, 'f32');
   const mirror = await gpu.bufferOf(ratings.mirror, 'mirror');
-  const shifts = Float32Array.from(lengths, (_, row) => 0.5 + row);
   const more = {
     mirror,
     gram: await gpu.buffer(4 * stride * stride, 'gram'),
-    shifts: await gpu.bufferOf(shifts, 'shifts'),
+    shifts: await gpu.bufferOf(
+      Float32Array.from(lengths, (_, row) => shiftOf(row)),
+      'shifts',
+    ),
     rowPointers: await gpu.bufferOf(ratings.offsets, 'offsets'),
   };
-  const matrix = (values: GPUBuffer, rows: number, halves?: GPUBuffer): DeviceMatrix => ({
-    rows,
+  const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({
+    rows: count,
     columns: rank,
     stride,
     values,
     half: halves,
   });
   const fixed = matrix(buffers.fixed, columns, half ? mirror : undefined);
-  const pass = gpu.pass('check gram');
-  await addGramMatrix(gpu, pass, fixed, more.gram, rank, WEIGHT);
-  await pass.submit();
-  const gram = new Float32Array(stride * stride);
-  await gpu.download(more.gram, gram);
+  const gram = await addedGram(gpu, fixed, more.gram);
   const block = {
     rows: lengths.length,
     ratings: ratings.indices.length,
@@ -124,15 +153,9 @@ async function check(
     values: buffers.values,
     prepared: new Map<string, unknown>(),
   };
-  const inputs = {
-    block,
-    fixed,
-    previous: matrix(buffers.previous, lengths.length),
-    factors: matrix(buffers.factors, lengths.length, half ? buffers.half : undefined),
-    gram: more.gram,
-    shifts: more.shifts,
-  };
-  const weights = { alpha, base: BASE };
+  const previous = matrix(buffers.previous, lengths.length);
+  const factors = matrix(buffers.factors, lengths.length, half ? buffers.half : undefined);
+  const inputs = { block, fixed, previous, factors, gram: more.gram, shifts: more.shifts };
   const { badRow } = await updateRows(gpu, inputs, {
     variant,
     from: 0,
@@ -142,43 +165,39 @@ async function check(
     mean: 0,
     solver: solverNamed({ solver, cgSteps: STEPS }),
     scale: half ? 0.5 : 1,
-    implicit: weights,
+    implicit: { alpha, base: BASE },
   });
   const outputs = await downloadOutputs(gpu, buffers, problem);
   destroyBuffers({ buffers, more, lists: [...block.prepared.values()] });
-  let error = badRow === -1 ? 0 : Infinity;
-  if (gramError(gram, twin, rank, stride) > 10 * PRODUCT_LIMIT) error = Infinity;
-  lengths.forEach((_, row) => {
-    const { x, wrong } = solvedRow({ rank, stride }, row, {
-      factors: outputs.factors,
-      half: half ? outputs.half : undefined,
-    });
-    error = worse(error, worse(wrong, rowError(problem, row, x, twin, weights, shifts[row], solver, half)));
-  });
-  const tensor = variant.sum.kernel === 'tensor';
-  if (solver === 'nonnegative') return { error, limit: 1 };
-  return {
-    error,
-    limit:
-      solver === 'cholesky'
-        ? tensor
-          ? HALF_LIMIT
-          : RESIDUAL_LIMIT
-        : tensor
-          ? 2 * CG_TENSOR_LIMIT
-          : CG_GRAM_LIMIT,
-  };
+  return { ...outputs, gram, badRow };
+}
+
+/** Adds G of the fixed rows to a buffer, and reads it. */
+async function addedGram(gpu: Gpu, fixed: DeviceMatrix, buffer: GPUBuffer): Promise<Float32Array> {
+  const pass = gpu.pass('check gram');
+  await addGramMatrix(gpu, pass, fixed, buffer, fixed.columns, WEIGHT);
+  await pass.submit();
+  const gram = new Float32Array(fixed.stride ** 2);
+  await gpu.download(buffer, gram);
+  return gram;
+}
+
+/** The largest error of G and of the rows; Infinity where a row was bad. */
+function largestError(rows: ImplicitRows, { gram, badRow, factors, half }: Solved): number {
+  const { rank, problem, twin } = rows;
+  const { stride } = problem.ratings;
+  if (badRow !== -1 || gramError(gram, twin, rank, stride) > 10 * PRODUCT_LIMIT) return Infinity;
+  const outputs = { factors, half: rows.half ? half : undefined };
+  return problem.lengths.reduce((error, _, row) => {
+    const { x, wrong } = solvedRow({ rank, stride }, row, outputs);
+    return worse(error, worse(wrong, rowError(rows, row, x)));
+  }, 0);
 }
 
 function rowError(
-  problem: RatedProblem,
+  { problem, twin, alpha, solver, half }: ImplicitRows,
   row: number,
   x: Float64Array,
-  gram: Float64Array,
-  weights: { readonly alpha: number; readonly base: number },
-  shift: number,
-  solver: ImplicitShape['solver'],
-  half: boolean,
 ): number {
   const { ratings, lengths, previous } = problem;
   const { rank, stride, theta, offsets } = ratings;
@@ -187,21 +206,15 @@ function rowError(
     indices: ratings.indices.subarray(offsets[row], offsets[row + 1]),
     values: ratings.values.subarray(offsets[row], offsets[row + 1]),
   };
+  const weights = { alpha, base: BASE };
   const equations = rowEquations(problem, row, () =>
-    implicitEquations(gram, theta, stride, rank, part, weights, shift),
+    implicitEquations(twin, theta, stride, rank, part, weights, shiftOf(row)),
   );
   if (solver === 'nonnegative')
     return minimumError(equations, x, false, half ? { gradient: HALF_LIMIT, distance: 10 * HALF_LIMIT } : {});
   if (solver === 'cholesky') return relativeResidual(equations, x);
-  return deviation(
-    x,
-    conjugateGradient(
-      equations.matrix,
-      equations.bias,
-      Float64Array.from(previous.subarray(row * stride, row * stride + rank)),
-      STEPS,
-    ),
-  );
+  const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
+  return deviation(x, conjugateGradient(equations.matrix, equations.bias, start, STEPS));
 }
 
 /** The largest difference over the largest element; Infinity where the padding is not 0. */

@@ -6,6 +6,7 @@ import { predictPair } from '../../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../../cpu/reference/top-n.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { topN } from '../../serving/top-n.task.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../support/check.ts';
 import { PRODUCT_LIMIT } from '../support/limits.ts';
 import { worse } from '../support/numbers.ts';
@@ -36,56 +37,54 @@ export interface TopNCase {
   readonly limit?: number;
 }
 
-export function topNCheck({
-  variant,
-  rowFactors,
-  columnFactors,
-  n,
-  from = 0,
-  to = rowFactors.rows,
-  exclude,
-  rowStart = 0,
-  bounds,
-  order,
-  limit = PRODUCT_LIMIT,
-}: TopNCase): KernelCheck {
+export function topNCheck(check: TopNCase): KernelCheck {
   return {
     name: 'top-n',
-    variant,
-    run: async (gpu) => {
-      const { partitions } = await runHandler(
-        gpu,
-        topN,
-        { from, to, rank: rowFactors.columns, n, rowStart },
-        {
-          matrices: { rowFactors, columnFactors },
-          blocks: exclude ? { exclude } : {},
-          vectors: { ...(bounds ? { bounds } : {}), ...(order ? { order } : {}) },
-        },
-      );
-      const { items, scores } = partitions!.top.columns as { items: Uint32Array; scores: Float32Array };
-      let error = 0;
-      for (let row = from; row < to; row++) {
-        const at = (row - from) * n;
-        const itemOf = (column: number) => order?.[column] ?? column;
-        const excluded = new Set(
-          exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]),
-        );
-        const all = new Float64Array(columnFactors.rows);
-        for (let column = 0; column < all.length; column++)
-          all[itemOf(column)] = predictPair(
-            rowFactors.values,
-            row,
-            columnFactors.values,
-            column,
-            rowFactors.stride,
-          );
-        const difference = rowError(items.subarray(at, at + n), scores.subarray(at, at + n), all, excluded);
-        error = worse(error, difference);
-      }
-      return { error: items.length === (to - from) * n ? error : Infinity, limit };
-    },
+    variant: check.variant,
+    run: async (gpu) => ({ error: await topNError(gpu, check), limit: check.limit ?? PRODUCT_LIMIT }),
   };
+}
+
+/** The largest error of the rows; Infinity where lists have a wrong length. */
+async function topNError(gpu: Gpu, check: TopNCase): Promise<number> {
+  const { rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, rowStart = 0 } = check;
+  const { exclude, bounds, order } = check;
+  const { partitions } = await runHandler(
+    gpu,
+    topN,
+    { from, to, rank: rowFactors.columns, n, rowStart },
+    {
+      matrices: { rowFactors, columnFactors },
+      blocks: exclude ? { exclude } : {},
+      vectors: { ...(bounds ? { bounds } : {}), ...(order ? { order } : {}) },
+    },
+  );
+  const { items, scores } = partitions!.top.columns as { items: Uint32Array; scores: Float32Array };
+  if (items.length !== (to - from) * n) return Infinity;
+  let error = 0;
+  for (let row = from; row < to; row++) {
+    const [begin, end] = [(row - from) * n, (row - from + 1) * n];
+    const excluded = new Set(
+      exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]),
+    );
+    const found = { items: items.subarray(begin, end), scores: scores.subarray(begin, end) };
+    error = worse(error, rowError(found, allScores(check, row), excluded));
+  }
+  return error;
+}
+
+/** A row's scores in float64, by number of the item. */
+function allScores({ rowFactors, columnFactors, order }: TopNCase, row: number): Float64Array {
+  const all = new Float64Array(columnFactors.rows);
+  for (let column = 0; column < all.length; column++)
+    all[order?.[column] ?? column] = predictPair(
+      rowFactors.values,
+      row,
+      columnFactors.values,
+      column,
+      rowFactors.stride,
+    );
+  return all;
 }
 
 /**
@@ -93,8 +92,7 @@ export function topNCheck({
  * or repeated column.
  */
 function rowError(
-  items: Uint32Array,
-  scores: Float32Array,
+  { items, scores }: { readonly items: Uint32Array; readonly scores: Float32Array },
   all: Float64Array,
   excluded: ReadonlySet<number>,
 ): number {
@@ -162,96 +160,71 @@ function atRank(rank: number): TopNCase[] {
   return [{ variant: `rank ${rank}, n 10`, rowFactors, columnFactors, n: 10 }];
 }
 
-function cases(): TopNCase[] {
-  const rank = 10;
-  const [rowFactors, columnFactors] = [randomMatrix(140, rank, 3), randomMatrix(300, rank, 4)];
+/** Factors of 140 rows and of 300 columns. */
+const rank = 10;
+const factors = { rowFactors: randomMatrix(140, rank, 3), columnFactors: randomMatrix(300, rank, 4) };
+
+function lengthCases(): TopNCase[] {
+  const { rowFactors, columnFactors } = factors;
   const falling = byNorm(
     hostMatrix(300, rank, (row, k) => columnFactors.values[row * columnFactors.stride + k] / (1 + row / 20)),
   );
+  const bounded = { rowFactors, columnFactors: falling.matrix, bounds: falling.bounds };
   const exclude = exclusionOf(140, 300);
-  const lists = [1, 10, 100, 1000].flatMap((n): TopNCase[] => [
-    { variant: `n ${n}`, rowFactors, columnFactors, n },
-    { variant: `n ${n}, exclusions`, rowFactors, columnFactors, n, exclude },
-    { variant: `n ${n}, bounds`, rowFactors, columnFactors: falling.matrix, bounds: falling.bounds, n },
-    {
-      variant: `n ${n}, exclusions, bounds`,
-      rowFactors,
-      columnFactors: falling.matrix,
-      bounds: falling.bounds,
-      exclude,
-      n,
-    },
+  return [1, 10, 100, 1000].flatMap((n): TopNCase[] => [
+    { variant: `n ${n}`, ...factors, n },
+    { variant: `n ${n}, exclusions`, ...factors, n, exclude },
+    { variant: `n ${n}, bounds`, ...bounded, n },
+    { variant: `n ${n}, exclusions, bounds`, ...bounded, n, exclude },
   ]);
-  const [wholeRows, wholeColumns] = [wholeMatrix(130, 4, 5), wholeMatrix(200, 4, 6)];
-  const ties = byNorm(wholeColumns);
-  // A zero row, and rows and columns that are not finite.
-  const odd = hostMatrix(6, 4, (row, k) => [0, NaN, Infinity, k + 1, -1, k === 2 ? NaN : 1][row]);
-  const oddColumns = hostMatrix(70, 4, (row, k) => (row % 5 === 3 && k === 1 ? NaN : (row % 7) - 3));
+}
+
+function tieCases(): TopNCase[] {
+  const whole = { rowFactors: wholeMatrix(130, 4, 5), columnFactors: wholeMatrix(200, 4, 6), limit: 0 };
+  const { matrix: columnFactors, bounds, order } = byNorm(whole.columnFactors);
+  const bounded = { rowFactors: whole.rowFactors, columnFactors, bounds, n: 20, limit: 0 };
+  const exclude = exclusionOf(130, 200);
   return [
-    ...lists,
-    { variant: 'ties', rowFactors: wholeRows, columnFactors: wholeColumns, n: 20, limit: 0 },
-    { variant: 'ties, n 1', rowFactors: wholeRows, columnFactors: wholeColumns, n: 1, limit: 0 },
-    {
-      variant: 'ties, exclusions',
-      rowFactors: wholeRows,
-      columnFactors: wholeColumns,
-      n: 7,
-      exclude: exclusionOf(130, 200),
-      limit: 0,
-    },
-    {
-      variant: 'ties, bounds',
-      rowFactors: wholeRows,
-      columnFactors: ties.matrix,
-      bounds: ties.bounds,
-      n: 20,
-      limit: 0,
-    },
-    {
-      variant: 'ties, bounds, order',
-      rowFactors: wholeRows,
-      columnFactors: ties.matrix,
-      bounds: ties.bounds,
-      order: ties.order,
-      exclude: exclusionOf(130, 200),
-      n: 20,
-      limit: 0,
-    },
-    {
-      variant: 'equal scores, order',
-      rowFactors: hostMatrix(130, 4, () => 0),
-      columnFactors: ties.matrix,
-      bounds: ties.bounds,
-      order: ties.order,
-      n: 20,
-      limit: 0,
-    },
-    { variant: 'not finite', rowFactors: odd, columnFactors: oddColumns, n: 10, from: 0, to: 2, limit: 0 },
-    {
-      variant: 'not finite columns',
-      rowFactors: odd,
-      columnFactors: oddColumns,
-      n: 100,
-      from: 3,
-      to: 6,
-      limit: 0,
-    },
-    { variant: 'some rows', rowFactors, columnFactors, n: 10, from: 5, to: 137, exclude },
-    {
-      variant: 'the last rows of the exclusions',
-      rowFactors: randomMatrix(40, rank, 7),
-      columnFactors,
-      n: 10,
-      exclude,
-      rowStart: 100,
-    },
-    { variant: 'no rows', rowFactors, columnFactors, n: 10, from: 5, to: 5 },
+    { variant: 'ties', ...whole, n: 20 },
+    { variant: 'ties, n 1', ...whole, n: 1 },
+    { variant: 'ties, exclusions', ...whole, n: 7, exclude },
+    { variant: 'ties, bounds', ...bounded },
+    { variant: 'ties, bounds, order', ...bounded, order, exclude },
+    { variant: 'equal scores, order', ...bounded, rowFactors: hostMatrix(130, 4, () => 0), order },
+  ];
+}
+
+/** A zero row, and rows and columns that are not finite. */
+function notFiniteCases(): TopNCase[] {
+  const odd = {
+    rowFactors: hostMatrix(6, 4, (row, k) => [0, NaN, Infinity, k + 1, -1, k === 2 ? NaN : 1][row]),
+    columnFactors: hostMatrix(70, 4, (row, k) => (row % 5 === 3 && k === 1 ? NaN : (row % 7) - 3)),
+    limit: 0,
+  };
+  return [
+    { variant: 'not finite', ...odd, n: 10, from: 0, to: 2 },
+    { variant: 'not finite columns', ...odd, n: 100, from: 3, to: 6 },
+  ];
+}
+
+function rangeCases(): TopNCase[] {
+  const { rowFactors, columnFactors } = factors;
+  const exclude = exclusionOf(140, 300);
+  const last = { rowFactors: randomMatrix(40, rank, 7), columnFactors, exclude, rowStart: 100 };
+  return [
+    { variant: 'some rows', ...factors, n: 10, from: 5, to: 137, exclude },
+    { variant: 'the last rows of the exclusions', ...last, n: 10 },
+    { variant: 'no rows', ...factors, n: 10, from: 5, to: 5 },
     { variant: 'one column', rowFactors, columnFactors: randomMatrix(1, rank, 8), n: 2 },
     { variant: '64 columns', rowFactors, columnFactors: randomMatrix(64, rank, 8), n: 3 },
     { variant: '65 columns', rowFactors, columnFactors: randomMatrix(65, rank, 8), n: 3 },
   ];
 }
 
-export const topNChecks: readonly KernelCheck[] = [...CHECKED_RANKS.flatMap(atRank), ...cases()].map(
-  topNCheck,
-);
+export const topNChecks: readonly KernelCheck[] = [
+  ...CHECKED_RANKS.flatMap(atRank),
+  ...lengthCases(),
+  ...tieCases(),
+  ...notFiniteCases(),
+  ...rangeCases(),
+].map(topNCheck);

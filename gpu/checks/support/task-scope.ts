@@ -111,60 +111,16 @@ export async function openScope<Params extends JsonObject>(
   inputs: CheckInputs,
   cancelled = () => false,
 ): Promise<OpenScope<Params>> {
-  const made: GPUBuffer[] = [];
-  const upload = async (source: Float32Array | Int32Array | Uint32Array, name: string) => {
-    const buffer = await gpu.bufferOf(source, name);
-    made.push(buffer);
-    return buffer;
-  };
-  const matrices = new Map<string, DeviceMatrix>();
-  for (const [name, { values, half, ...shape }] of Object.entries(inputs.matrices ?? {})) {
-    matrices.set(name, {
-      ...shape,
-      values: await upload(values, name),
-      ...(half ? { half: await upload(half, `${name} half`) } : {}),
-    });
-  }
-  const blocks = new Map<string, DeviceBlock>();
-  for (const [name, { offsets, indices, values }] of Object.entries(inputs.blocks ?? {})) {
-    const [rowPointers, columns, ratings] = [
-      await upload(offsets, `${name} offsets`),
-      await upload(indices, `${name} indices`),
-      await upload(values, `${name} values`),
-    ];
-    blocks.set(name, {
-      rows: offsets.length - 1,
-      ratings: indices.length,
-      offsets,
-      columns: indices,
-      rowPointers,
-      indices: columns,
-      values: ratings,
-      prepared: new Map(),
-    });
-  }
-  const lists = new Map<string, DeviceList>();
-  for (const [name, { rows, columns, values }] of Object.entries(inputs.lists ?? {})) {
-    lists.set(name, {
-      ratings: rows.length,
-      rows: await upload(rows, `${name} rows`),
-      columns: await upload(columns, `${name} columns`),
-      values: await upload(values, `${name} values`),
-    });
-  }
-  const vectors = new Map<string, GPUBuffer>();
-  for (const [name, values] of Object.entries(inputs.vectors ?? {}))
-    vectors.set(name, await upload(values, name));
+  const uploads = new Uploads(gpu);
+  const matrices = await each(inputs.matrices, (matrix, name) => uploads.matrix(matrix, name));
+  const blocks = await each(inputs.blocks, (block, name) => uploads.block(block, name));
+  const lists = await each(inputs.lists, (list, name) => uploads.list(list, name));
+  const vectors = await each(inputs.vectors, (values, name) => uploads.values(values, name));
   const partitions = new Map(Object.entries(inputs.partitions ?? {}));
   const scope: GpuTaskScope<Params> = {
     gpu,
     params,
-    matrixWithHalf: async (name) => {
-      const matrix = given(matrices, name);
-      if (matrix.half === undefined)
-        made.push((matrix.half = await gpu.buffer((matrix.rows + 1) * matrix.stride * 2, `${name} half`)));
-      return matrix;
-    },
+    matrixWithHalf: async (name) => uploads.withHalf(given(matrices, name), name),
     hasMatrix: (name) => matrices.has(name),
     matrix: (name) => given(matrices, name),
     matrixOrHalf: (name) => matrices.get(name),
@@ -184,10 +140,77 @@ export async function openScope<Params extends JsonObject>(
     return content;
   };
   const close = () => {
-    for (const buffer of made) buffer.destroy();
+    uploads.destroy();
     for (const { prepared } of blocks.values()) for (const one of prepared.values()) destroyBuffers(one);
   };
   return { scope, read, close };
+}
+
+/** Uploads one input after the other, by name. */
+async function each<Host, OnDevice>(
+  inputs: Readonly<Record<string, Host>> = {},
+  upload: (input: Host, name: string) => Promise<OnDevice>,
+): Promise<Map<string, OnDevice>> {
+  const uploaded = new Map<string, OnDevice>();
+  for (const [name, input] of Object.entries(inputs)) uploaded.set(name, await upload(input, name));
+  return uploaded;
+}
+
+/** The buffers of a check's inputs. */
+class Uploads {
+  readonly #gpu: Gpu;
+  readonly #buffers: GPUBuffer[] = [];
+
+  constructor(gpu: Gpu) {
+    this.#gpu = gpu;
+  }
+
+  async values(source: Float32Array | Int32Array | Uint32Array, name: string): Promise<GPUBuffer> {
+    const buffer = await this.#gpu.bufferOf(source, name);
+    this.#buffers.push(buffer);
+    return buffer;
+  }
+
+  async matrix({ values, half, ...shape }: HostMatrix, name: string): Promise<DeviceMatrix> {
+    return {
+      ...shape,
+      values: await this.values(values, name),
+      ...(half ? { half: await this.values(half, `${name} half`) } : {}),
+    };
+  }
+
+  async withHalf(matrix: DeviceMatrix, name: string): Promise<DeviceMatrix> {
+    if (matrix.half !== undefined) return matrix;
+    matrix.half = await this.#gpu.buffer((matrix.rows + 1) * matrix.stride * 2, `${name} half`);
+    this.#buffers.push(matrix.half);
+    return matrix;
+  }
+
+  async block({ offsets, indices, values }: HostBlock, name: string): Promise<DeviceBlock> {
+    return {
+      rows: offsets.length - 1,
+      ratings: indices.length,
+      offsets,
+      columns: indices,
+      rowPointers: await this.values(offsets, `${name} offsets`),
+      indices: await this.values(indices, `${name} indices`),
+      values: await this.values(values, `${name} values`),
+      prepared: new Map(),
+    };
+  }
+
+  async list({ rows, columns, values }: HostList, name: string): Promise<DeviceList> {
+    return {
+      ratings: rows.length,
+      rows: await this.values(rows, `${name} rows`),
+      columns: await this.values(columns, `${name} columns`),
+      values: await this.values(values, `${name} values`),
+    };
+  }
+
+  destroy(): void {
+    for (const buffer of this.#buffers) buffer.destroy();
+  }
 }
 
 /** Runs a handler on uploaded inputs and frees them. */
