@@ -2,7 +2,7 @@ import type { DeviceMatrix } from '../device/resources.ts';
 import { fillSlotsKernel } from './exchange/fill-slots.ts';
 import { addGramKernel } from '../implicit/add-gram.ts';
 import { slotElements } from '../device/slots.ts';
-import { addRowShifts } from '../solve/row-shifts.ts';
+import { addMatrixShifts } from '../solve/row-shifts.ts';
 import { equationValues } from './exchange/slot-columns.ts';
 import { slotsOf } from '../update/prepared-rows.ts';
 import { compileSolve } from './slot-kernels.ts';
@@ -70,7 +70,7 @@ export async function solveRows(
     steps: stepsOf(settings.solver),
   };
   return submitSolved(gpu, `solve-equations ${variant.name}`, settings, options, async (pass, status) => {
-    const own = shifts ?? (await addRowShifts(gpu, pass, counts, settings, biases));
+    const own = shifts ?? (await addMatrixShifts(gpu, pass, counts, settings, biases));
     for (let row = from; row < to; row += most) {
       const count = Math.min(most, to - row);
       pass.dispatch(

@@ -1,6 +1,6 @@
 import { BIAS_ROWS, biasSumsKernel } from './bias-sums.ts';
 import { NORM_ROWS, weightedNormKernel } from './weighted-norm.ts';
-import { addRowShifts } from '../solve/row-shifts.ts';
+import { blockShifts } from '../solve/row-shifts.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import type { Binding, Pass } from '../webgpu/pass.ts';
 
@@ -55,13 +55,7 @@ async function addNorms(scope: Scope, pass: Pass, sums: Binding, groups: number)
   const { stride, values: factors } = scope.matrix('factors');
   const shifts = scope.has('shifts')
     ? scope.vector('shifts')
-    : await addRowShifts(
-        scope.gpu,
-        pass,
-        { pointers: scope.block('block').rowPointers },
-        { from, to, lambda: 1, exponent },
-        false,
-      );
+    : await blockShifts(scope.gpu, scope.block('block'), { from, to, lambda: 1, exponent }, false);
   pass.dispatch(
     await scope.gpu.compile(weightedNormKernel, {}),
     { shifts, factors, sums },

@@ -1,12 +1,18 @@
+import type { DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
-/** Where the numbers n of ratings are: row pointers, or one number in each row of a matrix. */
-export type RowCounts =
-  | { readonly pointers: GPUBuffer }
-  | { readonly matrix: GPUBuffer; readonly stride: number; readonly column: number; readonly row: number };
+/** A matrix that has the number n of a row's ratings in a column; its first row is `row`. */
+export interface CountColumn {
+  readonly matrix: GPUBuffer;
+  readonly stride: number;
+  readonly column: number;
+  readonly row: number;
+}
+
+type RowCounts = { readonly pointers: GPUBuffer } | CountColumn;
 
 const THREADS = 256;
 
@@ -47,17 +53,57 @@ export const rowShiftsKernel = kernelOf<Record<string, never>>()({
   samples: [{}],
 });
 
-/** Adds the kernel that makes the shifts of the rows [from, to), where kernels then find them by row. */
-export async function addRowShifts(
+/** A range of rows and how they are regularized. */
+type ShiftedRows = RowRegularization & { readonly from: number; readonly to: number };
+
+/**
+ * The shifts of the rows [from, to) of a block, which kernels find by row. They are made once and kept with
+ * the block: on short iterations a dispatch in each would cost a twentieth.
+ */
+export async function blockShifts(
   gpu: Gpu,
-  pass: Pass,
-  counts: RowCounts,
-  { from, to, ...regularization }: RowRegularization & { readonly from: number; readonly to: number },
+  { rowPointers, prepared }: Pick<DeviceBlock, 'rowPointers' | 'prepared'>,
+  { from, to, lambda, exponent, offset, damping, biasLambda }: ShiftedRows,
   biases: boolean,
 ): Promise<GPUBuffer> {
-  const { lambda, exponent = 1, offset = 0, damping = 0, biasLambda = lambda } = regularization;
-  const width = shiftValues(biases).SHIFTS;
-  const shifts = await gpu.scratch('row shifts', shiftBytes(to, biases));
+  const rows = { from, to, lambda, exponent, offset, damping, biasLambda };
+  const key = `row shifts ${biases} ${JSON.stringify(rows)}`;
+  const known = prepared.get(key);
+  if (known !== undefined) return known as GPUBuffer;
+  const shifts = await gpu.buffer(shiftBytes(to, biases), 'row shifts');
+  try {
+    const pass = gpu.pass('row shifts');
+    await addShifts(gpu, pass, shifts, { pointers: rowPointers }, rows, biases);
+    await pass.submit();
+  } catch (error) {
+    shifts.destroy();
+    throw error;
+  }
+  prepared.set(key, shifts);
+  return shifts;
+}
+
+/** Adds the kernel that makes the shifts of the rows [from, to) from numbers in a matrix. */
+export async function addMatrixShifts(
+  gpu: Gpu,
+  pass: Pass,
+  counts: CountColumn,
+  rows: ShiftedRows,
+  biases: boolean,
+): Promise<GPUBuffer> {
+  const shifts = await gpu.scratch('row shifts', shiftBytes(rows.to, biases));
+  await addShifts(gpu, pass, shifts, counts, rows, biases);
+  return shifts;
+}
+
+async function addShifts(
+  gpu: Gpu,
+  pass: Pass,
+  shifts: GPUBuffer,
+  counts: RowCounts,
+  { from, to, lambda, exponent = 1, offset = 0, damping = 0, biasLambda = lambda }: ShiftedRows,
+  biases: boolean,
+): Promise<void> {
   const [source, place] =
     'pointers' in counts
       ? [counts.pointers, { pointers: 1, at: from, step: 1 }]
@@ -71,7 +117,7 @@ export async function addRowShifts(
     {
       count: to - from,
       first: from,
-      width,
+      width: shiftValues(biases).SHIFTS,
       ...place,
       lambda,
       exponent,
@@ -81,5 +127,4 @@ export async function addRowShifts(
     },
     Math.ceil((to - from) / THREADS),
   );
-  return shifts;
 }

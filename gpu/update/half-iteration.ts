@@ -1,7 +1,7 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addHalf } from '../copies/to-half.ts';
 import { addInt8 } from '../int8/to-int8.ts';
-import { addRowShifts } from '../solve/row-shifts.ts';
+import { blockShifts } from '../solve/row-shifts.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
@@ -162,9 +162,7 @@ class UpdateKernels {
       fixed: this.#half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
       fixed_bias: fixedBias ?? block.values,
       previous: previous.values,
-      shifts:
-        shifts ??
-        (await addRowShifts(this.#gpu, pass, { pointers: block.rowPointers }, this.#settings, this.#biases)),
+      shifts: shifts ?? (await blockShifts(this.#gpu, block, this.#settings, this.#biases)),
       factors: factors.values,
       // A written buffer may be bound only once, so each missing output has a buffer of its own.
       half: this.#half

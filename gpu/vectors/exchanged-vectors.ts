@@ -9,7 +9,7 @@ import { addProductsKernel } from './add-products.ts';
 import { ratingProducts, type Teams } from './products.ts';
 import { type Phase, phaseBuffers, RowPhases } from './row-phases.ts';
 import { vectorQuads } from './vectors.ts';
-import { addRowShifts } from '../solve/row-shifts.ts';
+import { addMatrixShifts } from '../solve/row-shifts.ts';
 import { addCentred } from '../update/centred.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import { submitSolved } from '../update/solved-pass.ts';
@@ -151,7 +151,7 @@ export async function takeStep(
       if (to === from) return;
       const buffers = await phaseBuffers(gpu, {
         ...inputs,
-        shifts: inputs.shifts ?? (await addRowShifts(gpu, pass, counts, settings, biases)),
+        shifts: inputs.shifts ?? (await addMatrixShifts(gpu, pass, counts, settings, biases)),
         given: given?.values,
         gradients: gradients.values,
         factors: factors.values,

@@ -1,4 +1,4 @@
-import { addRowShifts, type RowCounts } from '../../solve/row-shifts.ts';
+import { addMatrixShifts, blockShifts } from '../../solve/row-shifts.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import { deviation } from '../support/numbers.ts';
@@ -23,15 +23,17 @@ async function check(gpu: Gpu, form: 'pointers' | 'matrix', biases: boolean) {
     at % STRIDE === 2 ? COUNTS[Math.floor(at / STRIDE)] : -1,
   );
   const buffer = await gpu.bufferOf(form === 'pointers' ? pointers : matrix, 'counts');
-  const counts: RowCounts =
-    form === 'pointers' ? { pointers: buffer } : { matrix: buffer, stride: STRIDE, column: 2, row: 0 };
-  const regularization = regularizationFor(biases);
+  const rows = { from: FROM, to: TO, ...regularizationFor(biases) };
   const pass = gpu.pass('check row-shifts');
-  const shifts = await addRowShifts(gpu, pass, counts, { from: FROM, to: TO, ...regularization }, biases);
+  const shifts =
+    form === 'pointers'
+      ? await blockShifts(gpu, { rowPointers: buffer, prepared: new Map() }, rows, biases)
+      : await addMatrixShifts(gpu, pass, { matrix: buffer, stride: STRIDE, column: 2, row: 0 }, rows, biases);
   const width = biases ? 2 : 1;
   const { bytes } = await pass.submit({ read: { buffer: shifts, bytes: 4 * width * TO } });
   buffer.destroy();
+  if (form === 'pointers') shifts.destroy();
   const found = Float64Array.from(new Float32Array(bytes).subarray(width * FROM));
-  const expected = shiftsOf(COUNTS, biases, regularization).subarray(width * FROM, width * TO);
+  const expected = shiftsOf(COUNTS, biases, rows).subarray(width * FROM, width * TO);
   return { error: deviation(found, Float64Array.from(expected)), limit: 1e-6 };
 }

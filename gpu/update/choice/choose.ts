@@ -151,7 +151,8 @@ function choiceOf(
     precision: variant.precision,
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    deviceBytes: mirrors + 32 * rows,
+    // Lists of rows, and their shifts in the update and in the penalty.
+    deviceBytes: mirrors + 32 * rows + (implicit ? 0 : shiftBytes(rows, biases) + 4 * rows),
     ...(solver === 'cg' || exactSolvers[solver].tells ? { tellsLoss: true } : {}),
     scratchBytes: {
       slots,
