@@ -5,6 +5,8 @@ import type { DataSet } from '../../../engine/plan/stages.ts';
 import { HOST, SPILL } from '../../../engine/plan/place.ts';
 import type { Step } from '../../../engine/run/step.ts';
 
+type TaskStep = Extract<Step['do'], { readonly kind: 'task' }>;
+
 interface Access {
   readonly step: number;
   readonly place: string;
@@ -111,6 +113,12 @@ export function checkEdges(steps: readonly Step[], bound: BoundPlan): string[] {
   }
   const bands = (bound.bands?.rows.length ?? 1) + (bound.bands?.columns.length ?? 1);
   if (edges > 8 * steps.length + 4 * bands) problems.push(`${edges} edges for ${steps.length} steps`);
+  return [...problems, ...unorderedAccesses(steps, bound)];
+}
+
+/** Accesses to one partition that no edges order, where one of them writes. */
+function unorderedAccesses(steps: readonly Step[], bound: BoundPlan): string[] {
+  const problems: string[] = [];
   const behind = predecessors(steps);
   const byKey = new Map<string, Access[]>();
   for (const step of steps) {
@@ -145,30 +153,8 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
   const common = new Map<string, string[]>();
   for (const step of steps) {
     if (step.do.kind !== 'task') continue;
-    const { task, slices } = step.do;
-    if (bound.slices[step.stage] !== undefined) {
-      let next = 0;
-      for (const { from, to } of slices) {
-        if (from !== next) problems.push(`${describe(step)}: a slice begins at ${from}, not at ${next}`);
-        next = Number(to);
-      }
-      const over =
-        task.inputs.block ??
-        task.inputs.listed ??
-        task.inputs.source ??
-        task.inputs.keys ??
-        task.inputs.shifts ??
-        task.outputs.factors ??
-        task.outputs.gram;
-      // G has a row for each feature.
-      const rows =
-        task.kernel === 'sgd-block'
-          ? next
-          : task.kernel === 'gram'
-            ? Number(task.params.rank)
-            : setOf(over, bound)?.parts[partOf(over, bound)].rows;
-      if (next !== rows) problems.push(`${describe(step)}: slices end at ${next} of ${rows} rows`);
-    }
+    const { task } = step.do;
+    if (bound.slices[step.stage] !== undefined) problems.push(...sliceProblems(step, step.do, bound));
     const { block } = task.inputs;
     const places =
       block === undefined
@@ -185,6 +171,39 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
   }
   for (const [key, places] of common)
     if (!key.endsWith(` on ${places.join(', ')}`)) problems.push(`${key}: solved on ${places.join(', ')}`);
+  return [...problems, ...visitProblems(steps, bound, visited)];
+}
+
+/** Slices of a task that do not cover its rows once. */
+function sliceProblems(step: Step, { task, slices }: TaskStep, bound: BoundPlan): string[] {
+  const problems: string[] = [];
+  let next = 0;
+  for (const { from, to } of slices) {
+    if (from !== next) problems.push(`${describe(step)}: a slice begins at ${from}, not at ${next}`);
+    next = Number(to);
+  }
+  const rows = task.kernel === 'sgd-block' ? next : rowsOf(task, bound);
+  if (next !== rows) problems.push(`${describe(step)}: slices end at ${next} of ${rows} rows`);
+  return problems;
+}
+
+function rowsOf({ kernel, params, inputs, outputs }: TaskStep['task'], bound: BoundPlan): number | undefined {
+  // G has a row for each feature.
+  if (kernel === 'gram') return Number(params.rank);
+  const { block, listed, source, keys, shifts } = inputs;
+  const over = [block, listed, source, keys, shifts, outputs.factors, outputs.gram].find(
+    (ref) => ref !== undefined,
+  );
+  return over && setOf(over, bound)?.parts[partOf(over, bound)].rows;
+}
+
+/** Blocks that a stage does not visit the expected number of times. */
+function visitProblems(
+  steps: readonly Step[],
+  bound: BoundPlan,
+  visited: ReadonlyMap<string, number>,
+): string[] {
+  const problems: string[] = [];
   const repeats = new Map(
     Object.values(bound.phases)
       .flat()
@@ -192,6 +211,16 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
   );
   for (const [key, times] of visited)
     if (times !== (repeats.get(key.split(' ')[0]) ?? 1)) problems.push(`${key}: visited ${times} times`);
+  return [...problems, ...blockProblems(steps, bound, visited)];
+}
+
+/** Blocks with ratings that a stage over a grid does not visit once, and visits of empty ones. */
+function blockProblems(
+  steps: readonly Step[],
+  bound: BoundPlan,
+  visited: ReadonlyMap<string, number>,
+): string[] {
+  const problems: string[] = [];
   for (const [phase, stages] of Object.entries(bound.phases)) {
     for (const { name, work } of stages) {
       if (work.kind !== 'blocks' || !steps.some(({ stage }) => stage === name)) continue;
