@@ -86,6 +86,7 @@ describe('the output and the flags of split', () => {
       );
     await fails(2, /--output is needed/, 'split', ratings, '--folds', '3');
     await fails(2, /stdin can be read only once/, 'split', '-', '--output', path('refused'), '--folds', '3');
+    await json('split', ratings, '--output', path('random'), '--test-fraction', '0.1');
     await fails(
       2,
       /the output would replace a folder that holds an input|is an input too|would lie in a folder that is read/,
