@@ -12,13 +12,14 @@ import './api/require-host.ts';
 // A session, its progress and its time.
 export { Session } from './api/session.ts';
 export type { SessionOptions } from './api/session-options.ts';
+export type { DeviceRequest } from './api/devices/device-request.ts';
 export type { RunOptions } from './api/run-session.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
 export { Profile } from './api/reports/profile.ts';
 export { Trace } from './api/reports/trace.ts';
 
 // Rows: tables that are read, changed and written.
-export { Dataset } from './api/dataset.ts';
+export { Dataset, type TrainTest } from './api/dataset.ts';
 export { col, Column, lit, when } from './api/expressions.ts';
 export { functions } from './api/functions.ts';
 export {
@@ -49,7 +50,8 @@ export type { PhysicalPlan } from './engine/plan/physical-plan.ts';
 export { Model } from './api/model.ts';
 export type { Id } from './engine/keys/find-id.ts';
 export { ItemNames } from './operators/serving/item-names.ts';
-export type { RecommendOptions } from './api/serving/recommend-options.ts';
+export type { Exclusions } from './operators/serving/exclusions.ts';
+export type { RecommendOptions, RequestOptions } from './api/serving/recommend-options.ts';
 export type { UserRecommendations } from './api/serving/request.ts';
 export type { Explanation } from './api/serving/explain.ts';
 export type { TrainingReport } from './api/reports/training-report.ts';
@@ -64,13 +66,14 @@ export { TrainValidationSplit } from './api/validation/tuning/train-validation-s
 export type { TrainValidationSplitOptions, Tuning } from './api/validation/tuning/tuning-options.ts';
 export type { Trial, TuningMetric } from './api/validation/tuning/trial.ts';
 
-// Errors, each with the code and the exit status that it stands for.
+// Errors, each with its code and exit status.
 export {
   CancelledError,
   CapacityError,
   DataError,
   DeviceLostError,
   DivergedError,
+  type ErrorCode,
   FactorFlowError,
   UsageError,
 } from './engine/errors.ts';
@@ -88,7 +91,14 @@ export { ParquetSink } from './connectors/parquet/parquet-sink.ts';
 export { TextSink } from './connectors/text/text-sink.ts';
 
 // Contracts for operators, sources and sinks of one's own.
-export type { Description, Operator, Sink, Source } from './engine/stream/operator.ts';
+export type {
+  Description,
+  Operator,
+  Sink,
+  Source,
+  SourceStatistics,
+  ValueNeeds,
+} from './engine/stream/operator.ts';
 export type { ExecutionContext } from './engine/run/context.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { JsonObject } from './engine/json.ts';

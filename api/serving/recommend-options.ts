@@ -17,7 +17,8 @@ export interface NameOptions {
 }
 
 /**
- * `deny`: items that are never recommended. `allow`: the only ones that may be. Ids that the model does not
+ * Options of `recommendForAllUsers` and its kin; `recommend`, for one user, takes `RequestOptions`. `deny`:
+ * items that are never recommended. `allow`: the only ones that may be. Ids that the model does not
  * know are counted, and nothing more.
  */
 export interface RecommendOptions extends ItemLists, NameOptions {

@@ -21,11 +21,13 @@ const values = `
   batchStream`;
 
 const types = `
-  SessionOptions RunOptions EventSink ProgressEvent
+  SessionOptions DeviceRequest RunOptions EventSink ProgressEvent
+  TrainTest ErrorCode
   AlsOptions SgdOptions FitOptions CheckpointOptions EarlyStopMetric PhysicalPlan
-  Id RecommendOptions UserRecommendations Explanation TrainingReport Evaluation RankingOptions RankingEvaluation
+  Id Exclusions RecommendOptions RequestOptions UserRecommendations Explanation
+  TrainingReport Evaluation RankingOptions RankingEvaluation
   CrossValidatorOptions TrainValidationSplitOptions Tuning Trial TuningMetric
-  Description Operator Sink Source ExecutionContext BatchStream JsonObject`;
+  Description Operator Sink Source SourceStatistics ValueNeeds ExecutionContext BatchStream JsonObject`;
 
 const named = (list: string) => list.trim().split(/\s+/).sort();
 
