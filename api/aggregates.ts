@@ -6,8 +6,8 @@ import { shown } from './check-options.ts';
 import { col, Column } from './expressions.ts';
 
 /**
- * An aggregate of the rows of a group, for `groupBy(...).agg`: `sum(col('plays')).as('total')`. Immutable. Nulls are
- * left out but by `first`, `last` and `count()`.
+ * An aggregate of the rows of a group, for `groupBy(...).agg`: `sum(col('plays')).as('total')`. Immutable.
+ * Nulls are left out but by `first`, `last` and `count()`.
  */
 export class AggregateColumn {
   readonly call: AggregateName;
@@ -53,7 +53,10 @@ export const mean = (value: string | Column): AggregateColumn => made('mean', va
 export const min = (value: string | Column): AggregateColumn => made('min', value);
 /** The largest value; NaN is larger than all numbers: `max('timestamp')`. */
 export const max = (value: string | Column): AggregateColumn => made('max', value);
-/** The standard deviation of a sample (by n - 1) as float64; null of fewer than two values: `stddev('rating')`. */
+/**
+ * The standard deviation of a sample (by n - 1) as float64; null of fewer than two values:
+ * `stddev('rating')`.
+ */
 export const stddev = (value: string | Column): AggregateColumn => made('stddev', value);
 /** The value of the first row, in the order of the input, which may be null: `first('title')`. */
 export const first = (value: string | Column): AggregateColumn => made('first', value);

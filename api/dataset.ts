@@ -81,8 +81,8 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /**
-   * The rows of this data set, then the rows of others. All have the same columns, by name, in any order. Throws
-   * UsageError when it is run where columns differ in name or type.
+   * The rows of this data set, then the rows of others. All have the same columns, by name, in any order.
+   * Throws UsageError when it is run where columns differ in name or type.
    */
   union(...others: readonly Dataset[]): Dataset {
     const stranger = others.find((other) => !(other instanceof Dataset));

@@ -15,9 +15,9 @@ export const made = (name: string, ...args: readonly ColumnOrValue[]): Column =>
   new Column(call(name, ...args.map(expressionOf)));
 
 /**
- * An expression over the columns of a row, with Spark's names: `col('rating').ge(3.5).and(col('ts').isNotNull())`.
- * Immutable; nothing is computed before a data set uses it. docs/expressions.md has the rules of nulls, NaN and
- * types.
+ * An expression over the columns of a row, with Spark's names:
+ * `col('rating').ge(3.5).and(col('ts').isNotNull())`. Immutable; nothing is computed before a data set uses
+ * it. docs/expressions.md has the rules of nulls, NaN and types.
  */
 export class Column {
   /** The tree as plain JSON. */
@@ -163,7 +163,9 @@ export class Column {
     return made('contains', this, part);
   }
 
-  /** As another type; a value that cannot be is an error, or null: `col('rating').cast('float32', 'null')`. */
+  /**
+   * As another type; a value that cannot be is an error, or null: `col('rating').cast('float32', 'null')`.
+   */
   cast(to: ValueType, onError: Cast['onError'] = 'error'): Column {
     return new Column({ kind: 'cast', value: this.expression, to, onError });
   }
@@ -172,7 +174,10 @@ export class Column {
   asc(): SortOrder {
     return new SortOrder(this.expression, false);
   }
-  /** A key of `orderBy`, greatest values first; nulls come last unless `.nullsFirst()`: `col('rating').desc()`. */
+  /**
+   * A key of `orderBy`, greatest values first; nulls come last unless `.nullsFirst()`:
+   * `col('rating').desc()`.
+   */
   desc(): SortOrder {
     return new SortOrder(this.expression, true);
   }

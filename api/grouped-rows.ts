@@ -31,8 +31,9 @@ export class GroupedRows<Made> {
   }
 
   /**
-   * A row for each group: its keys, then the aggregates: `agg(count(), mean('rating').as('average'))`. Rows with
-   * nulls in the same keys are one group, as are NaNs, and -0 and 0. Without keys there is one row, also of no rows.
+   * A row for each group: its keys, then the aggregates: `agg(count(), mean('rating').as('average'))`. Rows
+   * with nulls in the same keys are one group, as are NaNs, and -0 and 0. Without keys there is one row, also
+   * of no rows.
    */
   agg(...aggregates: readonly AggregateColumn[]): Made {
     if (aggregates.length === 0)
@@ -52,7 +53,10 @@ export class GroupedRows<Made> {
   }
 }
 
-/** The groups of a plan's rows. Keys that are expressions are columns first, as are then the aggregates' values. */
+/**
+ * The groups of a plan's rows. Keys that are expressions are columns first, as are then the aggregates'
+ * values.
+ */
 function grouped(
   plan: LogicalPlan,
   keys: readonly NamedExpression[],

@@ -8,7 +8,10 @@ import { checkOptions, shown } from './check-options.ts';
 import { readyPlan } from './run-rows.ts';
 import type { RunSession } from './run-session.ts';
 
-/** The columns whose values are compared: those of one name on both sides, or pairs of a left and a right name. */
+/**
+ * The columns whose values are compared: those of one name on both sides, or pairs of a left and a right
+ * name.
+ */
 export type JoinKeys =
   | string
   | readonly string[]

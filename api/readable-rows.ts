@@ -38,7 +38,10 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     return await schemaOf(this.plan, undefined, signal);
   }
 
-  /** The logical, the optimized and the physical plan, with reasons; reads metadata only, unless `analyze` is true. */
+  /**
+   * The logical, the optimized and the physical plan, with reasons; reads metadata only, unless `analyze` is
+   * true.
+   */
   async explain(options: ExplainRowsOptions = {}): Promise<string> {
     checkOptions('explain', options, ['analyze', 'signal'], '{ analyze: true }');
     const { analyze = false } = options;
@@ -86,7 +89,9 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     return new Table(stream.schema, batches);
   }
 
-  /** All rows as plain objects, in memory; integers of 64 bits as bigint, times as numbers of milliseconds. */
+  /**
+   * All rows as plain objects, in memory; integers of 64 bits as bigint, times as numbers of milliseconds.
+   */
   async toArray(options: RunOptions = {}): Promise<PlainRow[]> {
     return (await this.collect(options)).toArray().map((row: { toJSON(): PlainRow }) => row.toJSON());
   }

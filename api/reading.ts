@@ -20,9 +20,9 @@ export interface NamedColumns {
 /** Options of folders such as `year=1999`. */
 export interface FolderOptions {
   /**
-   * The columns that the names of folders give, after those of the files: 'infer' (default) finds int32, int64,
-   * float64 or date where all values are such, else utf8; 'text' takes all as utf8; types by name, such as
-   * { year: 'utf8' }, for some of them; 'none' gives no columns.
+   * The columns that the names of folders give, after those of the files: 'infer' (default) finds int32,
+   * int64, float64 or date where all values are such, else utf8; 'text' takes all as utf8; types by name,
+   * such as { year: 'utf8' }, for some of them; 'none' gives no columns.
    */
   readonly partitions?: FolderColumns;
 }
@@ -43,8 +43,8 @@ export interface ColumnRange {
 
 export interface ReadParquetOptions extends NamedColumns, FolderOptions {
   /**
-   * Reads the rows of which the condition is true, or whose value is in the range: as `filter`, with row groups
-   * left out whose statistics exclude all of their rows.
+   * Reads the rows of which the condition is true, or whose value is in the range: as `filter`, with row
+   * groups left out whose statistics exclude all of their rows.
    */
   readonly filter?: Column | ColumnRange;
 }

@@ -51,7 +51,10 @@ export abstract class Rows<Made> extends ReadableRows {
     return this.over(andThen(this.plan, operator));
   }
 
-  /** These columns alone, in this order: names, or expressions with names: `select('user', col('r').times(2).as('x'))`. */
+  /**
+   * These columns alone, in this order: names, or expressions with names: `select('user',
+   * col('r').times(2).as('x'))`.
+   */
   select(...columns: readonly (string | Column)[]): Made {
     if (columns.length === 0) throw new UsageError('select takes one column or more');
     const named = columns.map((column) => {
@@ -120,8 +123,8 @@ export abstract class Rows<Made> extends ReadableRows {
 
   /**
    * A function of yours in the place of each batch, by the threads where it is named by a module
-   * (`{ module: import.meta.url, name: 'clean', args }`), else in the calling thread. It must be pure: a thread may
-   * call it twice for the same rows.
+   * (`{ module: import.meta.url, name: 'clean', args }`), else in the calling thread. It must be pure: a
+   * thread may call it twice for the same rows.
    */
   mapBatches(apply: BatchFunction | ModuleFunction, options: MapBatchesOptions = {}): Made {
     checkOptions('mapBatches', options, ['schema'], '{ schema }');
@@ -130,20 +133,21 @@ export abstract class Rows<Made> extends ReadableRows {
   }
 
   /**
-   * The rows of this side with the columns of the other's rows that have equal keys: `ratings.join(movies, 'item')`,
-   * `ratings.join(users, { left: 'user', right: 'id' }, 'left')`. The keys come once, under the names of this side.
-   * Throws UsageError when it is run where keys are missing or have types that are not compared, and for another name
-   * that both sides have, unless there is a suffix: `{ how: 'left', suffix: '_right' }`. The other side is held in
-   * memory; the order of rows is not promised.
+   * The rows of this side with the columns of the other's rows that have equal keys: `ratings.join(movies,
+   * 'item')`, `ratings.join(users, { left: 'user', right: 'id' }, 'left')`. The keys come once, under the
+   * names of this side. Throws UsageError when it is run where keys are missing or have types that are not
+   * compared, and for another name that both sides have, unless there is a suffix: `{ how: 'left', suffix:
+   * '_right' }`. The other side is held in memory; the order of rows is not promised.
    */
   join(other: Rows<Made>, on: JoinKeys, how: JoinKind | JoinOptions = 'inner'): Made {
     return this.over(joinPlan([this, other], on, how));
   }
 
   /**
-   * The rows in the order of some keys: names of columns, `col('rating').desc()`, or `{ column, descending, nulls }`.
-   * Nulls come first when ascending and last when descending, unless the key says otherwise; NaN is the largest
-   * number. Rows with equal keys keep their order. Followed by `limit`, only the first rows are kept in memory.
+   * The rows in the order of some keys: names of columns, `col('rating').desc()`, or `{ column, descending,
+   * nulls }`. Nulls come first when ascending and last when descending, unless the key says otherwise; NaN is
+   * the largest number. Rows with equal keys keep their order. Followed by `limit`, only the first rows are
+   * kept in memory.
    */
   orderBy(...keys: readonly OrderKey[]): Made {
     return this.over(sortingBy(keys).reduce(andThen, this.plan));
@@ -162,8 +166,8 @@ export abstract class Rows<Made> extends ReadableRows {
   }
 
   /**
-   * About a fraction of the rows, drawn by a hash of their values and the seed: the same rows for any order, and
-   * equal rows together.
+   * About a fraction of the rows, drawn by a hash of their values and the seed: the same rows for any order,
+   * and equal rows together.
    */
   sample(fraction: number, options: SampleOptions = {}): Made {
     checkOptions('sample', options, ['seed', 'by'], '{ seed: 42 }');
@@ -176,7 +180,8 @@ export abstract class Rows<Made> extends ReadableRows {
 
   /**
    * The rows in groups with the same values of some columns or expressions, for aggregates of each:
-   * `groupBy('item').agg(count(), mean('rating'))`, `groupBy(truncate(col('ts'), 'month').as('month')).count()`.
+   * `groupBy('item').agg(count(), mean('rating'))`, `groupBy(truncate(col('ts'),
+   * 'month').as('month')).count()`.
    */
   groupBy(...keys: readonly (string | Column)[]): GroupedRows<Made> {
     return new GroupedRows(this.plan, keys, (plan) => this.over(plan));
@@ -187,15 +192,18 @@ export abstract class Rows<Made> extends ReadableRows {
     return this.over(fromSource(new Wide(new Distinct(), [this.plan])));
   }
 
-  /** The first row, in the order of the input, with each combination of these columns' values; default: of all. */
+  /**
+   * The first row, in the order of the input, with each combination of these columns' values; default: of
+   * all.
+   */
   dropDuplicates(...keys: readonly string[]): Made {
     requireNames('dropDuplicates', keys);
     return this.over(fromSource(new Wide(new Distinct(keys.length === 0 ? undefined : keys), [this.plan])));
   }
 
   /**
-   * The same rows in a number of parts, one part after the other: rows with the same values of some columns come
-   * together, or, without columns, rows are divided evenly. Within a part rows keep their order.
+   * The same rows in a number of parts, one part after the other: rows with the same values of some columns
+   * come together, or, without columns, rows are divided evenly. Within a part rows keep their order.
    */
   repartition(parts: number, ...columns: readonly string[]): Made {
     if (!Number.isSafeInteger(parts) || parts < 1 || parts > MOST_PARTS)

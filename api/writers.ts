@@ -32,12 +32,13 @@ export class Writers {
 
   /**
    * The same writers into folders that are named by the values of these columns, as Spark and Hive do:
-   * `write.partitionBy('genre', 'year').parquet('out')` writes `out/genre=Drama/year=1999/part-00000.parquet`, whose
-   * files have the other columns. `read.parquet('out')` gives the columns back, after those of the files. A null and
-   * an empty text are one folder, `__HIVE_DEFAULT_PARTITION__`. Rows may come in any order, which they keep inside a
-   * folder: up to 128 MiB of them (an eighth of the session's memoryBudget, where that is less) wait in memory, then
-   * the largest folders are written, a file each. Throws UsageError for a column that is missing, and DataError for
-   * one whose type cannot name folders, and where no column is left for the files.
+   * `write.partitionBy('genre', 'year').parquet('out')` writes
+   * `out/genre=Drama/year=1999/part-00000.parquet`, whose files have the other columns. `read.parquet('out')`
+   * gives the columns back, after those of the files. A null and an empty text are one folder,
+   * `__HIVE_DEFAULT_PARTITION__`. Rows may come in any order, which they keep inside a folder: up to 128 MiB
+   * of them (an eighth of the session's memoryBudget, where that is less) wait in memory, then the largest
+   * folders are written, a file each. Throws UsageError for a column that is missing, and DataError for one
+   * whose type cannot name folders, and where no column is left for the files.
    */
   partitionBy(...columns: readonly string[]): Writers {
     if (columns.length === 0 || !columns.every((column) => typeof column === 'string'))

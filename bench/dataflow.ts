@@ -6,14 +6,14 @@
  *     npm run build && node bench/dataflow.ts FOLDER [--rounds 7] [--python PYTHON] [--arquero DIR] [--copies 6]
  *         [--nodejs-polars DIR] [--spark PYTHON] [--pipelines items,sort]
  *
- * FOLDER: `factorflow generate --preset movielens20m --seed 1 --output DIR` makes DIR/train. PYTHON has polars;
- * DIR/node_modules has arquero or nodejs-polars (wide pipelines alone); engines without their option are left out. `write` is filter, project and write
- * Parquet (zstd, level 1); `count` is filter and count; `sum` is a computed column and its sum. `items`, `users`
- * and `pairs` are counts and mean ratings by group, `join` is with a row for each item, `top` the 100 items with most
- * ratings, `sort` all columns by user and timestamp (`generate --timestamps` makes one); their results are computed
- * whole, in memory. --spark: a Python with pyspark, local[2], whose first round is its warming up. --copies: also
- * milliseconds until the first batch of a filter over N copies (links) of the files, in a process that has not
- * read any file before.
+ * FOLDER: `factorflow generate --preset movielens20m --seed 1 --output DIR` makes DIR/train. PYTHON has
+ * polars; DIR/node_modules has arquero or nodejs-polars (wide pipelines alone); engines without their option
+ * are left out. `write` is filter, project and write Parquet (zstd, level 1); `count` is filter and count;
+ * `sum` is a computed column and its sum. `items`, `users` and `pairs` are counts and mean ratings by group,
+ * `join` is with a row for each item, `top` the 100 items with most ratings, `sort` all columns by user and
+ * timestamp (`generate --timestamps` makes one); their results are computed whole, in memory. --spark: a
+ * Python with pyspark, local[2], whose first round is its warming up. --copies: also milliseconds until the
+ * first batch of a filter over N copies (links) of the files, in a process that has not read any file before.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

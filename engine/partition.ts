@@ -9,7 +9,9 @@ export type SpilledPartition = JsonObject & {
   readonly rows: number;
   /** Of the bytes of all columns, in order. */
   readonly checksum: number;
-  /** Of pieces of its only column: the end of each, in elements, and the checksum of all bytes up to there. */
+  /**
+   * Of pieces of its only column: the end of each, in elements, and the checksum of all bytes up to there.
+   */
   readonly pieces?: { readonly ends: readonly number[]; readonly checksums: readonly number[] };
   /** By name: the typed array's kind, its first byte in the file, and its length in elements. */
   readonly columns: Readonly<
@@ -88,7 +90,9 @@ export interface Partition {
   readonly reused?: boolean;
   /** Of pieces of its only column, which tasks may take one by one: the end of each, in elements. */
   readonly ends?: readonly number[];
-  /** Of a partition in a file of the spill folder, in place of columns: tasks of the CPU read it from there. */
+  /**
+   * Of a partition in a file of the spill folder, in place of columns: tasks of the CPU read it from there.
+   */
   readonly spilled?: SpilledPartition;
   /** Of rows on their way between devices, in place of columns. */
   readonly inFiles?: InFiles;

@@ -1,6 +1,7 @@
 /**
  * From CSVs of ratings and films to recommendations in folders by genre: positive ratings of active users are
- * found by groups and a join, lists are joined with titles, and the films that are recommended most are sorted.
+ * found by groups and a join, lists are joined with titles, and the films that are recommended most are
+ * sorted.
  *
  *   npm run build && npx node examples/10-group-join-sort.ts
  */

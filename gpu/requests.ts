@@ -25,7 +25,10 @@ export type GpuCommand =
       readonly inputs: Readonly<Record<string, string>>;
       readonly outputs: Readonly<Record<string, string>>;
     }
-  /** Gives the partition as `fetched`; `into`: memory for a matrix, which keeps the padding that it has on the device. */
+  /**
+   * Gives the partition as `fetched`; `into`: memory for a matrix, which keeps the padding that it has on the
+   * device.
+   */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows }
   | { readonly type: 'trim' }
   /** Brings the changes and the collection that come with it, and no work. */

@@ -8,8 +8,8 @@ import type { GpuCommand, GpuRequest } from './requests.ts';
 import { StoreChanges } from './store-changes.ts';
 
 /**
- * Requests to a GPU's thread. Each brings the changes of the store that were noted before it. After the thread
- * or its GPU was lost, all fail with that error.
+ * Requests to a GPU's thread. Each brings the changes of the store that were noted before it. After the
+ * thread or its GPU was lost, all fail with that error.
  */
 export class ThreadRequests {
   readonly changes = new StoreChanges();

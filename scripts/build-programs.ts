@@ -102,7 +102,8 @@ const bundled = [
 
 /**
  * A module asks for its own address to find programs beside it: that of its place among the programs,
- * whatever file its text is in. Texts that the build makes stay where they are; its lists of tasks are bundled as code.
+ * whatever file its text is in. Texts that the build makes stay where they are; its lists of tasks are
+ * bundled as code.
  */
 const addresses = (library: boolean): Plugin => ({
   name: 'addresses',

@@ -1,6 +1,6 @@
 /**
- * The texts of --help, by yargs. They are made at build time: the layout, and Intl for the width of its words,
- * take four times as long to load as the parser itself.
+ * The texts of --help, by yargs. They are made at build time: the layout, and Intl for the width of its
+ * words, take four times as long to load as the parser itself.
  */
 import type { Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';

@@ -1,6 +1,7 @@
 /**
- * Limits that a reader would set: functions of 60 lines, files of 300, a complexity of 15, four nested blocks.
- * Code that exceeded them when they were set is listed in scripts/limits-exceptions.json, which may only shrink.
+ * Limits that a reader would set: functions of 60 lines, files of 300, a complexity of 15, four nested
+ * blocks. Code that exceeded them when they were set is listed in scripts/limits-exceptions.json, which may
+ * only shrink.
  *
  *     node scripts/limits.ts             fails where code exceeds a limit or its exception, or an exception is larger
  *                                        than its code

@@ -1,7 +1,7 @@
 /**
  * The surroundings of yargs in the bundled command, in place of its own lib/platform-shims/esm.mjs:
- * without the layout of help, translations and Intl.Segmenter, which take 65 of its 75 ms to load. Help texts are
- * made at build time, where yargs runs whole, and its errors are English in both.
+ * without the layout of help, translations and Intl.Segmenter, which take 65 of its 75 ms to load. Help texts
+ * are made at build time, where yargs runs whole, and its errors are English in both.
  */
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { format } from 'node:util';

@@ -59,8 +59,8 @@ export const SCARCE_COLLECT_SHARE = 40;
 
 /**
  * The devices of a session, from the moment when they begin to open until they are closed. A command begins
- * them before the rest of it is loaded, and passes them to its session; a session without them begins its own.
- * Loads little for that reason. A GPU begins to open at once, threads of the CPU with `openCpu`.
+ * them before the rest of it is loaded, and passes them to its session; a session without them begins its
+ * own. Loads little for that reason. A GPU begins to open at once, threads of the CPU with `openCpu`.
  */
 export class OpeningDevices implements AsyncDisposable {
   readonly #options: OpenDevicesOptions;
@@ -131,8 +131,8 @@ export class OpeningDevices implements AsyncDisposable {
   }
 
   /**
-   * Gives up a probe under way, waits for a GPU that is being opened, which is noted as known then, and closes
-   * all devices.
+   * Gives up a probe under way, waits for a GPU that is being opened, which is noted as known then, and
+   * closes all devices.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -154,8 +154,8 @@ export class OpeningDevices implements AsyncDisposable {
 
 /**
  * Threads of the CPU by default: one a core. Beside a GPU they load and sort, for which three quarters of the
- * cores are as fast, while a thread that begins costs a quarter of a second of a processor; the others are for
- * the GPU's thread and its compilers.
+ * cores are as fast, while a thread that begins costs a quarter of a second of a processor; the others are
+ * for the GPU's thread and its compilers.
  */
 function threadsBeside(gpu: boolean): number {
   const cores = availableParallelism();

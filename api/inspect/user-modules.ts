@@ -24,7 +24,9 @@ export function checkModule({ module, name }: ModuleFunction): void {
     });
 }
 
-/** Throws UsageError in a thread of a session: there each thread of a program would start the program again. */
+/**
+ * Throws UsageError in a thread of a session: there each thread of a program would start the program again.
+ */
 export function refuseThread(): void {
   // A thread's data are this object, or a list that ends with it.
   const data: unknown = Array.isArray(workerData) ? workerData.at(-1) : workerData;

@@ -63,8 +63,8 @@ export function dependsOnDevice({ precision = 'auto', kernel, schedule = 'auto' 
 }
 
 /**
- * Waits until the devices of a session are open, and reports which they are. Throws UsageError for `gpu` without
- * a GPU, and for a parameter that cannot act on them; CancelledError when the signal fires.
+ * Waits until the devices of a session are open, and reports which they are. Throws UsageError for `gpu`
+ * without a GPU, and for a parameter that cannot act on them; CancelledError when the signal fires.
  */
 export async function openedDevices(
   session: RunSession,

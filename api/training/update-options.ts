@@ -5,10 +5,10 @@ import type { RatingOptions } from '../rating-options.ts';
 
 /**
  * Options of `model.update`: the options of `SGD` without rank and biases, which the model fixes, and
- * without regOffset and biasDamping: new rows are solved with the model's own, and steps leave them out, since
- * they would move rows without new ratings. Defaults: the model's columns; 2 epochs from a learning rate of
- * 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and items. A
- * given λ holds for both.
+ * without regOffset and biasDamping: new rows are solved with the model's own, and steps leave them out,
+ * since they would move rows without new ratings. Defaults: the model's columns; 2 epochs from a learning
+ * rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
+ * items. A given λ holds for both.
  *
  */
 export interface UpdateOptions

@@ -14,7 +14,10 @@ import { sums } from './partial-sums.ts';
 
 /** Pipelines over splits alone. */
 export const narrow = ['write', 'count', 'sum'] as const;
-/** Those that need the rows of all splits: they give the number of rows of the result, all of which is computed. */
+/**
+ * Those that need the rows of all splits: they give the number of rows of the result, all of which is
+ * computed.
+ */
 export const wide = ['items', 'users', 'pairs', 'join', 'distinct', 'top', 'sort'] as const;
 export const pipelineNames = [...narrow, ...wide] as const;
 export type Pipeline = (typeof pipelineNames)[number];

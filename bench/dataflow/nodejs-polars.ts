@@ -23,7 +23,9 @@ interface PolarsRows {
   collect(): Promise<{ readonly height: number }>;
 }
 
-/** Pipelines over all rows by nodejs-polars, which is installed in `modules`; `items`: a row for each item. */
+/**
+ * Pipelines over all rows by nodejs-polars, which is installed in `modules`; `items`: a row for each item.
+ */
 export function nodePolars(folder: string, modules: string, items: string) {
   const require = createRequire(join(modules, 'package.json'));
   const pl = require('nodejs-polars') as Polars;

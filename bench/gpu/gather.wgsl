@@ -1,5 +1,5 @@
-// Reads the rows of theta that a block's ratings name, in their order, and does nothing with them: how fast rows can be gathered.
-// A workgroup takes 256 ratings; a row is CHUNKS x 16 bytes.
+// Reads the rows of theta that a block's ratings name, in their order, and does nothing with them: how fast
+// rows can be gathered. A workgroup takes 256 ratings; a row is CHUNKS x 16 bytes.
 override CHUNKS: u32;
 override RATINGS: u32;
 

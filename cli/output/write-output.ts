@@ -18,7 +18,9 @@ interface OutputValues extends Pick<OutputOptions, 'codec' | 'parquetBackend' | 
   readonly to: OutputOptions['format'] | undefined;
 }
 
-/** The sink of an output by its flags; see openOutput of the api. Throws UsageError for flags that cannot act. */
+/**
+ * The sink of an output by its flags; see openOutput of the api. Throws UsageError for flags that cannot act.
+ */
 export async function openOutput(
   output: string,
   { force, json, to, codec, parquetBackend, partitionBy }: OutputValues,

@@ -45,7 +45,8 @@ export function endText({ phase, done, unit, seconds }: PhaseState): string {
 }
 
 /**
- * "read     [=========---------]  45%  40,500/90,012 ratings  428,629 ratings/s  1.2 s left"; a counter where the total is unknown.
+ * "read     [=========---------]  45%  40,500/90,012 ratings  428,629 ratings/s  1.2 s left"; a counter where
+ * the total is unknown.
  */
 export function barText(state: PhaseState, width: number): string {
   const { phase, done, total, unit, seconds, ended } = state;

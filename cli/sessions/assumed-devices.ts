@@ -6,7 +6,9 @@ import { flagName } from '../options/option.ts';
 /** Most devices of a plan. */
 const MOST_DEVICES = 64;
 
-/** The devices of --devices: "4x12GB", or their memory one by one. Throws UsageError for flags of real ones. */
+/**
+ * The devices of --devices: "4x12GB", or their memory one by one. Throws UsageError for flags of real ones.
+ */
 export function assumedDevicesOf(devices: string, given: ReadonlySet<string>): AssumedDevice[] {
   const idle = (['device', 'deviceMemory', 'workers', 'fakeDevices'] as const).find((name) =>
     given.has(name),

@@ -81,7 +81,9 @@ async function nextMessage(cursor: ByteCursor, position: Position): Promise<IpcM
   return { kind, head: joinBytes([prefix, metadata]), body };
 }
 
-/** The end of the input in the place of a message. Throws where an end mark, or a schema, should come first. */
+/**
+ * The end of the input in the place of a message. Throws where an end mark, or a schema, should come first.
+ */
 function requireNoEndMark({ file, isFile, needsMark, first, batches }: Position): undefined {
   if (first && !isFile) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
   if (needsMark) throw withoutEnd(file, batches, isFile);

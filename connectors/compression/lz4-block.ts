@@ -1,6 +1,7 @@
 /**
- * Blocks of lz4, unpacked with the bytes before them as their window, and never beyond the given room. lz4-wasm
- * unpacks five times as fast, but knows no window; hyparquet-compressors checks no length (docs/decisions/lz4.md).
+ * Blocks of lz4, unpacked with the bytes before them as their window, and never beyond the given room.
+ * lz4-wasm unpacks five times as fast, but knows no window; hyparquet-compressors checks no length
+ * (docs/decisions/lz4.md).
  */
 
 /** Longest distance between a match and its copy. */

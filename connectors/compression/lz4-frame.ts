@@ -3,9 +3,9 @@ import { LZ4_WINDOW, packBlock, unpackBlock } from './lz4-block.ts';
 import { XxHash32 } from './xxhash32.ts';
 
 /**
- * Frames of lz4 (the LZ4 Frame format 1.6.4), as `lz4`, Feather and Spark write them. No package reads them in
- * pieces with checksums: lz4js takes whole frames and verifies none, lz4-wasm takes independent blocks alone
- * (pyarrow's depend on each other), lz4-napi is native. docs/decisions/lz4.md has the figures.
+ * Frames of lz4 (the LZ4 Frame format 1.6.4), as `lz4`, Feather and Spark write them. No package reads them
+ * in pieces with checksums: lz4js takes whole frames and verifies none, lz4-wasm takes independent blocks
+ * alone (pyarrow's depend on each other), lz4-napi is native. docs/decisions/lz4.md has the figures.
  */
 export const LZ4_MAGIC = 0x184d2204;
 

@@ -15,8 +15,8 @@ import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
 import { NUMBER, rewrite, TIME, TRY } from './tokens.ts';
 
 /**
- * The tree of an expression's text, in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns keep their
- * case; "a b" or `a b` quotes them. Throws UsageError that names what is wrong or not supported.
+ * The tree of an expression's text, in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns keep
+ * their case; "a b" or `a b` quotes them. Throws UsageError that names what is wrong or not supported.
  */
 export function parseExpression(text: string): Expression {
   let parsed: Expr;

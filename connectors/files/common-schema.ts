@@ -44,8 +44,8 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
 }
 
 /**
- * The schema of the files' own columns followed by those of their folders. Throws DataError for two columns of one
- * name.
+ * The schema of the files' own columns followed by those of their folders. Throws DataError for two columns
+ * of one name.
  */
 export function withPartitions(stored: Schema, columns: readonly PartitionColumn[], file: string): Schema {
   requireDistinctNames(stored, file);

@@ -18,7 +18,9 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The error where a folder for a run's files cannot be made or written to; `name`: the option and its path. */
+/**
+ * The error where a folder for a run's files cannot be made or written to; `name`: the option and its path.
+ */
 export function folderRefused(name: string, advice: string, error: unknown): UsageError {
   const code = errorCode(error) ?? messageOf(error);
   const reasons: Readonly<Record<string, string>> = {

@@ -59,7 +59,9 @@ interface OneFile {
   consume(rows: BatchStream, ctx: WritingContext): Promise<WriteSummary>;
 }
 
-/** A file for each call, by the sink of the format, which throws UsageError for options that cannot be used. */
+/**
+ * A file for each call, by the sink of the format, which throws UsageError for options that cannot be used.
+ */
 function sinkFiles(
   name: string,
   extension: string,

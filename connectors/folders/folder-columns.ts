@@ -19,8 +19,8 @@ export type PartitionColumn = {
 
 /**
  * The columns that the names of folders, such as `year=1999`, give: with types that are found from all values
- * ('infer': int32, int64, float64, date, else utf8), as text, with these types by name and others inferred, or
- * none.
+ * ('infer': int32, int64, float64, date, else utf8), as text, with these types by name and others inferred,
+ * or none.
  */
 export type FolderColumns = 'infer' | 'text' | 'none' | Readonly<Record<string, ValueType>>;
 
@@ -41,8 +41,8 @@ export function checkFolderColumns(partitions: unknown): void {
 }
 
 /**
- * "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" }. Throws DataError for a column that
- * two folders name.
+ * "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" }. Throws DataError for a column
+ * that two folders name.
  */
 export function partitionsOf(path: string): PartitionValues {
   const values: Record<string, string | null> = {};
@@ -68,8 +68,8 @@ export interface FileInFolders {
 }
 
 /**
- * The typed columns of all files. Throws DataError that names two files whose folders have other names, or another
- * order of them, and for a value that is not of the type that the caller gives.
+ * The typed columns of all files. Throws DataError that names two files whose folders have other names, or
+ * another order of them, and for a value that is not of the type that the caller gives.
  */
 export function partitionColumns(
   files: readonly FileInFolders[],

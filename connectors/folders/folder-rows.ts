@@ -10,8 +10,8 @@ export interface RowsOfFolder {
 }
 
 /**
- * Rows that wait for being written into folders, in the order in which they came. Many rows of one folder become
- * one batch, however they are mixed with others.
+ * Rows that wait for being written into folders, in the order in which they came. Many rows of one folder
+ * become one batch, however they are mixed with others.
  */
 export class FolderRows {
   /** Bytes of the rows that wait. */

@@ -45,8 +45,8 @@ const LOOK_ROWS = 1 << 14;
 /**
  * Writes rows into folders that are named by their values of some columns, as Hive and Spark do:
  * `genre=Drama/year=1999/part-00000.parquet`. The files have the other columns. Rows wait in memory up to
- * `bufferBytes`; then the folders with the most rows are written until half of that is left, a file each. The rows
- * of a folder keep their order over its files. The output appears once it is complete; a failure or a
+ * `bufferBytes`; then the folders with the most rows are written until half of that is left, a file each. The
+ * rows of a folder keep their order over its files. The output appears once it is complete; a failure or a
  * cancellation leaves nothing.
  */
 export class PartitionedSink implements CheckedSink {
@@ -109,7 +109,9 @@ export class PartitionedSink implements CheckedSink {
   }
 }
 
-/** True for a path that a partitioned output may have: name=value folders, data files, _SUCCESS and checksums. */
+/**
+ * True for a path that a partitioned output may have: name=value folders, data files, _SUCCESS and checksums.
+ */
 function isEntry(path: string, files: FilesOfFolders): boolean {
   const segments = path.split('/').filter((segment) => segment !== '');
   const name = path.endsWith('/') ? undefined : segments.pop();
@@ -167,7 +169,10 @@ class FolderFiles implements BatchOutput {
     this.#atOnce = piecesAtOnce(ctx);
   }
 
-  /** Looks at the bound after every `LOOK_ROWS` rows: the files do not depend on how rows are cut into batches. */
+  /**
+   * Looks at the bound after every `LOOK_ROWS` rows: the files do not depend on how rows are cut into
+   * batches.
+   */
   async write(batch: RecordBatch): Promise<void> {
     for (let start = 0; start < batch.numRows;) {
       const end = Math.min(batch.numRows, start + LOOK_ROWS - (this.#taken % LOOK_ROWS));

@@ -189,7 +189,9 @@ export class RowWindow {
     };
   }
 
-  /** The end without a last character that may be cut: at most three bytes that continue one, and its first. */
+  /**
+   * The end without a last character that may be cut: at most three bytes that continue one, and its first.
+   */
   #wholeCharactersEnd(): number {
     const { bytes } = this;
     let end = this.#end;

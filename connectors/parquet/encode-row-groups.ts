@@ -26,9 +26,10 @@ export type RowGroupOptions = {
 const SMALL_SHARE = 4;
 
 /**
- * Encodes rows as Parquet, a row group at a time: the end of a pipeline, so that the task that reads rows encodes
- * them. In the calling thread, where the rows come in one stream, the threads of the session encode groups in
- * parallel. A group ends when a file has reached its number of rows; the bytes of a group depend only on its rows.
+ * Encodes rows as Parquet, a row group at a time: the end of a pipeline, so that the task that reads rows
+ * encodes them. In the calling thread, where the rows come in one stream, the threads of the session encode
+ * groups in parallel. A group ends when a file has reached its number of rows; the bytes of a group depend
+ * only on its rows.
  */
 export class EncodeRowGroups implements Operator {
   readonly name = ENCODE_ROW_GROUPS;

@@ -16,7 +16,9 @@ export function mayMatch(group: RowGroupInfo, bounds: readonly Bound[]): boolean
 /** The part of a column chunk, or of a page, that bounds are compared with. */
 type Bounded = Pick<ColumnChunkInfo, 'statistics' | 'type' | 'timeUnit'>;
 
-/** False only if the statistics of `rows` rows (a row group or a page) prove that no row is within the bound. */
+/**
+ * False only if the statistics of `rows` rows (a row group or a page) prove that no row is within the bound.
+ */
 export function mayHold(chunk: Bounded, rows: number, bound: Bound): boolean {
   const { operator } = bound;
   const { nulls } = chunk.statistics;
@@ -58,7 +60,9 @@ function comparable(value: Stored | undefined, timeUnit: Bounded['timeUnit']): S
   return timeUnit === 'us' ? value : (value - (((value % 1000n) + 1000n) % 1000n)) / 1000n;
 }
 
-/** A constant to compare with statistics of a column; undefined for types without order there, and for NaN. */
+/**
+ * A constant to compare with statistics of a column; undefined for types without order there, and for NaN.
+ */
 function storedValue({ type, value }: Literal, chunk: Bounded): Stored | undefined {
   if (value === null) return undefined;
   if (type === 'timestamp') return chunk.timeUnit && parseTimestamp(String(value));

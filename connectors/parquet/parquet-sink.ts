@@ -46,7 +46,9 @@ export class ParquetSink implements CheckedSink {
     await checkOutput(this.#path, this.#outputOptions());
   }
 
-  /** The operator that encodes the rows, which threads can run; absent where the backend writes row by row. */
+  /**
+   * The operator that encodes the rows, which threads can run; absent where the backend writes row by row.
+   */
   get encoding(): Operator | undefined {
     return rowGroupEncoding(this.#files);
   }

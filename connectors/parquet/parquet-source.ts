@@ -74,8 +74,8 @@ export class ParquetSource implements Source {
   }
 
   /**
-   * The same files without the folders whose names the predicate excludes, once the files were opened, and the row
-   * groups and pages that are outside the bounds by their statistics.
+   * The same files without the folders whose names the predicate excludes, once the files were opened, and
+   * the row groups and pages that are outside the bounds by their statistics.
    */
   within(bounds: readonly Bound[], predicate?: Expression): ParquetSource {
     const columns = this.#partitionColumns;

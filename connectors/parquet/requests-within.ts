@@ -13,9 +13,9 @@ export interface RequestsWithin {
 }
 
 /**
- * Leaves out the row groups of a request that the footer shows to be outside the bounds, and of the others the
- * pages that the page index shows to be outside. Row groups that are read whole are one request, in order with
- * those for ranges of rows.
+ * Leaves out the row groups of a request that the footer shows to be outside the bounds, and of the others
+ * the pages that the page index shows to be outside. Row groups that are read whole are one request, in order
+ * with those for ranges of rows.
  */
 export async function requestsWithin(
   whole: RowGroupRequest,

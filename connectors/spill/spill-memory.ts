@@ -34,7 +34,8 @@ interface SpillFile {
 }
 
 /**
- * Partitions in files of the spill folder. `fetch` reads into memory that is used again once it is given back.
+ * Partitions in files of the spill folder. `fetch` reads into memory that is used again once it is given
+ * back.
  */
 export class SpillMemory implements SpillStore {
   readonly info = info;

@@ -70,7 +70,9 @@ function lineEndAt(bytes: Uint8Array, p: number): 0 | 1 | 2 {
   return bytes[p] === CR && bytes[p + 1] === LF ? 2 : 0;
 }
 
-/** Scans the block's next row, which begins at `record`. Returns the position of its line end, or INCOMPLETE. */
+/**
+ * Scans the block's next row, which begins at `record`. Returns the position of its line end, or INCOMPLETE.
+ */
 function scanRow(scan: RecordScan, record: number): number {
   const { block, bytes, to, dialect, quote } = scan;
   const { columns, starts, ends, kinds } = block;
@@ -118,7 +120,9 @@ function checkRow(block: FieldBlock, record: number, end: number, fields: number
   if (fields < columns) block.refuse(rows, `the row has ${count(fields)}, need ${columns}`, record);
 }
 
-/** Refuses a row whose fields fill all columns at `p` and which goes on. Returns the position of its line end. */
+/**
+ * Refuses a row whose fields fill all columns at `p` and which goes on. Returns the position of its line end.
+ */
 function refuseLonger(scan: RecordScan, record: number, p: number): number {
   const { block, bytes, to, atEnd, dialect } = scan;
   const lineEnd = bytes.indexOf(LF, p);

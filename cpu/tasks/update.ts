@@ -131,7 +131,9 @@ class RowUpdate {
     );
   }
 
-  /** Adds a piece of a long row to its A, and solves the row after its last. Returns 0 for a bad row, else -1. */
+  /**
+   * Adds a piece of a long row to its A, and solves the row after its last. Returns 0 for a bad row, else -1.
+   */
   #addPiece({ row, starts, ends, count, indices, values }: RowChunk): number {
     const { kernels } = this.#scope;
     const biased = this.#bias ? 1 : 0;

@@ -217,7 +217,10 @@ function argumentOf(checked: Checked): Argument {
   };
 }
 
-/** True for numbers and texts as they are written, also with a sign: they take the type of a value next to them. */
+/**
+ * True for numbers and texts as they are written, also with a sign: they take the type of a value next to
+ * them.
+ */
 export function isLiteral(source: Expression): boolean {
   if (source.kind === 'call' && source.name === 'negate') return isLiteral(source.args[0]);
   return source.kind === 'literal' && ['int64', 'float64', 'utf8', 'null'].includes(source.type);

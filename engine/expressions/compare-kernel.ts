@@ -79,8 +79,8 @@ class CompareKernel {
 let kernel: CompareKernel | undefined;
 
 /**
- * Writes the positions of the values of which the test is true, ascending, and gives their number. `among`: the
- * positions that are tested; default: all. The constant has a value of the column's type.
+ * Writes the positions of the values of which the test is true, ascending, and gives their number. `among`:
+ * the positions that are tested; default: all. The constant has a value of the column's type.
  */
 export function selectNumbers(...given: Parameters<CompareKernel['select']>): number {
   kernel ??= new CompareKernel();

@@ -17,7 +17,9 @@ export function resultType(checked: Checked, schema: Schema): DataType {
   return checked.kind === 'column' ? schema.fields[checked.index].type : arrowTypeOf(checked.type);
 }
 
-/** The values of an expression for each row of a batch; throws DataError that names the row of a failed cast. */
+/**
+ * The values of an expression for each row of a batch; throws DataError that names the row of a failed cast.
+ */
 export function evaluate(checked: Checked, batch: RecordBatch): Data {
   if (checked.kind === 'column') return batch.data.children[checked.index];
   return withScratch(() => writeData(new Evaluation(batch).values(checked), batch.numRows));

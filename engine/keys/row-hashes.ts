@@ -9,8 +9,8 @@ import { wordArray, wordsOfType } from './row-words.ts';
 const NULL_WORD = 0x6e756c6c;
 
 /**
- * A hash of each row's values in some columns, the same in every thread: equal rows in the sense of RowNumbers
- * have equal hashes. Its upper bits choose the part of an exchange.
+ * A hash of each row's values in some columns, the same in every thread: equal rows in the sense of
+ * RowNumbers have equal hashes. Its upper bits choose the part of an exchange.
  */
 export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
   const hashes = new Uint32Array(rows);

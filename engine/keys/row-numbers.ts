@@ -9,12 +9,12 @@ import { WordsTable } from './tables/words-table.ts';
 export const UNKNOWN_ROW = UNKNOWN_KEY;
 
 /**
- * Numbers rows by the values of some columns: rows with the same values have the same number, 0, 1, 2, ... in the
- * order in which they first occur. Nulls are equal to each other, as are NaNs, and -0 to 0. Columns of any type
- * but lists, structs and the like; dictionaries and plain columns of one type may alternate.
+ * Numbers rows by the values of some columns: rows with the same values have the same number, 0, 1, 2, ... in
+ * the order in which they first occur. Nulls are equal to each other, as are NaNs, and -0 to 0. Columns of
+ * any type but lists, structs and the like; dictionaries and plain columns of one type may alternate.
  *
- * A value is a few words of 32 bits, and a row is their sequence. Rows with a null have a table of their own, with
- * words that say which of the values are null.
+ * A value is a few words of 32 bits, and a row is their sequence. Rows with a null have a table of their own,
+ * with words that say which of the values are null.
  */
 export class RowNumbers {
   readonly #readers: readonly WordReader[];

@@ -13,8 +13,9 @@ export interface Word {
 }
 
 /**
- * Reads the values of a column as words of 32 bits, which are equal where the values are: all NaNs have one form,
- * and both zeros. The word of a text is its number among the texts that were added. The words of nulls are any.
+ * Reads the values of a column as words of 32 bits, which are equal where the values are: all NaNs have one
+ * form, and both zeros. The word of a text is its number among the texts that were added. The words of nulls
+ * are any.
  */
 export class WordReader {
   /** Words of a value. */

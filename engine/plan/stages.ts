@@ -88,8 +88,8 @@ export interface DataUse {
 }
 
 /**
- * The inputs and outputs of a task, by the task's names for them. A name of a data set alone is the usual use:
- * the newest version, or a new one where the kernel's contract says write.
+ * The inputs and outputs of a task, by the task's names for them. A name of a data set alone is the usual
+ * use: the newest version, or a new one where the kernel's contract says write.
  */
 export type DataUses = Readonly<Record<string, string | DataUse>>;
 

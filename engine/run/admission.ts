@@ -13,9 +13,9 @@ type State = 'waiting' | 'working' | 'ended';
 
 /**
  * Decides which stages may run at the same time within a memory limit (banker's algorithm). A stage may start
- * before earlier, unfinished stages only if all of them could still run afterwards, one by one, within the limit.
- * If the list fits when run one by one, then it never exceeds the limit and never deadlocks, in whatever order the
- * stages end.
+ * before earlier, unfinished stages only if all of them could still run afterwards, one by one, within the
+ * limit. If the list fits when run one by one, then it never exceeds the limit and never deadlocks, in
+ * whatever order the stages end.
  */
 export class Admission {
   readonly #capacity: number;

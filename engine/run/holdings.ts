@@ -184,8 +184,8 @@ export class Holdings {
   }
 
   /**
-   * Runs `work` with holdings of its own, as a whole run: at its end devices also free the memory that they keep
-   * for reuse. See tidied.
+   * Runs `work` with holdings of its own, as a whole run: at its end devices also free the memory that they
+   * keep for reuse. See tidied.
    */
   static ofRun<Result>(
     ctx: ExecutionContext,
@@ -197,8 +197,8 @@ export class Holdings {
 
   /**
    * Runs `work`, and has devices free the memory that they keep for reuse: a run's data is the bulk of the
-   * process's memory, and saving the model needs memory. `tidies`: false where the process ends soon and memory
-   * is not scarce.
+   * process's memory, and saving the model needs memory. `tidies`: false where the process ends soon and
+   * memory is not scarce.
    */
   static async tidied<Result>(
     ctx: ExecutionContext,

@@ -28,8 +28,8 @@ export interface StageOptions<Results> {
   /** Stages that end before it begins, in addition to its inputs. Their results are not used. */
   readonly after?: readonly ScopeStage<unknown>[];
   /**
-   * Host memory that it needs, used if memory is bounded. Default: unknown, and it runs while no other admitted
-   * stage does. 'none': it needs no admission.
+   * Host memory that it needs, used if memory is bounded. Default: unknown, and it runs while no other
+   * admitted stage does. 'none': it needs no admission.
    */
   readonly need?: 'none' | ((results: Results) => StageNeed | undefined);
 }
@@ -56,11 +56,11 @@ interface AddedStage<Inputs extends StageInputs> {
 type Work<Results, Result> = (results: Results, ctx: ExecutionContext) => Result | Promise<Result>;
 
 /**
- * A part of a run's graph: stages whose work is a function, which runs steps on devices or adds further stages.
- * A stage begins when the stages that it needs have ended, and, where memory is bounded, when it and all stages
- * before it have room. A scope has its own signal, partitions and failure: its first failure cancels the rest
- * and is thrown by `Scope.within` once all that had begun has ended, so that nothing goes on and nothing stays
- * allocated. The code that opened the scope may recover from the failure.
+ * A part of a run's graph: stages whose work is a function, which runs steps on devices or adds further
+ * stages. A stage begins when the stages that it needs have ended, and, where memory is bounded, when it and
+ * all stages before it have room. A scope has its own signal, partitions and failure: its first failure
+ * cancels the rest and is thrown by `Scope.within` once all that had begun has ended, so that nothing goes on
+ * and nothing stays allocated. The code that opened the scope may recover from the failure.
  */
 export class Scope {
   /** For work in the scope: its signal fires when the scope fails or ends. */
@@ -86,8 +86,8 @@ export class Scope {
   }
 
   /**
-   * Does work in a scope, with partitions of its own. Once the work has its result, stages that still go on are
-   * cancelled: nothing has waited for them.
+   * Does work in a scope, with partitions of its own. Once the work has its result, stages that still go on
+   * are cancelled: nothing has waited for them.
    */
   static within<Result>(
     ctx: ExecutionContext,
@@ -109,8 +109,8 @@ export class Scope {
   }
 
   /**
-   * Adds a stage. Stages are added in the order in which one thread would do them: in that order their bytes are
-   * admitted, and of two failures the earlier stage's is thrown.
+   * Adds a stage. Stages are added in the order in which one thread would do them: in that order their bytes
+   * are admitted, and of two failures the earlier stage's is thrown.
    */
   stage<Inputs extends StageInputs, Result>(
     name: string,
@@ -181,8 +181,8 @@ export class Scope {
   }
 
   /**
-   * Has the scope wait for work when it ends. A failure of the work reaches only the code that awaits it; it is
-   * never an unhandled rejection.
+   * Has the scope wait for work when it ends. A failure of the work reaches only the code that awaits it; it
+   * is never an unhandled rejection.
    */
   follow<Result>(work: Promise<Result>): Promise<Result> {
     const ended = work.then(

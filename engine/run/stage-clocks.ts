@@ -8,7 +8,9 @@ interface StageClock {
   end: number;
 }
 
-/** The wall time of each stage: from its first task, or its first step if it has no tasks, to its last end. */
+/**
+ * The wall time of each stage: from its first task, or its first step if it has no tasks, to its last end.
+ */
 export class StageClocks {
   readonly #clocks = new Map<string, StageClock>();
 

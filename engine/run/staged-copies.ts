@@ -9,9 +9,9 @@ interface Copy {
 }
 
 /**
- * Copies of spilled partitions at devices, and partitions that their tasks read from files. The memory, or the
- * file, is given back once the copy is freed and no task reads it: a device that works in order is told of the
- * free while the task before it may still run.
+ * Copies of spilled partitions at devices, and partitions that their tasks read from files. The memory, or
+ * the file, is given back once the copy is freed and no task reads it: a device that works in order is told
+ * of the free while the task before it may still run.
  */
 export class StagedCopies {
   readonly #giveBack: (partition: Partition, ref: PartitionRef) => void;

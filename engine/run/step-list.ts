@@ -198,7 +198,9 @@ export class StepList {
   }
 }
 
-/** True for a step that may need what the latest free gave back. Frees keep their order: that one comes last. */
+/**
+ * True for a step that may need what the latest free gave back. Frees keep their order: that one comes last.
+ */
 function takesMemory(action: Action, place: Place): boolean {
   if (place === HOST || place === SPILL || action.kind === 'hand-out') return false;
   return action.kind !== 'move' || action.wire === undefined;

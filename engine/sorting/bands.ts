@@ -8,9 +8,9 @@ const CELL_BITS = 12;
 export type BandValues = Uint32Array | Uint16Array | Uint8Array;
 
 /**
- * Rows in bands by the highest bits of their first word: the rows of a band precede those of the next one in the
- * order of sorting, and keep the order of the input. Sorting and moving rows band by band stays inside the cache,
- * where random access to a million rows costs a miss each.
+ * Rows in bands by the highest bits of their first word: the rows of a band precede those of the next one in
+ * the order of sorting, and keep the order of the input. Sorting and moving rows band by band stays inside
+ * the cache, where random access to a million rows costs a miss each.
  */
 export class Bands {
   readonly rows: number;

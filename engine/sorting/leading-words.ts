@@ -24,8 +24,9 @@ export interface PartsByWords {
 }
 
 /**
- * Finds the parts of most rows by one number a row, made of as many leading words as a double holds, each cut to
- * the range of the bounds' words: compared with the number of a bound, a row's is as its words are, or equal.
+ * Finds the parts of most rows by one number a row, made of as many leading words as a double holds, each cut
+ * to the range of the bounds' words: compared with the number of a bound, a row's is as its words are, or
+ * equal.
  */
 export class LeadingWords {
   readonly #keys: KeyWords;
@@ -42,8 +43,8 @@ export class LeadingWords {
   }
 
   /**
-   * The number of bounds below each row. Rows whose number equals a bound's are undecided: of the bounds up to
-   * `ends` of that bound they have all words before `nextWord`.
+   * The number of bounds below each row. Rows whose number equals a bound's are undecided: of the bounds up
+   * to `ends` of that bound they have all words before `nextWord`.
    */
   parts(): PartsByWords {
     const [bounds, rows] = [this.#bounds, leads(this.#keys, this.#leading)];

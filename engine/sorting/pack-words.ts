@@ -8,7 +8,10 @@ export interface PackedWords {
   readonly unused: number;
 }
 
-/** Joins the bits in which rows differ to as few words as possible, since each pass over a word costs the same. */
+/**
+ * Joins the bits in which rows differ to as few words as possible, since each pass over a word costs the
+ * same.
+ */
 export function packWords({ words, rows }: KeyWords): PackedWords {
   const packed: Uint32Array[] = [];
   let room = 0;
@@ -43,7 +46,9 @@ function rangeOf(values: Uint32Array): { least: number; low: number; bits: numbe
   return { least, low, bits: 32 - Math.clz32(most - least) - low };
 }
 
-/** Adds differences from the least value, moved up by `up` bits or down; bits beyond a word's ends fall away. */
+/**
+ * Adds differences from the least value, moved up by `up` bits or down; bits beyond a word's ends fall away.
+ */
 function addBits(
   to: Uint32Array,
   from: Uint32Array,

@@ -12,8 +12,9 @@ interface Range {
 }
 
 /**
- * Sorts by the highest bits in which rows differ, as many as tell most rows apart, then each run of rows that are
- * equal in them by the bits that follow: rows that differ early cost no passes over the rest of their words.
+ * Sorts by the highest bits in which rows differ, as many as tell most rows apart, then each run of rows that
+ * are equal in them by the bits that follow: rows that differ early cost no passes over the rest of their
+ * words.
  */
 export class RadixSort {
   readonly #packed: PackedWords;

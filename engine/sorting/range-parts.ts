@@ -25,8 +25,9 @@ function sampleKeysOf(keys: readonly SortKey[]): SortKey[] {
 }
 
 /**
- * The keys of some rows with their positions: one of each `every` rows of the task, drawn by a hash, so that a
- * pattern of the rows that repeats is not met at one of its places alone. Columns with a dictionary become plain.
+ * The keys of some rows with their positions: one of each `every` rows of the task, drawn by a hash, so that
+ * a pattern of the rows that repeats is not met at one of its places alone. Columns with a dictionary become
+ * plain.
  */
 export function sampleKeys(
   batch: RecordBatch,
@@ -76,8 +77,8 @@ function batchOf(columns: readonly Data[], length: number): RecordBatch {
 }
 
 /**
- * The first row of each part but the first, for parts of about the same number of rows: of at most `parts` - 1
- * rows with the columns of samples, in order. All samples must have the same `every`.
+ * The first row of each part but the first, for parts of about the same number of rows: of at most `parts` -
+ * 1 rows with the columns of samples, in order. All samples must have the same `every`.
  */
 export function boundsOf(
   samples: readonly RecordBatch[],
@@ -101,8 +102,8 @@ export function boundsOf(
 }
 
 /**
- * The part of each row: the number of bounds that the row does not precede. The parts one after the other, each
- * sorted stably, are the stable order of all rows.
+ * The part of each row: the number of bounds that the row does not precede. The parts one after the other,
+ * each sorted stably, are the stable order of all rows.
  */
 export function rangeParts(
   batch: RecordBatch,
@@ -131,7 +132,9 @@ function prefixOf(column: Data): Uint8Array | undefined {
   return common === 0 ? undefined : all.bytes.subarray(start, start + common);
 }
 
-/** The rows of a batch that are the first ones not before each bound, if all have equal keys; may be infinite. */
+/**
+ * The rows of a batch that are the first ones not before each bound, if all have equal keys; may be infinite.
+ */
 function rowsOfBounds(
   { data: { children }, numRows }: RecordBatch,
   keys: number,
@@ -191,7 +194,10 @@ class BoundSearch {
   }
 }
 
-/** The first of the bounds from `from` to `to`, which have the same words before, whose word is not below a value. */
+/**
+ * The first of the bounds from `from` to `to`, which have the same words before, whose word is not below a
+ * value.
+ */
 function boundBefore(bounds: Uint32Array | number, value: number, from: number, to: number): number {
   while (from < to) {
     const bound = (from + to) >> 1;

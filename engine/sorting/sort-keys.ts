@@ -8,7 +8,9 @@ import { textsOf, textsOfDictionary, writeSides, writeTexts } from './sort-texts
 import { nullRows } from './null-rows.ts';
 import { type WordWriter, wordWriter } from './sort-words.ts';
 
-/** A column to order by. Nulls come first when ascending and last when descending, unless `nulls` is given. */
+/**
+ * A column to order by. Nulls come first when ascending and last when descending, unless `nulls` is given.
+ */
 export interface SortKey {
   readonly column: string;
   readonly descending?: boolean;
@@ -49,8 +51,8 @@ export class SortKeys {
   readonly #columns: readonly KeyColumn[];
 
   /**
-   * `prefixes`: bytes with which most texts of a key begin, which its words then leave out. Throws UsageError for a
-   * column that does not exist or has no order.
+   * `prefixes`: bytes with which most texts of a key begin, which its words then leave out. Throws UsageError
+   * for a column that does not exist or has no order.
    */
   constructor(schema: Schema, keys: readonly SortKey[], prefixes: readonly (Uint8Array | undefined)[] = []) {
     this.#columns = keys.map((key, i) => ({ ...columnOf(schema, key), prefix: prefixes[i] }));

@@ -1,7 +1,9 @@
 import { type Data, DataType, type Vector } from 'apache-arrow';
 import { dictionaryValues } from '../stream/dictionary-values.ts';
 
-/** Texts of a column by row, each `bytes` from `offsets[i]` to `offsets[i + 1]`; i is `index[row]`, if given. */
+/**
+ * Texts of a column by row, each `bytes` from `offsets[i]` to `offsets[i + 1]`; i is `index[row]`, if given.
+ */
 export interface SortTexts {
   readonly bytes: Uint8Array;
   readonly offsets: Int32Array | Float64Array;
@@ -94,7 +96,10 @@ export function commonBytes({ bytes, offsets, index = new Int32Array(1), skip = 
   return common;
 }
 
-/** Of each row's text 1 if it begins with a prefix, else 0 before and 2 after the texts that do, in their order. */
+/**
+ * Of each row's text 1 if it begins with a prefix, else 0 before and 2 after the texts that do, in their
+ * order.
+ */
 export function writeSides(
   { bytes, offsets, index }: SortTexts,
   prefix: Uint8Array,

@@ -37,7 +37,9 @@ function isTie({ words, texts }: KeyWords, a: number, b: number): boolean {
   return false;
 }
 
-/** Sorts rows with the same words up to a long text: by the bytes after those that the texts have in common. */
+/**
+ * Sorts rows with the same words up to a long text: by the bytes after those that the texts have in common.
+ */
 function sortTie(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
   if (places.length <= FEW_ROWS) {
     places.sort((a, b) => compareRows(keys, rows[a], keys, rows[b]) || a - b);
@@ -49,7 +51,10 @@ function sortTie(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
   for (let i = 0; i < order.length; i++) places[i] = inOrder[order[i]];
 }
 
-/** Keys of some rows with the same words up to their first long text: the rest of the text, and what follows it. */
+/**
+ * Keys of some rows with the same words up to their first long text: the rest of the text, and what follows
+ * it.
+ */
 function keysAfterText({ words, texts }: KeyWords, rows: Uint32Array): KeyWords {
   const at = texts.findIndex(({ end, long }) => wordAt(words[end - 1], rows[0]) === long);
   const first = texts[at];

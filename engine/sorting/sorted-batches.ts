@@ -15,8 +15,8 @@ interface OrderedColumn {
 }
 
 /**
- * The rows of batches in the stable order of keys, in batches of 65,536 rows. The rows are in memory twice, less
- * what the given batches have freed: `batches` is emptied. `most`: the first rows alone.
+ * The rows of batches in the stable order of keys, in batches of 65,536 rows. The rows are in memory twice,
+ * less what the given batches have freed: `batches` is emptied. `most`: the first rows alone.
  */
 export function* sortedBatches(
   schema: Schema,

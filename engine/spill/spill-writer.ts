@@ -52,9 +52,10 @@ export interface SpillFile {
 }
 
 /**
- * Partitions as one Arrow IPC file, without copying them: a record batch with a row for each, which has a list
- * of elements for each column; columns that only others have are empty. The schema's metadata in the footer has
- * the directory under `partitions`: layout, rows, checksum and columns of each, in the order of rows.
+ * Partitions as one Arrow IPC file, without copying them: a record batch with a row for each, which has a
+ * list of elements for each column; columns that only others have are empty. The schema's metadata in the
+ * footer has the directory under `partitions`: layout, rows, checksum and columns of each, in the order of
+ * rows.
  *
  *     offsets list<int32>  indices list<uint32>  values list<float32>
  *     [0, 2, 3]            [4, 9, 0]             [3.5, 1, 5]
@@ -136,7 +137,8 @@ class CollectingWriter extends RecordBatchFileWriter {
   standIn(column: FileColumn, length: number): SharedColumn {
     const type = columnTypes[column.kind];
     const bytes = length * type.BYTES_PER_ELEMENT;
-    // A buffer that may grow has pages that come with their first use; one that is shared asks for no collection.
+    // A buffer that may grow has pages that come with their first use; one that is shared asks for no
+    // collection.
     const buffer = new SharedArrayBuffer(bytes, { maxByteLength: Math.max(1, bytes) });
     this.#columns.set(buffer, column);
     return new type(buffer, 0, length);

@@ -21,12 +21,15 @@ export type Checksum = (bytes: Uint8Array, before: number) => number;
 /** Bytes of a read: few enough that a cache still holds them for the checksum. */
 const READ_BYTES = 1 << 20;
 
-/** Reads, to which the caller responds with the number of bytes that it read into `bytes` from the position `at`. */
+/**
+ * Reads, to which the caller responds with the number of bytes that it read into `bytes` from the position
+ * `at`.
+ */
 type Reads<Result> = Generator<{ readonly bytes: Uint8Array; readonly at: number }, Result, number>;
 
 /**
- * Reads a partition back. `memory` gives at least that number of bytes. Throws DataError where the file is not as it was
- * written.
+ * Reads a partition back. `memory` gives at least that number of bytes. Throws DataError where the file is
+ * not as it was written.
  */
 export function* readPartition(
   spilled: SpilledPartition,
@@ -48,7 +51,9 @@ export function* readPartition(
   return { layout, rows, columns, ...(pieces && { ends: pieces.ends }) };
 }
 
-/** Reads one piece of a partition's only column back; one without pieces is a piece. Throws as readPartition. */
+/**
+ * Reads one piece of a partition's only column back; one without pieces is a piece. Throws as readPartition.
+ */
 export function* readPiece(
   spilled: SpilledPartition,
   piece: number,

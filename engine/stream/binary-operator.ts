@@ -5,11 +5,16 @@ import type { BatchStream } from './stream.ts';
 
 export type Side = 'left' | 'right';
 
-/** Two streams in, one stream out. Immutable as an `Operator` is: state belongs to the stream that `execute` gives. */
+/**
+ * Two streams in, one stream out. Immutable as an `Operator` is: state belongs to the stream that `execute`
+ * gives.
+ */
 export interface BinaryOperator extends Description {
   /** The side that is held in memory, while the other one streams. */
   readonly build: Side;
-  /** The output columns for given input columns; throws UsageError where a column is missing or does not fit. */
+  /**
+   * The output columns for given input columns; throws UsageError where a column is missing or does not fit.
+   */
   outputSchema(left: Schema, right: Schema): Schema;
   /** Columns of each input that it needs to give `wanted` (all of them when undefined). */
   requiredColumns(

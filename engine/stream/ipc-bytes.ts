@@ -100,7 +100,10 @@ export class CopiedBytes extends AsyncByteQueue {
   }
 }
 
-/** Rows as an Arrow IPC stream that grows batch by batch. `copies`: the batches are in memory that is used again. */
+/**
+ * Rows as an Arrow IPC stream that grows batch by batch. `copies`: the batches are in memory that is used
+ * again.
+ */
 export class RowStream {
   rows = 0;
   readonly #schema: Schema;

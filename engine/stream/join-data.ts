@@ -17,8 +17,8 @@ interface Joined {
 }
 
 /**
- * Columns of one type as one, by their bytes; after them come `nulls` rows that are null. More than 2 GiB of texts
- * or lists have offsets of type double, which `takeData` alone understands.
+ * Columns of one type as one, by their bytes; after them come `nulls` rows that are null. More than 2 GiB of
+ * texts or lists have offsets of type double, which `takeData` alone understands.
  */
 export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Data {
   if (parts.length === 1 && nulls === 0) return parts[0];

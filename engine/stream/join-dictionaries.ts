@@ -4,8 +4,8 @@ import { RowNumbers } from '../keys/row-numbers.ts';
 import { takeData } from './take-data.ts';
 
 /**
- * Columns of codes under one dictionary, which has each value once unless all parts share theirs. `join` joins
- * chunks of values.
+ * Columns of codes under one dictionary, which has each value once unless all parts share theirs. `join`
+ * joins chunks of values.
  */
 export function joinDictionaries(
   parts: readonly Data[],

@@ -34,13 +34,13 @@ export interface Source extends Description {
    */
   mixedColumns?(): Promise<readonly MixedColumn[]>;
   /**
-   * The source without rows for which the predicate is not true, as far as statistics and names of folders show
-   * it: other such rows may remain. `bounds`: the predicate's conditions of single columns.
+   * The source without rows for which the predicate is not true, as far as statistics and names of folders
+   * show it: other such rows may remain. `bounds`: the predicate's conditions of single columns.
    */
   within?(bounds: readonly Bound[], predicate?: Expression): Source;
   /**
-   * The parts of the source that `within` leaves, large ones first, for a consumer of `columns`: known without
-   * reading rows.
+   * The parts of the source that `within` leaves, large ones first, for a consumer of `columns`: known
+   * without reading rows.
    */
   parts?(columns?: readonly string[]): Promise<readonly SourceParts[]>;
   /** `columns`: those that are needed; a source may leave the others out. */
@@ -111,13 +111,15 @@ export interface Operator extends Description {
   /** Needs of the operator about its input's values. */
   readonly needs?: ValueNeeds;
   /**
-   * The operator as plain JSON, for a thread that makes it anew from that. Absent where it works in the calling
-   * thread alone: it is the caller's own, or a row's fate depends on the rows before it.
+   * The operator as plain JSON, for a thread that makes it anew from that. Absent where it works in the
+   * calling thread alone: it is the caller's own, or a row's fate depends on the rows before it.
    */
   portable?(): PortableOperator;
   /** True where it holds batches after the next ones were pulled, whose memory must then be theirs. */
   readonly keepsBatches?: boolean;
-  /** True where its result is of all rows together: it does not run over the splits of a source one by one. */
+  /**
+   * True where its result is of all rows together: it does not run over the splits of a source one by one.
+   */
   readonly takesAllRows?: boolean;
   /**
    * True, or gives true, where what its consumer needs reaches the source: it keeps the values and the rows'
@@ -143,7 +145,10 @@ export interface Sink<Result> extends Description {
   /** Needs of the operator about its input's values. */
   readonly needs?: ValueNeeds;
   requiredColumns(): readonly string[] | undefined;
-  /** The end of a pipeline, whose result the sink takes as it takes rows: the threads that read rows run it too. */
+  /**
+   * The end of a pipeline, whose result the sink takes as it takes rows: the threads that read rows run it
+   * too.
+   */
   readonly encoding?: Operator;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;
 }

@@ -1,8 +1,8 @@
 import { Dictionary, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 
 /**
- * The schema with a dictionary id for each column; itself where columns do not share one. Columns that are copies
- * of one column share its id and may have other dictionaries, which Arrow's writers refuse.
+ * The schema with a dictionary id for each column; itself where columns do not share one. Columns that are
+ * copies of one column share its id and may have other dictionaries, which Arrow's writers refuse.
  */
 export function ownDictionaryIds(schema: Schema): Schema {
   const types = schema.fields.map(({ type }) => type).filter((type) => type instanceof Dictionary);

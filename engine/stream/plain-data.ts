@@ -9,7 +9,10 @@ export function plainType(type: DataType): DataType {
   return DataType.isUtf8View(type) ? new Utf8() : type;
 }
 
-/** A column with its values in place of codes of a dictionary, so that columns of several batches can be joined. */
+/**
+ * A column with its values in place of codes of a dictionary, so that columns of several batches can be
+ * joined.
+ */
 export function plainData(data: Data): Data {
   if (!DataType.isDictionary(data.type)) return withoutViews(data);
   const values = data.dictionary?.data ?? [];

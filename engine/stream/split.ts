@@ -7,7 +7,9 @@ export interface SourceSplits {
   readonly schema: Schema;
   /** In the order of rows. */
   readonly splits: readonly SourceSplit[];
-  /** The most values that columns can have, a null among them, as far as that is known without reading rows. */
+  /**
+   * The most values that columns can have, a null among them, as far as that is known without reading rows.
+   */
   readonly mostValues?: Readonly<Record<string, number>>;
 }
 

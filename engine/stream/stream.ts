@@ -11,7 +11,10 @@ import type { RecordBatch, Schema } from 'apache-arrow';
  */
 export interface BatchStream extends AsyncIterable<RecordBatch> {
   readonly schema: Schema;
-  /** The same for streams of the same rows, so that what is made of them may be kept; absent where that is not known. */
+  /**
+   * The same for streams of the same rows, so that what is made of them may be kept; absent where that is not
+   * known.
+   */
   readonly identity?: string;
 }
 

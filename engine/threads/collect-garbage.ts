@@ -1,8 +1,8 @@
 /**
- * The one place that collects garbage by hand. Memory of a SharedArrayBuffer, and of a GPU's buffer, returns to
- * the system only once the small object for it was collected in every thread that had it. V8 does not count
- * shared memory, so it sees a few bytes and does not collect: 200 buffers of 32 MiB, one in use at a time,
- * take 6.4 GB of memory, and ordinary buffers 0.3 GB.
+ * The one place that collects garbage by hand. Memory of a SharedArrayBuffer, and of a GPU's buffer, returns
+ * to the system only once the small object for it was collected in every thread that had it. V8 does not
+ * count shared memory, so it sees a few bytes and does not collect: 200 buffers of 32 MiB, one in use at a
+ * time, take 6.4 GB of memory, and ordinary buffers 0.3 GB.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -61,8 +61,8 @@ export class Garbage {
   #paused = false;
 
   /**
-   * `limit`: bytes that may wait. `here`: false leaves the garbage of this thread alone, where requests may not
-   * wait even for milliseconds.
+   * `limit`: bytes that may wait. `here`: false leaves the garbage of this thread alone, where requests may
+   * not wait even for milliseconds.
    */
   constructor({
     limit = COLLECT_RARELY_BYTES,

@@ -1,6 +1,6 @@
 // Template: loops are written out, so that all loads of a thread are asked for before the first is used.
-// Takes the mean and the columns' biases off ratings, FOURS groups of four a thread. The first and the last four may reach beyond the range: all are ratings
-// of the block, or its padding.
+// Takes the mean and the columns' biases off ratings, FOURS groups of four a thread. The first and the last
+// four may reach beyond the range: all are ratings of the block, or its padding.
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {

@@ -1,4 +1,5 @@
-// The values of a block whose columns are the rows of another one: a thread finds its rating's row and column, and searches the row of the other block for them, in which columns ascend.
+// The values of a block whose columns are the rows of another one: a thread finds its rating's row and
+// column, and searches the row of the other block for them, in which columns ascend.
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
@@ -17,7 +18,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       beyond = middle;
     }
   }
-  // A pair may be there several times, even many: both blocks have its ratings in the same order. The first of them is searched, since columns ascend.
+  // A pair may be there several times, even many: both blocks have its ratings in the same order. The first
+  // of them is searched, since columns ascend.
   let column = indices[at];
   var of_pair = at;
   if (at > row_pointers[row] && indices[at - 1u] == column) {

@@ -1,9 +1,11 @@
 // Template: a thread keeps a tile of sums in registers, and loops over it are written out.
-// A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF, Algorithm 2, lines 3-12).
+// A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF,
+// Algorithm 2, lines 3-12).
 //
-// BIN rows of theta at a time are staged in workgroup memory; a thread accumulates one TILE x TILE block of the lower
-// triangle of A in registers. LANES threads serve a part, ROWS parts share a workgroup (clMF, section 3.2.1), and where A
-// has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2), and the first of them also sums b.
+// BIN rows of theta at a time are staged in workgroup memory; a thread accumulates one TILE x TILE block of
+// the lower triangle of A in registers. LANES threads serve a part, ROWS parts share a workgroup (clMF,
+// section 3.2.1), and where A has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2), and
+// the first of them also sums b.
 
 {% if vectorized %}
 var<workgroup> staged: array<vec4f, ROWS * BIN * QUADS>;

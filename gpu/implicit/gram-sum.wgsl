@@ -1,4 +1,5 @@
-// Adds up the slots that hold parts of the sum of theta theta^T over all rows, LANES threads an element, and writes the whole matrix, times a weight.
+// Adds up the slots that hold parts of the sum of theta theta^T over all rows, LANES threads an element, and
+// writes the whole matrix, times a weight.
 
 var<workgroup> parts: array<f32, THREADS>;
 

@@ -1,6 +1,7 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
-// One half-iteration of implicit ALS without A ever leaving the chip: update-tensor with weights, the Gram matrix that all rows share,
-// with which the sums of every row begin, and a shift of each row's own. Workgroups walk the list of rows, the longest first.
+// One half-iteration of implicit ALS without A ever leaving the chip: update-tensor with weights, the Gram
+// matrix that all rows share, with which the sums of every row begin, and a shift of each row's own.
+// Workgroups walk the list of rows, the longest first.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -17,7 +18,8 @@ enable chromium_experimental_subgroup_matrix;
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
-  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
+  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row
+  // `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);

@@ -1,5 +1,5 @@
-// The largest |x| of each column of a half mirror, as the bits of a float32: those of numbers >= 0 are ordered like them. A workgroup has ROWS rows,
-// and a thread four columns of every TEAMS-th.
+// The largest |x| of each column of a half mirror, as the bits of a float32: those of numbers >= 0 are
+// ordered like them. A workgroup has ROWS rows, and a thread four columns of every TEAMS-th.
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
 

@@ -1,5 +1,6 @@
 // Template: a subgroup's tiles are variables of their own, dealt by the host.
-// Normal equations of parts of rows on tensor cores in 8 bits: one workgroup a part, which writes its A and b to a slot (slots.ts).
+// Normal equations of parts of rows on tensor cores in 8 bits: one workgroup a part, which writes its A and b
+// to a slot (slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;

@@ -1,5 +1,5 @@
-// Rounds a half mirror to 8 bits, 16 features a thread: each column is divided by its scale, a 127th of its largest |x|. The row after the last
-// becomes 0.
+// Rounds a half mirror to 8 bits, 16 features a thread: each column is divided by its scale, a 127th of its
+// largest |x|. The row after the last becomes 0.
 
 fn quad_of(row: u32, quad: u32) -> u32 {
   if (row >= params.rows || quad >= QUADS) {

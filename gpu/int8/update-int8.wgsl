@@ -1,6 +1,7 @@
 // Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are written out.
-// One half-iteration of whole rows without A ever leaving the chip, as update-tensor does it, from factors in 8 bits. A stays as it was counted: with S the scales of
-// the features it is S A S, so that vectors are scaled before and after each product.
+// One half-iteration of whole rows without A ever leaving the chip, as update-tensor does it, from factors in
+// 8 bits. A stays as it was counted: with S the scales of the features it is S A S, so that vectors are
+// scaled before and after each product.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -25,7 +26,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- if HALF_A %}
   let lane = thread & 31u;
 {%- else %}
-  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
+  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row
+  // `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);

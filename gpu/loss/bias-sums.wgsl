@@ -1,4 +1,5 @@
-// Sums n_u b_u^2, b_u^2 and T_u b_u over the rows with ratings, one vector of partial sums for each workgroup; the host adds them up in double precision.
+// Sums n_u b_u^2, b_u^2 and T_u b_u over the rows with ratings, one vector of partial sums for each
+// workgroup; the host adds them up in double precision.
 
 var<workgroup> partial: array<vec4f, THREADS>;
 

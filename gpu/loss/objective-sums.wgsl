@@ -1,4 +1,5 @@
-// Adds up the rows' objectives that lie behind the lowest bad row, one sum for each workgroup, behind that row again: both come back together.
+// Adds up the rows' objectives that lie behind the lowest bad row, one sum for each workgroup, behind that
+// row again: both come back together.
 
 var<workgroup> partial: array<f32, THREADS>;
 

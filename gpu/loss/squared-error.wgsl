@@ -1,13 +1,15 @@
 // Template: products of four ratings are in registers, and loops over them are written out.
-// Sums e^2 and |e| over the ratings [first, last), e = r - x.theta, one pair of sums for each workgroup; the host adds them
-// up in double precision. A team of four threads takes STEPS * 4 consecutive ratings, of one row or several: of four
-// ratings at a time each thread forms a quarter of the products, the quarters are exchanged through workgroup memory, and each
-// thread gets one rating's error.
+// Sums e^2 and |e| over the ratings [first, last), e = r - x.theta, one pair of sums for each workgroup; the
+// host adds them up in double precision. A team of four threads takes STEPS * 4 consecutive ratings, of one
+// row or several: of four ratings at a time each thread forms a quarter of the products, the quarters are
+// exchanged through workgroup memory, and each thread gets one rating's error.
 {%- if HALF %}
-// Rows of the columns' factors are gathered in float16; {% if HELD %}those of the rows stay in registers for as long as four ratings belong to one row{% else %}those of the rows do not fit registers{% endif %}.
+// Rows of the columns' factors are gathered in float16; {% if HELD %}those of the rows stay in registers for
+// as long as four ratings belong to one row{% else %}those of the rows do not fit registers{% endif %}.
 {%- endif %}
 
-// Two buffers in turn, so that one barrier a step suffices; rows of THREADS + 1 keep both directions free of conflicts.
+// Two buffers in turn, so that one barrier a step suffices; rows of THREADS + 1 keep both directions free of
+// conflicts.
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 2 * 4 * PITCH>;
 

@@ -1,5 +1,6 @@
-// Sums shift_u |x_u|^2 and the weighted squares of the features over the rows with a shift, one pair of partial sums for each workgroup; the host adds them up in double precision. The threads
-// walk along the ROWS rows of a workgroup side by side, four elements each.
+// Sums shift_u |x_u|^2 and the weighted squares of the features over the rows with a shift, one pair of
+// partial sums for each workgroup; the host adds them up in double precision. The threads walk along the ROWS
+// rows of a workgroup side by side, four elements each.
 
 var<workgroup> partial: array<vec2f, THREADS>;
 

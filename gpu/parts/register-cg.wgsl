@@ -43,7 +43,8 @@ With INT8 A is S A S of the A in registers, and `scaled` multiplies by this thre
 {%- else %}
     objective -= begun;
 {%- endif %}
-    // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
+    // Below this part of its first square the residual is rounding error, and further steps would go in
+    // random directions.
     var enough = 0.0;
     {{ between }}
     for (var step = 0u; step < params.steps; step++) {

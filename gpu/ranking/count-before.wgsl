@@ -1,9 +1,10 @@
 // Template: 64 scores are in registers, and loops over them are written out.
-// Counts, for each listed column of a row, the columns before it by x.theta: those with a higher score, or an equal one and a lower
-// number. A workgroup has ROWS rows that list columns and goes through all columns, COLUMNS at a time: eight features of both go
-// through workgroup memory, and each thread forms 8 x 8 scores in registers. Scores that are above the lowest listed one of their
-// row are compared with each. The listed columns of a workgroup's rows lie one behind the other; the first COUNTS of them are
-// counted in workgroup memory, the others in `counts`. Counts go on from those that are there, as i32. A listed column that has
+// Counts, for each listed column of a row, the columns before it by x.theta: those with a higher score, or an
+// equal one and a lower number. A workgroup has ROWS rows that list columns and goes through all columns,
+// COLUMNS at a time: eight features of both go through workgroup memory, and each thread forms 8 x 8 scores
+// in registers. Scores that are above the lowest listed one of their row are compared with each. The listed
+// columns of a workgroup's rows lie one behind the other; the first COUNTS of them are counted in workgroup
+// memory, the others in `counts`. Counts go on from those that are there, as i32. A listed column that has
 // `depth` columns before it no longer counts; a workgroup ends when all its columns have.
 
 const LOWEST = -3.40282346638528859812e38f;

@@ -1,6 +1,6 @@
-// Takes the excluded columns of a row out of the counts of its listed columns. A workgroup has one row; each thread scores every
-// THREADS-th excluded column, in the order of operations of count-before, and compares it with all listed ones. A repeated column
-// counts once.
+// Takes the excluded columns of a row out of the counts of its listed columns. A workgroup has one row; each
+// thread scores every THREADS-th excluded column, in the order of operations of count-before, and compares it
+// with all listed ones. A repeated column counts once.
 
 const LOWEST = -3.40282346638528859812e38f;
 

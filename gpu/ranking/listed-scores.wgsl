@@ -1,5 +1,5 @@
-// The scores of listed columns, formed in the order of operations of count-before, so that equal products are equal bits there. One
-// thread a listed column.
+// The scores of listed columns, formed in the order of operations of count-before, so that equal products are
+// equal bits there. One thread a listed column.
 
 const LOWEST = -3.40282346638528859812e38f;
 

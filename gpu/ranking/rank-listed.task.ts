@@ -86,7 +86,9 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
   return { done: pass.submit() };
 }
 
-/** Submits the counts of as many rows at a time as one submission may work on, each when the last has ended. */
+/**
+ * Submits the counts of as many rows at a time as one submission may work on, each when the last has ended.
+ */
 async function submitCounts(
   scope: Scope,
   counting: CompiledKernel<BuffersOf<typeof countBeforeKernel>>,

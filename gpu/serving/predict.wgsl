@@ -1,6 +1,6 @@
 // Template: products of four pairs are in registers, and loops over them are written out.
-// x.theta of pairs. A team of four threads takes four pairs: each thread forms a quarter of their products, the quarters are
-// exchanged through workgroup memory, and each thread gets one pair's product.
+// x.theta of pairs. A team of four threads takes four pairs: each thread forms a quarter of their products,
+// the quarters are exchanged through workgroup memory, and each thread gets one pair's product.
 
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 4 * PITCH>;

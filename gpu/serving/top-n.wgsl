@@ -1,8 +1,9 @@
 // Template: 64 scores are in registers, and loops over them are written out.
-// The best columns of each row by x.theta, without storing the scores. A workgroup has ROWS rows and goes through all columns,
-// COLUMNS at a time: eight features of both go through workgroup memory, and each thread forms 8 x 8 scores in registers. The few
-// scores above the worst in their row's list (about n ln(columns / n) a row) go to the row's queue, and the row's own thread moves
-// them to the list: a heap in `lists` whose root is the worst entry kept.
+// The best columns of each row by x.theta, without storing the scores. A workgroup has ROWS rows and goes
+// through all columns, COLUMNS at a time: eight features of both go through workgroup memory, and each thread
+// forms 8 x 8 scores in registers. The few scores above the worst in their row's list (about n ln(columns /
+// n) a row) go to the row's queue, and the row's own thread moves them to the list: a heap in `lists` whose
+// root is the worst entry kept.
 //
 //   lists   items u32[list_rows][n], then from `scores_at` on scores f32[list_rows][n]; best first at the end
 
@@ -21,7 +22,8 @@ var<workgroup> queued: array<atomic<u32>, ROWS>;
 // Score and item of the worst entry of each row's list.
 var<workgroup> thresholds: array<f32, ROWS>;
 var<workgroup> threshold_items: array<u32, ROWS>;
-// The last round in which a queue was too short, and the last tile that can still improve some row, counted from 1.
+// The last round in which a queue was too short, and the last tile that can still improve some row, counted
+// from 1.
 var<workgroup> overflow: atomic<u32>;
 var<workgroup> reach: atomic<u32>;
 

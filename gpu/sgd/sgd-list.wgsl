@@ -1,6 +1,7 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
-// SGD on a list of ratings in any order (cuMF_SGD, section 3.2.2, batch-Hogwild!): a team of LANES threads takes batches of consecutive
-// ratings and steps without locks; it loads the next rating's factors only after a step, so that it sees its own steps.
+// SGD on a list of ratings in any order (cuMF_SGD, section 3.2.2, batch-Hogwild!): a team of LANES threads
+// takes batches of consecutive ratings and steps without locks; it loads the next rating's factors only after
+// a step, so that it sees its own steps.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

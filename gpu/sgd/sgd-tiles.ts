@@ -94,7 +94,9 @@ export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
     ...reads({
       /** Starts of the tiles. */
       starts: 'array<u32>',
-      /** Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half. */
+      /**
+       * Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half.
+       */
       ratings: 'array<vec2<u32>>',
       /** Columns by tile and place; 0xffffffff for a place without a column. */
       columns: 'array<u32>',

@@ -1,7 +1,8 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
-// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile: its columns' factors lie in
-// workgroup memory for the whole epoch. Teams of LANES threads walk the tile's ratings, which are sorted by row, in batches; the row's
-// factors stay in registers while the row stays, and those of the next row are loaded meanwhile. Teams step without locks.
+// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile: its
+// columns' factors lie in workgroup memory for the whole epoch. Teams of LANES threads walk the tile's
+// ratings, which are sorted by row, in batches; the row's factors stay in registers while the row stays, and
+// those of the next row are loaded meanwhile. Teams step without locks.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
@@ -22,9 +23,9 @@ var<workgroup> tile_sums: array<f32, PLACES>;
 const NO_ROW = 0xffffffffu;
 const NO_RATING = vec2<u32>(NO_ROW, 0u);
 
-// A team's way through the ratings of a tile: all tiles are cut into as many batches at the same parts of the rows, and take them in
-// the epoch's order, so that the rows' factors that are in use stay in the cache. Each tile begins elsewhere in a batch and goes
-// round, or all tiles would step the same row at once.
+// A team's way through the ratings of a tile: all tiles are cut into as many batches at the same parts of the
+// rows, and take them in the epoch's order, so that the rows' factors that are in use stay in the cache. Each
+// tile begins elsewhere in a batch and goes round, or all tiles would step the same row at once.
 struct Walk {
   batch: u32,
   first: u32,
@@ -33,7 +34,8 @@ struct Walk {
   left: u32,
 }
 
-// Start of batch `which`. It is a whole number, so that the next batch begins where this one ends, also for other teams.
+// Start of batch `which`. It is a whole number, so that the next batch begins where this one ends, also for
+// other teams.
 fn batch_start(which: u32, count: u32) -> u32 {
   return which * (count / params.batches) + min(which, count % params.batches);
 }
@@ -68,8 +70,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let tail_mask = {{ tail.type }}(select({{ step.scalar }}(0.0), {{ step.scalar }}(1.0), lane < TAIL));
 {%- endif %}
 {%- if TURNS %}
-  // Every second team swaps its pieces in pairs: otherwise the teams of 8 threads that load together would all use the same half of
-  // the banks of workgroup memory.
+  // Every second team swaps its pieces in pairs: otherwise the teams of 8 threads that load together would
+  // all use the same half of the banks of workgroup memory.
   let lane_even = lane + (team % 2u) * LANES;
   let lane_odd = lane - (team % 2u) * LANES;
 {%- endif %}
@@ -100,8 +102,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let first = starts[number];
   let count = starts[number + 1u] - first;
   var walk = begin_batch(team, first, count, number);
-  // Ratings come in groups: the one that is stepped, the one after it, and the one that is being loaded. Of a group that is spread, each
-  // thread of four has one rating.
+  // Ratings come in groups: the one that is stepped, the one after it, and the one that is being loaded. Of a
+  // group that is spread, each thread of four has one rating.
 {%- for slot in slots %}
   var a_{{ slot }} = NO_RATING;
   var b_{{ slot }} = NO_RATING;

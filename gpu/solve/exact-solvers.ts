@@ -11,9 +11,13 @@ type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly ha
 interface GpuSolver {
   /** Compiles its kernel, which solves a row in a workgroup. */
   readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<CompiledKernel>;
-  /** True where the kernel writes each row's objective (parts/tell-objective), from which the loss is summed. */
+  /**
+   * True where the kernel writes each row's objective (parts/tell-objective), from which the loss is summed.
+   */
   readonly tells: boolean;
-  /** True where a short row may be solved by its dual system (update-short.ts) instead, which has the same x. */
+  /**
+   * True where a short row may be solved by its dual system (update-short.ts) instead, which has the same x.
+   */
   readonly dual: boolean;
 }
 

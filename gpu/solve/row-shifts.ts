@@ -27,9 +27,9 @@ export function shiftBytes(rows: number, biases: boolean): number {
 }
 
 /**
- * The shifts of `count` rows from `first` on, `width` numbers a row: the shift of A, and with biases the shift
- * of the bias's element, which has n as well. The n of the first row is at `at`, of the next `step` further; or
- * row pointers begin there.
+ * The shifts of `count` rows from `first` on, `width` numbers a row: the shift of A, and with biases the
+ * shift of the bias's element, which has n as well. The n of the first row is at `at`, of the next `step`
+ * further; or row pointers begin there.
  */
 export const rowShiftsKernel = kernelOf<Record<string, never>>()({
   name: 'row-shifts',

@@ -1,6 +1,7 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
-// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in order, in the first of them: a loop for each number of a thread took the driver's
-// compiler four times as long.
+// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in
+// order, in the first of them: a loop for each number of a thread took the driver's compiler four times as
+// long.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 

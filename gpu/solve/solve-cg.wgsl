@@ -1,9 +1,10 @@
 // Template: a thread keeps a row of A in registers, and loops over it are written out.
-// Some steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p).
+// Some steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5 as r = r -
+// alpha a_p).
 //
-// ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row of A, or one of
-// SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p each. A finished row goes
-// on with steps of length 0, since all threads must reach the barriers.
+// ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row
+// of A, or one of SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p
+// each. A finished row goes on with steps of length 0, since all threads must reach the barriers.
 
 var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;

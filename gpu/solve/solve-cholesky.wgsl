@@ -1,11 +1,14 @@
 // Template: a thread keeps rows of a panel in registers, and loops over them are written out.
-// Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T, a workgroup a row (cuMF, eq. 2).
+// Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T, a workgroup a row (cuMF,
+// eq. 2).
 //
-// A is stored in 16 x 16 tiles (gpu/device/slots.ts); L takes the place of A, panel by panel of 16 columns. A thread keeps the 16
-// elements of its rows of the panel in registers, and b is one more row below A, which becomes y with L y = b. The
-// diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
+// A is stored in 16 x 16 tiles (gpu/device/slots.ts); L takes the place of A, panel by panel of 16 columns. A
+// thread keeps the 16 elements of its rows of the panel in registers, and b is one more row below A, which
+// becomes y with L y = b. The diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything
+// else 0.
 
-// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
+// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that
+// A stays definite.
 const ROUNDING = 5e-6;
 
 // Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
@@ -113,7 +116,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% endfor %}
     {{ barrier }}();
 
-    // Subtracts the panel's products from the elements to its right, in blocks of 4 x 4 and groups of four of b.
+    // Subtracts the panel's products from the elements to its right, in blocks of 4 x 4 and groups of four of
+    // b.
     let first = 16 * panel + 16;
     let side = (STRIDE - first) / 4;
     let triangle = side * (side + 1) / 2;

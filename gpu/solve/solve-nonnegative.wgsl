@@ -1,20 +1,26 @@
 // Template: a thread's groups of A are in registers, and loops over them are written out.
-// Non-negative least squares of one row, min (1/2) x^T A x - b^T x over x >= 0, a workgroup a row: block principal pivoting (Kim and Park,
-// Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 33, 2011) on swept matrices.
+// Non-negative least squares of one row, min (1/2) x^T A x - b^T x over x >= 0, a workgroup a row: block
+// principal pivoting (Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 33, 2011) on
+// swept matrices.
 //
-// Sweeping feature k moves it into the passive set P, on which x may differ from 0, or out of it again. With P swept the matrix holds -inverse(A_PP), and
-// the right side y holds x on P and b - A x elsewhere, so that a step reads the signs of y, and each feature on the wrong side costs
-// one sweep of f^2 operations. The threads keep the lower triangle in groups of four elements (slots.ts) and pass the pivot's column on through workgroup
-// memory. In the end x is compared with A itself, and improved by the inverse where sweeps have lost digits.
+// Sweeping feature k moves it into the passive set P, on which x may differ from 0, or out of it again. With
+// P swept the matrix holds -inverse(A_PP), and the right side y holds x on P and b - A x elsewhere, so that a
+// step reads the signs of y, and each feature on the wrong side costs one sweep of f^2 operations. The
+// threads keep the lower triangle in groups of four elements (slots.ts) and pass the pivot's column on
+// through workgroup memory. In the end x is compared with A itself, and improved by the inverse where sweeps
+// have lost digits.
 
-// Limits over |b| of a feature's gradient: where it is taken for 0, and where the row counts as solved when no step improves it.
+// Limits over |b| of a feature's gradient: where it is taken for 0, and where the row counts as solved when
+// no step improves it.
 const TOLERANCE = 1e-5;
 const LARGEST_GRADIENT = 1e-4;
 // The part of |b| that may be left of A x - b on P.
 const RESIDUAL = 5e-6;
-// A pivot below this part of its diagonal element is rounding error: the feature depends on those in P, and stays out.
+// A pivot below this part of its diagonal element is rounding error: the feature depends on those in P, and
+// stays out.
 const DEPENDENT = 2.4e-7;
-// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
+// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that
+// A stays definite.
 const ROUNDING = 5e-6;
 // Steps without fewer features of the wrong sign than ever before; then they change sides one at a time.
 const PATIENCE = 3;
@@ -24,8 +30,8 @@ const MOST_STEPS = 10 * RANK + 100;
 const SWEEP = 0u; const VERIFY = 1u; const CORRECT = 2u;
 const DONE = 3u; const FAILED = 4u;
 
-// A column of the swept matrix and the pivot's element of y, two in turn, so that one barrier a sweep suffices.
-// One more is read where a group does not exist.
+// A column of the swept matrix and the pivot's element of y, two in turn, so that one barrier a sweep
+// suffices. One more is read where a group does not exist.
 var<workgroup> column: array<vec4f, 2 * QUADS + 1>;
 var<workgroup> along: array<f32, 2>;
 var<workgroup> solution: array<vec4f, QUADS>;
@@ -54,7 +60,8 @@ fn is_passive(i: u32) -> bool {
   return ((passive[i / 32] >> (i % 32)) & 1) == 1;
 }
 
-// Notes features on the wrong side, as a number that is not finite always is, and gradients that forbid to end.
+// Notes features on the wrong side, as a number that is not finite always is, and gradients that forbid to
+// end.
 fn judge(i: u32, y: f32, length: f32) {
   let lost = !is_finite(y);
   if (lost || select(y > TOLERANCE * length, y < 0.0, is_passive(i))) {

@@ -1,14 +1,16 @@
 // Template: a lane keeps its rows of the system in registers, and loops over them are written out.
 // Rows with few ratings, solved in the space of their ratings: with n ratings and n < f, x = Theta^T y where
-// (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. A subgroup has a row: Theta Theta^T on tensor cores, its rows
-// in the lanes' registers, conjugate gradients until the residual is rounding error, and Theta^T y from rows gathered again.
+// (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. A subgroup has a row: Theta
+// Theta^T on tensor cores, its rows in the lanes' registers, conjugate gradients until the residual is
+// rounding error, and Theta^T y from rows gathered again.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-// Four chunks of 16 bytes of each gathered row and a fifth that spreads the banks; then tile rows of Theta Theta^T.
+// Four chunks of 16 bytes of each gathered row and a fifth that spreads the banks; then tile rows of Theta
+// Theta^T.
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
@@ -69,7 +71,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
     workgroupBarrier();
 
-    // Theta Theta^T, 32 features a round. (A loop of two steps takes the driver's compiler two thirds of the time that both written out take.)
+    // Theta Theta^T, 32 features a round. (A loop of two steps takes the driver's compiler two thirds of the
+    // time that both written out take.)
 {%- for pass in passes %}
     var next_{{ pass }} = gathered(gather_row + {{ pass }}u * 8u, gather_chunk);
 {%- endfor %}
@@ -137,7 +140,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let squares = left;
     let enough = left * 1e-11;
 {%- if BIASES %}
-    // A bias is one more feature, whose column is sqrt(ratio) in every rating: ratio is added to each element of Theta Theta^T.
+    // A bias is one more feature, whose column is sqrt(ratio) in every rating: ratio is added to each element
+    // of Theta Theta^T.
     let ratio = shift / own_shift;
     var sum_p = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }}{% endfor %});
 {%- for i in own_rows %}
@@ -197,7 +201,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       tell(row.x, select(0.0, fma(shift, sum_y.x, -squares), row.z > 0u));
     }
 
-    // x = Theta^T y: eight features a lane, even rows in the lower half of the subgroup, odd ones in the upper.
+    // x = Theta^T y: eight features a lane, even rows in the lower half of the subgroup, odd ones in the
+    // upper.
 {%- for part in chunk_groups %}
     {
       let chunk = tile_line + {{ part }}u * 16u;

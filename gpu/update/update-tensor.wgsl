@@ -1,7 +1,7 @@
 // Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are written out.
-// One half-iteration of whole rows without A ever leaving the chip: a workgroup sums a row's normal equations on tensor cores,
-// hands A to its threads' registers and solves there by conjugate gradients. Workgroups walk the list of rows, the longest
-// first; while one row is solved the ratings of the next are loaded.
+// One half-iteration of whole rows without A ever leaving the chip: a workgroup sums a row's normal equations
+// on tensor cores, hands A to its threads' registers and solves there by conjugate gradients. Workgroups walk
+// the list of rows, the longest first; while one row is solved the ratings of the next are loaded.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -26,7 +26,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- if HALF_A %}
   let lane = thread & 31u;
 {%- else %}
-  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
+  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row
+  // `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);

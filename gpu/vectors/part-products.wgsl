@@ -1,6 +1,8 @@
-// Sum of (theta_v^T v) theta_v over the ratings of parts of rows, for a vector v of the row, into the part's slot (vectors.ts), a workgroup a part. Tiles of theta pass through workgroup memory.
+// Sum of (theta_v^T v) theta_v over the ratings of parts of rows, for a vector v of the row, into the part's
+// slot (vectors.ts), a workgroup a part. Tiles of theta pass through workgroup memory.
 //
-// With FIRST v is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of r_v and r_v theta_v^T x and, with biases, of theta_v.
+// With FIRST v is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of
+// r_v and r_v theta_v^T x and, with biases, of theta_v.
 
 {% render 'parts/tile-declarations', quad_type: stored, half: half %}
 {% render 'parts/row-total' %}

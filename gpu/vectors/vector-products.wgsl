@@ -1,7 +1,10 @@
-// A p of parts of rows without A: sum of (theta_v^T p) theta_v over a part's ratings, into the part's slot (vectors.ts). A team of LANES
-// threads has one rating at a time of EACH that it has asked for, and a lane the same features of all of them, of p and of the sum. At the end the teams of WIDTH threads add up their sums among themselves, and those pass through workgroup memory.
+// A p of parts of rows without A: sum of (theta_v^T p) theta_v over a part's ratings, into the part's slot
+// (vectors.ts). A team of LANES threads has one rating at a time of EACH that it has asked for, and a lane
+// the same features of all of them, of p and of the sum. At the end the teams of WIDTH threads add up their
+// sums among themselves, and those pass through workgroup memory.
 //
-// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of r_v and r_v theta_v^T x and, with biases, of theta_v.
+// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of
+// r_v and r_v theta_v^T x and, with biases, of theta_v.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 

@@ -1,5 +1,7 @@
-// A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row. `gather` makes the last x the vectors that are multiplied first, `begin` makes the sums over
-// ratings the residual and the first direction, `step` goes one step. What is given with a list are slots, which are added up in their order; else x in `gather`, and products with A of whole rows in `step`.
+// A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
+// `gather` makes the last x the vectors that are multiplied first, `begin` makes the sums over ratings the
+// residual and the first direction, `step` goes one step. What is given with a list are slots, which are
+// added up in their order; else x in `gather`, and products with A of whole rows in `step`.
 {% if implicit %}
 var<workgroup> vector: array<vec4f, ROWS * QUADS>;
 {% endif %}

@@ -38,7 +38,9 @@ export interface KernelDescriptor<
   readonly samples: readonly Params[];
 }
 
-/** A descriptor whose names of buffers and numbers are known to the compiler: `kernelOf<Params>()({ ... })`. */
+/**
+ * A descriptor whose names of buffers and numbers are known to the compiler: `kernelOf<Params>()({ ... })`.
+ */
 export function kernelOf<Params extends KernelParams>() {
   return <Buffers extends string, Uniforms extends string>(
     kernel: KernelDescriptor<Params, Buffers, Uniforms>,

@@ -1,7 +1,7 @@
 /**
- * While a promise of the GPU is open, Dawn's binding asks for events in every turn of the event loop, each time
- * by a new native function that it gives to the thread's global setImmediate, the only place to pace it: up to
- * 130,000 times a second, which occupies a core, and whose garbage V8 collects in pauses of tens of
+ * While a promise of the GPU is open, Dawn's binding asks for events in every turn of the event loop, each
+ * time by a new native function that it gives to the thread's global setImmediate, the only place to pace it:
+ * up to 130,000 times a second, which occupies a core, and whose garbage V8 collects in pauses of tens of
  * milliseconds.
  */
 
@@ -21,8 +21,8 @@ let urgent = 0;
 let paced = false;
 
 /**
- * Paces the polls of this thread, which is a GPU's own: a poll waits for a moment first. The thread's own turns
- * do not go by the global function.
+ * Paces the polls of this thread, which is a GPU's own: a poll waits for a moment first. The thread's own
+ * turns do not go by the global function.
  */
 export function pacePolls(software: boolean): void {
   pause = software ? PAUSES.software : PAUSES.card;

@@ -64,8 +64,8 @@ export async function chooseKernels(
 }
 
 /**
- * The kernels that will probably be chosen, by a guess of the ratings where these are not known yet. Its work is
- * not among the measures of the run.
+ * The kernels that will probably be chosen, by a guess of the ratings where these are not known yet. Its work
+ * is not among the measures of the run.
  */
 export function guessKernels(
   profile: RatingsProfile,
@@ -109,9 +109,9 @@ function unmeasured(ctx: ExecutionContext): ExecutionContext {
 }
 
 /**
- * Times the kernels on ratings in one block a side, on a device that chooses among them, so that chooseKernels takes the
- * fastest. The blocks stay on the device for training. `where-it-pays`: an error becomes a
- * note, and the rule decides.
+ * Times the kernels on ratings in one block a side, on a device that chooses among them, so that
+ * chooseKernels takes the fastest. The blocks stay on the device for training. `where-it-pays`: an error
+ * becomes a note, and the rule decides.
  *
  */
 export async function tuneKernels(

@@ -15,8 +15,8 @@ import { otherSide, type Side } from './plan/grid.ts';
 import { rowsTaskOf } from './plan/rows-task.ts';
 
 /**
- * Brings a sorted block to the first device, and has its rows dealt to the kernels of its task. `of`: the block
- * that it was transposed from, which was brought before. Steps that bring it there once more find it.
+ * Brings a sorted block to the first device, and has its rows dealt to the kernels of its task. `of`: the
+ * block that it was transposed from, which was brought before. Steps that bring it there once more find it.
  */
 export async function placeBlock(
   block: RatingBlock,
@@ -62,7 +62,9 @@ export async function placeRows(
   await runSteps(steps.steps, ctx);
 }
 
-/** Brings the users' factors of a start to the first device as well, under the name that the start then has. */
+/**
+ * Brings the users' factors of a start to the first device as well, under the name that the start then has.
+ */
 export async function placeStart(
   { users, items }: AlsStart,
   rows: number,

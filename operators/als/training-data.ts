@@ -39,8 +39,8 @@ export interface RankedPairs {
 }
 
 /**
- * Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on the
- * host.
+ * Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on
+ * the host.
  */
 export async function rankedPairs(
   { users, items, test, byUser }: AlsData,
@@ -57,7 +57,9 @@ export async function rankedPairs(
     : { rank: validationMetric(metric, pairs, limits, ctx) };
 }
 
-/** The ratings with what the plan's steps take besides: shifts of implicit rows, totals of items with biases. */
+/**
+ * The ratings with what the plan's steps take besides: shifts of implicit rows, totals of items with biases.
+ */
 export async function trainedData(
   ratings: AlsData,
   params: SizedAlsParams,

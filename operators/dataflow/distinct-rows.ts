@@ -12,8 +12,8 @@ export interface DistinctRowsOptions {
   /** Columns whose values decide; default: all. */
   readonly keys?: readonly string[];
   /**
-   * 'partial': of a part of the rows, ahead of a step that does the same for all of them; where it leaves out few
-   * rows, it lets the rest pass.
+   * 'partial': of a part of the rows, ahead of a step that does the same for all of them; where it leaves out
+   * few rows, it lets the rest pass.
    */
   readonly step: 'partial' | 'whole';
 }

@@ -12,7 +12,10 @@ import { addSliced, type WholeTask } from '../tasks/run-tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import { contracts, type ValuesOf } from '../tasks/tasks.ts';
 
-/** Ratings equal to the mean that are added to the ratings of each item and user, against means of few ratings. */
+/**
+ * Ratings equal to the mean that are added to the ratings of each item and user, against means of few
+ * ratings.
+ */
 export const DAMPING = { items: 25, users: 10 } as const;
 
 const STAGE = 'look-at-ratings';
@@ -90,7 +93,8 @@ export async function sortedMeans(
 }
 
 /**
- * The facts of ratings by their rows alone. Damped means are the item's first, then the user's of what is left:
+ * The facts of ratings by their rows alone. Damped means are the item's first, then the user's of what is
+ * left:
  *
  *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
  *

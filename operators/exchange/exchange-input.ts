@@ -50,7 +50,10 @@ export function estimatedBytes(input: Pick<ExchangeInput, 'work' | 'schema'>): n
   return taskBytes(input)?.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** About the bytes of rows after the operators, as far as they are known: a join may give many times its input. */
+/**
+ * About the bytes of rows after the operators, as far as they are known: a join may give many times its
+ * input.
+ */
 export function bytesAfter({ bytes, operators }: RowsWork): number | undefined {
   return operators.some(isBinary) ? undefined : bytes;
 }

@@ -1,7 +1,9 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 
-/** A stage of a pipeline with exchanges, and the memory that its tasks take, beside the parts of exchanges. */
+/**
+ * A stage of a pipeline with exchanges, and the memory that its tasks take, beside the parts of exchanges.
+ */
 export interface RowStage {
   readonly name: string;
   readonly bytes: number;
@@ -23,8 +25,8 @@ export interface ProcessMemory {
 const SPARE = 1.03;
 
 /**
- * Host memory that the parts of exchanges may take together; what it does not hold goes to files. It is the budget
- * without the process itself and without what the tasks of the runs under way take.
+ * Host memory that the parts of exchanges may take together; what it does not hold goes to files. It is the
+ * budget without the process itself and without what the tasks of the runs under way take.
  */
 export class ExchangeRoom {
   readonly #memory: ProcessMemory;
@@ -47,14 +49,16 @@ export class ExchangeRoom {
     return Math.max(0, (budget - process - this.#tasks) / (1 + garbage));
   }
 
-  /** The same memory for the length of one run, at whose end `close` gives back all that the run has taken. */
+  /**
+   * The same memory for the length of one run, at whose end `close` gives back all that the run has taken.
+   */
   lease(): ExchangeRoom {
     return new ExchangeRoom(this.#memory, this);
   }
 
   /**
-   * Keeps memory for the tasks of a run, whose stages follow each other. Throws CapacityError where the budget is
-   * less than the process takes with them and with no part in memory.
+   * Keeps memory for the tasks of a run, whose stages follow each other. Throws CapacityError where the
+   * budget is less than the process takes with them and with no part in memory.
    */
   keepFor(stages: readonly RowStage[]): void {
     const { budget, process, save } = this.#memory;

@@ -19,8 +19,8 @@ export function describeExchange(by: Exchange): string {
 }
 
 /**
- * Most partitions of a task that divides its rows. Each has the rows of some parts that follow each other: the
- * calling thread keeps an entry for each partition, and there may be a thousand parts.
+ * Most partitions of a task that divides its rows. Each has the rows of some parts that follow each other:
+ * the calling thread keeps an entry for each partition, and there may be a thousand parts.
  */
 const MOST_PARTITIONS = 32;
 
@@ -31,7 +31,9 @@ export function mostPartitions(parts: number): number {
   return Math.min(parts, MOST_PARTITIONS);
 }
 
-/** The first part of each partition. `bytes`: of each part; parts without rows at the end are in no partition. */
+/**
+ * The first part of each partition. `bytes`: of each part; parts without rows at the end are in no partition.
+ */
 export function partitionsOf(bytes: readonly number[]): number[] {
   const total = bytes.reduce((sum, part) => sum + part, 0);
   const least = Math.max(LEAST_BYTES, total / mostPartitions(bytes.length));

@@ -102,8 +102,8 @@ async function collected(work: RowsWork): Promise<RowsWork> {
 }
 
 /**
- * A unit for each part, or for parts that follow each other and are smaller than `least` bytes together. Each is
- * made when it is asked for.
+ * A unit for each part, or for parts that follow each other and are smaller than `least` bytes together. Each
+ * is made when it is asked for.
  */
 async function* eachUnit(divided: DividedParts, home: PartsHome, least: number): AsyncGenerator<RowUnit> {
   for (let part = 0; part < divided.parts;) {

@@ -3,7 +3,9 @@ import type { JsonObject } from '../../engine/json.ts';
 import { Aggregate, type AggregateOptions } from '../dataflow/aggregate/aggregate.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
-/** A row for each distinct combination of the keys' values: partial aggregates of splits, final ones of parts. */
+/**
+ * A row for each distinct combination of the keys' values: partial aggregates of splits, final ones of parts.
+ */
 export class GroupRows implements WideOperator {
   readonly name = 'group-rows';
   readonly after: readonly Aggregate[];

@@ -29,8 +29,8 @@ interface WholeSide {
 }
 
 /**
- * The rows of two inputs with equal keys. Where one side is small, all tasks over the other side take all of it;
- * else both are divided by the hash of their keys, and a task takes a part of each.
+ * The rows of two inputs with equal keys. Where one side is small, all tasks over the other side take all of
+ * it; else both are divided by the hash of their keys, and a task takes a part of each.
  */
 export class JoinedExchange implements RowExchange {
   readonly #params: JoinParams;
@@ -173,8 +173,8 @@ export class JoinedExchange implements RowExchange {
   }
 
   /**
-   * A unit has a part of the streamed side and the same part of the held side. Small parts are taken together,
-   * large ones are cut. A unit is made when it is asked for.
+   * A unit has a part of the streamed side and the same part of the held side. Small parts are taken
+   * together, large ones are cut. A unit is made when it is asked for.
    */
   async *#unitsOf(
     rows: Readonly<Record<Side, DividedParts>>,

@@ -9,8 +9,8 @@ import type { RowsWork } from '../pipeline/rows-work.ts';
 import type { ChainOperator } from '../pipeline/run-chain.ts';
 
 /**
- * The most rows that a task gives whose last operator merges rows by keys: all combinations of their values, where
- * these are known and so few that it will not let rows pass. Infinity where that is not known.
+ * The most rows that a task gives whose last operator merges rows by keys: all combinations of their values,
+ * where these are known and so few that it will not let rows pass. Infinity where that is not known.
  */
 export function mostGroups({ operators, taken, schema }: RowsWork): number {
   const merged = mergedBy(operators.at(-1));

@@ -8,8 +8,8 @@ const BATCH_ROWS = 1 << 15;
 const BATCH_BYTES = 1 << 22;
 
 /**
- * The rows of one part of an exchange as an Arrow stream. Each batch of the input gives a small piece to each part:
- * pieces are put together, since batches of few rows cost more to write and to read than their rows.
+ * The rows of one part of an exchange as an Arrow stream. Each batch of the input gives a small piece to each
+ * part: pieces are put together, since batches of few rows cost more to write and to read than their rows.
  */
 export class PartRows {
   readonly #schema: Schema;

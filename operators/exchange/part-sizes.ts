@@ -12,7 +12,10 @@ export class PartSizes {
   readonly part: number;
   /** Fewest bytes that a task takes: smaller parts are taken together. */
   readonly unit: number;
-  /** Most bytes of the streamed side of a join that a task takes, where it may be cut: a key may have many rows. */
+  /**
+   * Most bytes of the streamed side of a join that a task takes, where it may be cut: a key may have many
+   * rows.
+   */
   readonly streamed: number;
   /** Most bytes of a side of a join that every task takes whole. */
   readonly broadcast: number;

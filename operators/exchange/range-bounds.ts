@@ -13,7 +13,9 @@ import { SampleKeys } from './sample-keys.ts';
 const MOST_TASKS = 64;
 const EVERY = 32;
 
-/** The bounds of parts by range, from a sample of the rows, as a partition at a place; undefined without rows. */
+/**
+ * The bounds of parts by range, from a sample of the rows, as a partition at a place; undefined without rows.
+ */
 export async function rangeBounds(
   work: RowsWork,
   {

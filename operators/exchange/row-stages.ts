@@ -39,9 +39,9 @@ export function belowOf({ work }: Pick<InputRows, 'work'>): readonly RowStage[] 
 }
 
 /**
- * The stages of an input: first the stages of its own exchanges, then its tasks that divide rows. For each thread a task has the
- * rows that it reads or a table of them, the rows by part, the same in one memory, and what the task before has
- * left; two more are done and not taken yet.
+ * The stages of an input: first the stages of its own exchanges, then its tasks that divide rows. For each
+ * thread a task has the rows that it reads or a table of them, the rows by part, the same in one memory, and
+ * what the task before has left; two more are done and not taken yet.
  */
 export function dividingStages(
   by: string,
@@ -57,8 +57,9 @@ export function dividingStages(
 }
 
 /**
- * The stage of tasks over parts: each thread has the rows of a part, what operators hold of them, the result, and
- * what the task before has left; two more results are done and not taken yet. A key with many rows takes more.
+ * The stage of tasks over parts: each thread has the rows of a part, what operators hold of them, the result,
+ * and what the task before has left; two more results are done and not taken yet. A key with many rows takes
+ * more.
  */
 export function partsStage(name: string, bytes: number, threads: number): RowStage {
   return { name: `${name}, parts of ${formatBytes(bytes)}`, bytes: (4 * threads + 2) * bytes };

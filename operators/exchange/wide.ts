@@ -36,7 +36,9 @@ export interface WideOperator extends Description {
    * outcome; 'all' where each row of the result is one of the input.
    */
   readonly filterable: readonly string[] | 'all';
-  /** The operator without columns of its result that are not needed; undefined where it computes no others. */
+  /**
+   * The operator without columns of its result that are not needed; undefined where it computes no others.
+   */
   keeping?(
     needed: readonly string[],
   ): { readonly operator: WideOperator; readonly columns: readonly string[] } | undefined;

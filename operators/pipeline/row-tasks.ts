@@ -113,8 +113,8 @@ export class RowTasks {
   }
 
   /**
-   * The rows of some of the tasks, spread over all, after one more operator for each. A split whose beginning is a
-   * guess gives none where the guess is wrong.
+   * The rows of some of the tasks, spread over all, after one more operator for each. A split whose beginning
+   * is a guess gives none where the guess is wrong.
    */
   async samples(operatorOf: (task: number) => Operator, most: number): Promise<RecordBatch[]> {
     await this.#giveSchema();

@@ -11,8 +11,8 @@ export interface SplitWork<Read extends GroupEnd> {
   /** Most groups that are read, or were read and not taken yet. */
   readonly atOnce: number;
   /**
-   * Reads a group by a task of `ctx`, which may be run again on the group's true range. `first`: the group as it
-   * is among the groups.
+   * Reads a group by a task of `ctx`, which may be run again on the group's true range. `first`: the group as
+   * it is among the groups.
    */
   read(group: SplitGroup, ctx: ExecutionContext, first: SplitGroup): Promise<Read>;
   /** Frees what was read from a wrong guess. */

@@ -9,7 +9,10 @@ import { SortRows } from '../dataflow/sort/sort-rows.ts';
 import { OrderRows } from '../exchange/order-rows.ts';
 import { Wide } from '../exchange/wide.ts';
 
-/** The same plan, in which exchanges take the places of operators that need all rows: threads sort ranges of them. */
+/**
+ * The same plan, in which exchanges take the places of operators that need all rows: threads sort ranges of
+ * them.
+ */
 export function withExchanges(plan: LogicalPlan): LogicalPlan {
   return operatorsOf(plan).reduce(
     (input, operator) =>

@@ -11,7 +11,10 @@ import { balancedRanges } from './row-ranges.ts';
 
 const STAGE = 'look-at-ratings';
 
-/** Most tasks that sum the columns of a block, each in arrays of its own, and the least ratings of each for a column. */
+/**
+ * Most tasks that sum the columns of a block, each in arrays of its own, and the least ratings of each for a
+ * column.
+ */
 const SUMMING_TASKS = 32;
 const RATINGS_A_COLUMN = 4;
 

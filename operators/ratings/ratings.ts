@@ -14,7 +14,9 @@ export interface ColumnBlock {
 /** The rows [from, from + rows) of one side, numbered from 0. */
 export interface RatingPart extends RatedRows {
   readonly from: number;
-  /** The ratings in memory, in the order of their columns. Absent: they are in a file, under the part's name. */
+  /**
+   * The ratings in memory, in the order of their columns. Absent: they are in a file, under the part's name.
+   */
   readonly blocks?: readonly ColumnBlock[];
   /** The slices of a pass over all ratings that are in this part, where parts are those of a pass. */
   readonly slices?: readonly RowRange[];

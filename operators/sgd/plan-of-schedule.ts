@@ -86,8 +86,8 @@ function withMemory(
 }
 
 /**
- * The stages that load the ratings and lay them out for the steps; a GPU lays tiles and waves out by itself in
- * the first epoch.
+ * The stages that load the ratings and lay them out for the steps; a GPU lays tiles and waves out by itself
+ * in the first epoch.
  */
 function sgdLoadStages({ profile, host: { place }, layout }: SgdProblem): Stage[] {
   const { users, items, ratings } = profile;

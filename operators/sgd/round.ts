@@ -208,8 +208,8 @@ export function batchOrder({ seed }: SgdParams, ratings: number, place: string, 
 }
 
 /**
- * A kernel that steps from one version to the next steps in place where its factors were shrunk: the stages in
- * front of it, and its uses of the factors.
+ * A kernel that steps from one version to the next steps in place where its factors were shrunk: the stages
+ * in front of it, and its uses of the factors.
  */
 function betweenVersions(round: Round): { readonly before: readonly Stage[]; readonly uses: DataUses } {
   const shrunk = shrinkStages(round);

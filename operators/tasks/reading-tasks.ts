@@ -66,7 +66,10 @@ export type ReadRowsValues = {
     /** Number of the batch's rows in `kept`, where rows of the origin were left out. */
     readonly kept?: number;
   }[];
-  /** Rows that were divided among the parts of an exchange, the bytes of each part, the first part of each output. */
+  /**
+   * Rows that were divided among the parts of an exchange, the bytes of each part, the first part of each
+   * output.
+   */
   readonly divided?: {
     readonly rows: number;
     readonly bytes: readonly number[];
@@ -100,10 +103,11 @@ export interface ReadingTasks {
 
   /**
    * Reads splits of a source, or rows of an exchange, and runs operators over them. Inputs: `schema`, as for
-   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: parts of the other sides of
-   * joins, each after its columns as for `schema`; `bounds`: of an exchange by ranges (`bytes`). Output: `rows`
-   * (`bytes`: the batches as an Arrow stream; `kept` Uint32: see the origins), or, of an exchange, `divided.i`
-   * (`bytes`: a stream for each part in it, a piece each); those that are not needed are left out.
+   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: parts of the other sides
+   * of joins, each after its columns as for `schema`; `bounds`: of an exchange by ranges (`bytes`). Output:
+   * `rows` (`bytes`: the batches as an Arrow stream; `kept` Uint32: see the origins), or, of an exchange,
+   * `divided.i` (`bytes`: a stream for each part in it, a piece each); those that are not needed are left
+   * out.
    */
   'read-rows': {
     inputs: { schema: PartitionRef; bounds?: PartitionRef } & Numbered<'parts' | 'others'>;

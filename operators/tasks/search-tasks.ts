@@ -53,10 +53,11 @@ export interface SearchTasks {
   };
 
   /**
-   * The same for the x of one row, which is solved by `update` or `update-implicit` from `values`, its ratings
-   * of the items `rated`, ascending; with a mean items are [θ_v, 1, γ_v], and the query is [x, β + μ, 1].
-   * Further input: `gram` of implicit rows, whose `shift` is that of row-shifts. `rows`: a matrix of as many
-   * rows as `rated` and two more, all 0, in which the row is solved. `solved` is false where x is not finite.
+   * The same for the x of one row, which is solved by `update` or `update-implicit` from `values`, its
+   * ratings of the items `rated`, ascending; with a mean items are [θ_v, 1, γ_v], and the query is [x, β + μ,
+   * 1]. Further input: `gram` of implicit rows, whose `shift` is that of row-shifts. `rows`: a matrix of as
+   * many rows as `rated` and two more, all 0, in which the row is solved. `solved` is false where x is not
+   * finite.
    */
   'search-for-row': {
     inputs: SearchIndex & { readonly gram?: PartitionRef };

@@ -44,8 +44,8 @@ export type RowRegularization = {
 export type Tiling = { readonly from: number; readonly to: number; readonly tileRows: number };
 
 /**
- * How a row's normal equations are solved exactly: by Cholesky, or as the minimum of ½ xᵀA x - bᵀx over x >= 0.
- * Each has its kernels by this name in cpu/tasks/solvers.ts and gpu/solve/exact-solvers.ts.
+ * How a row's normal equations are solved exactly: by Cholesky, or as the minimum of ½ xᵀA x - bᵀx over x >=
+ * 0. Each has its kernels by this name in cpu/tasks/solvers.ts and gpu/solve/exact-solvers.ts.
  */
 export type ExactSolver = 'cholesky' | 'nonnegative';
 

@@ -80,13 +80,13 @@ export interface KernelTasks
 
   /**
    * One fused half-iteration over the rows [from, to) of a block: for each row u the normal equations
-   * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II; ν and o: Rendle et al.
-   * 2021, On the difficulty of evaluating baselines, and RowRegularization) are formed and solved, and x_u is
-   * written to the output. Rows with n_u = 0 become zero. Inputs: `block` rating-block, `fixed` factors (θ),
-   * `previous` factors (x of the last iteration: CG's warm start). Output: `factors`. Values: `badRow` =
-   * first row of the range whose solution is not finite, or -1; `objective` = Σ_u xᵀA_u x - 2 b_uᵀx, summed
-   * in float64 in row order, from numbers that the solver has: with Σ r² it is the rows' part of the loss,
-   * their penalty included. A GPU gives it where `measured` asks for it.
+   * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II; ν
+   * and o: Rendle et al. 2021, On the difficulty of evaluating baselines, and RowRegularization) are formed
+   * and solved, and x_u is written to the output. Rows with n_u = 0 become zero. Inputs: `block`
+   * rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start). Output:
+   * `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1; `objective` =
+   * Σ_u xᵀA_u x - 2 b_uᵀx, summed in float64 in row order, from numbers that the solver has: with Σ r² it is
+   * the rows' part of the loss, their penalty included. A GPU gives it where `measured` asks for it.
    *
    * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved with x_u: it minimizes what x_u minimizes,
    * with (λ n + d) β_u². Further input `fixedBias` (γ), further output `bias` (layout bias, there already);

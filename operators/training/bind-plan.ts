@@ -24,7 +24,8 @@ export interface BoundRun {
 
 /**
  * Binds a plan to data sets of real sizes. `partsOf`: the parts of one that exists before the first step;
- * `stageOf`: a stage with the parameters that the data decide; `startOf`: the stages of a start that is given.
+ * `stageOf`: a stage with the parameters that the data decide; `startOf`: the stages of a start that is
+ * given.
  */
 export function bindPlan<Set extends DataSet>(
   planned: PhysicalPlan,

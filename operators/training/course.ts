@@ -175,7 +175,9 @@ export class Course<Factors> {
       await this.#rounds.free(old, 'versions' in best ? [versions, best.versions] : [versions]);
   }
 
-  /** Copies the factors to the host if a copy is due, and frees the version that the next round has replaced. */
+  /**
+   * Copies the factors to the host if a copy is due, and frees the version that the next round has replaced.
+   */
   async #copy(): Promise<void> {
     const [rounds, copies, { sent }] = [this.#rounds, this.#copies, this.#speculation];
     const { options, training } = rounds;

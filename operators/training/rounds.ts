@@ -29,7 +29,9 @@ export interface SentRound extends Trained {
   readonly params: JsonObject;
   /** It was sent before the errors of the round before were known. */
   readonly speculative: boolean;
-  /** One device was sent the round and its measure, whole and in order: what is sent now is run after them. */
+  /**
+   * One device was sent the round and its measure, whole and in order: what is sent now is run after them.
+   */
   readonly inOrder: boolean;
   /** Seconds of the round. Throws the error of its steps, or DivergedError. */
   readonly ran: Promise<number>;
@@ -146,7 +148,10 @@ export class Rounds<Factors> {
     return !measuresEnds || number === 1 || number === maxIter;
   }
 
-  /** True if the errors come from the round's own results. The last round is measured by a pass over the ratings. */
+  /**
+   * True if the errors come from the round's own results. The last round is measured by a pass over the
+   * ratings.
+   */
   #isBrief(number: number): boolean {
     return number < this.options.maxIter && this.training.errorsOfRound !== undefined;
   }
@@ -167,8 +172,9 @@ export class Rounds<Factors> {
 }
 
 /**
- * True if all steps go at once to one device that works in order. Steps that are sent later then see the versions
- * that these steps make, and cannot disturb the versions that they read. Excludes transfers from the host.
+ * True if all steps go at once to one device that works in order. Steps that are sent later then see the
+ * versions that these steps make, and cannot disturb the versions that they read. Excludes transfers from the
+ * host.
  */
 function isSentAtOnce({ devices }: BoundPlan, steps: readonly Step[]): boolean {
   const device = devices.find(({ place }) => place === steps[0]?.at);

@@ -13,7 +13,9 @@ import type { StoppingRule } from './stopping-rule.ts';
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
-  /** Partitions that exist before the first steps. The loop empties the list, so that only devices hold them. */
+  /**
+   * Partitions that exist before the first steps. The loop empties the list, so that only devices hold them.
+   */
   readonly given: Given[];
   /** The loss to compare the first round with; `measure`: measure the start; undefined: do not compare. */
   readonly startLoss: number | 'measure' | undefined;

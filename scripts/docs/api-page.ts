@@ -43,8 +43,8 @@ function section(title: string, declarations: readonly Declaration[]): string {
 }
 
 /**
- * Classes and types that the signatures of `declarations` name, and those that these name in turn. Declarations
- * of the engine are left out: they serve operators of one's own, and editors show them.
+ * Classes and types that the signatures of `declarations` name, and those that these name in turn.
+ * Declarations of the engine are left out: they serve operators of one's own, and editors show them.
  */
 function namedBy(declarations: readonly Declaration[], file: (path: string) => SourceFile): Declaration[] {
   const known = new Set(declarations.map(({ name }) => name));

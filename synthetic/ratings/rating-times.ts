@@ -9,8 +9,8 @@ const GAP = 40;
 const SITTINGS = 0.1;
 
 /**
- * The times of users' ratings, in seconds: a user comes at a random time and rates in sittings, days to months
- * apart. They ascend with a user's ratings.
+ * The times of users' ratings, in seconds: a user comes at a random time and rates in sittings, days to
+ * months apart. They ascend with a user's ratings.
  */
 export class RatingTimes {
   readonly #random: RandomStream;

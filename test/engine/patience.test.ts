@@ -1,4 +1,6 @@
-/** Waits for others, such as a source of the caller's, end with this library's errors when a run is cancelled. */
+/**
+ * Waits for others, such as a source of the caller's, end with this library's errors when a run is cancelled.
+ */
 import { expect, it } from 'vitest';
 import { CancelledError } from '../../engine/errors.ts';
 import { Patience } from '../../engine/waits.ts';

@@ -78,8 +78,8 @@ interface Before {
 }
 
 /**
- * Reads a split after others: again from its known beginning where its guess was wrong. A right guess must read
- * the same as the known beginning.
+ * Reads a split after others: again from its known beginning where its guess was wrong. A right guess must
+ * read the same as the known beginning.
  */
 async function readAfter(
   split: SourceSplit,

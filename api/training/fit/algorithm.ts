@@ -93,8 +93,9 @@ export type ModelFacts = Pick<
 >;
 
 /**
- * The parts of a fit that differ from algorithm to algorithm: parameters, data sets and stages from sizes, and
- * the result. The phases of a fit call these functions, in this order; see fit.ts. An object serves one fit.
+ * The parts of a fit that differ from algorithm to algorithm: parameters, data sets and stages from sizes,
+ * and the result. The phases of a fit call these functions, in this order; see fit.ts. An object serves one
+ * fit.
  */
 export interface FitAlgorithm<Types extends FitTypes> {
   readonly params: DeviceParams & { readonly seed: number };
@@ -132,8 +133,8 @@ export interface FitAlgorithm<Types extends FitTypes> {
   /** Throws UsageError for a plan of another problem: by the parameters, before there are data. */
   requireProblem(given: GivenPlan, data?: InspectedData<Types>): void;
   /**
-   * The choice that a plan names. Throws UsageError where it does not suit these ratings, whose sizes are given
-   * as trained on and as read.
+   * The choice that a plan names. Throws UsageError where it does not suit these ratings, whose sizes are
+   * given as trained on and as read.
    */
   plannedChoice(
     plan: GivenPlan,

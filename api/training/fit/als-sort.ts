@@ -41,8 +41,8 @@ export interface SortingFit {
 
 /**
  * Adds the stage that sorts the ratings, and the stages that run in parallel with it: choosing and compiling
- * kernels, and drawing the initial factors. Those are speculative, since the unit of the ratings and the final
- * plan are known later.
+ * kernels, and drawing the initial factors. Those are speculative, since the unit of the ratings and the
+ * final plan are known later.
  */
 export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): ScopeStage<AlsSorted> {
   const { read, home } = stages;
@@ -110,8 +110,8 @@ function most(counts: Int32Array): number {
 }
 
 /**
- * True where sorted blocks go to the device at once, while others are sorted: where the expected plan has them
- * all there for the whole run. Weights of implicit data are known later.
+ * True where sorted blocks go to the device at once, while others are sorted: where the expected plan has
+ * them all there for the whole run. Weights of implicit data are known later.
  */
 export function placesBlocks(
   home: RatingsHome,

@@ -29,8 +29,8 @@ export interface Fit<Types extends FitTypes> {
 }
 
 /**
- * Trains a model. Everything from the first byte read to the last factor is one graph of stages in one scope: the
- * five phases add their stages, and each stage begins when the stages that it needs have ended.
+ * Trains a model. Everything from the first byte read to the last factor is one graph of stages in one scope:
+ * the five phases add their stages, and each stage begins when the stages that it needs have ended.
  */
 export async function fitModel<Types extends FitTypes>(
   { about, input, check, rated, begin }: Fit<Types>,

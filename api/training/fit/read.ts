@@ -12,8 +12,8 @@ export interface ReadPhase<Types extends FitTypes> extends ReadStages<Types> {
 }
 
 /**
- * Reads the ratings while devices open. By the sizes that this gives it is planned where the ratings are to be:
- * in one block, in parts, or in files.
+ * Reads the ratings while devices open. By the sizes that this gives it is planned where the ratings are to
+ * be: in one block, in parts, or in files.
  */
 export function readPhase<Types extends FitTypes>(
   algorithm: FitAlgorithm<Types>,

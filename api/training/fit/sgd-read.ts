@@ -86,8 +86,8 @@ export async function indexFit(
 }
 
 /**
- * Number of ratings of each item. If a model is continued, its counts are added at the items' new positions; if
- * it has no counts, the result is undefined.
+ * Number of ratings of each item. If a model is continued, its counts are added at the items' new positions;
+ * if it has no counts, the result is undefined.
  */
 export function countsWith(
   { start, startCounts }: SgdTraining,

@@ -49,7 +49,9 @@ export async function planOfProblem(problem: Problem, session: Session): Promise
   return choice === undefined ? planned : { ...planned, reasons: [choice.reason, ...planned.reasons] };
 }
 
-/** Plans a problem for devices that are not there. `hostBytes`: memory of the host, for ratings beyond theirs. */
+/**
+ * Plans a problem for devices that are not there. `hostBytes`: memory of the host, for ratings beyond theirs.
+ */
 export function planOfAssumed(
   { profile, algorithm, als, sgd }: Problem,
   devices: readonly AssumedDevice[],

@@ -98,7 +98,10 @@ export class TrainValidationSplit {
     return { train: keptDataset(train, this.#options.parallelism), validation: keptDataset(held) };
   }
 
-  /** Trains on all ratings. Nothing ends early without validation ratings: the model has the best's iterations. */
+  /**
+   * Trains on all ratings. Nothing ends early without validation ratings: the model has the best's
+   * iterations.
+   */
   async #trainBest(ratings: Dataset, best: Trial, trials: readonly Trial[], run: RunOptions): Promise<Model> {
     const final = this.#make({
       ...best.params,

@@ -19,8 +19,8 @@ const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit
 
 /**
  * The columns of a file as the decoder gives them, where all are of common kinds and the writer's own types,
- * if it left them, are the same. Undefined for other files: their schema is the decoder's, which takes a tenth of a
- * second to load, which most files do without.
+ * if it left them, are the same. Undefined for other files: their schema is the decoder's, which takes a
+ * tenth of a second to load, which most files do without.
  *
  */
 export function footerSchema({ schema, arrowSchema }: Footer): Schema | undefined {

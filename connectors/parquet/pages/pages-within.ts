@@ -12,14 +12,19 @@ interface Rows {
   readonly to: number;
 }
 
-/** The pages of a row group that bounds leave: rows to read, and numbers of pages of the columns that are read. */
+/**
+ * The pages of a row group that bounds leave: rows to read, and numbers of pages of the columns that are
+ * read.
+ */
 export interface PagesWithin {
   readonly ranges: readonly RowRange[];
   readonly read: number;
   readonly all: number;
 }
 
-/** Fewer rows than this between two ranges are read with them: each range unpacks its columns' dictionaries. */
+/**
+ * Fewer rows than this between two ranges are read with them: each range unpacks its columns' dictionaries.
+ */
 const GAP_ROWS = 1 << 15;
 /** The largest part of a row group's rows that is read by ranges; more are read as a whole. */
 const MOST_READ = 1 / 2;
@@ -35,9 +40,9 @@ export function hasPageBounds(info: ParquetFileInfo, rowGroup: number, bounds: r
 }
 
 /**
- * The rows of a row group on pages that may have values within all bounds, by the least and greatest values of
- * pages. Undefined where it has to be read as a whole: most of its rows are on such pages, or the index makes no
- * sense.
+ * The rows of a row group on pages that may have values within all bounds, by the least and greatest values
+ * of pages. Undefined where it has to be read as a whole: most of its rows are on such pages, or the index
+ * makes no sense.
  */
 export async function pagesWithin(
   file: OpenFile,

@@ -4,7 +4,10 @@ import type { UnpackPage } from './unpack-page.ts';
 /** Largest page that is unpacked here: a damaged header may claim any size. */
 const LARGEST = 1 << 22;
 
-/** The members of Node's decompressor that zlib's own functions for whole buffers use; they are not documented. */
+/**
+ * The members of Node's decompressor that zlib's own functions for whole buffers use; they are not
+ * documented.
+ */
 interface Decompressor {
   readonly destroyed: boolean;
   /** Room and input that the last write has left. */
@@ -41,9 +44,9 @@ function decompressor(): Decompressor | false {
 }
 
 /**
- * Zstd by one decompressor for all pages of a thread: Node makes one for each call of zstdDecompressSync, which takes
- * as long as unpacking a page. A page that does not come out as it should is left to `whole`. The result is in memory
- * that the next call uses again.
+ * Zstd by one decompressor for all pages of a thread: Node makes one for each call of zstdDecompressSync,
+ * which takes as long as unpacking a page. A page that does not come out as it should is left to `whole`. The
+ * result is in memory that the next call uses again.
  */
 export function unpackZstd(whole: UnpackPage): UnpackPage {
   let room = new Uint8Array(0);

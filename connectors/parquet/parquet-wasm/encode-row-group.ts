@@ -51,8 +51,8 @@ const SAMPLED_ROWS = 4096;
 const MOSTLY = 7 / 8;
 
 /**
- * Columns of numbers most of whose rows repeat the row before, as sorted ids do: a codec stores them as small as a
- * dictionary's codes, in a quarter of the time.
+ * Columns of numbers most of whose rows repeat the row before, as sorted ids do: a codec stores them as small
+ * as a dictionary's codes, in a quarter of the time.
  */
 function repeatingColumns(stream: Uint8Array): string[] {
   const reader = RecordBatchReader.from(stream);

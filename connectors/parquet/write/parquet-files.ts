@@ -11,8 +11,8 @@ import { GroupParts } from '../group-parts.ts';
 export interface ParquetSinkOptions {
   readonly codec?: Codec;
   /**
-   * Most rows of a row group. Default 1,048,576. Rows that come in one stream fill it; where threads read splits
-   * of the source, the rows of a task are a group, unless they are less than a quarter of it.
+   * Most rows of a row group. Default 1,048,576. Rows that come in one stream fill it; where threads read
+   * splits of the source, the rows of a task are a group, unless they are less than a quarter of it.
    */
   readonly rowGroupSize?: number;
   /** Most rows of a part file in a folder, which ends with a row group. Default 16,777,216. */
@@ -42,7 +42,9 @@ export function rowGroupEncoding(files: Omit<ParquetFiles, 'fileName'>): EncodeR
   return new EncodeRowGroups({ codec, dictionary, rowGroupSize, rowsPerPart, file: output });
 }
 
-/** Writes rows, or what `rowGroupEncoding` made of them. A stream without rows gives one file without rows. */
+/**
+ * Writes rows, or what `rowGroupEncoding` made of them. A stream without rows gives one file without rows.
+ */
 export async function writeParquetFiles(
   files: ParquetFiles,
   input: BatchStream,

@@ -1,8 +1,8 @@
 /**
  * A struct of Thrift's compact protocol (thrift-compact-protocol.md) with all that it holds, so that it can
  * be changed in a few places and stored again: fields by number, each with the type that was stored. The pair
- * hyparquet and hyparquet-writer keeps no types: it guesses them from values, and of 51 footers of the tests it
- * stores 12 otherwise than they were, with no int16 at all (docs/decisions/parquet-footers.md).
+ * hyparquet and hyparquet-writer keeps no types: it guesses them from values, and of 51 footers of the tests
+ * it stores 12 otherwise than they were, with no int16 at all (docs/decisions/parquet-footers.md).
  */
 export type ThriftStruct = Map<number, ThriftValue>;
 

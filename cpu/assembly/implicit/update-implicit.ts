@@ -105,8 +105,9 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 
 /**
  * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`:
- * Float32[rows]; `gram`: stride x stride. `settles` as there. `exactMethod` as there. `anchored`: rows without ratings stay as they are. `objective` and `far` as there. Gives the first
- * row without a finite solution, or -1.
+ * Float32[rows]; `gram`: stride x stride. `settles` as there. `exactMethod` as there. `anchored`: rows
+ * without ratings stay as they are. `objective` and `far` as there. Gives the first row without a finite
+ * solution, or -1.
  *
  */
 export function updateRowsImplicit(

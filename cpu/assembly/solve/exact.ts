@@ -9,9 +9,9 @@ export const CHOLESKY: i32 = 1;
 export const NONNEGATIVE: i32 = 2;
 
 /**
- * Solves A x = b for the x at `output` and stores -bᵀx, a float64, at `objective`. A is at `workspace`, its shift
- * added. `previous`: the x of before. `room`: the rest of the workspace. False
- * for an A that has no solution, and for a number that is none of these.
+ * Solves A x = b for the x at `output` and stores -bᵀx, a float64, at `objective`. A is at `workspace`, its
+ * shift added. `previous`: the x of before. `room`: the rest of the workspace. False for an A that has no
+ * solution, and for a number that is none of these.
  */
 export function solveExactly(
   method: i32,

@@ -1,6 +1,6 @@
 /**
- * Comparisons of numbers with a constant. JavaScript's engine compiles `count += Number(a < b)` to a jump, which
- * random values mispredict every other time; here a comparison is a number.
+ * Comparisons of numbers with a constant. JavaScript's engine compiles `count += Number(a < b)` to a jump,
+ * which random values mispredict every other time; here a comparison is a number.
  *
  *     values       n numbers
  *     among        Uint32[n], or 0: the rows base, base + 1, ...

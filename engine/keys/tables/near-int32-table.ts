@@ -6,8 +6,8 @@ const LEAST_RANGE = 1 << 12;
 const LARGEST_RANGE = 1 << 24;
 
 /**
- * Numbers int32 keys in the order in which they are first added: by a plain table of their range as long as that
- * is small for the number of rows, else by hashing.
+ * Numbers int32 keys in the order in which they are first added: by a plain table of their range as long as
+ * that is small for the number of rows, else by hashing.
  */
 export class NearInt32Table {
   /** The number + 1 of the key `least + i` at i; 0 for none. */

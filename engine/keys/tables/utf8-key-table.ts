@@ -14,8 +14,8 @@ export class Utf8KeyTable implements KeyTable {
   #bytes = new Uint8Array(1024);
   #hashes = new Int32Array(64);
   /**
-   * Number + 1 of the key in each slot, 0 in an empty one. A power of two, and at least twice as many slots as keys,
-   * so that a search ends after one or two steps.
+   * Number + 1 of the key in each slot, 0 in an empty one. A power of two, and at least twice as many slots
+   * as keys, so that a search ends after one or two steps.
    */
   #slots = new Int32Array(64);
 

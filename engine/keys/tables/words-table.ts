@@ -16,11 +16,12 @@ const hashes = new Int32Array(BLOCK);
 const ahead = new Int32Array(1);
 
 /**
- * Numbers sequences of 32-bit words, all of one length, in the order in which they are first added: 0, 1, 2, ...
+ * Numbers sequences of 32-bit words, all of one length, in the order in which they are first added: 0, 1, 2,
+ * ...
  *
- * A slot has a tag, a byte of the hash or 0 where it is empty, and the number of its sequence. A search looks at
- * tags, which are few bytes: a sequence that is not there is found to be new without a look at others, and one that
- * is there is compared with itself alone but for one of 128. At most half of the slots are taken.
+ * A slot has a tag, a byte of the hash or 0 where it is empty, and the number of its sequence. A search looks
+ * at tags, which are few bytes: a sequence that is not there is found to be new without a look at others, and
+ * one that is there is compared with itself alone but for one of 128. At most half of the slots are taken.
  */
 export class WordsTable {
   readonly #width: number;

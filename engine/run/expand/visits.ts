@@ -212,8 +212,8 @@ export class Visits {
     const { visitsARow } = this.#bound;
     const sizes = this.#bound.blockSizes?.[grid.of];
     const visits = new Int32Array(grid.rows);
-    // Adjacent parts are at one place, so that a sample of a row has blocks of all places. Of columns that pass
-    // from place to place each is needed: a place holds what the one before it has stepped.
+    // Adjacent parts are at one place, so that a sample of a row has blocks of all places. Of columns that
+    // pass from place to place each is needed: a place holds what the one before it has stepped.
     const step = Math.ceil(grid.columns / SAMPLED_COLUMNS);
     const isSampled = ({ row, column }: GridBlock) => {
       if (visitsARow === undefined || order === 'turns') return true;

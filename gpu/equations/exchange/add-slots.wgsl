@@ -1,4 +1,5 @@
-// Adds the slots of rows (slots.ts) to their equations (operators/tasks/equation-tasks.ts), a workgroup a row.
+// Adds the slots of rows (slots.ts) to their equations (operators/tasks/equation-tasks.ts), a workgroup a
+// row.
 
 #import parts/triangle
 

@@ -1,5 +1,6 @@
 // Template: code of biases is left out where slots have no columns for them.
-// Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and lists the rows for solvers, a workgroup a row.
+// Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and lists the rows
+// for solvers, a workgroup a row.
 
 #import parts/triangle
 

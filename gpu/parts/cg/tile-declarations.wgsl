@@ -11,7 +11,8 @@ fn features(content: {{ quad_type }}) -> vec4f {
 {% endif %}
 }
 
-// A thread's share of the product of a rating in the tile with its row's vector: every SPLIT-th four features.
+// A thread's share of the product of a rating in the tile with its row's vector: every SPLIT-th four
+// features.
 fn share_of(batch: u32, rating: u32, first: u32) -> f32 {
   var share = vec4f();
   for (var quad = first; quad < QUADS; quad += SPLIT) {

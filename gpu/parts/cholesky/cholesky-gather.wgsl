@@ -18,7 +18,8 @@ fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
   return sum;
 }
 
-// The part that eliminating the row's bias takes off the elements at `at`: s s^T / weight from A, s t / weight from b.
+// The part that eliminating the row's bias takes off the elements at `at`: s s^T / weight from A, s t /
+// weight from b.
 fn of_bias(at: u32, scale: f32) -> vec4f {
   if (at >= BIAS_START) {
     return ones[at - BIAS_START] * (ones[QUADS].x * scale);
@@ -30,7 +31,8 @@ fn of_bias(at: u32, scale: f32) -> vec4f {
 }
 {% endif %}
 
-// Sums the slots in their order. Only rows beyond the rank are cleared: columns there are right of the diagonal, where no thread reads.
+// Sums the slots in their order. Only rows beyond the rank are cleared: columns there are right of the
+// diagonal, where no thread reads.
 fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
   for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
     var sum = slots[base + at];

@@ -1,5 +1,6 @@
 // Template: a copy of A in workgroup memory, or none, by variant.
-// A of one row in 16 x 16 tiles, in a copy in workgroup memory or in its first slot, and the places of its elements.
+// A of one row in 16 x 16 tiles, in a copy in workgroup memory or in its first slot, and the places of its
+// elements.
 {% if where == 'workgroup' %}
 var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;
 
@@ -11,7 +12,8 @@ fn keep_quad(base: u32, at: u32, content: vec4f) {
   matrix[at] = content;
 }
 
-// Place of a group of four in a row of a tile, shuffled so that neighbouring threads, which read rows four apart, use different banks.
+// Place of a group of four in a row of a tile, shuffled so that neighbouring threads, which read rows four
+// apart, use different banks.
 fn shuffled(row: u32, quad: u32) -> u32 {
   return quad ^ (row / 4);
 }

@@ -59,7 +59,8 @@ variables of a row where A goes back to the tensor cores, which leaves registers
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      // The ratings have a tile row of their own, whose other lines do not count: it begins in front, and the first tile goes on there.
+      // The ratings have a tile row of their own, whose other lines do not count: it begins in front, and the
+      // first tile goes on there.
       if (thread < BIN / 4u) {
         let ratings = staged[rated_at(bin, thread)];
         let place = thread / 4u;

@@ -4,9 +4,11 @@ const WORDS = vec4<u32>(0x0000ffffu);
 const EIGHT = vec4<u32>(8u);
 const SIXTEEN = vec4<u32>(16u);
 
-// Staging of gathered rows as tensor cores take 8 bits: a line for each feature with the numbers of BIN ratings, ROW_VECTORS apart, so
-// that rows of four ratings are transposed on the way. Between the lines or behind them lie rings of three bins, four ratings an element: columns, and ratings in two digits
-// of 8 bits with a 1 behind them with biases. While one bin is multiplied, the next one's rows are loaded and the third is filled. Between rows the tiles of A pass through all of it.
+// Staging of gathered rows as tensor cores take 8 bits: a line for each feature with the numbers of BIN
+// ratings, ROW_VECTORS apart, so that rows of four ratings are transposed on the way. Between the lines or
+// behind them lie rings of three bins, four ratings an element: columns, and ratings in two digits of 8 bits
+// with a 1 behind them with biases. While one bin is multiplied, the next one's rows are loaded and the third
+// is filled. Between rows the tiles of A pass through all of it.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
 
 // The elements of the rings for four ratings of a bin.

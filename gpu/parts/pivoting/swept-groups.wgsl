@@ -80,7 +80,8 @@ fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   }
 }
 
-// A group after the sweep of k; `inverse` is that of the pivot, and `sign` 1 for a sweep into P and -1 for one out of it.
+// A group after the sweep of k; `inverse` is that of the pivot, and `sign` 1 for a sweep into P and -1 for
+// one out of it.
 fn swept(group: vec4f, place: vec2u, k: u32, start: u32, inverse: f32, sign: f32) -> vec4f {
   let down = inverse * column[start + place.x / 4][place.x % 4];
   let across = column[start + place.y];

@@ -1,9 +1,11 @@
 // Template: the tolerance is a number that is no integer, and biases have memory of their own.
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
-// `staged` also holds, behind tiles of A on their way from the tensor cores, the same tiles of A / n in float16 on their way back, 16 lines of 16 numbers each; and later
-// the vector that A is multiplied with, rounded to float16 in the first column, what that leaves out in the second (other columns of products mean nothing), and behind it
-// the products, tile row by tile row: columns of 16 numbers, 20 apart, which spreads the banks.
+// `staged` also holds, behind tiles of A on their way from the tensor cores, the same tiles of A / n in
+// float16 on their way back, 16 lines of 16 numbers each; and later the vector that A is multiplied with,
+// rounded to float16 in the first column, what that leaves out in the second (other columns of products mean
+// nothing), and behind it the products, tile row by tile row: columns of 16 numbers, 20 apart, which spreads
+// the banks.
 const HALVES = ROOM * 80;
 const PRODUCTS = 8 * VECTOR_PITCH;
 {%- if BIASES %}

@@ -44,7 +44,8 @@ The product of the start is the first turn of the loop: one text for all product
         let begin = subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}r_{{ e }} * r_{{ e }}{% endfor %});
         // x^T A x - 2 b^T x, with the bias: each step lowers it by alpha |r|^2.
         objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}x_{{ e }} * (first_{{ e }} + r_{{ e }}){% endfor %});
-        // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
+        // Below this part of its first square the residual is rounding error, and further steps would go in
+        // random directions.
         enough = max(begin * RESIDUAL_TOLERANCE, 1e-30);
         factor = {{ p_factor }} * inverseSqrt(max(begin, 1e-30));
         {{ between }}

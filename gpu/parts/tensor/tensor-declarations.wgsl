@@ -1,8 +1,9 @@
 // Template: code of implicit data and of biases uses uniforms and buffers that other variants do not have.
-// Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the banks.
-// Later the tiles of A pass through the same memory to the threads' registers.
+// Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the
+// banks. Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating), the rating {% if CENTRE %}as it is{% else %}in float16 and scaled{% endif %}: two are in use, one is ready, one is being loaded.
+// A ring of four bins of (column, rating), the rating {% if CENTRE %}as it is{% else %}in float16 and
+// scaled{% endif %}: two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
 // Column and rating number `at`, or the row of zeros behind the end.
@@ -14,7 +15,8 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
   return result;
 }
 
-// The entry of the ring for a rating, made when the ring is filled: a use of the rating where it is loaded would wait for it.
+// The entry of the ring for a rating, made when the ring is filled: a use of the rating where it is loaded
+// would wait for it.
 fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 {%- if CENTRE %}
   return rating;
@@ -40,7 +42,8 @@ fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }
 
-// The scaled float16 rating of an entry of the ring without mean and bias, and a 1 beside it, so that the same products sum the rows of theta.
+// The scaled float16 rating of an entry of the ring without mean and bias, and a 1 beside it, so that the
+// same products sum the rows of theta.
 fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
   let rated = bitcast<f32>(entry.y) - (params.mean + column_bias);
   return select(pack2x16float(vec2f(rated * params.scale, 1.0)), 0u, entry.x == params.zero_row);

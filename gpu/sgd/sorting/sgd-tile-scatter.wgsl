@@ -1,4 +1,5 @@
-// Writes the ratings of each chunk of CHUNK rows to their tiles, row after row, to the chunk's part of each tile.
+// Writes the ratings of each chunk of CHUNK rows to their tiles, row after row, to the chunk's part of each
+// tile.
 
 var<workgroup> cursors: array<atomic<u32>, MOST_TILES>;
 

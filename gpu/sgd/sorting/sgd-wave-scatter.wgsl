@@ -1,5 +1,6 @@
-// Writes the ratings of each band of rows to its blocks, row after row and in a row by column: the same order each time. Columns ascend
-// in a row and bands are runs of columns, so a row's ratings of a block are neighbours.
+// Writes the ratings of each band of rows to its blocks, row after row and in a row by column: the same order
+// each time. Columns ascend in a row and bands are runs of columns, so a row's ratings of a block are
+// neighbours.
 
 var<workgroup> cursors: array<u32, MOST_BANDS>;
 

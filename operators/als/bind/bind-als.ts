@@ -78,7 +78,10 @@ export function bindAls(
   return { ...bound, given: [...bound.given, ...factors], columnCuts };
 }
 
-/** The ratings of a side as the plan has them: those in memory are cut, and blocks by columns where it has those. */
+/**
+ * The ratings of a side as the plan has them: those in memory are cut, and blocks by columns where it has
+ * those.
+ */
 function sideBlocks(
   { grid }: AlsProblem,
   side: Side,

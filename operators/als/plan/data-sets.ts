@@ -222,8 +222,8 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
 }
 
 /**
- * G of a side on every device, that of each part of a side that is fixed in parts, and the shifts of the rows.
- * G has rows up to the stride, which solvers read.
+ * G of a side on every device, that of each part of a side that is fixed in parts, and the shifts of the
+ * rows. G has rows up to the stride, which solvers read.
  */
 function implicitSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { params, grid, places } = problem;

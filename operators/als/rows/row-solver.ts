@@ -43,7 +43,8 @@ export type RowsLoss =
  * from those of the other side, which is held fixed: the half-iteration of ALS for a part of the rows, with
  * the bits of training. Long rows that a CPU solves tile by tile (see tilingOf) have those bits where
  * `columns` are all rows of that side. The ratings stay on the device; one version of the rows and the fixed
- * side stay in host memory. Holds no biases. Matrices are row-major without padding, in the ratings' own unit.
+ * side stay in host memory. Holds no biases. Matrices are row-major without padding, in the ratings' own
+ * unit.
  *
  */
 export class RowSolver {

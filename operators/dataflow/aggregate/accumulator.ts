@@ -5,8 +5,8 @@ import { bitsOf, writeData } from '../../../engine/expressions/write.ts';
 import type { Argument } from './argument.ts';
 
 /**
- * Collects the values of rows by group. `codes` has the group of each row, and `groups` is the number of groups so
- * far; each has a row.
+ * Collects the values of rows by group. `codes` has the group of each row, and `groups` is the number of
+ * groups so far; each has a row.
  */
 export interface Accumulator {
   /** Takes the argument's values; without an argument all rows alike. */

@@ -18,9 +18,9 @@ export interface AggregatedColumn {
 }
 
 /**
- * 'partial': rows to states, of a part of the rows; 'final': states to results; 'whole': rows to results. The states
- * of an aggregation are columns after the keys. All functions have states, also countDistinct and collectList, whose
- * states are lists: a list of distinct values is never longer than the rows, and 'final' takes states in the order
- * of the rows.
+ * 'partial': rows to states, of a part of the rows; 'final': states to results; 'whole': rows to results. The
+ * states of an aggregation are columns after the keys. All functions have states, also countDistinct and
+ * collectList, whose states are lists: a list of distinct values is never longer than the rows, and 'final'
+ * takes states in the order of the rows.
  */
 export type AggregateStep = 'partial' | 'final' | 'whole';

@@ -6,7 +6,10 @@ import type { Values } from '../../../engine/expressions/values.ts';
 import { repeated, writeData } from '../../../engine/expressions/write.ts';
 import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
 
-/** Values that an aggregate takes of the rows of a batch: as kernels compute with them, and as Arrow stores them. */
+/**
+ * Values that an aggregate takes of the rows of a batch: as kernels compute with them, and as Arrow stores
+ * them.
+ */
 export interface Argument {
   readonly rows: number;
   readonly values: Values;

@@ -9,8 +9,8 @@ export const MOST_COUNTED = 2 ** 31 - 1;
 const SAMPLE = 128;
 
 /**
- * True where most rows have the group of the row before, as in sorted data: a loop over runs then need not wait for
- * each number to be stored before it adds to it again.
+ * True where most rows have the group of the row before, as in sorted data: a loop over runs then need not
+ * wait for each number to be stored before it adds to it again.
  */
 export function isInRuns(codes: Uint32Array): boolean {
   const rows = Math.min(SAMPLE, codes.length);
@@ -46,7 +46,9 @@ export class Counts {
   }
 }
 
-/** The rows of groups, which all aggregates that count have in common: they are counted once for all of them. */
+/**
+ * The rows of groups, which all aggregates that count have in common: they are counted once for all of them.
+ */
 export class RowCounts extends Counts {
   /** True once an aggregate counts. */
   isWanted = false;
@@ -64,7 +66,9 @@ export class ValueCounts {
     this.#rows = rows;
   }
 
-  /** Takes rows that are counted already. `valid`: a byte a row, 0 for a null; undefined where there is none. */
+  /**
+   * Takes rows that are counted already. `valid`: a byte a row, 0 for a null; undefined where there is none.
+   */
   add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
     if (valid === undefined) return;
     const nulls = (this.#nulls = grown(this.#nulls, groups));

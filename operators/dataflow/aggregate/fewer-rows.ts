@@ -6,8 +6,8 @@ const SHARE = 1 / 3;
 export const MOST_MERGED = Math.floor(ROWS * (1 - SHARE));
 
 /**
- * Decides about work that leaves out rows ahead of an exchange, which the step after it would leave out as well: it
- * is given up where it leaves out few of the first rows.
+ * Decides about work that leaves out rows ahead of an exchange, which the step after it would leave out as
+ * well: it is given up where it leaves out few of the first rows.
  */
 export class FewerRows {
   #given = 0;

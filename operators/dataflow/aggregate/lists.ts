@@ -99,9 +99,9 @@ export class Listed implements Accumulator {
 }
 
 /**
- * The number of distinct values of a group that are not null. The state of a part of the rows is the list of its
- * distinct values; where most of them are, their duplicates stay in the list, as the next step looks at all of them
- * anyway.
+ * The number of distinct values of a group that are not null. The state of a part of the rows is the list of
+ * its distinct values; where most of them are, their duplicates stay in the list, as the next step looks at
+ * all of them anyway.
  */
 export class CountDistinct implements Accumulator {
   readonly #numbers: RowNumbers;

@@ -55,7 +55,10 @@ export class Last extends Picked {
   }
 }
 
-/** The least or the largest value of a group of texts and other types that have an order; nulls are beyond all. */
+/**
+ * The least or the largest value of a group of texts and other types that have an order; nulls are beyond
+ * all.
+ */
 export class ExtremeRow extends Picked {
   readonly #schema: Schema;
   readonly #keys: SortKeys;

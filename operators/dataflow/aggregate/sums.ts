@@ -232,7 +232,7 @@ export class Mean implements Accumulator {
   }
 }
 
-/** The standard deviation of a sample: the sum of squared distances from the mean by n - 1; null of fewer than two. */
+/** The standard deviation of a sample, by n - 1; null of fewer than two values. */
 export class Deviation implements Accumulator {
   #counts = new Float64Array(0);
   #means = new Float64Array(0);

@@ -11,8 +11,8 @@ export interface HeldColumn {
 }
 
 /**
- * All rows of one side of a join by their keys. Keys have numbers 0, 1, 2, ...; the rows with key k, ascending, are
- * rows[offsets[k]] to rows[offsets[k + 1] - 1]. Rows with a null key are in no such list.
+ * All rows of one side of a join by their keys. Keys have numbers 0, 1, 2, ...; the rows with key k,
+ * ascending, are rows[offsets[k]] to rows[offsets[k + 1] - 1]. Rows with a null key are in no such list.
  *
  *     keys      b a b null a      numbers  b: 0, a: 1
  *     offsets   0 2 4             rows     0 2 1 4
@@ -87,8 +87,8 @@ interface KeyParts {
 }
 
 /**
- * The numbers of all rows' keys. Single numbers of 32 bits are numbered all at once: whether they are near each other
- * shows in all of them.
+ * The numbers of all rows' keys. Single numbers of 32 bits are numbered all at once: whether they are near
+ * each other shows in all of them.
  */
 function numbered(numbers: KeyNumbers, keys: readonly KeyParts[]): Uint32Array {
   const [{ type, parts }] = keys;

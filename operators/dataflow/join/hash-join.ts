@@ -23,8 +23,8 @@ export interface HashJoinOptions {
 }
 
 /**
- * Finds the matches of rows among the rows of a held side: probe rows in their order, and the matches of each in the
- * order of the held rows. However many there are, a bounded number is made at a time.
+ * Finds the matches of rows among the rows of a held side: probe rows in their order, and the matches of each
+ * in the order of the held rows. However many there are, a bounded number is made at a time.
  */
 export class HashJoin {
   readonly #build: BuildSide;
@@ -33,7 +33,10 @@ export class HashJoin {
   readonly #matched: Uint8Array | undefined;
   readonly #probeRows: Uint32Array;
   readonly #buildRows: Uint32Array;
-  /** The next row of the probe batch, and its next match: an index of the held side's `rows`, or -1 for the first. */
+  /**
+   * The next row of the probe batch, and its next match: an index of the held side's `rows`, or -1 for the
+   * first.
+   */
   #row = 0;
   #match = -1;
   #misses = 0;

@@ -1,8 +1,8 @@
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 
 /**
- * What was made of the rows of a held side, for the next task of the thread that holds the same rows, unless memory
- * was collected in between.
+ * What was made of the rows of a held side, for the next task of the thread that holds the same rows, unless
+ * memory was collected in between.
  */
 export class HeldOnce<Held extends object> {
   readonly #made = new Map<string, WeakRef<Held>>();

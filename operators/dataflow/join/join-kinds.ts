@@ -3,8 +3,9 @@ import type { Side } from '../../../engine/stream/binary-operator.ts';
 export const joinKinds = ['inner', 'left', 'right', 'full', 'semi', 'anti'] as const;
 
 /**
- * The rows of a join: pairs of rows with equal keys (`inner`), with the rows of the left, the right or both that
- * have no match (`left`, `right`, `full`), or the rows of the left that have a match (`semi`) or none (`anti`).
+ * The rows of a join: pairs of rows with equal keys (`inner`), with the rows of the left, the right or both
+ * that have no match (`left`, `right`, `full`), or the rows of the left that have a match (`semi`) or none
+ * (`anti`).
  */
 export type JoinKind = (typeof joinKinds)[number];
 

@@ -21,10 +21,10 @@ const buildSides = new HeldOnce<BuildSide>();
 const keySets = new HeldOnce<KeyNumbers>();
 
 /**
- * Joins the rows of two inputs with equal keys. The side `build` is held in memory, the other one streams: rows come
- * in the order of the streamed side, the matches of a row in the order of the held side, and rows of the held side
- * without a match last, in their order. Rows of semi and anti joins come in the order of the left for either side.
- * Nulls match nothing; NaN is equal to NaN, and -0 to 0.
+ * Joins the rows of two inputs with equal keys. The side `build` is held in memory, the other one streams:
+ * rows come in the order of the streamed side, the matches of a row in the order of the held side, and rows
+ * of the held side without a match last, in their order. Rows of semi and anti joins come in the order of the
+ * left for either side. Nulls match nothing; NaN is equal to NaN, and -0 to 0.
  */
 export class JoinRows implements BinaryOperator {
   readonly name = 'join';

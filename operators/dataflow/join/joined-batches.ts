@@ -12,7 +12,9 @@ import { fixedBytes, isVariable, variableBytes } from './value-bytes.ts';
 const MOST_ROWS = 1 << 16;
 const MOST_BYTES = 4 << 20;
 
-/** The input that has a column's values for a pair of rows. `coalesced`: the held side, else the probe side. */
+/**
+ * The input that has a column's values for a pair of rows. `coalesced`: the held side, else the probe side.
+ */
 type From = 'probe' | 'build' | 'coalesced';
 
 interface Column {
@@ -99,8 +101,8 @@ export class JoinedBatches {
 }
 
 /**
- * Equal keys have equal bits, but for floats. Those of the probe side are nearest then; floats are taken from the
- * side whose value the key has.
+ * Equal keys have equal bits, but for floats. Those of the probe side are nearest then; floats are taken from
+ * the side whose value the key has.
  */
 function fromOf({ left, right, field }: JoinColumn, { kind, build }: JoinParams): From {
   const probe = otherSide(build);

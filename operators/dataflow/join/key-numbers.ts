@@ -3,7 +3,10 @@ import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
 import { RowNumbers, UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 
-/** Numbers the keys of rows of batches; rows with a null key have none, since a null is equal to no other value. */
+/**
+ * Numbers the keys of rows of batches; rows with a null key have none, since a null is equal to no other
+ * value.
+ */
 export class KeyNumbers {
   readonly #numbers: RowNumbers;
 

@@ -10,8 +10,8 @@ import { substitute } from './substitute.ts';
 
 /**
  * Filters go before operators that don't change what they look at, so that fewer rows go through those, and
- * before the source's side a source may leave out what they rule out. Filters in a row become one. A condition
- * that may fail is not asked of rows that an operator or a condition before it leaves out.
+ * before the source's side a source may leave out what they rule out. Filters in a row become one. A
+ * condition that may fail is not asked of rows that an operator or a condition before it leaves out.
  */
 export const pushFilters: Rule = (chain) => {
   let { schema } = chain;

@@ -26,8 +26,8 @@ const filtered: Readonly<Record<JoinKind, readonly Side[]>> = {
 };
 
 /**
- * Conditions on a join that name columns of one side are asked before it, where that leaves the result as it is;
- * conditions on the keys are asked of both sides.
+ * Conditions on a join that name columns of one side are asked before it, where that leaves the result as it
+ * is; conditions on the keys are asked of both sides.
  */
 export const pushIntoJoin: Rule = (chain) => {
   const [first, ...rest] = chain.operators;

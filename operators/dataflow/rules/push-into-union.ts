@@ -6,8 +6,8 @@ import { Union } from '../union.ts';
 import type { Rule } from './chain.ts';
 
 /**
- * The operators on a union that see each row by itself go to its inputs, where threads run them and a source may
- * leave rows out.
+ * The operators on a union that see each row by itself go to its inputs, where threads run them and a source
+ * may leave rows out.
  */
 export const pushIntoUnion: Rule = (chain) => {
   const { source, schema, operators } = chain;

@@ -6,7 +6,9 @@ import type { Rule } from './chain.ts';
 /** Most rows of a limit for which the calling thread computes columns. */
 const FEW_ROWS = 1 << 17;
 
-/** Small limits go before projections, which then compute those rows alone; two in a row become the smaller. */
+/**
+ * Small limits go before projections, which then compute those rows alone; two in a row become the smaller.
+ */
 export const pushLimits: Rule = (chain) => {
   const operators: Operator[] = [];
   for (const operator of chain.operators) {

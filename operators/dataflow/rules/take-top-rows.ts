@@ -6,7 +6,9 @@ import type { Rule } from './chain.ts';
 /** Most rows of a limit that are kept at hand while rows are read. */
 const MOST_ROWS = 1 << 20;
 
-/** The first sorted rows are found without sorting all: those of each split, and of those the first of all. */
+/**
+ * The first sorted rows are found without sorting all: those of each split, and of those the first of all.
+ */
 export const takeTopRows: Rule = (chain) => {
   const operators = chain.operators.flatMap((operator, i) => {
     const [before, after] = [chain.operators[i - 1], chain.operators[i + 1]];

@@ -17,12 +17,14 @@ import { requireKeys, requireOrder, withKeys } from './sort-rows.ts';
 /** Rows beyond those of the result, at least, that are collected before they are sorted again. */
 const FEWEST_CANDIDATES = 4096;
 
-/** The rows of which these are the first: those of each split, from which the first of all are taken, or all. */
+/**
+ * The rows of which these are the first: those of each split, from which the first of all are taken, or all.
+ */
 export type TopRowsOf = 'split' | 'all';
 
 /**
- * The first rows in the order of some keys; rows with equal keys stay in the order of the input. Holds at most twice
- * the rows of the result, or some thousand, and a batch.
+ * The first rows in the order of some keys; rows with equal keys stay in the order of the input. Holds at
+ * most twice the rows of the result, or some thousand, and a batch.
  */
 export class TopRows implements Operator {
   readonly name = 'top-rows';
@@ -112,7 +114,9 @@ class Candidates {
     this.#last = this.#all.of(last.slice(last.numRows - 1));
   }
 
-  /** The rows before the last one: first those whose first word says so, then those of which all of it does. */
+  /**
+   * The rows before the last one: first those whose first word says so, then those of which all of it does.
+   */
   #before(batch: RecordBatch, last: KeyWords): RecordBatch | undefined {
     const near = rowsUpTo(this.#first.of(batch), last);
     if (near.length === 0) return undefined;

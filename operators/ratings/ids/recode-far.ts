@@ -105,7 +105,9 @@ function recodedChunk(
   };
 }
 
-/** The tasks. Each frees what it replaces, twice the number of threads later, so that all threads have work. */
+/**
+ * The tasks. Each frees what it replaces, twice the number of threads later, so that all threads have work.
+ */
 function recodingSteps(recoded: readonly Recoded[], spilled: boolean, ctx: ExecutionContext) {
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const steps = new StepList(contracts);

@@ -37,7 +37,9 @@ export function cutColumns(
   return { whole, ranges, blocks };
 }
 
-/** Fills the blocks, by tasks on slices of rows. `local`: columns are counted from the first of their range. */
+/**
+ * Fills the blocks, by tasks on slices of rows. `local`: columns are counted from the first of their range.
+ */
 export async function placeColumns(
   { whole, ranges, blocks }: ColumnCut,
   { stage, local }: { readonly stage: string; readonly local: boolean },

@@ -13,9 +13,9 @@ export interface UserRule extends RowRule {
 const LEAST_LAMBDA = 0.001;
 
 /**
- * The rule of a trained or loaded model. `metadata`: the model's own. `meanBias` gives μ + β of the average user,
- * for models without μ. Throws UsageError for a model without λ, such as one of Spark, unless `regParam` is
- * given.
+ * The rule of a trained or loaded model. `metadata`: the model's own. `meanBias` gives μ + β of the average
+ * user, for models without μ. Throws UsageError for a model without λ, such as one of Spark, unless
+ * `regParam` is given.
  *
  */
 export function userRule(

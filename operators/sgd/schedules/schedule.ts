@@ -63,7 +63,9 @@ export interface SgdSchedule {
   readonly reasons: readonly string[];
 }
 
-/** The sizes that a schedule is chosen for. Ratings, and pairs of the validation set, where they are known. */
+/**
+ * The sizes that a schedule is chosen for. Ratings, and pairs of the validation set, where they are known.
+ */
 export interface ScheduleProblem {
   readonly users: number;
   readonly items: number;
@@ -71,7 +73,9 @@ export interface ScheduleProblem {
   readonly testRatings?: number;
 }
 
-/** The side with more rows, whose vectors stream by while the other side stays in the cache; sizes of both. */
+/**
+ * The side with more rows, whose vectors stream by while the other side stays in the cache; sizes of both.
+ */
 export function sidesOf({ users, items }: ScheduleProblem): {
   readonly rows: 'users' | 'items';
   readonly columns: 'users' | 'items';

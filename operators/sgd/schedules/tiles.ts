@@ -17,7 +17,8 @@ export interface TileShape {
 }
 
 /**
- * Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of this number.
+ * Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of this
+ * number.
  */
 const WAVE = 132;
 

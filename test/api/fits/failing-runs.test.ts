@@ -1,6 +1,6 @@
 /**
- * A fit that fails or is cancelled at any of its tasks, from the first that reads to the last that measures: no
- * task goes on after the error, and no partition stays at a device or in host memory.
+ * A fit that fails or is cancelled at any of its tasks, from the first that reads to the last that measures:
+ * no task goes on after the error, and no partition stays at a device or in host memory.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keptDataset, loadedOnce } from '../../../api/training/kept-ratings.ts';

@@ -1,7 +1,7 @@
 /**
  * The graph of a whole small fit, loading included, against graphs that were worked out by hand
- * (test/golden/fits): the stages in the order of the list with the stages that they need, and the kernels of the
- * tasks that each of them runs.
+ * (test/golden/fits): the stages in the order of the list with the stages that they need, and the kernels of
+ * the tasks that each of them runs.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,9 @@ async function runOf(estimator: ALS | SGD, validates: boolean) {
   return { spans: checkTrace(readFileSync(file, 'utf8')).spans, plan: model.training?.plan };
 }
 
-/** The stages in the order of the list: "sort ratings < read ratings, plan sizes: count-rows 2, sort-bands 2". */
+/**
+ * The stages in the order of the list: "sort ratings < read ratings, plan sizes: count-rows 2, sort-bands 2".
+ */
 function graphOf(spans: readonly SeenSpan[]): string[] {
   const stages = spans.filter(({ args }) => args?.number !== undefined);
   return stages

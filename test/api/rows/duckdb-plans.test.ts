@@ -1,6 +1,6 @@
 /**
- * Random chains of transformations over random tables give DuckDB's rows for the same query: optimized and not,
- * by 1, 2 and 5 threads. FACTORFLOW_PLANS sets the number of plans, FACTORFLOW_SEED draws others.
+ * Random chains of transformations over random tables give DuckDB's rows for the same query: optimized and
+ * not, by 1, 2 and 5 threads. FACTORFLOW_PLANS sets the number of plans, FACTORFLOW_SEED draws others.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { join } from 'node:path';

@@ -1,4 +1,6 @@
-/** The number of parts of an exchange follows the rows that go through it, as far as statistics bound them. */
+/**
+ * The number of parts of an exchange follows the rows that go through it, as far as statistics bound them.
+ */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { col, type Column, count, type Dataset, Session } from '../../../index.ts';

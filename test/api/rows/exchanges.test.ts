@@ -123,7 +123,9 @@ it('rows of a union that are grouped are those of its inputs', async () => {
   ).toEqual(expected);
 });
 
-/** Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again. */
+/**
+ * Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again.
+ */
 async function leavesNothing(
   session: Session,
   make: (rows: Dataset) => Dataset,

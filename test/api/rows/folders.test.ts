@@ -1,4 +1,6 @@
-/** Folders that are named by values, against DuckDB in both directions. FACTORFLOW_SEED draws other tables. */
+/**
+ * Folders that are named by values, against DuckDB in both directions. FACTORFLOW_SEED draws other tables.
+ */
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';

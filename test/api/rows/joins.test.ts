@@ -1,4 +1,7 @@
-/** Joins of data sets: DuckDB's rows for random tables with filters around the join, errors, and pruned inputs. */
+/**
+ * Joins of data sets: DuckDB's rows for random tables with filters around the join, errors, and pruned
+ * inputs.
+ */
 import { join as pathOf } from 'node:path';
 import { Int32, Int64, RecordBatch, Table, TimestampMillisecond, Utf8, vectorFromArray } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,7 @@
-/** Sorted rows of a data set: keys in their forms, from one stream and from splits, with any number of threads. */
+/**
+ * Sorted rows of a data set: keys in their forms, from one stream and from splits, with any number of
+ * threads.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { List, vectorFromArray } from 'apache-arrow';

@@ -1,4 +1,7 @@
-/** Rows that go through an exchange: the same rows in parts, for any number of threads, in memory and in files. */
+/**
+ * Rows that go through an exchange: the same rows in parts, for any number of threads, in memory and in
+ * files.
+ */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RecordBatch } from 'apache-arrow';

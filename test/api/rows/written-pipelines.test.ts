@@ -1,4 +1,6 @@
-/** Rows that threads read, they also encode: the same files for any number of threads, in the order of rows. */
+/**
+ * Rows that threads read, they also encode: the same files for any number of threads, in the order of rows.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Tests of texts against constants read the stored bytes: they agree with the same tests of JavaScript's texts. */
+/**
+ * Tests of texts against constants read the stored bytes: they agree with the same tests of JavaScript's
+ * texts.
+ */
 import { Dictionary, Int8, Int32, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { checkPredicate } from '../../../engine/expressions/check.ts';

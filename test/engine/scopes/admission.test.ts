@@ -1,4 +1,7 @@
-/** Admission of stages within a memory limit: never beyond the limit and never deadlocked, in any order of ends. */
+/**
+ * Admission of stages within a memory limit: never beyond the limit and never deadlocked, in any order of
+ * ends.
+ */
 import { describe, expect, it } from 'vitest';
 import { Admission, type StageNeed } from '../../../engine/run/admission.ts';
 import { testRandom } from '../../support/ratings.ts';
@@ -21,7 +24,10 @@ function peakInOrder(needs: readonly StageNeed[]): number {
   return peak;
 }
 
-/** Begins what may begin and ends what works, in a random order; gives the most bytes and the most stages at work. */
+/**
+ * Begins what may begin and ends what works, in a random order; gives the most bytes and the most stages at
+ * work.
+ */
 function runAll(needs: readonly StageNeed[], capacity: number, random: () => number) {
   const admission = new Admission(capacity);
   const waiting = new Set(needs.map(() => admission.add()));

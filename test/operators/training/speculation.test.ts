@@ -1,4 +1,6 @@
-/** Iterations of ALS that a device which works in order is sent before the errors of those before are known. */
+/**
+ * Iterations of ALS that a device which works in order is sent before the errors of those before are known.
+ */
 import { describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../../engine/json.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';

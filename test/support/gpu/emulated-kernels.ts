@@ -1,6 +1,6 @@
 /**
- * Kernels of the GPU in JavaScript: each repeats the computations of its text on the bytes of its buffers, with
- * float32 where the text uses it.
+ * Kernels of the GPU in JavaScript: each repeats the computations of its text on the bytes of its buffers,
+ * with float32 where the text uses it.
  */
 import { halfValue } from '../../../gpu/checks/support/float16.ts';
 import { TILE, tilesOf } from '../../../gpu/device/slots.ts';

@@ -1,6 +1,6 @@
 /**
- * Rows and slots in the buffers of the GPU in JavaScript, and the sums of rows by its tensor cores, which truncate
- * instead of rounding.
+ * Rows and slots in the buffers of the GPU in JavaScript, and the sums of rows by its tensor cores, which
+ * truncate instead of rounding.
  */
 import { halfBits, halfValue, roundToHalf } from '../../../gpu/checks/support/float16.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/device/slots.ts';

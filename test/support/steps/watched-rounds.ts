@@ -16,7 +16,10 @@ export interface Watched {
   readonly held: string[][];
 }
 
-/** Records at each event the tasks sent to a device that match `sent`, and the partitions there that match `held`. */
+/**
+ * Records at each event the tasks sent to a device that match `sent`, and the partitions there that match
+ * `held`.
+ */
 export function watched(
   { events, log, devices }: Recording,
   place: string,

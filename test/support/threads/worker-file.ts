@@ -1,4 +1,6 @@
-/** In place of engine/threads/worker-file.ts in tests: threads begin with their bundles, where there are some. */
+/**
+ * In place of engine/threads/worker-file.ts in tests: threads begin with their bundles, where there are some.
+ */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { bundles, programs } from './programs.ts';

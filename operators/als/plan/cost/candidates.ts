@@ -40,8 +40,8 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
 /**
  * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the
  * fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed side fits,
- * then the smallest q). `fits` is false for those that no cut makes small enough. A side that is read by parts
- * has several: one part is a whole.
+ * then the smallest q). `fits` is false for those that no cut makes small enough. A side that is read by
+ * parts has several: one part is a whole.
  */
 export function candidateGrids(
   problem: AlsProblem,
@@ -57,7 +57,10 @@ export function candidateGrids(
 
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
 
-/** The layouts of both sides with a home of the ratings; those in `whole` are in one piece where they are fixed. */
+/**
+ * The layouts of both sides with a home of the ratings; those in `whole` are in one piece where they are
+ * fixed.
+ */
 function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[] {
   return layouts
     .flatMap((users) => layouts.map((items) => ({ users, items })))

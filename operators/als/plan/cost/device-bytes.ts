@@ -19,10 +19,10 @@ const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' 
 const UNEQUAL = 1.05;
 
 /**
- * The bytes of the large data sets, before the walk knows when each of their parts is there: eq. 8 of cuMF. Of
- * parts that stay one is written anew; of staged ratings two are there, of staged factors those that go back
- * too; of sums those of one part, and of directions those before. The walk over the plan's steps decides; this
- * says which cut to try.
+ * The bytes of the large data sets, before the walk knows when each of their parts is there: eq. 8 of cuMF.
+ * Of parts that stay one is written anew; of staged ratings two are there, of staged factors those that go
+ * back too; of sums those of one part, and of directions those before. The walk over the plan's steps
+ * decides; this says which cut to try.
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
   const { grid, device, params, rows } = problem;

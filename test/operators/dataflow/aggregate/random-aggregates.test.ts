@@ -1,5 +1,6 @@
 /**
- * Random aggregations of random tables give DuckDB's rows: in one step, and in parts. FACTORFLOW_SEED draws others.
+ * Random aggregations of random tables give DuckDB's rows: in one step, and in parts. FACTORFLOW_SEED draws
+ * others.
  */
 import { expect, it } from 'vitest';
 import { CounterRandom } from '../../../../engine/random.ts';
