@@ -4,8 +4,8 @@
 // row or several: of four ratings at a time each thread forms a quarter of the products, the quarters are
 // exchanged through workgroup memory, and each thread gets one rating's error.
 {%- if HALF %}
-// Rows of the columns' factors are gathered in float16; {% if HELD %}those of the rows stay in registers for
-// as long as four ratings belong to one row{% else %}those of the rows do not fit registers{% endif %}.
+// Rows of the columns' factors are gathered in float16. With HELD, rows of the rows' factors stay in registers
+// for as long as four ratings belong to one row; larger ones do not fit.
 {%- endif %}
 
 // Two buffers in turn, so that one barrier a step suffices; rows of THREADS + 1 keep both directions free of

@@ -28,8 +28,7 @@ sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
 {%- if ADAPTIVE %}
     let row_rate = params.rate * inverseSqrt(1.0 + sums.x);
     let column_rate = params.rate * inverseSqrt(1.0 + sums.y);
-    // Mean squares of e q - lambda p and e p - lambda q over the features{% if BIASES %}, but for the 1s{%
-    // endif %}.
+    // Mean squares of e q - lambda p and e p - lambda q over the features, with biases but for the 1s.
     var row_growth = error * error * squares.y - 2.0 * error * params.row_lambda * product + params.row_lambda * params.row_lambda * squares.x;
     var column_growth = error * error * squares.x - 2.0 * error * params.column_lambda * product + params.column_lambda * params.column_lambda * squares.y;
 {%- if BIASES %}

@@ -1,3 +1,4 @@
+// Template: a first product also adds the ratings' sums.
 // Adds the slots of rows (vectors.ts) to their gradients, or to their products, a workgroup a row.
 
 @compute @workgroup_size(THREADS)

@@ -1,3 +1,4 @@
+// Template: lines of biases and half mirrors are in some variants only.
 // Ends conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
 
 {% render 'parts/row-total' %}

@@ -1,3 +1,4 @@
+// Template: a thread keeps its features in registers, and loops over them are written out.
 // Sum of (theta_v^T v) theta_v over the ratings of parts of rows, for a vector v of the row, into the part's
 // slot (vectors.ts), a workgroup a part. Tiles of theta pass through workgroup memory.
 //

@@ -1,3 +1,4 @@
+// Template: a thread keeps x, r, p and q in registers, and loops over them are written out.
 // Solves rows of few ratings by conjugate gradients that never form A: A p = sum of theta_v (theta_v^T p) +
 // lambda n p, on the row's theta_v in workgroup memory and its vectors in registers. A workgroup has ROWS
 // rows, and a row LANES threads. A row that has ended goes on with steps of length 0.

@@ -1,3 +1,4 @@
+// Template: a lane keeps pieces of several vectors in registers, and loops are written out.
 // A p of parts of rows without A: sum of (theta_v^T p) theta_v over a part's ratings, into the part's slot
 // (vectors.ts). A team of LANES threads has one rating at a time of EACH that it has asked for, and a lane
 // the same features of all of them, of p and of the sum. At the end the teams of WIDTH threads add up their

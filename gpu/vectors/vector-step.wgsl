@@ -1,3 +1,4 @@
+// Template: a thread keeps x, r, p and q in registers, and loops over them are written out.
 // A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
 // `gather` makes the last x the vectors that are multiplied first, `begin` makes the sums over ratings the
 // residual and the first direction, `step` goes one step. What is given with a list are slots, which are

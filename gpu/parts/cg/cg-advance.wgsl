@@ -1,3 +1,4 @@
+// Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
 One step of conjugate gradients of a row (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p) along p, where q = sum of (theta_v^T p) theta_v; see cg-begin.
 A row whose steps have ended has p = 0, and stays as it is. A step lowers the objective by alpha |r|^2.

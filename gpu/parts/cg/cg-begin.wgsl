@@ -1,3 +1,4 @@
+// Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
 Begins conjugate gradients of a row, whose LANES threads have x, r = sum of (r_v - theta_v^T x) theta_v and, with biases, s = sum of theta_v in registers;
 `rated` is the sum of r_v, `along` that of r_v theta_v^T x. Makes r the residual, p the first direction, `rho` = |r|^2 (0 once the steps have ended), `enough` the rho

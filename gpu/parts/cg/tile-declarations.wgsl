@@ -1,3 +1,4 @@
+// Template: the type of an element of the tile follows from the precision.
 {%- comment -%} The memory of tile-product: ROWS rows' tiles of theta, an odd number of fours apart, so that threads with different ratings read different banks; their vectors; and the factors by which ratings count. {%- endcomment -%}
 var<workgroup> tile: array<{{ quad_type }}, ROWS * TILE * PITCH>;
 var<workgroup> own: array<vec4f, ROWS * QUADS>;

@@ -1,3 +1,4 @@
+// Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
 Multiplies `inside` ratings from number `at` on, whose theta are a row's TILE in workgroup memory, by the row's vector in `own`: SPLIT of the row's LANES threads have a rating, then each thread adds its
 features of the sum of (theta_v^T p) theta_v to q. With `first` that vector is x, and a rating counts r_v - theta_v^T x, in sums r; this thread's share of the sums of r_v and r_v theta_v^T x is added to rated_share and along_share and, with biases, theta_v to s.

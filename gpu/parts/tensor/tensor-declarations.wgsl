@@ -2,8 +2,8 @@
 // Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the
 // banks. Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating), the rating {% if CENTRE %}as it is{% else %}in float16 and
-// scaled{% endif %}: two are in use, one is ready, one is being loaded.
+// A ring of four bins of (column, rating), the rating in float16 and scaled, with CENTRE
+// as it is: two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
 // Column and rating number `at`, or the row of zeros behind the end.

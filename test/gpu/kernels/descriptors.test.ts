@@ -29,7 +29,7 @@ describe('descriptors', () => {
 });
 
 describe('shaders', () => {
-  const files = globSync('gpu/**/*.wgsl').filter((file) => !/vectors|matrix-free|parts\/cg/.test(file));
+  const files = globSync('gpu/**/*.wgsl');
 
   it('are plain WGSL, or templates that say why in their first line', () => {
     for (const file of files) {
