@@ -10,7 +10,7 @@ import { solverNamed } from './choice/variant.ts';
 import { compileEvery } from './update-kernels.ts';
 
 /** See `compile-update` of KernelTasks: it does not wait, so that ratings go up meanwhile. */
-export const compileUpdate: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
+export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
   const { rank, biases, implicit = false, variants } = params;
   const settings = {
     rank,

@@ -7,7 +7,7 @@ import type { Binding, CompiledKernel, Pass, SubmitOptions } from '../webgpu/pas
 import { addCentred } from './centred.ts';
 import { prepareRows, type PreparedRows } from './prepared-rows.ts';
 import { type SolvedPass, submitSolved } from './solved-pass.ts';
-import { compileUpdate } from './update-kernels.ts';
+import { compileForRows } from './update-kernels.ts';
 import { stepsOf, type UpdateSettings } from './choice/variant.ts';
 import { addVectorSteps } from '../vectors/steps.ts';
 
@@ -42,7 +42,7 @@ export async function updateRows(
   options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
 ): Promise<SolvedPass> {
   return submitSolved(gpu, `update ${settings.variant.name}`, settings, options, (pass, status) =>
-    new UpdateKernels(gpu, inputs, settings, status).addTo(pass),
+    new HalfIteration(gpu, inputs, settings, status).addTo(pass),
   );
 }
 
@@ -55,7 +55,7 @@ type AddKernel = (
 ) => void;
 
 /** Picks, compiles and dispatches the kernels of one half-iteration. */
-class UpdateKernels {
+class HalfIteration {
   readonly #gpu: Gpu;
   readonly #inputs: UpdateInputs;
   readonly #settings: UpdateSettings;
@@ -93,7 +93,7 @@ class UpdateKernels {
         { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps },
         bindings,
       );
-    const kernels = await compileUpdate(
+    const kernels = await compileForRows(
       this.#gpu,
       { ...this.#settings, biases: this.#biases },
       {
@@ -128,7 +128,7 @@ class UpdateKernels {
   async #addAll(
     pass: Pass,
     rows: PreparedRows,
-    { free, sum, gram, solve, short, fused }: Awaited<ReturnType<typeof compileUpdate>>,
+    { free, sum, gram, solve, short, fused }: Awaited<ReturnType<typeof compileForRows>>,
     add: AddKernel,
   ): Promise<void> {
     const { sum: kind, fused: form } = this.#settings.variant;

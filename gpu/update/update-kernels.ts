@@ -40,7 +40,7 @@ interface NeededKernels {
  * compiled kernels).
  *
  */
-export async function compileUpdate(
+export async function compileForRows(
   gpu: Gpu,
   settings: KernelSettings,
   { free: hasFree, fused: hasFused, batches, short: lengths }: NeededKernels,
@@ -75,7 +75,7 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   const rows =
     sum.kernel === 'vectors'
       ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' })
-      : compileUpdate(gpu, settings, {
+      : compileForRows(gpu, settings, {
           free: free && stepsOf(solver) > 0,
           fused: fused !== undefined,
           batches: true,

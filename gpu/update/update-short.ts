@@ -8,8 +8,8 @@ export type UpdateShortParams = {
   readonly longest: number;
   readonly biases: boolean;
   /**
-   * μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings; else another pass has done so,
-   * and other numbers serve as `fixed_bias`.
+   * True: this kernel takes μ and γ (`fixed_bias`, a number for each row of θ) off the ratings. False: an
+   * earlier pass did, and `fixed_bias` is bound but not read.
    */
   readonly centre: boolean;
 };
@@ -19,9 +19,8 @@ const CHUNKS_A_ROUND = 4;
 
 /**
  * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding,
- * also when CG is requested. The shift is above 0, and with biases that of a bias is no small part of n.
- * Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
- *
+ * also when CG is requested. Only where `isDualRegular` (prepared-rows.ts) holds. Workgroups of one subgroup
+ * walk the list of rows, so any number of them may be dispatched.
  */
 export const updateShortKernel = kernelOf<UpdateShortParams>()({
   name: 'update-short',

@@ -1,4 +1,7 @@
-/** Reads the declarations of a source file as text: names, doc comments and signatures without bodies. */
+/**
+ * Reads the declarations of a source file as text: names, doc comments and signatures without bodies. Our own,
+ * since typedoc and API Extractor need TypeScript up to 6.0 (docs/decisions/api-reference.md).
+ */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type ParseResult, parse } from '@babel/parser';

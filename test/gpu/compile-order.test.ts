@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileUpdate as compileAhead } from '../../gpu/update/compile-update.task.ts';
+import { compileAhead } from '../../gpu/update/compile-update.task.ts';
 import type { GpuScopeOf } from '../../gpu/handler.ts';
 import type { KernelDescriptor, KernelParams } from '../../gpu/webgpu/kernel.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
