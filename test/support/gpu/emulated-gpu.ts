@@ -17,14 +17,16 @@ export function emulatedGpu(fault: (kernel: string, buffers: Buffers) => void = 
   };
   const writeBuffer = ({ bytes }: HostBuffer, at: number, source: Uint32Array) =>
     new Uint8Array(bytes, at).set(new Uint8Array(source.buffer));
+  const roomFor = (bytes: number): HostBuffer => ({
+    bytes: new ArrayBuffer(Math.ceil(bytes / 16) * 16),
+    destroy: () => {},
+  });
   const gpu = {
     info: tensorGpu,
     admits: () => true,
     device: { queue: { writeBuffer } },
-    scratch: async (_name: string, bytes: number): Promise<HostBuffer> => ({
-      bytes: new ArrayBuffer(Math.ceil(bytes / 16) * 16),
-      destroy: () => {},
-    }),
+    scratch: async (_name: string, bytes: number): Promise<HostBuffer> => roomFor(bytes),
+    buffer: async (bytes: number): Promise<HostBuffer> => roomFor(bytes),
     bufferOf,
     download: async ({ bytes }: HostBuffer, target: Float32Array | Uint32Array) =>
       new Uint8Array(target.buffer, target.byteOffset, target.byteLength).set(
@@ -49,8 +51,8 @@ export function emulatedGpu(fault: (kernel: string, buffers: Buffers) => void = 
         submit: async ({
           read,
         }: {
-          readonly read: { readonly buffer: HostBuffer; readonly bytes: number };
-        }) => ({ times: {}, bytes: read.buffer.bytes.slice(0, read.bytes) }),
+          readonly read?: { readonly buffer: HostBuffer; readonly bytes: number };
+        } = {}) => ({ times: {}, bytes: read?.buffer.bytes.slice(0, read.bytes) }),
       };
       return pass;
     },
