@@ -9,7 +9,7 @@ import { readyPlan } from './run-rows.ts';
 import type { RunSession } from './run-session.ts';
 
 /**
- * The columns whose values are compared: those of one name on both sides, or pairs of a left and a right
+ * The columns whose values are compared: of one name on both sides, or pairs of a left and a right
  * name.
  */
 export type JoinKeys =

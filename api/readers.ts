@@ -68,7 +68,7 @@ export class Readers {
     return datasetOf(this.#session, new ArrowSource(paths, source), names);
   }
 
-  /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
+  /** Files of any of these formats, recognized by ending and first bytes, which are read at once. */
   async any(paths: string | readonly string[], options: ReadAnyOptions = {}): Promise<Dataset> {
     const { source, names } = readingOf('read.any', options);
     using _ = this.#session.beginPhase('open files');

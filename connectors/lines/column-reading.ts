@@ -43,7 +43,7 @@ export class Nulls {
 
 /** The rules by which fields become values. */
 export interface ValueRules {
-  /** True where decimals stand behind a comma. */
+  /** True where a comma precedes decimals. */
   readonly decimalComma: boolean;
   /**
    * Texts that are nulls in columns of every type; undefined for the usual ones (NA, NULL, ...) in columns of

@@ -147,7 +147,7 @@ function decodeRank({ rank }: JsonObject, problem: Problem): number {
   throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${LARGEST_RANK}`);
 }
 
-/** Spark's parameters: those of the model, else their defaults. */
+/** Spark's parameters: the model's values, else the defaults. */
 function decodeParams(
   { defaultParamMap, paramMap }: JsonObject,
   problem: Problem,

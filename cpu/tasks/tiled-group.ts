@@ -201,7 +201,7 @@ export class TiledGroup {
     });
   }
 
-  /** Writes the solutions, and adds the rows' objectives to those of their runs. */
+  /** Writes the solutions, and adds the rows' objectives to the sums of their runs. */
   #end(solved: SolvedTiles): void {
     const { memory, params } = this.#scope;
     const { runs = [] } = params;

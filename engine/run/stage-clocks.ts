@@ -3,7 +3,7 @@ import type { RunMetrics } from '../metrics.ts';
 interface StageClock {
   /** The moment at which its first step was begun. */
   readonly start: number;
-  /** The moment at which the first of its tasks began: those of other stages may be before it. */
+  /** The moment at which the first of its tasks began; tasks of other stages may have begun earlier. */
   worked: number;
   end: number;
 }

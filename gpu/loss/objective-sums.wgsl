@@ -1,4 +1,4 @@
-// Adds up the rows' objectives that lie behind the lowest bad row, one sum for each workgroup, behind that
+// Adds up the rows' objectives, stored after the lowest bad row: one sum for each workgroup, after that
 // row again: both come back together.
 
 var<workgroup> partial: array<f32, THREADS>;

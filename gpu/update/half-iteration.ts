@@ -124,7 +124,7 @@ class HalfIteration {
     };
   }
 
-  /** Rows without A first, then those of slots, batch by batch, those of dual systems and the fused ones. */
+  /** Rows without A first, then rows by slots, batch by batch, then dual systems, then fused rows. */
   async #addAll(
     pass: Pass,
     rows: PreparedRows,

@@ -12,7 +12,7 @@ export type EndVectorsParams = {
   readonly half: boolean;
 };
 
-/** Ends the steps of vector-step: `factors`, `half`, `bias` and `status` become those of solve-cholesky. */
+/** Ends the steps of vector-step: writes `factors`, `half`, `bias` and `status` as solve-cholesky does. */
 export const endVectorsKernel = kernelOf<EndVectorsParams>()({
   name: 'end-vectors',
   bindings: [

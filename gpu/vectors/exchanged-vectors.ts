@@ -107,7 +107,7 @@ export async function addVectorProducts(
   return (await pass.submit(options)).times;
 }
 
-/** True where gradients have room for those of biases. */
+/** True where gradients have room for the biases' gradients. */
 export function hasBiases({ stride }: DeviceMatrix, rank: number): boolean {
   return stride > 4 * vectorQuads(rank, false).gradients;
 }

@@ -57,7 +57,7 @@ export class RowPhases {
     return new RowPhases(shape, new Map(compiled));
   }
 
-  /** Adds a phase of `count` rows, which are those of `work`, or those from `first` on. */
+  /** Adds a phase of `count` rows: the rows of `work`, or the rows from `first` on. */
   add(
     pass: Pass,
     phase: Phase,

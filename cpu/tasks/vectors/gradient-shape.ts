@@ -24,7 +24,7 @@ export function gradientOffsets(
   return { scalars: 4 * features, sums: biases ? 4 * (features + 16) : 0 };
 }
 
-/** True where gradients have room for those of biases. */
+/** True where gradients have room for the biases' gradients. */
 export function hasBiases({ columns }: MatrixView, rank: number): boolean {
   return columns > Math.ceil(rank / 16) * 16 + 16;
 }

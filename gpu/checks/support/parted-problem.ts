@@ -1,4 +1,4 @@
-/** Problems whose devices have vertical parts of θ, and those of implicit data. */
+/** Problems whose devices have vertical parts of θ, and problems of implicit data. */
 import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';

@@ -157,7 +157,7 @@ class PlanSearch {
     }
   }
 
-  /** The grids that come into question, those of the least time first. */
+  /** The grids that are possible, the fastest first. */
   #candidates(): Candidate[] {
     return candidateGrids(this.#problem, { ...this.#limits(), asked: this.#asked })
       .map((candidate) => ({ ...candidate, cost: costOf({ ...this.#problem, grid: candidate.grid }) }))

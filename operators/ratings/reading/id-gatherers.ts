@@ -10,7 +10,7 @@ import { sharedArray } from '../../../engine/partition.ts';
  */
 const FIRST_ROWS = [1 << 12, 1 << 16];
 
-/** The values in an array that has room for so many, `most` at most. */
+/** The values in an array with room for them, `most` at most. */
 export function withRoom<T extends Int32Array | Uint32Array | Float32Array | Float64Array>(
   values: T,
   rows: number,
@@ -89,7 +89,7 @@ class TextGatherer implements IdGatherer {
   }
 }
 
-/** Numbers ids of text as they come. A batch of a text that stands once for many rows leaves one copy. */
+/** Numbers ids of text as they come. A batch that has a text once for many rows leaves one copy. */
 export class TextNumberer implements IdGatherer {
   readonly #capacity: number;
   #codes: Uint32Array;

@@ -116,7 +116,7 @@ class RowBands {
   }
 }
 
-/** The ratings of each band by group: those of group g begin at g * bands. */
+/** The ratings of each band by group: group g begins at g * bands. */
 async function countBands<Group>(
   groups: readonly Group[],
   bands: RowBands,
