@@ -1,6 +1,6 @@
 import { computeDevice } from '../../engine/run/devices.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
-import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
+import { chooseAlgorithm } from './algorithm-choice.ts';
 import { alsDefaults } from '../../operators/als/params.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { CommonParams } from '../../operators/params/common.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../engine/plan/explain.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
-import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
+import { chooseAlgorithm } from '../../api/training/algorithm-choice.ts';
 import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';

@@ -1,6 +1,6 @@
 import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import { chooseAlgorithm } from '../../../operators/planner/algorithm-choice.ts';
+import { chooseAlgorithm } from '../algorithm-choice.ts';
 import { assumedDevices } from '../../../operators/planner/assumed-devices.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import type { AlsParams } from '../../../operators/als/als-params.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../../engine/plan/explain.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { chooseAlgorithm } from '../../../operators/planner/algorithm-choice.ts';
+import { chooseAlgorithm } from '../../../api/training/algorithm-choice.ts';
 import { schedulesFor } from '../../../operators/sgd/schedules/choose-schedule.ts';
 import { convergenceReport } from '../../../operators/sgd/schedules/convergence.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';

@@ -1,9 +1,9 @@
-import type { AlsParams } from '../als/als-params.ts';
-import { mostSteps } from '../als/solver-choice.ts';
+import type { AlsParams } from '../../operators/als/als-params.ts';
+import { mostSteps } from '../../operators/als/solver-choice.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { schedulesFor } from '../sgd/schedules/choose-schedule.ts';
-import { factorStride } from './sizes.ts';
-import { checkSgdParams } from '../sgd/params.ts';
+import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
+import { factorStride } from '../../operators/planner/sizes.ts';
+import { checkSgdParams } from '../../operators/sgd/params.ts';
 
 /** The facts that the choice depends on. */
 export interface AlgorithmProblem {
