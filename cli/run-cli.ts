@@ -1,7 +1,7 @@
 import { endAtOnce } from '../api/end-process.ts';
 import type { EventSink, JsonObject, Profile, Trace } from '../index.ts';
 import type { ProfileReport } from '../api/reports/profile.ts';
-import { withoutControls } from '../engine/format.ts';
+import { onOneLine, withoutControls } from '../engine/format.ts';
 import type { CommandResult, PreparedCommand } from './commands/command.ts';
 import type { Options } from './options/option.ts';
 import { parseArguments } from './parse-arguments.ts';
@@ -32,9 +32,12 @@ export interface Run {
   options: Options;
 }
 
-/** Texts of data, such as ids and values in errors, reach the terminal without control characters. */
+/** Texts of data, such as ids and values in errors, reach the terminal without what it acts on. */
 export function startRun(argv: readonly string[], { print, say }: Terminal): Run {
-  const terminal: Terminal = { print, say: (line) => say(withoutControls(line)) };
+  const terminal: Terminal = {
+    print: (text) => print(withoutControls(text)),
+    say: (line) => say(withoutControls(line)),
+  };
   return { argv, terminal, json: argv.includes('--json'), options: {} };
 }
 
@@ -85,7 +88,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   const onEvent = warnOnce((event) =>
     progress.onEvent(
       event.type === 'warning' || event.type === 'note'
-        ? { ...event, text: withoutControls(nameFlags(event.text, options)) }
+        ? { ...event, text: onOneLine(nameFlags(event.text, options)) }
         : event,
     ),
   );
@@ -103,7 +106,7 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   progress.close(signal.aborted ? 'failed' : 'done');
   const { json, text, exitCode = 0 } = profile ? await measured(command, result, profile, run) : result;
   // A command that wrote its output to stdout has nothing more to say there.
-  if (run.json || text !== '') await print(run.json ? jsonLine(json) : withoutControls(text));
+  if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;
 }
 

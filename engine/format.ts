@@ -36,9 +36,14 @@ export function formatMilliseconds(milliseconds: number): string {
 }
 
 /**
- * The text with U+FFFD in place of control characters but newlines and tabs: terminals act on them, and HTML
- * does not allow them.
+ * The text with U+FFFD in place of control characters but newlines and tabs, which terminals act on and HTML
+ * does not allow, and of characters that turn the direction of the text after them.
  */
 export function withoutControls(text: string): string {
-  return text.replaceAll(/(?![\n\t])\p{Cc}/gu, '\ufffd');
+  return text.replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
+}
+
+/** A message of one line, so that a value in it cannot look like the next message. */
+export function onOneLine(text: string): string {
+  return withoutControls(text.replaceAll(/[\r\n]+/g, ' '));
 }

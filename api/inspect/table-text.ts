@@ -1,5 +1,5 @@
 import type { Table as Rows } from 'apache-arrow';
-import Table from 'cli-table3';
+import { textTable } from './text-table.ts';
 
 /** Characters of a value that are shown. */
 const MOST_CHARACTERS = 40;
@@ -7,9 +7,11 @@ const MOST_CHARACTERS = 40;
 /** Rows as a table of text; `more`: there are others after them. */
 export function tableText(rows: Rows, more: boolean): string {
   const names = rows.schema.fields.map(({ name }) => name);
-  const table = new Table({ head: names, style: { head: [], border: [] } });
-  for (const row of rows) table.push(names.map((name) => valueText(row[name])));
-  return `${table.toString()}${more ? `\nonly the first ${rows.numRows} rows` : ''}`;
+  const table = textTable(
+    { head: names, compact: false },
+    Array.from(rows, (row) => names.map((name) => valueText(row[name]))),
+  );
+  return `${table}${more ? `\nonly the first ${rows.numRows} rows` : ''}`;
 }
 
 function valueText(value: unknown): string {

@@ -1,4 +1,5 @@
 import cliProgress from 'cli-progress';
+import { withoutControls } from '../../engine/format.ts';
 import { Phases } from './phases.ts';
 import { barText, iterationText, type PhaseState, warningText } from './phrases.ts';
 import type { Progress } from './progress.ts';
@@ -31,7 +32,8 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
   });
   let closed = false;
 
-  const say = (text: string) => {
+  const say = (given: string) => {
+    const text = withoutControls(given);
     if (display.isActive) display.log(`${text}${CLEAR_REST}\n`);
     else stream.write(`${text}\n`);
   };

@@ -1,4 +1,4 @@
-import Table from 'cli-table3';
+import { textTable } from '../../api/inspect/text-table.ts';
 import { publicPath } from '../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { DatasetProfile } from '../../api/inspect/inspect-files.ts';
@@ -80,21 +80,19 @@ function inspectionText({
 }
 
 function columnTable(columns: readonly ColumnDescription[], hasRows: boolean): string {
-  const table = new Table({
-    head: ['column', 'type', 'nulls', 'codec', 'stored'],
-    style: { head: [], border: [], compact: true },
-    colAligns: ['left', 'left', 'left', 'left', 'right'],
-  });
-  for (const { name, type, nullable, codecs, bytes } of columns) {
-    table.push([
+  return textTable(
+    {
+      head: ['column', 'type', 'nulls', 'codec', 'stored'],
+      colAligns: ['left', 'left', 'left', 'left', 'right'],
+    },
+    columns.map(({ name, type, nullable, codecs, bytes }) => [
       name,
       type,
       nullable ? 'allowed' : 'none',
       codecs.join(', ') || (hasRows ? "folder's name" : ''),
       bytes === 0 ? '' : formatBytes(bytes),
-    ]);
-  }
-  return table.toString();
+    ]),
+  );
 }
 
 function densityOf({ users, items, ratings }: DatasetProfile['summary']): number {

@@ -1,8 +1,20 @@
 import type { JsonObject } from '../../index.ts';
 
-/** A value as JSON without line breaks; numbers that JSON lacks (NaN, infinities) become null. */
+/**
+ * Characters that terminals act on and JSON may have as they are: DEL, C1 controls, and those that turn the
+ * direction of text.
+ */
+const ACTED_ON = /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * A value as JSON without line breaks, with escapes for all that a terminal acts on; numbers that JSON lacks
+ * (NaN, infinities) become null.
+ */
 export function jsonLine(value: JsonObject[string]): string {
-  return JSON.stringify(value);
+  return JSON.stringify(value).replaceAll(
+    ACTED_ON,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** Writes a text and a newline to stdout; resolves once they have left. A closed pipe is no error. */

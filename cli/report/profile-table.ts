@@ -1,4 +1,4 @@
-import Table from 'cli-table3';
+import { textTable } from '../../api/inspect/text-table.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { ProfileReport } from '../../api/reports/profile.ts';
 import { seconds3 } from '../progress/phrases.ts';
@@ -7,18 +7,15 @@ import { seconds3 } from '../progress/phrases.ts';
 export function profileTable({ seconds, phases }: ProfileReport): string {
   const knows = phases.some(({ bytesRead }) => bytesRead !== undefined);
   const moves = phases.some(({ bytesUp, bytesDown }) => bytesUp + bytesDown > 0);
-  const table = new Table({
-    head: [
-      'phase',
-      'time',
-      'share',
-      'cores busy',
-      ...(knows ? ['read', 'written'] : []),
-      ...(moves ? ['to devices', 'from devices'] : []),
-    ],
-    colAligns: ['left', ...Array.from({ length: 7 }, () => 'right' as const)],
-    style: { head: [], border: [], compact: true },
-  });
+  const head = [
+    'phase',
+    'time',
+    'share',
+    'cores busy',
+    ...(knows ? ['read', 'written'] : []),
+    ...(moves ? ['to devices', 'from devices'] : []),
+  ];
+  const rows: string[][] = [];
   const bytes = (count = 0) => (count < 1024 ? '' : formatBytes(count));
   const sum = (of: (phase: ProfileReport['phases'][number]) => number | undefined) =>
     phases.reduce((total, phase) => total + (of(phase) ?? 0), 0);
@@ -29,7 +26,7 @@ export function profileTable({ seconds, phases }: ProfileReport): string {
     moved: readonly [read?: number, written?: number, up?: number, down?: number],
   ) => {
     const [read, written, up, down] = moved.map(bytes);
-    table.push([
+    rows.push([
       name,
       seconds3(own),
       `${((100 * own) / seconds).toFixed(1)} %`,
@@ -56,5 +53,5 @@ export function profileTable({ seconds, phases }: ProfileReport): string {
       sum(({ bytesDown }) => bytesDown),
     ],
   );
-  return table.toString();
+  return textTable({ head, colAligns: ['left', ...head.slice(1).map(() => 'right' as const)] }, rows);
 }

@@ -1,5 +1,5 @@
 import type { RecordBatch } from 'apache-arrow';
-import Table from 'cli-table3';
+import { textTable } from '../../api/inspect/text-table.ts';
 import type { Id, ItemNames, Model } from '../../index.ts';
 
 type IdForms = Model['idForms'];
@@ -62,21 +62,23 @@ export function recommendationTable(
   head: readonly string[] = ['user', 'rank', 'item', 'prediction'],
 ): string {
   const isNamed = rows.some(({ name }) => name !== undefined);
-  const table = new Table({
-    head: isNamed ? [...head.slice(0, 3), 'name', ...head.slice(3)] : [...head],
-    colAligns: isNamed ? ['right', 'right', 'right', 'left', 'right'] : ['right', 'right', 'right', 'right'],
-    // Without colours, since the output may go to a pipe.
-    style: { head: [], border: [], compact: true },
-  });
-  rows.forEach(({ user, rank, item, name, prediction, fallback }, i) => {
+  const cells = rows.map(({ user, rank, item, name, prediction, fallback }, i) => {
     const isFirst = i === 0 || rows[i - 1].user !== user;
-    table.push([
+    return [
       isFirst ? String(user) : '',
       String(rank),
       String(item),
       ...(isNamed ? [shownName(name)] : []),
       fallback ? `${prediction} ratings` : prediction.toFixed(4),
-    ]);
+    ];
   });
-  return table.toString();
+  return textTable(
+    {
+      head: isNamed ? [...head.slice(0, 3), 'name', ...head.slice(3)] : head,
+      colAligns: isNamed
+        ? ['right', 'right', 'right', 'left', 'right']
+        : ['right', 'right', 'right', 'right'],
+    },
+    cells,
+  );
 }

@@ -8,6 +8,7 @@ import {
   publicText,
   UsageError,
 } from '../../engine/errors.ts';
+import { onOneLine } from '../../engine/format.ts';
 import type { Options } from '../options/option.ts';
 import { bugsUrl, packageInfo } from '../../api/package-info.ts';
 import { nameFlags } from './name-flags.ts';
@@ -33,7 +34,7 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
       details.advice === undefined ? undefined : nameFlags(columnAdvice(details.advice, options), options);
     // The place in the file is composed anew, and stays untouched.
     const { message } = new UsageError(nameFlags(summary, options), { ...details, advice });
-    return { message, text: `factorflow: ${message}`, code: error.code, exitCode: error.exitCode };
+    return { message, text: `factorflow: ${onOneLine(message)}`, code: error.code, exitCode: error.exitCode };
   }
   const { version } = packageInfo();
   const message = publicText(error instanceof Error ? error.message : String(error));

@@ -1,4 +1,4 @@
-import Table from 'cli-table3';
+import { textTable } from '../../api/inspect/text-table.ts';
 import type { JsonObject, Trial, Tuning } from '../../index.ts';
 import { flagName, type Options } from '../options/option.ts';
 import { formatCount } from '../../engine/format.ts';
@@ -19,13 +19,7 @@ export function sortedTrials(trials: readonly Trial[], metric: string): Trial[] 
 /** The trials as a table, from the best to the worst. */
 export function trialsTable(trials: readonly Trial[], metric: string): string {
   const { head, rows } = trialRows(trials, metric);
-  const table = new Table({
-    head: [...head],
-    colAligns: head.map((name) => (name === 'remark' ? 'left' : 'right')),
-    style: { head: [], border: [], compact: true },
-  });
-  table.push(...rows.map((row) => [...row]));
-  return table.toString();
+  return textTable({ head, colAligns: head.map((name) => (name === 'remark' ? 'left' : 'right')) }, rows);
 }
 
 /** Head and rows of such a table. */

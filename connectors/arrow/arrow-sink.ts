@@ -62,6 +62,12 @@ export class ArrowSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
+    if (this.#path === STANDARD_STREAM && process.stdout.isTTY)
+      throw new UsageError('Arrow is bytes, which a terminal cannot show', {
+        phase: 'write',
+        file: outputName(this.#path),
+        advice: 'Redirect stdout to a file or a program, or choose csv or ndjson',
+      });
     if (this.#codec === 'zstd') requireZstd('write', outputName(this.#path));
     await ByteOutput.check(this.#path, { overwrite: this.#overwrite });
   }

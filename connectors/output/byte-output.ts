@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { UsageError } from '../../engine/errors.ts';
+import { withoutControls } from '../../engine/format.ts';
 import { requireZstd } from '../compression/compressions.ts';
 import type { Compression } from '../compression/compressions.ts';
 import { packing } from '../compression/packing.ts';
@@ -30,11 +31,13 @@ export class ByteOutput {
   readonly #output: AtomicOutput | undefined;
   readonly #sink: Writable;
   readonly #target: Writable;
+  readonly #shown: ((bytes: Uint8Array) => Uint8Array) | undefined;
   #failure: unknown;
 
   private constructor(path: string, output: AtomicOutput | undefined, compression: Compression) {
     this.#path = path;
     this.#output = output;
+    if (output === undefined && process.stdout.isTTY && compression === 'none') this.#shown = shownText();
     this.#target =
       output === undefined
         ? process.stdout
@@ -67,7 +70,7 @@ export class ByteOutput {
   /** Resolves when more may be written. */
   async write(bytes: Uint8Array): Promise<void> {
     this.#check();
-    if (this.unread || this.#sink.write(bytes)) return;
+    if (this.unread || this.#sink.write(this.#shown?.(bytes) ?? bytes)) return;
     const wait = new AbortController();
     // An error or the end of the target ends the wait as well.
     await Promise.race([once(this.#sink, 'drain', wait), once(this.#target, 'close', wait)]).catch(() => {});
@@ -137,6 +140,13 @@ export class ByteOutput {
 
 function fileOutput(overwrite: boolean | undefined): AtomicOutputOptions {
   return { kind: 'file', overwrite, recognizes: () => false };
+}
+
+/** Text in UTF-8 as a terminal may have it; pipes and files get all bytes as they are. */
+export function shownText(): (bytes: Uint8Array) => Uint8Array {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  const encoder = new TextEncoder();
+  return (bytes) => encoder.encode(withoutControls(decoder.decode(bytes, { stream: true })));
 }
 
 /** Throws UsageError for the name of a folder. */

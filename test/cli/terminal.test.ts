@@ -3,7 +3,7 @@
  * the terminal.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -94,6 +94,17 @@ describe.skipIf(noTerminal !== undefined)('on a terminal', () => {
     const errors = readFileSync(join(folder, 'errors'), 'utf8');
     expect(errors).toMatch(/^train: finished, 2 iterations/m);
     expect(errors).not.toContain(escape);
+  });
+
+  it('rows on it have nothing that it acts on, and rows in a pipe are as they are', async () => {
+    writeFileSync(join(folder, 'red.csv'), 'user,text\n1,\u001b[31mred\u202e\n');
+    const convert = `$NODE $PROGRAM convert $FOLDER/red.csv - --quiet --to`;
+    expect(await onTerminal(`${convert} csv`)).toMatch(/1,\ufffd\[31mred\ufffd/);
+    await onTerminal(`${convert} csv | cat > $FOLDER/piped.csv`);
+    expect(readFileSync(join(folder, 'piped.csv'), 'utf8')).toContain('1,\u001b[31mred\u202e\n');
+    expect(await onTerminal(`${convert} arrow || true`)).toContain(
+      'Arrow is bytes, which a terminal cannot show',
+    );
   });
 
   it('rows that are written to stdout are not drawn over', async () => {

@@ -1,4 +1,4 @@
-import Table from 'cli-table3';
+import { textTable } from '../../../api/inspect/text-table.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted } from '../../../engine/format.ts';
 import type { Explanation } from '../../../index.ts';
@@ -102,15 +102,22 @@ export const explain = defineCommand({
 
 function shareTable(contributions: Explanation['contributions'], n: number, isNamed: boolean): string {
   const ifNamed = <T>(cell: T) => (isNamed ? [cell] : []);
-  const table = new Table({
-    head: ['item', ...ifNamed('name'), 'rating', 'share'],
-    colAligns: ['right', ...ifNamed('left' as const), 'right', 'right'],
-    style: { head: [], border: [], compact: true },
-  });
-  for (const { item, name, rating, share } of contributions.slice(0, n))
-    table.push([String(item), ...ifNamed(shownName(name)), String(rating), share.toFixed(4)]);
+  const rows = contributions
+    .slice(0, n)
+    .map(({ item, name, rating, share }) => [
+      String(item),
+      ...ifNamed(shownName(name)),
+      String(rating),
+      share.toFixed(4),
+    ]);
   const rest = contributions.slice(n).reduce((sum, { share }) => sum + share, 0);
   if (contributions.length > n)
-    table.push([counted(contributions.length - n, 'other'), ...ifNamed(''), '', rest.toFixed(4)]);
-  return table.toString();
+    rows.push([counted(contributions.length - n, 'other'), ...ifNamed(''), '', rest.toFixed(4)]);
+  return textTable(
+    {
+      head: ['item', ...ifNamed('name'), 'rating', 'share'],
+      colAligns: ['right', ...ifNamed('left' as const), 'right', 'right'],
+    },
+    rows,
+  );
 }
