@@ -10,7 +10,7 @@ import { SourceFile } from '../../scripts/docs/declarations.ts';
 import { generatedPages } from '../../scripts/docs/pages.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const pages = globSync(['*.md', 'docs/**/*.md', 'bench/**/*.md', 'examples/**/*.md'], { cwd: root }).sort();
+const pages = globSync('{*,{docs,bench,examples,engine,gpu,operators}/**/*}.md', { cwd: root }).sort();
 const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
 
 describe('the generated pages', async () => {
@@ -42,6 +42,20 @@ describe('links', () => {
     });
     expect(broken).toEqual([]);
   });
+});
+
+it('files that the pages about the code name are in the repository', () => {
+  const sources = globSync('{api,cli,connectors,cpu,engine,gpu,operators,scripts,test}/**/*.{ts,wgsl}', {
+    cwd: root,
+  });
+  const about = pages.filter((page) => page === 'ARCHITECTURE.md' || /^(engine|gpu|operators)\//.test(page));
+  const missing = about.flatMap((page) =>
+    [...textOf(page).matchAll(/(?<![\w.</-])[\w-]+(?:[/.][\w-]+)*\.(?:ts|wgsl)(?![\w.])/g)]
+      .map(([name]) => name)
+      .filter((name) => !existsSync(join(root, name)) && !sources.some((path) => path.endsWith(`/${name}`))),
+  );
+  expect(about.length).toBe(5);
+  expect(missing).toEqual([]);
 });
 
 it('the contents of the measured results have all of their parts', () => {
