@@ -3,6 +3,7 @@ import { fileProblem } from '../../connectors/files/file-problem.ts';
 import { type AtomicOutput, atomicOutput } from '../../connectors/output/atomic-output.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { openRegular } from '../../engine/regular-file.ts';
 import type { Tracer } from '../../engine/trace/trace.ts';
 import { TRACE_HEAD, TraceText } from '../../engine/trace/trace-text.ts';
 import { shown } from '../check-options.ts';
@@ -94,10 +95,10 @@ export class Trace {
 /** True for a file that begins as a trace does. */
 function isTrace(path: string): boolean {
   try {
-    const handle = openSync(path, 'r');
+    const { fd } = openRegular(path);
     const head = Buffer.alloc(TRACE_HEAD.length);
-    readSync(handle, head);
-    closeSync(handle);
+    readSync(fd, head);
+    closeSync(fd);
     return head.toString() === TRACE_HEAD;
   } catch {
     return false;

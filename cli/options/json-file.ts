@@ -1,11 +1,10 @@
-import { readFileSync, statSync } from 'node:fs';
 import { fileProblem, messageOf } from '../../connectors/files/file-problem.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { formatBytes } from '../../engine/format.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 
 /**
  * The JSON object in a file that a flag names; `what` is it for messages. Throws UsageError naming the file
- * that cannot be read, is larger than `most` bytes, or holds none.
+ * that cannot be read, is no regular file, is larger than `most` bytes, or holds none.
  */
 export function readJsonObject(
   file: string,
@@ -15,10 +14,7 @@ export function readJsonObject(
 ): Readonly<Record<string, unknown>> {
   let text: string;
   try {
-    const { size } = statSync(file);
-    if (size > most)
-      throw new UsageError(`the ${what} has ${formatBytes(size)}, more than ${formatBytes(most)}`, { file });
-    text = readFileSync(file, 'utf8');
+    text = Buffer.from(readRegular(file, most, { phase: what })).toString();
   } catch (error) {
     const problem = fileProblem(error, what, file);
     throw problem instanceof UsageError ? problem : new UsageError(problem.message, { cause: error });

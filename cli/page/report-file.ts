@@ -1,5 +1,6 @@
-import { open } from 'node:fs/promises';
+import { closeSync, readSync } from 'node:fs';
 import { UsageError } from '../../engine/errors.ts';
+import { openRegular } from '../../engine/regular-file.ts';
 import type { ProfileReport } from '../../api/reports/profile.ts';
 import { checkWholeFile, writeWholeFile } from '../../api/output/whole-file.ts';
 import { GENERATOR } from './generator.ts';
@@ -17,19 +18,19 @@ export async function checkReport(path: string): Promise<void> {
     throw new UsageError(`--report takes the name of an HTML file, got ${JSON.stringify(path)}`, {
       advice: 'End it in .html',
     });
-  await checkWholeFile(path, await isReport(path));
+  await checkWholeFile(path, isReport(path));
 }
 
-async function isReport(path: string): Promise<boolean> {
-  // A folder, or a file that may not be read, is refused by the check of outputs.
-  const file = await open(path, 'r').catch(() => undefined);
-  if (file === undefined) return false;
+function isReport(path: string): boolean {
   try {
-    if (!(await file.stat()).isFile()) return false;
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD), 0, HEAD, 0);
-    return buffer.toString('latin1', 0, bytesRead).includes(GENERATOR);
-  } finally {
-    await file.close();
+    const { fd } = openRegular(path);
+    const head = Buffer.alloc(HEAD);
+    readSync(fd, head);
+    closeSync(fd);
+    return head.toString('latin1').includes(GENERATOR);
+  } catch {
+    // What is no regular file, or may not be read, is refused by the check of outputs.
+    return false;
   }
 }
 

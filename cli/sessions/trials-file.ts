@@ -1,7 +1,8 @@
-import { appendFile, mkdir, open, readFile, rm, stat, truncate } from 'node:fs/promises';
+import { appendFile, mkdir, open, rm, truncate } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import type { JsonObject, Trial } from '../../index.ts';
 
 /**
@@ -30,13 +31,7 @@ export class TrialsFile {
     search: JsonObject,
     { resume, force }: { readonly resume: boolean; readonly force: boolean },
   ): Promise<TrialsFile> {
-    const found = await stat(path).catch((error: unknown) => {
-      if (errorCode(error) === 'ENOENT') return undefined;
-      throw fileProblem(error, 'read', path);
-    });
-    if (found !== undefined && !found.isFile())
-      throw new UsageError(`${path} is no regular file`, { advice: 'Name another file with --trials-file' });
-    const earlier = found && (await readFile(path, 'utf8'));
+    const earlier = textOf(path);
     if (earlier !== undefined && !isSearch(earlier))
       throw new UsageError(`${path} is no file of trials, and is not replaced`, {
         advice: 'Name another file with --trials-file',
@@ -75,6 +70,20 @@ export class TrialsFile {
 
   async remove(): Promise<void> {
     await rm(this.path, { force: true });
+  }
+}
+
+/** Most bytes of a file of trials: a trial has less than a thousand. */
+const MOST_BYTES = 2 ** 28;
+
+/** The text of the file; undefined where there is none. */
+function textOf(path: string): string | undefined {
+  try {
+    return Buffer.from(readRegular(path, MOST_BYTES)).toString();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    if (!(error instanceof DataError)) throw fileProblem(error, 'read', path);
+    throw new UsageError(error.summary, { file: path, advice: 'Name another file with --trials-file' });
   }
 }
 

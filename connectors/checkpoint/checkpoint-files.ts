@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { closeSync, read } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { DataError } from '../../engine/errors.ts';
 import { withoutControls } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import { fileProblem } from '../files/file-problem.ts';
+import { openRegular, type RegularFile } from '../../engine/regular-file.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { appendAll, createFile } from '../output/new-file.ts';
 
 /**
@@ -21,6 +22,8 @@ import { appendAll, createFile } from '../output/new-file.ts';
 const STATE = 'checkpoint.json';
 const SUMS = 'SHA256SUMS';
 const PART_FLOATS = 1 << 25;
+
+const readAt = promisify(read);
 
 /** Bytes that are hashed and written at a time: the thread has other work in between. */
 const PIECE_BYTES = 1 << 22;
@@ -188,7 +191,7 @@ async function sumsOf(folder: string): Promise<ReadonlyMap<string, string>> {
 }
 
 async function readText(folder: string, name: string, sums?: ReadonlyMap<string, string>): Promise<string> {
-  const bytes = await opened(folder, name, async (_, size) => {
+  const bytes = await opened(folder, name, async ({ size }) => {
     if (size > MOST_TEXT_BYTES) throw fault(folder, name, `it has ${size} bytes`);
     return Buffer.alloc(size);
   });
@@ -201,7 +204,7 @@ async function readChecked(
   sums: ReadonlyMap<string, string>,
   bytes: Uint8Array,
 ): Promise<void> {
-  const size = await opened(folder, name, async (_, found) => found);
+  const size = await opened(folder, name, async (found) => found.size);
   if (size !== bytes.length) throw fault(folder, name, `it has ${size} bytes in place of ${bytes.length}`);
   await readInto(folder, name, sums, bytes);
 }
@@ -214,9 +217,10 @@ async function readInto(
   bytes: Uint8Array,
 ): Promise<void> {
   const hash = createHash('sha256');
-  await opened(folder, name, async (handle) => {
+  await opened(folder, name, async ({ fd }) => {
     for (let at = 0; at < bytes.length;) {
-      const { bytesRead } = await handle.read(bytes, at, Math.min(PIECE_BYTES, bytes.length - at), at);
+      const most = Math.min(PIECE_BYTES, bytes.length - at);
+      const { bytesRead } = await readAt(fd, bytes, at, most, at);
       if (bytesRead === 0) throw fault(folder, name, 'it ends early');
       hash.update(bytes.subarray(at, at + bytesRead));
       at += bytesRead;
@@ -230,22 +234,25 @@ async function readInto(
 async function opened<Result>(
   folder: string,
   name: string,
-  use: (handle: FileHandle, size: number) => Promise<Result>,
+  use: (found: RegularFile) => Promise<Result>,
 ): Promise<Result> {
   const file = join(folder, name);
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-    (error: unknown) => {
-      throw error instanceof Error && 'code' in error && error.code === 'ELOOP'
-        ? fault(folder, name, 'it is a link')
-        : fileProblem(error, 'resume', file);
-    },
-  );
+  const found = openOwn(folder, name, file);
   try {
-    const found = await handle.stat();
-    if (!found.isFile()) throw fault(folder, name, 'it is no file');
-    return await use(handle, found.size);
+    return await use(found);
   } finally {
-    await handle.close();
+    closeSync(found.fd);
+  }
+}
+
+function openOwn(folder: string, name: string, file: string): RegularFile {
+  try {
+    return openRegular(file, { phase: 'resume', links: false });
+  } catch (error) {
+    if (error instanceof DataError) throw fault(folder, name, error.summary);
+    throw errorCode(error) === 'ELOOP'
+      ? fault(folder, name, 'it is a link')
+      : fileProblem(error, 'resume', file);
   }
 }
 

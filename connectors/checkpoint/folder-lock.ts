@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, link, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, link, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import { errorCode } from '../files/file-problem.ts';
 import { createFile, syncHandle } from '../output/new-file.ts';
 import { hostDigest, isRunning, startOf } from '../output/processes.ts';
@@ -16,6 +17,9 @@ const NAME = 'lock';
  */
 const BEAT_MILLISECONDS = 10_000;
 const SILENT_MILLISECONDS = 60_000;
+
+/** Most bytes of a lock, which has one line. */
+const MOST_BYTES = 1 << 16;
 
 /** Most times that other processes may take or leave the lock between two looks at it. */
 const MOST_ATTEMPTS = 100;
@@ -95,7 +99,7 @@ export class FolderLock {
   }
 
   async #isHeld(): Promise<boolean> {
-    return (await readFile(this.#file, 'utf8').catch(() => undefined)) === this.#text;
+    return textOf(this.#file) === this.#text;
   }
 }
 
@@ -109,17 +113,35 @@ async function acquire(file: string, text: string): Promise<void> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     const now = await place(file, text);
     if (now === undefined) return;
-    const found = await readFile(file, 'utf8').catch(() => undefined);
+    const found = textOf(file);
     if (found === undefined) continue;
     await requireEnded(file, found, now);
     const claim = `${file}.${createHash('sha256').update(found).digest('hex').slice(0, 12)}`;
     await acquire(claim, text);
-    if ((await readFile(file, 'utf8').catch(() => undefined)) === found) return rename(claim, file);
+    if (textOf(file) === found) return rename(claim, file);
     await rm(claim, { force: true });
   }
   throw new UsageError('other processes keep taking the folder', {
     file,
     advice: 'Let one run at a time use it',
+  });
+}
+
+/** The text of a lock; undefined where there is none. Throws UsageError for what no run has placed there. */
+function textOf(file: string): string | undefined {
+  try {
+    return Buffer.from(readRegular(file, MOST_BYTES, { phase: 'lock' })).toString();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw unreadable(file, error);
+  }
+}
+
+function unreadable(file: string, cause?: unknown): UsageError {
+  return new UsageError('the lock of the folder cannot be read', {
+    file,
+    advice: 'Remove it where no run uses the folder',
+    cause,
   });
 }
 
@@ -155,11 +177,7 @@ async function place(file: string, text: string): Promise<number | undefined> {
 
 async function requireEnded(file: string, text: string, now: number): Promise<void> {
   const holder = parse(text);
-  if (holder === undefined)
-    throw new UsageError('the lock of the folder cannot be read', {
-      file,
-      advice: 'Remove it where no run uses the folder',
-    });
+  if (holder === undefined) throw unreadable(file);
   const here = holder.machine === hostDigest();
   if (here && !isRunning(holder.process, holder.start)) return;
   const beat = (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;

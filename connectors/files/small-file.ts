@@ -1,7 +1,11 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import { readRegular } from '../../engine/regular-file.ts';
 
 const SMALL_BYTES = 1 << 18;
+
+/** Most bytes of a small file that grows while it is read. */
+const MOST_BYTES = 1 << 24;
 
 /** Milliseconds that the other work of a thread waits. */
 const TURN = 10;
@@ -15,7 +19,7 @@ let turned = performance.now();
  */
 export function smallFile(file: string): Uint8Array | undefined {
   const found = statSync(file, { throwIfNoEntry: false });
-  return found?.isFile() && found.size <= SMALL_BYTES ? readFileSync(file) : undefined;
+  return found?.isFile() && found.size <= SMALL_BYTES ? readRegular(file, MOST_BYTES) : undefined;
 }
 
 /** Lets the other work of the thread, such as a cancel, go on between files that never wait. */

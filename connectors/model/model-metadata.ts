@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DataError } from '../../engine/errors.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import type { IdColumn } from './id-column.ts';
@@ -43,6 +44,9 @@ export interface ModelStorage {
  * Largest rank that is read, beyond any real model: damaged metadata must not demand any amount of memory.
  */
 const LARGEST_RANK = 1 << 16;
+
+/** Most bytes of a file of metadata, far beyond the largest plan in it. */
+const MOST_BYTES = 2 ** 28;
 const SPARK_VERSION = '3.5.0';
 const defaults = {
   userCol: 'user',
@@ -97,7 +101,8 @@ export async function readMetadata(
   try {
     const names = (await readdir(folder)).filter((name) => name.startsWith('part-')).sort();
     for (const name of names) {
-      const line = (await readFile(join(folder, name), 'utf8'))
+      const line = Buffer.from(readRegular(join(folder, name), MOST_BYTES, { phase: 'load' }))
+        .toString()
         .split('\n')
         .find((text) => text.trim() !== '');
       if (line !== undefined) return decodeMetadata(line, join(folder, name));

@@ -1,7 +1,8 @@
-import { readFileSync, rmSync, statSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
+import { readRegular } from '../../engine/regular-file.ts';
 import { cacheFolder, makeFolder } from './cache-folder.ts';
 import type { Adapter } from './probe-webgpu.ts';
 import { namesIn, textOf } from './system-files.ts';
@@ -13,6 +14,8 @@ interface KnownDriver {
   readonly adapter: Adapter;
 }
 
+/** Most bytes of the file. */
+const MOST_BYTES = 1 << 16;
 const FORMAT = 'factorflow-known-driver';
 
 /** Environment variables that choose a driver or a card. */
@@ -59,7 +62,7 @@ export class KnownDrivers {
     if (this.#system === undefined) return undefined;
     try {
       const { format, system, adapter } = JSON.parse(
-        readFileSync(this.#file, 'utf8'),
+        Buffer.from(readRegular(this.#file, MOST_BYTES)).toString(),
       ) as Partial<KnownDriver>;
       if (
         format !== FORMAT ||

@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Schema, Table, tableToIPC } from 'apache-arrow';
 import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
@@ -6,6 +6,7 @@ import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import {
   GENERATOR_VERSION,
@@ -155,16 +156,25 @@ async function planCopies(
   return requests;
 }
 
+/** Most bytes of the description of a data set. */
+const MOST_BYTES = 1 << 24;
+
+/** The description of the data set that is copied; undefined where it has none. */
+function describedBy(file: string): JsonObject | undefined {
+  try {
+    return JSON.parse(Buffer.from(readRegular(file, MOST_BYTES)).toString()) as JsonObject;
+  } catch {
+    return undefined;
+  }
+}
+
 async function describe(
   from: string,
   { users, items }: Copies,
   { user, item }: CopyLayout,
   ratings: number,
 ): Promise<CopiesDescription> {
-  const of = await readFile(join(from, 'dataset.json'), 'utf8').then(
-    (text) => JSON.parse(text) as JsonObject,
-    () => undefined,
-  );
+  const of = describedBy(join(from, 'dataset.json'));
   const best = of?.bestTestRmse;
   return {
     generator: GENERATOR_VERSION,

@@ -36,6 +36,7 @@ const twins = 'cpu/reference/';
 const ofCommandLine: Readonly<Record<string, string>> = {
   'engine/errors.ts': 'errors, and paths without secrets',
   'engine/format.ts': 'figures as text',
+  'engine/regular-file.ts': 'one way to read a small file whole',
   'engine/phase.ts': 'progress of what the command does itself',
   'connectors/files/file-problem.ts': 'one wording for what a file system refuses',
   'operators/params/table.ts': 'kinds of parameters, which flags follow from',
@@ -137,6 +138,13 @@ describe('imports', () => {
         .filter(({ file, target }) => folderOf(file) === 'engine' && !target.startsWith('engine/'))
         .map(({ target }) => target),
     );
-    expect([...packages].sort()).toEqual(['apache-arrow', 'cli-table3', 'node:v8', 'node:vm', 'piscina']);
+    expect([...packages].sort()).toEqual([
+      'apache-arrow',
+      'cli-table3',
+      'node:fs',
+      'node:v8',
+      'node:vm',
+      'piscina',
+    ]);
   });
 });

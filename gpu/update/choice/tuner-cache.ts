@@ -1,9 +1,10 @@
 /** A cache of the kernels that were measured fastest: one JSON file in the user's cache folder. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readRegular } from '../../../engine/regular-file.ts';
 import { cacheFolder, makeFolder } from '../../probe/cache-folder.ts';
 import { kernelTexts } from '../../generated/kernels-wgsl.ts';
 import type { TunedVariant } from './choose.ts';
@@ -19,6 +20,8 @@ interface CacheFile {
 }
 
 const FORMAT = 'factorflow-tuned-kernels';
+/** Most bytes of the file: an entry has some hundred. */
+const MOST_BYTES = 1 << 24;
 const FILE = 'tuned-kernels.json';
 
 /**
@@ -64,7 +67,7 @@ export class TunerCache {
 
   async #read(): Promise<CacheFile['entries']> {
     try {
-      return entriesOf(JSON.parse(await readFile(this.file, 'utf8')), this.#version);
+      return entriesOf(JSON.parse(Buffer.from(readRegular(this.file, MOST_BYTES)).toString()), this.#version);
     } catch {
       return {};
     }

@@ -278,7 +278,7 @@ describe('train --plan exits with 2', () => {
         truncateSync(file, 65 * 2 ** 20);
         return file;
       },
-      /the plan has 65\.0 MiB, more than 64\.0 MiB \(.*plan-\d+\.json\)/,
+      /plan: the file has 65\.0 MiB, more than 64\.0 MiB \(.*plan-\d+\.json\)/,
     ],
   ])('for a file that %s', async (_, file, pattern) => {
     await fails(2, pattern, ...train('--plan', file()));

@@ -107,7 +107,7 @@ describe('the trials of tune', () => {
       /--trials-file and --report are the same place|--report and --trials-file are the same place/,
       ...search('--trials-file', path('x.html'), '--report', path('x.html')),
     );
-    await fails(2, /is no regular file/, ...search('--trials-file', '/dev/null'));
+    await fails(2, /this is a device, and a regular file is needed/, ...search('--trials-file', '/dev/null'));
     expect(existsSync(path('guard'))).toBe(false);
   });
 

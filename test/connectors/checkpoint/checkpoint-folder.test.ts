@@ -198,7 +198,7 @@ describe('a checkpoint is refused with the file that is wrong', () => {
     [
       'a folder in the place of a part',
       () => [rmSync(join(one(), 'users-00000.f32')), mkdirSync(join(one(), 'users-00000.f32'))],
-      /it is no file .*users-00000\.f32/,
+      /damaged or foreign: this is a folder .*users-00000\.f32/,
     ],
   ])('%s', async (_, damage, message) => {
     damage();
