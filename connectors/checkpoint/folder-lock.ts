@@ -6,17 +6,10 @@ import { UsageError } from '../../engine/errors.ts';
 import { readRegular } from '../../engine/regular-file.ts';
 import { errorCode } from '../files/file-problem.ts';
 import { createFile, syncHandle } from '../output/new-file.ts';
-import { hostDigest, isRunning, startOf } from '../output/processes.ts';
+import { isSilent, ownOwner, SILENT_MILLISECONDS, stateOf } from '../output/owners.ts';
 import { forgetTemporary, registerTemporary, siblingName } from '../output/temporaries.ts';
 
 const NAME = 'lock';
-
-/**
- * Time between two signs of life of a holder, and the time without one after which a holder on another
- * machine counts as ended.
- */
-const BEAT_MILLISECONDS = 10_000;
-const SILENT_MILLISECONDS = 60_000;
 
 /** Most bytes of a lock, which has one line. */
 const MOST_BYTES = 1 << 16;
@@ -25,15 +18,14 @@ const MOST_BYTES = 1 << 16;
 const MOST_ATTEMPTS = 100;
 
 /**
- * The process that holds a folder: one JSON line of the lock file, which was last written at the process's
- * last sign of life.
+ * The process that holds a folder (see Owner): one JSON line of the lock file, which was last written at the
+ * process's last sign of life.
  */
 interface Holder {
   readonly process: number;
-  /** By `startOf`; tells the process from a later one of the same number. */
   readonly start: number;
   readonly host: string;
-  /** By `hostDigest`. */
+  /** The owner's space. */
   readonly machine: string;
   readonly since: string;
 }
@@ -49,28 +41,24 @@ export class FolderLock {
   readonly #text: string;
   /** Of the file that was placed here, not of one that another holder puts there later. */
   readonly #handle: FileHandle;
-  readonly #beat: NodeJS.Timeout;
 
   private constructor(file: string, text: string, handle: FileHandle) {
     this.#file = file;
     this.#text = text;
     this.#handle = handle;
-    registerTemporary({ temporary: file });
-    // A write sets the time by the file system's own clock.
-    this.#beat = setInterval(
-      () => void handle.write(text, 0).catch(() => undefined),
-      BEAT_MILLISECONDS,
-    ).unref();
+    // The file of this holder, not one that another puts there later. A write sets the file system's time.
+    registerTemporary({ temporary: file, beat: () => handle.write(text, 0) });
   }
 
   /** Throws UsageError that names the holder. */
   static async take(folder: string): Promise<FolderLock> {
     const file = join(folder, NAME);
+    const { space, start } = ownOwner();
     const holder: Holder = {
       process: process.pid,
-      start: startOf(process.pid) ?? 0,
+      start,
       host: hostname(),
-      machine: hostDigest(),
+      machine: space,
       since: new Date().toISOString(),
     };
     const text = `${JSON.stringify(holder)}\n`;
@@ -91,10 +79,9 @@ export class FolderLock {
   }
 
   async leave(): Promise<void> {
-    clearInterval(this.#beat);
-    await this.#handle.close();
     const held = await this.#isHeld();
     forgetTemporary(this.#file);
+    await this.#handle.close();
     if (held) await rm(this.#file, { force: true });
   }
 
@@ -178,10 +165,10 @@ async function place(file: string, text: string): Promise<number | undefined> {
 async function requireEnded(file: string, text: string, now: number): Promise<void> {
   const holder = parse(text);
   if (holder === undefined) throw unreadable(file);
-  const here = holder.machine === hostDigest();
-  if (here && !isRunning(holder.process, holder.start)) return;
-  const beat = (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
-  if (!here && now - beat > SILENT_MILLISECONDS) return;
+  const state = stateOf({ ...holder, space: holder.machine });
+  const here = state === 'running';
+  if (state === 'ended' || (!here && (await isSilent(file, now - SILENT_MILLISECONDS)))) return;
+  const beat = (await stat(file).catch(() => undefined))?.mtimeMs ?? now;
   const place = here
     ? 'this machine'
     : `${holder.host}, where it was seen ${Math.max(0, Math.round((now - beat) / 1000))} s ago`;

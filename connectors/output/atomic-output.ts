@@ -1,5 +1,5 @@
 import type { Dirent } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
@@ -8,8 +8,9 @@ import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { refuseAddress } from '../files/other-addresses.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { realPath } from '../files/real-path.ts';
-import { syncHandle } from './new-file.ts';
+import { syncAll, syncPath } from './new-file.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
+import { touch } from './owners.ts';
 import { partOfModel } from './part-of-model.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
@@ -181,7 +182,7 @@ class PendingOutput implements AtomicOutput {
           });
       }
       forgetTemporary(this.temporary);
-      if (this.#options.durable) await syncFile(dirname(this.#target));
+      if (this.#options.durable) await syncPath(dirname(this.#target));
     } catch (error) {
       throw fileProblem(error, 'write', this.#name);
     }
@@ -226,6 +227,8 @@ class PendingOutput implements AtomicOutput {
     const old = replaces ? siblingName(this.#target, 'old') : undefined;
     if (old !== undefined) {
       registerTemporary({ temporary: old, restoreTo: this.#target });
+      // The old one has the age of its last change: aside it must not look left behind.
+      await touch(this.#target).catch(() => undefined);
       if (!(await renamed(this.#target, old, ['ENOENT']))) {
         forgetTemporary(old);
         return false;
@@ -233,7 +236,7 @@ class PendingOutput implements AtomicOutput {
     }
     const placed = await renamed(this.temporary, this.#target, ['ENOTEMPTY', 'EEXIST']).catch(
       async (error: unknown) => {
-        if (old !== undefined && (await renamed(old, this.#target, ['ENOTEMPTY', 'EEXIST'])))
+        if (old !== undefined && (await renamed(old, this.#target, ['ENOENT', 'ENOTEMPTY', 'EEXIST'])))
           forgetTemporary(old);
         throw error;
       },
@@ -278,23 +281,5 @@ async function removeMade(parent: string, made: string | undefined): Promise<voi
       ))
     )
       return;
-  }
-}
-
-async function syncAll(path: string): Promise<void> {
-  if ((await kindOf(path)) === 'folder')
-    await Promise.all((await readdir(path)).map((name) => syncAll(join(path, name))));
-  await syncFile(path);
-}
-
-/** Waits until the bytes of a file, or the names in a folder, are on the disk. */
-async function syncFile(path: string): Promise<void> {
-  // Some systems cannot open folders; the files' own bytes matter more.
-  const handle = await open(path, 'r').catch(() => undefined);
-  if (handle === undefined) return;
-  try {
-    await syncHandle(handle);
-  } finally {
-    await handle.close();
   }
 }

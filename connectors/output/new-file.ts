@@ -1,5 +1,5 @@
-import { open } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 
 /** Most pieces that systems take at once (IOV_MAX). */
@@ -32,4 +32,23 @@ export async function syncHandle(handle: FileHandle): Promise<void> {
   await handle.sync().catch((error: unknown) => {
     if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw error;
   });
+}
+
+/** Waits until all files of a folder, or the bytes of a file, are on the disk. */
+export async function syncAll(path: string): Promise<void> {
+  if ((await stat(path)).isDirectory())
+    await Promise.all((await readdir(path)).map((name) => syncAll(join(path, name))));
+  await syncPath(path);
+}
+
+/** Waits until the bytes of a file, or the names in a folder, are on the disk. */
+export async function syncPath(path: string): Promise<void> {
+  // Some systems cannot open folders; the files' own bytes matter more.
+  const handle = await open(path, 'r').catch(() => undefined);
+  if (handle === undefined) return;
+  try {
+    await syncHandle(handle);
+  } finally {
+    await handle.close();
+  }
 }

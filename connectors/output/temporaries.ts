@@ -4,26 +4,50 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { realPath } from '../files/real-path.ts';
-import { hostDigest, isRunning, startOf } from './processes.ts';
+import { createFile } from './new-file.ts';
+import {
+  BEAT_MILLISECONDS,
+  isSilent,
+  type Owner,
+  ownOwner,
+  SILENT_MILLISECONDS,
+  stateOf,
+  touch,
+} from './owners.ts';
 
 /** A file or folder beside a target that must not outlive the process. */
 interface Temporary {
   readonly temporary: string;
   /** Set for an old output that was moved aside: the place that it returns to when that is empty. */
   readonly restoreTo?: string;
+  /** The sign of life for it; by default its path is touched. */
+  readonly beat?: () => Promise<unknown>;
 }
 
 const registered = new Map<string, Temporary>();
+
+/** Gives signs of life while anything is registered. */
+let beats: NodeJS.Timeout | undefined;
 
 /** The number of this thread's next name. */
 let made = Date.now();
 
 export function registerTemporary(temporary: Temporary): void {
   registered.set(temporary.temporary, temporary);
+  beats ??= setInterval(giveSigns, BEAT_MILLISECONDS).unref();
 }
 
 export function forgetTemporary(path: string): void {
   registered.delete(path);
+  if (registered.size > 0) return;
+  clearInterval(beats);
+  beats = undefined;
+}
+
+function giveSigns(): void {
+  for (const { temporary, beat = () => touch(temporary) } of registered.values())
+    // One that does not exist yet, or no longer, needs none.
+    void beat().catch(() => undefined);
 }
 
 /**
@@ -42,13 +66,12 @@ export function removeTemporaries(): void {
 }
 
 /**
- * A name beside the target that data readers ignore, with the process that made it; `start` differs from that
- * of a later process of the same number: "model" -> ".model.tmp-<host>-<process>-<start>-<number>".
- * `host`: by default a container that was started again clears what it left before.
+ * A name beside the target that data readers ignore, with the process that made it (see Owner):
+ * "model" -> ".model.tmp-<space>-<process>-<start>-<number>".
  */
-export function siblingName(target: string, role: 'tmp' | 'old', host = hostDigest(false)): string {
-  const owner = `${host}-${process.pid}-${startOf(process.pid) ?? 0}`;
-  return join(dirname(target), `.${stemOf(target)}.${role}-${owner}-${made++}`);
+export function siblingName(target: string, role: 'tmp' | 'old'): string {
+  const { space, process: id, start } = ownOwner();
+  return join(dirname(target), `.${stemOf(target)}.${role}-${space}-${id}-${start}-${made++}`);
 }
 
 /** The target's name; its digest where a longer name would not fit into the 255 bytes of file systems. */
@@ -58,25 +81,60 @@ function stemOf(target: string): string {
 }
 
 /**
- * Clears the leftovers of dead processes of this host beside `target`. An old output that had been moved
- * aside goes back when its replacement never arrived. Without permission to write it does nothing, since
- * readers need none.
+ * Clears what ended processes have left beside `target`: at once where they can be looked for, and otherwise
+ * after a minute without a sign of life. An old output that had been moved aside is moved back when its
+ * replacement never arrived. Without permission to write it does nothing, since readers need none.
  *
  */
-export async function recoverOutput(target: string, host?: string): Promise<void> {
-  const parent = dirname(target);
-  const names = await readdir(parent).catch((): string[] => []);
-  const left = madeBeside(target, names, host).filter(({ running }) => !running);
+export async function recoverOutput(target: string): Promise<void> {
+  const names = await readdir(dirname(target)).catch((): string[] => []);
+  const left = await leftBeside(target, names);
   const old = left.find(({ role }) => role === 'old');
   if (old !== undefined && !names.includes(basename(target))) {
-    const back = await rename(old.path, target).then(
-      () => true,
-      () => false,
-    );
     // It may be the only copy.
-    if (!back) left.splice(left.indexOf(old), 1);
+    if (!(await moveBack(old.path, target))) left.splice(left.indexOf(old), 1);
   }
   for (const { path } of left) await rm(path, { recursive: true, force: true }).catch(() => undefined);
+}
+
+async function moveBack(old: string, target: string): Promise<boolean> {
+  return rename(old, target).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** What ended processes have made beside a target, among the names in its folder. */
+async function leftBeside(target: string, names: readonly string[]) {
+  const found = madeBeside(target, names);
+  const unknown = found.filter(({ state }) => state === 'unknown');
+  const left = found.filter(({ state }) => state === 'ended');
+  const now = unknown.length === 0 ? undefined : await presentTime(target);
+  if (now === undefined) return left;
+  for (const one of unknown) if (await isSilent(one.path, now - SILENT_MILLISECONDS)) left.push(one);
+  return left;
+}
+
+/**
+ * Milliseconds by the clock of the file system: another machine's clock may differ. Undefined where nothing
+ * can be written, and so nothing cleared.
+ */
+async function presentTime(target: string): Promise<number | undefined> {
+  const path = siblingName(target, 'tmp');
+  registerTemporary({ temporary: path });
+  try {
+    const handle = await createFile(path);
+    try {
+      return (await handle.stat()).mtimeMs;
+    } finally {
+      await handle.close();
+      await rm(path, { force: true });
+    }
+  } catch {
+    return undefined;
+  } finally {
+    forgetTemporary(path);
+  }
 }
 
 /**
@@ -92,14 +150,19 @@ const MOST_LOOKS = 100;
  *
  */
 export async function recoverInput(path: string): Promise<boolean> {
+  let missing = path;
   for (let look = 0; look < MOST_LOOKS; look++) {
     if (existsSync(path)) return true;
-    const missing = await firstMissing(path);
+    missing = await firstMissing(path);
     await recoverOutput(missing);
     if (existsSync(missing)) continue;
     if (!(await isBeingReplaced(missing))) return false;
     await setTimeout(LOOK_MILLISECONDS);
   }
+  // The process was stopped, or has ended where it cannot be looked for. One that goes on moves it aside again.
+  const names = await readdir(dirname(missing)).catch((): string[] => []);
+  const old = madeBeside(missing, names).find(({ role }) => role === 'old');
+  if (old !== undefined) await moveBack(old.path, missing);
   return existsSync(path);
 }
 
@@ -111,25 +174,31 @@ async function firstMissing(path: string): Promise<string> {
 }
 
 /**
- * True while a living process replaces the target (it has moved the old one aside), or when the target
- * exists.
+ * True while a process that may be alive replaces the target (it has moved the old one aside), or when the
+ * target exists.
  */
 export async function isBeingReplaced(target: string): Promise<boolean> {
   const names = await readdir(dirname(target)).catch((): string[] => []);
   return (
-    madeBeside(target, names).some(({ role, running }) => role === 'old' && running) || existsSync(target)
+    madeBeside(target, names).some(({ role, state }) => role === 'old' && state !== 'ended') ||
+    existsSync(target)
   );
 }
 
-/** What processes of this host have made beside a target, among the names in its folder. */
-export function madeBeside(target: string, names: readonly string[], host = hostDigest(false)) {
+/** What processes have made beside a target, among the names in its folder. */
+function madeBeside(target: string, names: readonly string[]) {
+  return ownersBeside(target, names).map((one) => ({ ...one, state: stateOf(one.owner) }));
+}
+
+/** Temporaries beside a target and the processes that made them, among the names in its folder. */
+export function ownersBeside(target: string, names: readonly string[]) {
   const prefix = `.${stemOf(target)}.`;
   return names.flatMap((name) => {
     const match = /^(tmp|old)-([0-9a-f]{12})-(\d+)-(\d+)-\d+$/.exec(
       name.startsWith(prefix) ? name.slice(prefix.length) : '',
     );
-    if (match?.[2] !== host) return [];
-    const [role, id, running] = [match[1], Number(match[3]), isRunning(Number(match[3]), Number(match[4]))];
-    return [{ path: join(dirname(target), name), role, process: id, running }];
+    if (match === null) return [];
+    const owner: Owner = { space: match[2], process: Number(match[3]), start: Number(match[4]) };
+    return [{ path: join(dirname(target), name), role: match[1], owner }];
   });
 }

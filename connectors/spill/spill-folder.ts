@@ -6,10 +6,10 @@ import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { folderRefused } from '../files/file-problem.ts';
 import { freeBytes } from '../output/full-disk.ts';
-import { hostDigest } from '../output/processes.ts';
+import { ownOwner } from '../output/owners.ts';
 import {
   forgetTemporary,
-  madeBeside,
+  ownersBeside,
   recoverOutput,
   registerTemporary,
   siblingName,
@@ -76,10 +76,9 @@ export class SpillFolder {
   }
 
   async #make(): Promise<string> {
-    // Another container may use the folder, under the same host's name.
-    const [name, host] = [join(this.#parent, NAME), hostDigest()];
-    await recoverOutput(name, host);
-    const path = siblingName(name, 'tmp', host);
+    const name = join(this.#parent, NAME);
+    await recoverOutput(name);
+    const path = siblingName(name, 'tmp');
     try {
       if (this.#given && (await mkdir(this.#parent, { recursive: true })) !== undefined)
         this.#made = this.#parent;
@@ -102,8 +101,10 @@ export class SpillFolder {
  */
 export function removeOwnSpill(parent: string = tmpdir()): void {
   try {
-    for (const { path, process: id } of madeBeside(join(parent, NAME), readdirSync(parent), hostDigest()))
-      if (id === process.pid) rmSync(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 10 });
+    const own = JSON.stringify(ownOwner());
+    for (const { path, owner } of ownersBeside(join(parent, NAME), readdirSync(parent)))
+      if (JSON.stringify(owner) === own)
+        rmSync(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 10 });
   } catch {
     // The next process that makes a folder there removes what is left.
   }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, statfsSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FileMemory } from '../../engine/partition.ts';
@@ -14,8 +15,6 @@ const FILES = 8;
 
 /** The share of the room there that may be taken. */
 const SHARE = 0.5;
-
-let made = 0;
 
 /** Files in memory without names: they end with the process, or when they are closed. */
 export class MemoryFiles implements FileMemories {
@@ -62,8 +61,8 @@ function roomOf(folder: string): number {
 }
 
 function unnamedFile(folder: string): number {
-  made++;
-  const path = join(folder, `factorflow-${process.pid}-${made}`);
+  // Containers may share the folder, and number their processes alike.
+  const path = join(folder, `factorflow-${randomUUID()}`);
   const file = openSync(path, 'wx+', 0o600);
   unlinkSync(path);
   return file;

@@ -1,7 +1,7 @@
 /** A cache of the kernels that were measured fastest: one JSON file in the user's cache folder. */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readRegular } from '../../../engine/regular-file.ts';
@@ -23,6 +23,9 @@ const FORMAT = 'factorflow-tuned-kernels';
 /** Most bytes of the file: an entry has some hundred. */
 const MOST_BYTES = 1 << 24;
 const FILE = 'tuned-kernels.json';
+
+/** Time in which any write of the file ends. */
+const MOST_WRITE_MILLISECONDS = 60_000;
 
 /**
  * Measured choices by a key of everything they depend on. A file that is damaged, foreign or of another
@@ -53,10 +56,11 @@ export class TunerCache {
       version: this.#version,
       entries: { ...(await this.#read()), [key]: tuned },
     };
-    const unfinished = `${this.file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}`;
+    const unfinished = `${this.file}.${randomUUID()}`;
     try {
       makeFolder(dirname(this.file));
       await writeFile(unfinished, `${JSON.stringify(content, undefined, 1)}\n`);
+      await clearUnfinished(this.file, unfinished);
       await rename(unfinished, this.file);
       return undefined;
     } catch (error) {
@@ -71,6 +75,21 @@ export class TunerCache {
     } catch {
       return {};
     }
+  }
+}
+
+/**
+ * Removes what killed processes have left: files older than `own`, which is new, by more than any write takes.
+ * The process that made one cannot always be looked for, as in another container.
+ */
+async function clearUnfinished(file: string, own: string): Promise<void> {
+  const { mtimeMs } = await stat(own);
+  for (const name of await readdir(dirname(file))) {
+    const path = join(dirname(file), name);
+    if (!path.startsWith(`${file}.`) || path === own) continue;
+    const found = await stat(path).catch(() => undefined);
+    if (found !== undefined && mtimeMs - found.mtimeMs > MOST_WRITE_MILLISECONDS)
+      await rm(path, { force: true });
   }
 }
 

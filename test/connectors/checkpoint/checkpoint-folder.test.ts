@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
-import { hostDigest } from '../../../connectors/output/processes.ts';
+import { ownOwner } from '../../../connectors/output/owners.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 
 const above = mkdtempSync(join(tmpdir(), 'factorflow-checkpoints-'));
@@ -103,7 +103,7 @@ describe('a folder of checkpoints', () => {
 
   it('clears what a killed run has left, and nothing else', async () => {
     const dead = spawnSync(process.execPath, ['-e', '']).pid;
-    const here = hostDigest(false);
+    const here = ownOwner().space;
     await within((folder) => folder.write(2, {}, matrices));
     for (const name of [
       `.checkpoint-00000004.tmp-${here}-${dead}-1-1`,

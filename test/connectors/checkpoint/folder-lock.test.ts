@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { FolderLock } from '../../../connectors/checkpoint/folder-lock.ts';
-import { hostDigest, startOf } from '../../../connectors/output/processes.ts';
+import { ownOwner } from '../../../connectors/output/owners.ts';
 import { UsageError } from '../../../engine/errors.ts';
 
 let folder: string;
@@ -28,7 +28,7 @@ const file = () => join(folder, 'lock');
 const holds = (holder: object, secondsAgo = 0) => {
   writeFileSync(
     file(),
-    `${JSON.stringify({ process: process.pid, start: startOf(process.pid) ?? 0, host: 'here', machine: hostDigest(), since: '2026-01-01T00:00:00.000Z', ...holder })}\n`,
+    `${JSON.stringify({ process: process.pid, start: ownOwner().start, host: 'here', machine: ownOwner().space, since: '2026-01-01T00:00:00.000Z', ...holder })}\n`,
   );
   const then = new Date(Date.now() - 1000 * secondsAgo);
   utimesSync(file(), then, then);
@@ -42,7 +42,7 @@ describe('a folder', () => {
     const lock = await FolderLock.take(folder);
     expect(JSON.parse(readFileSync(file(), 'utf8'))).toMatchObject({
       process: process.pid,
-      machine: hostDigest(),
+      machine: ownOwner().space,
     });
     const second = FolderLock.take(folder);
     await expect(second).rejects.toThrow(UsageError);
@@ -57,15 +57,12 @@ describe('a folder', () => {
   });
 
   it('is taken over from a process that has ended, and from an earlier one of the same number', async () => {
-    for (const holder of [
-      { process: endedProcess() },
-      ...(startOf(process.pid) === undefined ? [] : [{ start: 1 }]),
-    ]) {
+    for (const holder of [{ process: endedProcess() }, ...(ownOwner().start === 0 ? [] : [{ start: 1 }])]) {
       holds(holder);
       const lock = await FolderLock.take(folder);
       expect(JSON.parse(readFileSync(file(), 'utf8'))).toMatchObject({
         process: process.pid,
-        start: startOf(process.pid) ?? 0,
+        start: ownOwner().start,
       });
       await lock.leave();
       expect(readdirSync(folder)).toEqual([]);

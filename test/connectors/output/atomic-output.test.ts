@@ -15,13 +15,13 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { atomicOutput, checkOutput } from '../../../connectors/output/atomic-output.ts';
-import { hostDigest } from '../../../connectors/output/processes.ts';
+import { ownOwner } from '../../../connectors/output/owners.ts';
 import { recoverOutput, removeTemporaries } from '../../../connectors/output/temporaries.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const root = temporaryFolder();
-const here = hostDigest(false);
+const here = ownOwner().space;
 const path = (name: string) => join(root, name);
 const hidden = () => readdirSync(root).filter((name) => name.startsWith('.'));
 const options = {

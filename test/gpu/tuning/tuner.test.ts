@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -190,6 +198,17 @@ describe('the cache of measured kernels', () => {
     expect(await one.find('b')).toMatchObject({ variant: 'tiled8-f32' });
     expect(await one.find('toString')).toBeUndefined();
     expect(readdirSync(join(folder, 'kept'))).toEqual(['tuned-kernels.json']);
+  });
+
+  it('is cleared of what killed processes have left, and not of what is written now', async () => {
+    const cache = new TunerCache(join(folder, 'cleared'));
+    await cache.keep('a', tuned);
+    const [left, busy] = [`${cache.file}.left`, `${cache.file}.busy`];
+    for (const path of [left, busy]) writeFileSync(path, '');
+    const then = Date.now() / 1000 - 3600;
+    utimesSync(left, then, then);
+    await cache.keep('b', tuned);
+    expect([existsSync(left), existsSync(busy)]).toEqual([false, true]);
   });
 
   it.each([
