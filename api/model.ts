@@ -1,5 +1,6 @@
-import { UsageError } from '../engine/errors.ts';
+import { throwIfAborted, UsageError } from '../engine/errors.ts';
 import type { Id } from '../engine/keys/find-id.ts';
+import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { Exclusions } from '../operators/serving/exclusions.ts';
@@ -58,8 +59,11 @@ export class Model extends StoredModel {
       throw new UsageError('Model.load takes a session and a folder', {
         advice: 'Model.load(session, directory)',
       });
+    const ctx = session.context();
     using _ = session.beginPhase('load model');
-    return new Model({ ...(await loadedParts(directory, session.ids)), session, directory });
+    const parts = await followed(ctx, () => loadedParts(directory, session.ids));
+    throwIfAborted(ctx.signal);
+    return new Model({ ...parts, session, directory });
   }
 
   /**

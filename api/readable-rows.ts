@@ -33,7 +33,8 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
   abstract readonly plan: LogicalPlan;
 
   /** The columns; opens metadata only. */
-  async schema({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
+  async schema(options: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
+    const { signal } = this.session.context(options);
     using _ = this.session.beginPhase('open files');
     return await schemaOf(this.plan, undefined, signal);
   }
@@ -73,12 +74,11 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
   /** Number of rows; from metadata where no operator changes it. */
   async count(options: RunOptions = {}): Promise<number> {
     checkOptions('count', options, runOptionNames);
+    const ctx = this.session.context(options);
     const source = rootSource(this.plan);
     if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
     const plan = andThen(this.plan, new CountRows());
-    return countedRows(
-      await runRows({ plan, session: this.session }, undefined, this.session.context(options)),
-    );
+    return countedRows(await runRows({ plan, session: this.session }, undefined, ctx));
   }
 
   /** All rows as one Arrow table, in memory. */

@@ -23,8 +23,6 @@ const rooms = new WeakMap<RunSession, ExchangeRoom>();
 export function exchangeRoomOf(session: RunSession): ExchangeRoom {
   const known = rooms.get(session);
   if (known !== undefined) return known;
-  // Rows whose reading began before the session closed are read to their end, without exchanges.
-  if (session.closed) return new ExchangeRoom({ budget: 0, process: 0, garbage: 0 });
   // A session without devices has no threads, and no exchanges.
   const workers = session.context().executor.devices.length === 0 ? 0 : session.workers;
   const room = new ExchangeRoom(processMemory(session, workers));

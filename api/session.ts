@@ -3,7 +3,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/iterable-source.ts';
 import type { RowInput } from '../connectors/rows/row-pages.ts';
 import { RowSource } from '../connectors/rows/row-source.ts';
-import { sessionClosed, UsageError } from '../engine/errors.ts';
+import { UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
@@ -23,6 +23,7 @@ import { Readers } from './readers.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { checkSessionOptions, type SessionOptions } from './session-options.ts';
 import { sessionText } from './inspect/session-text.ts';
+import { SessionWork } from './session-work.ts';
 import { parseSize } from './sizes.ts';
 
 type OwnOptions = Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once'>;
@@ -44,7 +45,7 @@ export class Session implements RunSession, AsyncDisposable {
   /** @internal */
   readonly splitBytes: number | undefined;
   readonly #options: OwnOptions;
-  #closed = false;
+  readonly #work = new SessionWork();
 
   private constructor(devices: SessionDevices, memoryBudget: number, options: OwnOptions) {
     this.#devices = devices;
@@ -151,7 +152,7 @@ export class Session implements RunSession, AsyncDisposable {
    * wrong.
    */
   async loadModel(directory: string): Promise<Model> {
-    if (this.#closed) throw sessionClosed();
+    this.#work.requireOpen();
     using _ = this.beginPhase('load model');
     const { Model } = await import('./model.ts');
     return Model.load(this, directory);
@@ -166,7 +167,7 @@ export class Session implements RunSession, AsyncDisposable {
    *
    */
   async readItemNames(path: string, options: ItemNamesOptions = {}): Promise<ItemNames> {
-    if (this.#closed) throw sessionClosed();
+    this.#work.requireOpen();
     const { readItemNames } = await import('./serving/read-item-names.ts');
     return readItemNames(this, path, options);
   }
@@ -191,12 +192,16 @@ export class Session implements RunSession, AsyncDisposable {
     await this.#devices.opened(onEvent);
   }
 
-  /** The context of operators: this session's devices, new metrics, and the caller's signal and listener. */
+  /**
+   * The context of operators: this session's devices, new metrics, the caller's listener, and a signal that
+   * fires with the caller's and when the session closes. Throws UsageError once it is closed.
+   */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
-    if (this.#closed) throw sessionClosed();
+    this.#work.requireOpen();
     this.#devices.passWarning(onEvent);
     return {
-      signal: signal ?? new AbortController().signal,
+      signal: this.#work.signalOf(signal),
+      follow: this.#work.follow,
       executor: this.#devices.executor,
       events: onEvent ?? noEvents,
       metrics: new RunMetrics(this.#options.profile?.spans),
@@ -261,16 +266,18 @@ export class Session implements RunSession, AsyncDisposable {
 
   /** True after `close`. */
   get closed(): boolean {
-    return this.#closed;
+    return this.#work.closed;
   }
 
   /**
-   * Waits for the tasks under way and ends the threads; work that still runs or begins in this session throws
-   * UsageError.
+   * Cancels what runs in this session, waits until it has ended, and ends the threads. All that still runs
+   * and all that begins later throws UsageError "the session is closed": fits, requests, rows that are read
+   * or written. Output that is not whole is removed. Work that does not end within ten seconds, such as a
+   * function of `mapBatches` that never returns, is left. To let work end by itself, await it before.
    */
   async close(): Promise<void> {
     using _ = this.#options.profile?.begin('end');
-    this.#closed = true;
+    await this.#work.close();
     await this.#devices.close();
   }
 
@@ -278,7 +285,7 @@ export class Session implements RunSession, AsyncDisposable {
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     const workers = this.#devices.executor.devices.length === 0 ? undefined : this.workers;
     return sessionText({
-      closed: this.#closed,
+      closed: this.closed,
       device: this.opening ? undefined : this.device,
       workers,
       memoryBudget: this.memoryBudget,

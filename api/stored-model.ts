@@ -5,6 +5,7 @@ import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
+import { followed } from '../engine/run/context.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
@@ -188,14 +189,12 @@ export class StoredModel {
         means: this.means,
       },
     );
-    const { executor, metrics } = this.served.session.context();
-    await saveModel(directory, stored, {
-      overwrite: options.overwrite,
-      signal: options.signal,
-      executor,
-      metrics,
-      underWay: () => this.served.session.saving(),
-    });
+    const ctx = this.served.session.context({ signal: options.signal });
+    const { executor, metrics, signal } = ctx;
+    const underWay = () => this.served.session.saving();
+    await followed(ctx, () =>
+      saveModel(directory, stored, { overwrite: options.overwrite, signal, executor, metrics, underWay }),
+    );
   }
 
   /** @internal True where the last two features are folded biases. */

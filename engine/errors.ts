@@ -139,11 +139,26 @@ export function deserializeError(data: SerializedError): Error {
   return error;
 }
 
+/** Errors of `sessionClosed`, by which the end of a session is distinguished from a cancel by the caller. */
+const closings = new WeakSet<object>();
+
 /** The error of work that still runs, or begins, in a closed session. */
-export function sessionClosed(): UsageError {
-  return new UsageError('the session is closed', {
+export function sessionClosed(cause?: unknown): UsageError {
+  const error = new UsageError('the session is closed', {
     advice: 'Close it once everything that runs in it has ended',
+    cause,
   });
+  closings.add(error);
+  return error;
+}
+
+/**
+ * The error of work that a signal has ended: CancelledError with the signal's reason as its cause, or the
+ * error of a closed session where that is the reason.
+ */
+export function cancelledBy({ reason }: AbortSignal, details: ErrorDetails = {}): FactorFlowError {
+  const isClosed = typeof reason === 'object' && reason !== null && closings.has(reason as object);
+  return isClosed ? sessionClosed() : new CancelledError({ ...details, cause: reason });
 }
 
 /**
@@ -163,9 +178,9 @@ export function publicText(text: string): string {
   );
 }
 
-/** Throws CancelledError, with the signal's reason as its cause, when the signal has fired. */
+/** Throws the error of `cancelledBy` when the signal has fired. */
 export function throwIfAborted(signal: AbortSignal | undefined, phase?: string): void {
-  if (signal?.aborted) throw new CancelledError({ phase, cause: signal.reason });
+  if (signal?.aborted) throw cancelledBy(signal, { phase });
 }
 
 /** A row as people count: the line of a text file, or the row from 1. */

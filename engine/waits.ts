@@ -1,4 +1,7 @@
-import { CancelledError, throwIfAborted } from './errors.ts';
+import { cancelledBy, type FactorFlowError, throwIfAborted } from './errors.ts';
+
+/** Time that cancelled work has to end before a session that closes gives it up. */
+export const CANCEL_MILLISECONDS = 10_000;
 
 /** Time that a wait has for an end in order, once its run was cancelled. */
 const GRACE_MILLISECONDS = 100;
@@ -14,15 +17,15 @@ export class Patience implements Disposable {
   readonly #phase: string;
   #timer: NodeJS.Timeout | undefined;
   /** Each of the waits under way: one promise for all would hold the outcome of every wait until the end. */
-  readonly #waiting = new Set<(reason: CancelledError) => void>();
-  #gaveUp: CancelledError | undefined;
+  readonly #waiting = new Set<(reason: FactorFlowError) => void>();
+  #gaveUp: FactorFlowError | undefined;
 
   constructor(signal: AbortSignal, phase: string) {
     [this.#signal, this.#phase] = [signal, phase];
     signal.addEventListener('abort', this.#onAbort);
   }
 
-  /** The outcome of the wait; CancelledError when the signal has fired and the wait goes on. */
+  /** The outcome of the wait; the error of `cancelledBy` when the signal has fired and the wait goes on. */
   async waitFor<T>(start: () => Promise<T>): Promise<T> {
     throwIfAborted(this.#signal, this.#phase);
     return this.#race(start());
@@ -50,8 +53,8 @@ export class Patience implements Disposable {
     }
   }
 
-  #cancelled(): CancelledError {
-    return new CancelledError({ phase: this.#phase, cause: this.#signal.reason });
+  #cancelled(): FactorFlowError {
+    return cancelledBy(this.#signal, { phase: this.#phase });
   }
 
   [Symbol.dispose](): void {

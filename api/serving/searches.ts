@@ -115,8 +115,9 @@ export class Searches {
 async function drop({ session, made }: Indices): Promise<void> {
   const all = [...made.values()];
   made.clear();
-  // In a closed session the memory is gone already.
-  if (session.closed) return;
-  for (const index of await Promise.allSettled(all))
+  for (const index of await Promise.allSettled(all)) {
+    // In a closed session the memory is gone already.
+    if (session.closed) return;
     if (index.status === 'fulfilled') await dropIndex(index.value, session.requestContext());
+  }
 }

@@ -1,5 +1,5 @@
 import type { Device, Executor, SpillStore, WireRequest } from './device.ts';
-import type { ExecutionContext } from './context.ts';
+import { type ExecutionContext, followed } from './context.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../partition.ts';
 import type { WrittenFile } from '../spill/spilled-partition.ts';
 import type { Task, TaskResult } from '../task.ts';
@@ -150,16 +150,18 @@ export class Holdings {
   }
 
   /** Runs `work` with holdings of its own. */
-  static async within<Result>(
+  static within<Result>(
     ctx: ExecutionContext,
     work: (held: ExecutionContext) => Promise<Result>,
   ): Promise<Result> {
-    const holdings = new Holdings(ctx);
-    try {
-      return await work(holdings.ctx);
-    } finally {
-      await holdings.close();
-    }
+    return followed(ctx, async () => {
+      const holdings = new Holdings(ctx);
+      try {
+        return await work(holdings.ctx);
+      } finally {
+        await holdings.close();
+      }
+    });
   }
 
   /**

@@ -1,5 +1,5 @@
 import { deviceAt } from './devices.ts';
-import { CancelledError, DeviceLostError } from '../errors.ts';
+import { cancelledBy, DeviceLostError } from '../errors.ts';
 import type { Device } from './device.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
@@ -161,10 +161,7 @@ class StepRun {
     this.#clocks.addTo(this.#ctx.metrics);
     if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false)
       this.#done.reject(
-        new CancelledError({
-          phase: this.#clocks.latest ?? this.#steps[0].stage,
-          cause: this.#ctx.signal.reason,
-        }),
+        cancelledBy(this.#ctx.signal, { phase: this.#clocks.latest ?? this.#steps[0].stage }),
       );
     else if (this.#failed !== undefined) this.#done.reject(this.#failed.error as Error);
     else

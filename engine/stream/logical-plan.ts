@@ -1,7 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import { throwIfAborted } from '../errors.ts';
 import type { Description, Operator, Sink, Source, ValueNeeds } from './operator.ts';
-import type { ExecutionContext } from '../run/context.ts';
+import { type ExecutionContext, followed } from '../run/context.ts';
 import { batchStream, type BatchStream } from './stream.ts';
 import { Patience } from '../waits.ts';
 
@@ -116,14 +116,16 @@ async function openSource(
 }
 
 /** Runs the plan into a sink. */
-export async function runInto<Result>(
+export function runInto<Result>(
   plan: LogicalPlan,
   sink: Sink<Result>,
   ctx: ExecutionContext,
 ): Promise<Result> {
-  throwIfAborted(ctx.signal, sink.name);
-  using _ = ctx.metrics.begin(sink.phase ?? sink.name);
-  return await sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
+  return followed(ctx, async () => {
+    throwIfAborted(ctx.signal, sink.name);
+    using _ = ctx.metrics.begin(sink.phase ?? sink.name);
+    return await sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
+  });
 }
 
 /** A source's stream, which is left alone where it gives no batch after the run was cancelled. */

@@ -1,9 +1,7 @@
 import { Piscina } from 'piscina';
 import { deserializeError, type SerializedError, sessionClosed, throwIfAborted } from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
-
-/** Time that a request has to end once it was cancelled, before closing the pool ends its thread. */
-const CANCEL_MILLISECONDS = 10_000;
+import { CANCEL_MILLISECONDS } from '../waits.ts';
 
 /** An outcome with its time; `start` by sharedClock(). */
 export interface ThreadOutcome {
@@ -52,7 +50,7 @@ export class ThreadPool {
   readonly #free: number[];
   readonly #waiting: ((slot: number) => void)[] = [];
   readonly #crashed: (cause: unknown) => Error;
-  readonly #running = new Map<Promise<WorkerReply>, AbortSignal | undefined>();
+  readonly #running = new Map<Promise<WorkerReply>, RunningRequest>();
   #closed = false;
 
   constructor(
@@ -88,18 +86,22 @@ export class ThreadPool {
     signal?: AbortSignal,
   ): Promise<ThreadOutcome & { readonly slot: number }> {
     const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
-    const cancel = () => void Atomics.store(this.#flags, slot, 1);
+    const running: RunningRequest = { signal };
+    const cancel = () => {
+      running.cancelled = performance.now();
+      Atomics.store(this.#flags, slot, 1);
+    };
     try {
       throwIfAborted(signal);
       // Piscina would start new threads, which would not be ended.
       this.requireOpen();
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
-      const running = this.#piscina.run({ slot, request: makeRequest(slot) }).catch((cause: unknown) => {
+      const request = this.#piscina.run({ slot, request: makeRequest(slot) }).catch((cause: unknown) => {
         throw this.#crashed(cause);
       });
-      this.#running.set(running, signal);
-      const reply = await running.finally(() => this.#running.delete(running));
+      this.#running.set(request, running);
+      const reply = await request.finally(() => this.#running.delete(request));
       throwIfAborted(signal);
       if ('error' in reply) throw deserializeError(reply.error);
       return { ...reply, slot };
@@ -124,18 +126,26 @@ export class ThreadPool {
     this.#closed = true;
     // Piscina itself waits only for the first of several threads.
     const ended = await Promise.all(
-      [...this.#running].map(([request, signal]) => endsInTime(request, signal)),
+      [...this.#running].map(([request, running]) => endsInTime(request, running)),
     );
     await (ended.every(Boolean) ? this.#piscina.close() : this.#piscina.destroy());
   }
 }
 
+interface RunningRequest {
+  readonly signal: AbortSignal | undefined;
+  /** The moment at which it was cancelled, by performance.now(). */
+  cancelled?: number;
+}
+
 /** True once a request has ended; false where it goes on for too long after it was cancelled. */
-function endsInTime(request: Promise<unknown>, signal: AbortSignal | undefined): Promise<boolean> {
+function endsInTime(request: Promise<unknown>, running: RunningRequest): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
+  const { signal } = running;
   let timer: NodeJS.Timeout | undefined;
   const cancelled = () => {
-    timer = setTimeout(() => resolve(false), CANCEL_MILLISECONDS);
+    const since = performance.now() - (running.cancelled ?? performance.now());
+    timer = setTimeout(() => resolve(false), CANCEL_MILLISECONDS - since);
   };
   if (signal?.aborted) cancelled();
   else signal?.addEventListener('abort', cancelled, { once: true });

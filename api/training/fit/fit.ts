@@ -1,4 +1,4 @@
-import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { type ExecutionContext, followed } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { Scope } from '../../../engine/run/scope.ts';
 import type { Dataset } from '../../dataset.ts';
@@ -60,12 +60,14 @@ export async function fitModel<Types extends FitTypes>(
     return await finishPhase(algorithm, run, inspected, plan, trained).result;
   };
   const capacityBytes = session.bounded ? dataBytes(session) : undefined;
-  return Holdings.tidied(
-    context,
-    () =>
-      withCheckpoints(options, about, context, (checkpoints) =>
-        Scope.within(context, (scope) => train(scope, checkpoints), { capacityBytes }),
-      ),
-    session.tidies,
+  return followed(context, () =>
+    Holdings.tidied(
+      context,
+      () =>
+        withCheckpoints(options, about, context, (checkpoints) =>
+          Scope.within(context, (scope) => train(scope, checkpoints), { capacityBytes }),
+        ),
+      session.tidies,
+    ),
   );
 }

@@ -1,0 +1,206 @@
+/**
+ * Closing a session, a model and a server among work: everything that runs or comes later ends with the one
+ * error that the docs name, and has ended when `close` has.
+ */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  ALS,
+  count,
+  CrossValidator,
+  type Dataset,
+  type Model,
+  Session,
+  SGD,
+  UsageError,
+} from '../../index.ts';
+import { randomOf } from '../support/damage/mutations.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const CLOSED = 'the session is closed. Close it once everything that runs in it has ended';
+const MOMENTS = 16;
+
+const rows = randomRatings(7, 300, 200, 6000);
+const batches = ratingBatches(rows, 500);
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-closing-'));
+const saved = join(folder, 'saved');
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Calls {
+  readonly [name: string]: () => Promise<unknown>;
+}
+
+const small = { rank: 4, maxIter: 3 };
+
+/** Calls of every kind, on a data set and a model of one session. */
+function callsOf({ session, data, model }: Opened, output: string): Calls {
+  const [user, item] = [rows[0].user, rows[0].item];
+  const read = async (dataset: AsyncIterable<unknown>) => {
+    for await (const _ of dataset);
+  };
+  return {
+    als: () => new ALS(small).fit(data),
+    validated: () => new ALS(small).fit(data, { validation: data }),
+    implicit: () => new ALS({ ...small, implicitPrefs: true }).fit(data),
+    sgd: () => new SGD(small).fit(data),
+    checkpoints: () => new ALS(small).fit(data, { checkpointDir: join(output, 'checkpoints') }),
+    folds: () =>
+      new CrossValidator({
+        estimator: (params) => new ALS({ ...small, ...params }),
+        grid: [{ rank: 2 }, { rank: 3 }],
+        numFolds: 2,
+        metric: 'rmse',
+      }).fit(data),
+    plan: () => new ALS(small).plan(data),
+    update: () => model.update(data),
+    evaluate: () => model.evaluate(data),
+    ranking: () => model.evaluateRanking(data),
+    'fold in': () => model.foldIn(data),
+    exclusions: () => model.exclusions(data),
+    'recommend by id': () => model.recommend(user, 3),
+    'recommend by ratings': () => model.recommend({ ratings: [{ item, rating: 4 }] }, 3),
+    explain: () => model.explain([{ item, rating: 4 }], item),
+    lists: () => model.recommendForAllUsers(3).write.parquet(join(output, 'lists')),
+    similar: () => read(model.similarItems([item], 3)),
+    save: () => model.save(join(output, 'model')),
+    predictions: () => read(model.predict(data)),
+    rows: () => read(data),
+    groups: () => data.groupBy('user').agg(count()).collect(),
+    'leave out': () => data.leaveOut(1),
+    csv: () => data.write.csv(join(output, 'rows.csv')),
+    count: () => data.count(),
+    schema: () => data.schema(),
+    'load model': () => session.loadModel(saved),
+  };
+}
+
+/** Lets the event loop turn, by which work goes on: a moment that no clock measures. */
+async function turns(count: number): Promise<void> {
+  for (let left = count; left > 0; left--) await new Promise((resolve) => setImmediate(resolve));
+}
+
+interface Opened {
+  readonly session: Session;
+  readonly data: Dataset;
+  readonly model: Model;
+}
+
+const opened = async (): Promise<Opened> => {
+  const session = await Session.create({ device: 'cpu', workers: 2 });
+  const data = session.from(batches);
+  return { session, data, model: await new ALS({ rank: 4, maxIter: 1 }).fit(data) };
+};
+
+describe('a session that closes among work', () => {
+  it(
+    'ends all of it with one error, at any moment, and nothing is left half',
+    { timeout: 300_000 },
+    async () => {
+      const random = randomOf(11);
+      const outcomes = new Map<string, number>();
+      for (let moment = 0; moment < MOMENTS; moment++) {
+        const all = await opened();
+        if (moment === 0) await all.model.save(saved);
+        const output = mkdtempSync(join(folder, 'output-'));
+        const calls = Object.entries(callsOf(all, output));
+        const chosen = Array.from({ length: 8 }, () => calls.splice(random(calls.length), 1)[0]);
+        const ended = chosen.map(async ([name, call]) => {
+          await turns(random(20));
+          try {
+            await call();
+            return 'ended before';
+          } catch (error) {
+            expect(error, `${name} in moment ${moment}`).toBeInstanceOf(UsageError);
+            expect((error as Error).message, `${name} in moment ${moment}`).toBe(CLOSED);
+            return 'closed';
+          }
+        });
+        await turns(random(2 ** random(12)));
+        await all.session.close();
+        const written = readdirSync(output, { recursive: true }).sort();
+        for (const outcome of await Promise.all(ended))
+          outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        expect(readdirSync(output, { recursive: true }).sort(), `moment ${moment}`).toEqual(written);
+        expect(
+          readdirSync(output).filter((name) => name.startsWith('.')),
+          `moment ${moment}`,
+        ).toEqual([]);
+      }
+      expect([...outcomes.keys()].sort()).toEqual(['closed', 'ended before']);
+    },
+  );
+
+  it('refuses every later call with the same error', async () => {
+    const all = await opened();
+    const { session, model } = all;
+    await session.close();
+    for (const [name, call] of Object.entries(callsOf(all, folder)))
+      await expect(call(), name).rejects.toThrow(CLOSED);
+    expect(model.userFactors.numRows).toBe(model.userCount);
+    await model.close();
+    await session.close();
+  });
+
+  it('does so at the end of a scope with `await using`, and for rows that a consumer holds', async () => {
+    let running: Promise<unknown> | undefined;
+    let iterator: AsyncIterator<unknown> | undefined;
+    {
+      await using session = await Session.create({ device: 'cpu', workers: 1 });
+      const data = session.from(batches);
+      running = new ALS({ rank: 4, maxIter: 10_000 }).fit(data);
+      running.catch(() => undefined);
+      iterator = data[Symbol.asyncIterator]();
+      await iterator.next();
+    }
+    await expect(running).rejects.toThrow(CLOSED);
+    await expect(iterator.next()).rejects.toThrow(CLOSED);
+  });
+
+  it('says so too where the caller cancels with it', async () => {
+    const { session, data } = await opened();
+    const stop = new AbortController();
+    const running = new ALS({ rank: 4, maxIter: 10_000 }).fit(data, { signal: stop.signal });
+    running.catch(() => undefined);
+    await turns(5);
+    stop.abort();
+    await session.close();
+    await expect(running).rejects.toMatchObject({ code: 'CANCELLED' });
+  });
+});
+
+describe('a model that closes among requests', () => {
+  it('answers those under way, and refuses later ones, at any moment', { timeout: 120_000 }, async () => {
+    const { session, data, model: first } = await opened();
+    const random = randomOf(5);
+    const user = rows[0].user;
+    await first.save(saved, { overwrite: true });
+    for (let moment = 0; moment < 8; moment++) {
+      const model = await session.loadModel(saved);
+      const requests = Array.from({ length: 12 }, async () => {
+        await turns(random(12));
+        return model.recommend(user, 3).then(
+          ({ items }) => items.length,
+          (error: unknown) => (error as Error).message,
+        );
+      });
+      await turns(random(12));
+      await model.close();
+      for (const outcome of await Promise.all(requests))
+        expect([
+          3,
+          'the model is closed. Load it again, or close it when the last request has been answered',
+        ]).toContain(outcome);
+      await model.close();
+    }
+    expect((await first.recommend(user, 3)).items).toHaveLength(3);
+    // Both at once, in either order.
+    for (const order of [
+      [first, session],
+      [session, first],
+    ].slice(0, 1))
+      await Promise.all(order.map((one) => one.close()));
+    await expect(data.count()).rejects.toThrow(CLOSED);
+  });
+});
