@@ -78,14 +78,32 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
         'the server does not tell which part of the file it sends, or how large the file is',
         'Download the file first',
       );
-    const expected = place.end - place.start + 1;
-    if (!('last' in range) && (place.start !== range.from || expected > range.to - range.from))
-      throw problem(`the server sends bytes ${place.start}-${place.end} instead`);
-    return { bytes: await readBody(answer, expected), start: place.start, size: place.size, etag };
+    requirePlace(place, range, answer, problem);
+    const bytes = await readBody(answer, place.end - place.start + 1);
+    return { bytes, start: place.start, size: place.size, etag };
   } finally {
     // A body that was not read ends with its connection.
     if (!answer.response.bodyUsed) await answer.response.body?.cancel().catch(() => undefined);
   }
+}
+
+/** Throws DataError where a server is about to send other bytes than were asked for, or more of them. */
+function requirePlace(
+  { start, end, size }: { readonly start: number; readonly end: number; readonly size: number },
+  range: ByteRange,
+  { response }: Answer,
+  problem: Problem,
+): void {
+  const length = end - start + 1;
+  const isAsked =
+    'last' in range
+      ? start === Math.max(0, size - range.last) && end === size - 1
+      : start === range.from && length <= range.to - range.from;
+  const advice = 'Download the file first';
+  if (!isAsked) throw problem(`the server sends bytes ${start}-${end} of ${size} instead`, advice);
+  const declared = lengthOf(response) ?? length;
+  if (declared !== length)
+    throw problem(`the server sends bytes ${start}-${end} and declares ${declared} bytes`, advice);
 }
 
 /** The whole file of a server without ranges. */
@@ -100,19 +118,21 @@ async function wholeFile(answer: Answer, etag: string | null, problem: Problem):
   const parts: Uint8Array[] = [];
   let size = 0;
   for await (const part of chunksOf(answer)) {
-    parts.push(part);
     size += part.length;
     if (size > WHOLE_BYTES) throw tooLarge();
+    parts.push(part);
   }
-  if (length !== undefined && size < length)
-    throw new Passing(`the connection broke off after ${size} of ${length} bytes`);
   return { bytes: joinBytes(parts), start: 0, size, etag };
 }
 
-function contentRange({ headers }: Response): { start: number; end: number; size: number } | undefined {
+/** The part of a file that an answer declares; undefined where it declares none that can be. */
+export function contentRange({
+  headers,
+}: Response): { start: number; end: number; size: number } | undefined {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get('content-range') ?? '');
   if (match === null) return undefined;
   const [start, end, size] = match.slice(1).map(Number);
+  // Digits beyond 2^53 would not be exact.
   return Number.isSafeInteger(size) && start <= end && end < size ? { start, end, size } : undefined;
 }
 
@@ -121,10 +141,10 @@ async function readBody(answer: Answer, expected: number): Promise<Uint8Array<Ar
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const part of chunksOf(answer)) {
-    parts.push(part);
     length += part.length;
     if (length > expected)
       throw new Passing(`the server sends more than the ${expected} bytes that it announced`);
+    parts.push(part);
   }
   if (length < expected) throw new Passing(`the connection broke off after ${length} of ${expected} bytes`);
   return joinBytes(parts);

@@ -5,7 +5,19 @@ import { urlOf } from '../files/path-kinds.ts';
 
 /** Milliseconds between attempts; there is one more attempt than waits. */
 const waits = [100, 400];
-const IDLE_MILLISECONDS = 30_000;
+
+/**
+ * The longest waits for a server. A slow connection passes, since each byte that came adds to the time; a
+ * server that sends a byte every 20 s does not.
+ */
+export const patience = {
+  /** Milliseconds without a byte. */
+  idle: 30_000,
+  /** Milliseconds of waiting in one answer, before those that its bytes add. */
+  start: 60_000,
+  /** Bytes that add a millisecond: 8 KB/s. */
+  bytes: 8,
+};
 
 /** A failure that another attempt may not meet. */
 export class Passing extends Error {}
@@ -36,40 +48,62 @@ export async function withAttempts<Result>(once: () => Promise<Result>, problem:
 /** An answer whose body is still to come. */
 export interface Answer {
   readonly response: Response;
-  /** Waits for a part of the body, for 30 s at most. Throws Passing. */
-  wait<Result>(part: Promise<Result>): Promise<Result>;
+  /** Waits for a part of the body within `patience`; `received`: bytes before it. Throws Passing. */
+  wait<Result>(part: Promise<Result>, received: number): Promise<Result>;
 }
 
 /** Sends one GET. Throws Passing where the connection fails, UsageError for what is no URL. */
 export async function get(url: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
   const { address, headers: own } = requestOf(url);
-  const idle = new AbortController();
-  const wait = async <Result>(part: Promise<Result>): Promise<Result> => {
-    const timer = setTimeout(() => idle.abort(), IDLE_MILLISECONDS);
+  const ending = new AbortController();
+  // The time that the reader takes between the parts does not count.
+  let waited = 0;
+  const wait = async <Result>(part: Promise<Result>, received: number): Promise<Result> => {
+    const left = patience.start + received / patience.bytes - waited;
+    const [milliseconds, summary] =
+      left < patience.idle
+        ? [left, `the server is too slow: ${received} bytes in ${shown(waited + left)}`]
+        : [patience.idle, `nothing came for ${shown(patience.idle)}`];
+    const started = performance.now();
+    const timer = setTimeout(() => ending.abort(new Passing(summary)), Math.max(0, milliseconds));
     try {
       return await part;
     } catch (error) {
-      throw new Passing(`the connection failed: ${reason(error)}`, { cause: error });
+      throw error instanceof Passing
+        ? error
+        : new Passing(`the connection failed: ${reason(error)}`, { cause: error });
     } finally {
       clearTimeout(timer);
+      waited += performance.now() - started;
     }
   };
   const response = await wait(
-    fetch(address, { headers: { ...own, ...headers, 'Accept-Encoding': 'identity' }, signal: idle.signal }),
+    fetch(address, { headers: { ...own, ...headers, 'Accept-Encoding': 'identity' }, signal: ending.signal }),
+    0,
   );
   return { response, wait };
 }
 
-/** The chunks of an answer's body. Leaving the loop early ends the connection. */
-export async function* chunksOf({ response, wait }: Answer): AsyncGenerator<Uint8Array> {
-  const reader = response.body?.getReader();
+/**
+ * The chunks of an answer's body, which must have the length that its head declares. Leaving the loop early
+ * ends the connection. Throws Passing.
+ */
+export async function* chunksOf(answer: Answer): AsyncGenerator<Uint8Array> {
+  const { response, wait } = answer;
+  const [reader, declared] = [response.body?.getReader(), lengthOf(response)];
   if (reader === undefined) return;
+  let received = 0;
   try {
     for (;;) {
-      const { done, value } = await wait(reader.read());
-      if (done) return;
+      const { done, value } = await wait(reader.read(), received);
+      if (done) break;
+      received += value.length;
+      if (received > (declared ?? received))
+        throw new Passing(`the server sends more than the ${declared} bytes that it declared`);
       yield value;
     }
+    if (received < (declared ?? received))
+      throw new Passing(`the connection broke off after ${received} of ${declared} bytes`);
   } finally {
     await reader.cancel().catch(() => undefined);
   }
@@ -126,6 +160,9 @@ function decoded(text: string): string {
 
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === 'AbortError') return `nothing came for ${IDLE_MILLISECONDS / 1000} s`;
   return publicText(error.cause instanceof Error ? error.cause.message || error.cause.name : error.message);
+}
+
+function shown(milliseconds: number): string {
+  return `${Math.round(milliseconds) / 1000} s`;
 }

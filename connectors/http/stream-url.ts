@@ -1,5 +1,6 @@
 import { joinBytes } from '../files/stored-bytes.ts';
 import { waitForOther } from '../../engine/waits.ts';
+import { contentRange } from './fetch-range.ts';
 import { chunksOf, get, lengthOf, Passing, problemOf, refuse, withAttempts } from './request.ts';
 
 /**
@@ -16,7 +17,6 @@ export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
     await found.response.body?.cancel().catch(() => undefined);
     return refuse(found.response, problem);
   }, problem);
-  const expected = lengthOf(answer.response);
   const chunks = chunksOf(answer);
   let length = 0;
   try {
@@ -32,8 +32,6 @@ export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
   } finally {
     await chunks.return(undefined);
   }
-  if (expected !== undefined && length < expected)
-    throw problem(`the connection broke off after ${length} of ${expected} bytes`, 'Try again');
 }
 
 /** Facts about a file on a web server. */
@@ -56,14 +54,17 @@ export function headOfUrl(url: string, length: number): Promise<UrlHead> {
       const isEmpty = response.status === 416 && response.headers.get('content-range') === 'bytes */0';
       if (isEmpty) return { bytes: new Uint8Array(0), size: 0, type: typeOf(response) };
       if (response.status !== 206 && response.status !== 200) return refuse(response, problem);
-      const whole = /\/(\d+)$/.exec(response.headers.get('content-range') ?? '')?.[1];
-      const size =
-        response.status === 200 ? lengthOf(response) : whole === undefined ? undefined : Number(whole);
+      const announced = response.headers.get('content-range') ?? 'bytes from an unknown place';
+      if (response.status === 206 && !/^bytes 0-\d+\//.test(announced))
+        throw problem(`the server sends ${announced} instead`, 'Download the file first');
       const parts: Uint8Array[] = [];
+      let received = 0;
       for await (const part of chunksOf(answer)) {
         parts.push(part);
-        if (parts.reduce((sum, { length: bytes }) => sum + bytes, 0) >= length) break;
+        received += part.length;
+        if (received >= length) break;
       }
+      const size = response.status === 200 ? lengthOf(response) : contentRange(response)?.size;
       return { bytes: joinBytes(parts).subarray(0, length), size, type: typeOf(response) };
     } finally {
       if (!response.bodyUsed) await response.body?.cancel().catch(() => undefined);

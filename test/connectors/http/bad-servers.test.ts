@@ -76,7 +76,7 @@ describe('bad servers', () => {
         else response.writeHead(206, headers).end(body);
       };
     served.handler = second({ 'Content-Range': `bytes 0-0/${size}` });
-    await fails(/the server sends bytes 0-0 instead/);
+    await fails(/the server sends bytes 0-0 of \d+ instead/);
     served.handler = second({ 'Content-Range': `bytes 4-4/${size}`, ETag: '"2"' });
     await fails(/the file changed while it was read/);
     served.handler = second({ 'Content-Range': `bytes 4-4/${size}`, ETag: '"1"' });
