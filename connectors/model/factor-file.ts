@@ -1,3 +1,4 @@
+import { pageSum } from '../parquet/write/page-sums.ts';
 import { fieldsOf, encodeThrift, thrift } from '../parquet/write/thrift.ts';
 import type { ThriftStruct, ThriftValue } from '../parquet/write/thrift.ts';
 import { readRows, type RowParts } from '../../engine/row-parts.ts';
@@ -9,7 +10,7 @@ import { type IdColumn, idCount, idData } from './id-column.ts';
  * Encodings.md of apache/parquet-format; columns id and features, a list of floats:
  *
  *     "PAR1",   for each row group: pages of id, pages of features,   footer, its length, "PAR1"
- *     page:     header, [bytes of repetition levels, the levels, bytes of definition levels, the levels,] values
+ *     page:     header with a checksum, [bytes of repetition levels, the levels, bytes of definition levels, the levels,] values
  *
  * Features of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE
  * encoding.
@@ -190,6 +191,7 @@ function chunkOf(
         1: i32(DATA_PAGE),
         2: size,
         3: size,
+        4: pageSum(levels, values),
         5: struct({ 1: i32(valueCount), 2: i32(PLAIN), 3: i32(RLE), 4: i32(RLE) }),
       }),
     );

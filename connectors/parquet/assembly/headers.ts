@@ -4,7 +4,8 @@
  * Parquet's ever are make a header that is damaged.
  *
  *     out      Int32[4][16]: by struct and field, the number; -1 for what is not there, -2 for a number that is negative or has more than 31 bits, and for what
- *              is none, -3 for true, -4 for false, -5 for a struct. Struct 0 is the header, 1 that of a first page of values (its field 5), 2 of a dictionary (7), 3 of a second page of values (8)
+ *              is none, -3 for true, -4 for false, -5 for a struct. Struct 0 is the header, 1 that of a first page of values (its field 5), 2 of a dictionary (7), 3 of a second page of values (8).
+ *              The header's field 4 is the page's CRC-32, all 32 bits of it; its field 0, which no header has, is 1 where field 4 is there
  *     cursor   Uint32: the address of the next byte, 0 once the header has turned out to be damaged
  *
  *
@@ -13,6 +14,8 @@
 const STRUCTS: u32 = 4;
 const FIELDS: u32 = 16;
 const MOST_DEPTH: u32 = 32;
+/** The header's field with the CRC-32 of the page. */
+const CRC: u64 = 4;
 
 const TRUE: u32 = 1;
 const FALSE: u32 = 2;
@@ -45,7 +48,9 @@ function readStruct(cursor: usize, end: usize, depth: u32, number: u32, out: usi
     if (type == TRUE || type == FALSE) put(slot, type == TRUE ? -3 : -4);
     else if (type > BYTE && type <= I64) {
       const value = zigzag(varint(cursor, end));
-      put(slot, value >= 0 && value <= 0x7fffffff ? <i32>value : -2);
+      const isSum = number == 0 && field == CRC;
+      put(slot, isSum || (value >= 0 && value <= 0x7fffffff) ? <i32>value : -2);
+      if (isSum) put(out, 1);
     } else if (type == STRUCT) {
       put(slot, -5);
       readStruct(

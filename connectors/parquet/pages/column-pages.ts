@@ -6,6 +6,7 @@ import type { FileWindow } from './file-window.ts';
 import { HEADER_BYTES, HeaderReader, type PageHeader } from './page-header.ts';
 import type { PageKernel } from './page-kernel.ts';
 import { PageProblem } from './page-problem.ts';
+import { type PagePlace, requireSum } from './page-sums.ts';
 import { pageCodecs, type UnpackPage, unpackSnappy } from './unpack-page.ts';
 import { unpackZstd } from './unpack-zstd.ts';
 
@@ -33,7 +34,8 @@ function unpackerOf(codec: string, kernel: PageKernel): UnpackPage {
 export class ColumnPages {
   readonly #window: FileWindow;
   readonly #kernel: PageKernel;
-  readonly #column: string;
+  /** The place of the first page. */
+  readonly #first: PagePlace;
   /** Bytes of a value, 4 or 8. */
   readonly #width: number;
   readonly #optional: boolean;
@@ -51,18 +53,13 @@ export class ColumnPages {
 
   constructor(
     window: FileWindow,
-    { column, codec }: ColumnChunkInfo,
+    { file, rowGroup, column, codec, start }: ColumnChunkInfo & Pick<PagePlace, 'file' | 'rowGroup'>,
     width: 4 | 8,
     optional: boolean,
     kernel: PageKernel,
   ) {
-    [this.#window, this.#column, this.#width, this.#optional, this.#kernel] = [
-      window,
-      column,
-      width,
-      optional,
-      kernel,
-    ];
+    [this.#window, this.#width, this.#optional, this.#kernel] = [window, width, optional, kernel];
+    this.#first = { file, rowGroup, column, at: start };
     this.#unpack = unpackerOf(codec, kernel);
     this.#state = kernel.reserve(STATE_BYTES);
     this.#headers = new HeaderReader(kernel);
@@ -105,7 +102,7 @@ export class ColumnPages {
       await read();
     } catch (error) {
       if (error instanceof FactorFlowError) throw error;
-      throw new PageProblem(messageOf(error), this.#column);
+      throw new PageProblem(messageOf(error), this.#first.column);
     }
   }
 
@@ -129,6 +126,7 @@ export class ColumnPages {
     const header = this.#headers.read(await this.#window.read(this.#at, Math.min(rest, HEADER_BYTES)));
     if (header.bytes + header.packed > rest) throw new Error('a page that ends behind its column');
     const packed = await this.#window.read(this.#at + header.bytes, header.packed);
+    requireSum(packed, header.crc, { ...this.#first, at: this.#first.at + this.#at });
     this.#at += header.bytes + header.packed;
     if (header.kind === 'dictionary') this.#takeDictionary(header, this.#unpacked(packed, header.unpacked));
     else this.#takeValues(header, this.#valuesOf(header, packed));

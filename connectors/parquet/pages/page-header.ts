@@ -1,12 +1,19 @@
 import type { PageKernel } from './page-kernel.ts';
 
-/** A page of values, or of a dictionary, as its header describes it. */
-export interface PageHeader {
-  readonly kind: 'dictionary' | 'values';
+/** Sizes of a page of any kind. */
+export interface PageSize {
   /** Bytes of the header itself. */
   readonly bytes: number;
-  /** Bytes of the page behind it, and of the page once it is unpacked. */
+  /** Bytes of the page after it, as they are stored. */
   readonly packed: number;
+  /** The CRC-32 of these bytes, from 0 to 2^32 - 1; undefined where the writer left none. */
+  readonly crc: number | undefined;
+}
+
+/** A page of values, or of a dictionary, as its header describes it. */
+export interface PageHeader extends PageSize {
+  readonly kind: 'dictionary' | 'values';
+  /** Bytes of the page once it is unpacked. */
   readonly unpacked: number;
   readonly values: number;
   readonly encoding: string;
@@ -19,8 +26,9 @@ export interface PageHeader {
 
 /** Most bytes of a page that is read here. */
 const PAGE_BYTES = 1 << 28;
-/** Most bytes of its header. */
+/** Most bytes of its header; headers of texts may have long statistics. */
 export const HEADER_BYTES = 1 << 12;
+export const LONG_HEADER_BYTES = 1 << 20;
 
 /** Kinds of pages and encodings by their numbers (parquet.thrift). */
 const [VALUES, DICTIONARY, SECOND_VALUES] = [0, 2, 3];
@@ -45,10 +53,12 @@ const OUT_BYTES = 4 * 4 * FIELDS;
 /** Reads headers by a kernel, in whose memory it has a place until that is cleared. */
 export class HeaderReader {
   readonly #kernel: PageKernel;
-  readonly #at: number;
+  #at: number;
+  #room: number;
 
   constructor(kernel: PageKernel) {
     this.#kernel = kernel;
+    this.#room = HEADER_BYTES;
     this.#at = kernel.reserve(OUT_BYTES + 4 + HEADER_BYTES);
   }
 
@@ -56,20 +66,49 @@ export class HeaderReader {
    * The header at the beginning of some bytes; throws an Error for one that is damaged or of another kind.
    */
   read(bytes: Uint8Array): PageHeader {
-    const from = this.#at + OUT_BYTES + 4;
-    const some = bytes.length > HEADER_BYTES ? bytes.subarray(0, HEADER_BYTES) : bytes;
-    this.#kernel.bytes.set(some, from);
-    const length = this.#kernel.functions.readHeader(from, some.length, this.#at, this.#at + OUT_BYTES);
-    if (length === 0) throw new Error('a header that makes no sense');
-    return pageHeader(length, new Int32Array(this.#kernel.buffer, this.#at, OUT_BYTES / 4));
+    const { length, fields } = this.#fields(bytes, HEADER_BYTES);
+    return pageHeader(length, fields);
   }
+
+  /** The sizes alone, of a page of any kind. Undefined where the bytes don't begin with a whole header. */
+  size(bytes: Uint8Array): PageSize | undefined {
+    try {
+      const { length, fields } = this.#fields(bytes, LONG_HEADER_BYTES);
+      return pageSize(length, fields);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #fields(bytes: Uint8Array, most: number): { readonly length: number; readonly fields: Int32Array } {
+    const length = this.#parse(bytes.subarray(0, HEADER_BYTES));
+    const whole = length > 0 || bytes.length <= HEADER_BYTES ? length : this.#parse(bytes.subarray(0, most));
+    if (whole === 0) throw new Error('a header that makes no sense');
+    return { length: whole, fields: new Int32Array(this.#kernel.buffer, this.#at, OUT_BYTES / 4) };
+  }
+
+  #parse(bytes: Uint8Array): number {
+    if (bytes.length > this.#room) {
+      this.#room = bytes.length;
+      this.#at = this.#kernel.reserve(OUT_BYTES + 4 + bytes.length);
+    }
+    const from = this.#at + OUT_BYTES + 4;
+    this.#kernel.bytes.set(bytes, from);
+    return this.#kernel.functions.readHeader(from, bytes.length, this.#at, this.#at + OUT_BYTES);
+  }
+}
+
+function pageSize(bytes: number, header: Int32Array): PageSize {
+  const packed = header[3];
+  if (packed < 0) throw new Error('a size that makes no sense');
+  return { bytes, packed, crc: header[0] === 1 ? header[4] >>> 0 : undefined };
 }
 
 function pageHeader(bytes: number, fields: Int32Array): PageHeader {
   const of = (struct: number) => fields.subarray(FIELDS * struct, FIELDS * (struct + 1));
   const [header, first, dictionary, second] = [0, 1, 2, 3].map(of);
   const type = header[1];
-  const sizes = { bytes, packed: size(header[3]), unpacked: size(header[2]) };
+  const sizes = { ...pageSize(bytes, header), packed: size(header[3]), unpacked: size(header[2]) };
   if (type === DICTIONARY && header[7] === STRUCT)
     return {
       ...sizes,

@@ -66,7 +66,7 @@ export async function* readPages(
       return {
         field,
         out: kernel.reserve(most * width),
-        pages: new ColumnPages(window, chunk, width, field.nullable, kernel),
+        pages: new ColumnPages(window, { ...chunk, file, rowGroup }, width, field.nullable, kernel),
       };
     });
     for (const { field, out, pages } of readers)

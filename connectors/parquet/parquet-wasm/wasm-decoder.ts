@@ -6,6 +6,7 @@ import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../../files/plain-columns.ts';
 import type { LocatedBatch, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
+import { PageSums } from '../pages/page-sums.ts';
 import type { PageFile } from '../pages/read-pages.ts';
 import type { FetchCounter } from '../random-access.ts';
 import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
@@ -19,7 +20,8 @@ import { isTrap, WasmInstance } from './wasm-instance.ts';
 export async function openDecoder({ file, handle, footer, counter }: PageFile): Promise<WasmDecoder> {
   const instance = WasmInstance.take();
   try {
-    let blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
+    const sums = new PageSums(file, handle, footer.rowGroups);
+    let blob = new FileBlob({ file, handle, counter, sums }, 0, footer.fileBytes);
     const opened = () => instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
     const schemaOf = (of: ParquetFile) =>
       instance.guardSync(() => tableFromIPC(of.schema().intoIPCStream()).schema);

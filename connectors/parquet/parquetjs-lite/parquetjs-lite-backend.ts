@@ -16,6 +16,8 @@ import type {
 } from '../backend.ts';
 import { readExactly, readFooter } from '../footer-file.ts';
 import type { ColumnChunkInfo, Footer } from '../footer.ts';
+import { PageSums } from '../pages/page-sums.ts';
+import { openRandomAccess } from '../random-access.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
 import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
 import { createLiteWriter } from './parquetjs-lite-writer.ts';
@@ -123,12 +125,27 @@ class LiteFileReader implements ParquetFileReader {
       ({ meta_data }) => meta_data.path_in_schema.join('.') === column,
     );
     if (this.#envelope === undefined || chunk === undefined) throw missing(place);
+    await this.#checkSums(this.#chunk(column, rowGroup));
     try {
       const data = await this.#envelope.readColumnChunk(reader.getSchema(), chunk);
       checkPages(data, this.#chunk(column, rowGroup), place);
       return data;
     } catch (error) {
       throw problem(error, place);
+    }
+  }
+
+  /** Compares the pages with their checksums, which the library does not. */
+  async #checkSums({ start, bytes }: ColumnChunkInfo): Promise<void> {
+    const { file, rowGroups } = this.info;
+    const handle = await openRandomAccess(file);
+    try {
+      const sums = new PageSums(file, handle, rowGroups);
+      await sums.check(await readExactly(handle, file, start, bytes), start);
+    } catch (error) {
+      throw problem(error, { file });
+    } finally {
+      await handle.close();
     }
   }
 

@@ -1,20 +1,20 @@
+import { SummedPages } from './page-sums.ts';
 import { decodeThrift, encodeThrift, integerIn, structIn, structsIn, thrift } from './thrift.ts';
 import type { ThriftStruct } from './thrift.ts';
 
 /** Numbers of the fields in parquet.thrift. */
 const FILE = { rows: 3, rowGroups: 4 } as const;
-const GROUP = { columns: 1, rows: 3, fileOffset: 5, ordinal: 7 } as const;
+const GROUP = { columns: 1, bytes: 2, rows: 3, fileOffset: 5, packed: 6, ordinal: 7 } as const;
 const CHUNK = {
-  fileOffset: 2,
   metadata: 3,
   offsetIndex: 4,
   offsetIndexLength: 5,
   columnIndex: 6,
   columnIndexLength: 7,
 } as const;
-const METADATA = { dataPage: 9, indexPage: 10, dictionaryPage: 11, bloomFilter: 14 } as const;
+const METADATA = { unpacked: 6, packed: 7, dataPage: 9, dictionaryPage: 11 } as const;
 const OFFSET_INDEX = { pages: 1 } as const;
-const PAGE = { offset: 1 } as const;
+const PAGE = { offset: 1, bytes: 2 } as const;
 
 const MAGIC = Buffer.from('PAR1', 'latin1');
 /** Largest number that the 16 bits of a row group's ordinal hold. */
@@ -34,8 +34,8 @@ interface PageIndex {
  *     small file:  "PAR1", pages, page index, footer, its length, "PAR1"
  *     whole file:  "PAR1", pages of the first, pages of the second, …, the page indexes, one footer, its length, "PAR1"
  *
- * Every offset in footers and page indexes moves with its pages; all else stays as the encoder made it.
- *
+ * Each page gets a checksum, and every offset and size in footers and page indexes follows; all else stays as
+ * the encoder made it.
  */
 export class FileAssembly {
   #first: ThriftStruct | undefined;
@@ -50,25 +50,23 @@ export class FileAssembly {
     const footer = decodeThrift(file.subarray(file.length - 8 - length, file.length - 8));
     const begins = this.#first === undefined;
     this.#first ??= footer;
-    const groups = structsIn(footer, FILE.rowGroups);
-    const by = this.#position - MAGIC.length;
-    let end = file.length - 8 - length;
-    for (const group of groups) {
+    const pages = new SummedPages(file, this.#position);
+    for (const group of structsIn(footer, FILE.rowGroups)) {
       this.#rows += integerIn(group, GROUP.rows) ?? 0;
+      const at = pages.position;
+      let grown = 0;
       for (const chunk of structsIn(group, GROUP.columns)) {
-        for (const field of [CHUNK.columnIndex, CHUNK.offsetIndex])
-          end = Math.min(end, integerIn(chunk, field) ?? end);
-        this.#indexes.push(takeIndex(chunk, file, by));
-        move(chunk, CHUNK.fileOffset, by);
-        for (const field of Object.values(METADATA)) move(structIn(chunk, CHUNK.metadata), field, by);
+        grown += takeChunk(chunk, pages);
+        this.#indexes.push(takeIndex(chunk, file, pages));
       }
-      move(group, GROUP.fileOffset, by);
+      for (const field of [GROUP.bytes, GROUP.packed]) grow(group, field, grown);
+      if (integerIn(group, GROUP.fileOffset)) group.set(GROUP.fileOffset, thrift.i64(at));
       if (this.#groups.length > MOST_ORDINALS) group.delete(GROUP.ordinal);
       else group.set(GROUP.ordinal, thrift.i16(this.#groups.length));
       this.#groups.push(group);
     }
-    this.#position += end - MAGIC.length;
-    return [...(begins ? [MAGIC] : []), file.subarray(MAGIC.length, end)];
+    this.#position = pages.position;
+    return [...(begins ? [MAGIC] : []), ...pages.pieces];
   }
 
   /** The bytes behind all pages. At least one file has been added. */
@@ -95,7 +93,22 @@ export class FileAssembly {
   }
 }
 
-function takeIndex(chunk: ThriftStruct, file: Uint8Array, by: number): PageIndex {
+/** Takes the pages of a column. Gives the bytes that they have grown by. */
+function takeChunk(chunk: ThriftStruct, pages: SummedPages): number {
+  const metadata = structIn(chunk, CHUNK.metadata);
+  const places = [METADATA.dictionaryPage, METADATA.dataPage].flatMap((field) => {
+    const at = integerIn(metadata, field);
+    return at ? [{ field, at }] : [];
+  });
+  if (places.length === 0) return 0;
+  const from = Math.min(...places.map(({ at }) => at));
+  const grown = pages.take(from, integerIn(metadata, METADATA.packed) ?? 0);
+  for (const { field, at } of places) metadata.set(field, thrift.i64(pages.placeOf(at).at));
+  for (const field of [METADATA.unpacked, METADATA.packed]) grow(metadata, field, grown);
+  return grown;
+}
+
+function takeIndex(chunk: ThriftStruct, file: Uint8Array, pages: SummedPages): PageIndex {
   const bytesOf = (at: number, lengthAt: number) => {
     const [start, length] = [integerIn(chunk, at), integerIn(chunk, lengthAt)];
     return start === undefined || length === undefined ? undefined : file.slice(start, start + length);
@@ -104,18 +117,21 @@ function takeIndex(chunk: ThriftStruct, file: Uint8Array, by: number): PageIndex
   return {
     chunk,
     columnIndex: bytesOf(CHUNK.columnIndex, CHUNK.columnIndexLength),
-    offsetIndex: offsetIndex && movePages(offsetIndex, by),
+    offsetIndex: offsetIndex && movePages(offsetIndex, pages),
   };
 }
 
-function movePages(bytes: Uint8Array, by: number): Uint8Array {
+function movePages(bytes: Uint8Array, pages: SummedPages): Uint8Array {
   const index = decodeThrift(bytes);
-  for (const page of structsIn(index, OFFSET_INDEX.pages)) move(page, PAGE.offset, by);
+  for (const page of structsIn(index, OFFSET_INDEX.pages)) {
+    const place = pages.placeOf(integerIn(page, PAGE.offset) ?? 0);
+    page.set(PAGE.offset, thrift.i64(place.at));
+    page.set(PAGE.bytes, thrift.i32(place.bytes));
+  }
   return encodeThrift(index);
 }
 
-/** Adds to an offset; 0 means that there is none. */
-function move(fields: ThriftStruct, field: number, by: number): void {
-  const offset = integerIn(fields, field);
-  if (offset) fields.set(field, thrift.i64(offset + by));
+function grow(fields: ThriftStruct, field: number, bytes: number): void {
+  const before = integerIn(fields, field);
+  if (before !== undefined) fields.set(field, thrift.i64(before + bytes));
 }

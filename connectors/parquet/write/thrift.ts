@@ -67,12 +67,18 @@ export function structsIn(fields: ThriftStruct, field: number): ThriftStruct[] {
 }
 
 export function decodeThrift(bytes: Uint8Array): ThriftStruct {
-  return new Decoder(bytes).struct();
+  return readThrift(bytes).fields;
+}
+
+/** The struct at the beginning of some bytes, and its length. */
+export function readThrift(bytes: Uint8Array): { readonly fields: ThriftStruct; readonly bytes: number } {
+  const decoder = new Decoder(bytes);
+  return { fields: decoder.struct(), bytes: decoder.at };
 }
 
 class Decoder {
   readonly #bytes: Uint8Array;
-  #at = 0;
+  at = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
@@ -81,7 +87,7 @@ class Decoder {
   struct(): ThriftStruct {
     const fields: ThriftStruct = new Map();
     for (let field = 0; ;) {
-      const head = this.#bytes[this.#at++];
+      const head = this.#bytes[this.at++];
       if ((head & 15) === STOP) return fields;
       field = head >> 4 === 0 ? Number(this.#integer()) : field + (head >> 4);
       fields.set(field, this.#value(head & 15));
@@ -93,7 +99,7 @@ class Decoder {
       case TRUE:
       case FALSE:
         // In a list a boolean takes a byte.
-        return inList ? { type: this.#bytes[this.#at++] === TRUE ? TRUE : FALSE } : { type };
+        return inList ? { type: this.#bytes[this.at++] === TRUE ? TRUE : FALSE } : { type };
       case BYTE:
         return { type, bytes: this.#take(1) };
       case DOUBLE:
@@ -105,7 +111,7 @@ class Decoder {
       case I64:
         return { type, number: this.#integer() };
       case LIST: {
-        const head = this.#bytes[this.#at++];
+        const head = this.#bytes[this.at++];
         const length = head >> 4 === 15 ? Number(this.#varint()) : head >> 4;
         return { type, of: head & 15, items: Array.from({ length }, () => this.#value(head & 15, true)) };
       }
@@ -117,8 +123,8 @@ class Decoder {
   }
 
   #take(length: number): Uint8Array {
-    this.#at += length;
-    return this.#bytes.subarray(this.#at - length, this.#at);
+    this.at += length;
+    return this.#bytes.subarray(this.at - length, this.at);
   }
 
   #integer(): bigint {
@@ -129,7 +135,7 @@ class Decoder {
   #varint(): bigint {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
-      const next = this.#bytes[this.#at++];
+      const next = this.#bytes[this.at++];
       if (next === undefined) throw new RangeError('the bytes end inside a number');
       value |= BigInt(next & 127) << shift;
       if (next < 128) return value;

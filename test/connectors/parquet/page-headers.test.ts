@@ -49,6 +49,13 @@ function thrift(fields: readonly Field[]): number[] {
   return [...bytes, 0];
 }
 
+/** The low 32 bits of a number; undefined for values of other types. */
+function sumOf(crc: unknown): number | undefined {
+  return typeof crc === 'number' || typeof crc === 'bigint'
+    ? Number(BigInt.asUintN(32, BigInt(crc)))
+    : undefined;
+}
+
 /** A header as another library reads it. */
 function libraryHeader(bytes: Uint8Array): unknown {
   const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: 0 };
@@ -57,11 +64,12 @@ function libraryHeader(bytes: Uint8Array): unknown {
     type,
     compressed_page_size: packed,
     uncompressed_page_size: unpacked,
+    crc,
     data_page_header: first,
     data_page_header_v2: second,
     dictionary_page_header: dictionary,
   } = parquetHeader(reader);
-  const sizes = { bytes: reader.offset, packed, unpacked };
+  const sizes = { bytes: reader.offset, packed, unpacked, crc: sumOf(crc) };
   if (type === 'DICTIONARY_PAGE')
     return {
       ...sizes,
