@@ -3,7 +3,10 @@
  * ratings. Each setting runs in a process of its own; the figure is the median second of its iterations,
  * evaluation excluded.
  *
- *     npm run bench [-- FOLDER]        FOLDER: written by `factorflow generate --preset movielens20m`; made when missing
+ *     npm run bench [-- FOLDER] [--json]
+ *
+ * FOLDER is written by `factorflow generate --preset movielens20m`, and made when missing. `--json` prints a
+ * result in the form of bench/results/ instead of the table.
  *
  * The reference figures are those of the Python library implicit 0.7 (Cython and BLAS) on a like machine and
  * data set: its CG takes 3 steps. They are printed for comparison and are not measured here.
@@ -13,7 +16,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Cell } from '../scripts/docs/results.ts';
 import { describeMachine } from './machine.ts';
+import { newResult } from './new-result.ts';
 
 interface TrainResult {
   readonly ratings: number;
@@ -24,7 +30,10 @@ interface TrainResult {
 
 const root = resolve(import.meta.dirname, '..');
 const cli = join(root, 'dist/programs/cli/main.js');
-const folder = process.argv[2] ?? join(root, 'build/bench/movielens20m');
+const { values, positionals } = parseArgs({ options: { json: { type: 'boolean' } }, allowPositionals: true });
+const folder = positionals[0] ?? join(root, 'build/bench/movielens20m');
+const print = values.json ? () => {} : console.log;
+const rows: Cell[][] = [];
 const settings = [
   { rank: 64, solver: 'cholesky', implicit: 16.2 },
   { rank: 64, solver: 'cg', steps: 6 },
@@ -34,8 +43,8 @@ const settings = [
 
 if (!existsSync(folder))
   factorflow(['generate', '--preset', 'movielens20m', '--seed', '1', '--output', folder]);
-console.log(`${describeMachine()}, 2 workers\n`);
-console.log(
+print(`${describeMachine()}, 2 workers\n`);
+print(
   'rank  solver     s/iteration  (min-max)    implicit  load M ratings/s  peak RSS MB  test RMSE after 4',
 );
 for (const setting of settings) {
@@ -75,19 +84,41 @@ for (const setting of settings) {
   const name = `${setting.solver}${'steps' in setting ? `(${setting.steps})` : ''}`;
   const reference = 'implicit' in setting ? `${(setting.implicit / median).toFixed(1)} x` : '-';
   const testPairs = 2e6;
-  console.log(
+  const speed = (result.ratings + testPairs) / result.seconds.load / 1e6;
+  const { testRmse } = result.iterations[3];
+  rows.push([setting.rank, name, seconds, speed, result.peakRssBytes / 1e6, testRmse]);
+  print(
     [
       String(setting.rank).padEnd(5),
       name.padEnd(10),
       median.toFixed(2).padEnd(12),
       `${seconds[0].toFixed(2)}-${seconds[3].toFixed(2)}`.padEnd(12),
       reference.padEnd(9),
-      ((result.ratings + testPairs) / result.seconds.load / 1e6).toFixed(1).padEnd(17),
+      speed.toFixed(1).padEnd(17),
       (result.peakRssBytes / 1e6).toFixed(0).padEnd(12),
-      result.iterations[3].testRmse.toFixed(4),
+      testRmse.toFixed(4),
     ].join(' '),
   );
 }
+
+if (values.json)
+  console.log(
+    newResult({
+      id: 'als-cpu',
+      title: 'ALS on two cores, explicit ratings',
+      data: 'factorflow generate --preset movielens20m --seed 1 --output FOLDER; λ = 0.05, 2 workers',
+      commands: ['npm run bench -- FOLDER'],
+      columns: [
+        { name: 'rank' },
+        { name: 'solver' },
+        { name: 'time', unit: 's an iteration' },
+        { name: 'loading', unit: 'M ratings/s' },
+        { name: 'peak', unit: 'MB' },
+        { name: 'test RMSE after 4' },
+      ],
+      rows,
+    }),
+  );
 
 function factorflow(args: readonly string[]): string {
   return execFileSync(process.execPath, [cli, ...args], {

@@ -1,5 +1,5 @@
 /**
- * Gains of each technique of ALS on a GPU: tables in Markdown for bench/RESULTS.md, each beside the figure of
+ * Gains of each technique of ALS on a GPU: tables in Markdown (bench/results/als-techniques.json), each beside the figure of
  * the paper that it repeats. A data set that `factorflow generate` wrote is loaded once; tables are printed
  * as they are ready.
  *

@@ -1,7 +1,7 @@
 /**
  * Seconds of an iteration on N hosts of a cluster by the planner's cost model, beside one host's: computing
  * as it estimates for the device of a host, sides that travel as its all-gather over the hosts' links, and
- * the work of Spark's JVMs on them, as measured (bench/RESULTS.md).
+ * the work of Spark's JVMs on them, as measured (bench/results, `spark-exchange`).
  *
  *     node bench/spark/hosts.ts [--gbit 10] [--cores 16 | --gpus]
  *

@@ -36,8 +36,7 @@ interface NeededKernels {
 
 /**
  * The kernels that the lists need. Dawn compiles two at a time, in the order in which they are asked for:
- * those that take the driver's compiler longest come first (docs/measured/performance.md, The driver's
- * compiled kernels).
+ * those that take the driver's compiler longest come first (bench/results, `compile-alone`).
  *
  */
 export async function compileForRows(

@@ -43,7 +43,7 @@ export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
 /**
  * True where later iterations take fewer steps: where rows are held by `regOffset`, or have twice as many
  * ratings on average as features. On sparser data with less regularization fewer steps changed the test RMSE
- * after ten iterations by up to 0.003 (docs/measured/performance.md, Steps of conjugate gradients).
+ * after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
  *
  */
 export function takesFewer(

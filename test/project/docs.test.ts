@@ -58,16 +58,6 @@ it('files that the pages about the code name are in the repository', () => {
   expect(missing).toEqual([]);
 });
 
-it('the contents of the measured results have all of their parts', () => {
-  const text = textOf('bench/RESULTS.md');
-  const contents = text.slice(text.indexOf('## Contents'), text.indexOf('## The main figures'));
-  const parts = Array.from(text.matchAll(/^#{2,4} (.*)$/gm), ([, name]) => name).filter(
-    (name) => !['Contents', 'The main figures and what bounds them', 'On a GPU'].includes(name),
-  );
-  expect(parts.length).toBeGreaterThan(30);
-  expect(parts.filter((name) => !contents.includes(`[${name}](`))).toEqual([]);
-});
-
 describe('command lines', () => {
   const lines = pages.flatMap((page) => commandLines(textOf(page)).map((line) => [page, line] as const));
 

@@ -1,5 +1,5 @@
 /**
- * SGD on a GPU: tables in Markdown for bench/RESULTS.md, on a data set that `factorflow generate` wrote and
+ * SGD on a GPU: tables in Markdown (bench/results/sgd-gpu.json), on a data set that `factorflow generate` wrote and
  * that is loaded once.
  *
  *     node bench/gpu/sgd/sgd.ts FOLDER [--tables settings,workers,blocks,epochs] [--settings JSON] [--rank 128] [--epochs 20]

@@ -28,8 +28,8 @@ export interface SolvingForm {
 /**
  * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and
  * without biases with eight, and in float16 with nine, with biases where the ratings have no tile row of
- * their own. Measured on an H200 with Netflix's shape (docs/measured/performance.md, Workgroups by memory and
- * registers).
+ * their own. Measured on an H200 with Netflix's shape (bench/results, `als-gpu-workgroups`, and
+ * docs/decisions/gpu-8-bits.md).
  *
  */
 export function solvingForm(

@@ -85,7 +85,7 @@ function whyByRule(info: GpuInfo, problem: UpdateProblem, best: UpdateVariant): 
  * The first variant that is admitted; in its place the first one in 8 bits with the same dual systems that
  * solves in place as it does. On an H200 8 bits took less time at each rank that was measured from 40 to 256,
  * but 1.07 times as much at rank 80 with biases, and ended at the test error of float16
- * (docs/measured/performance.md, 8 bits by rule, and Whole commands).
+ * (bench/results, `als-gpu-biases-f16`).
  *
  */
 function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | undefined {

@@ -9,7 +9,7 @@ export const LEAST_BIN = 32;
  * sums, and for the one that also solves. Larger bins hide more memory latency, until their registers leave
  * room for fewer workgroups. Measured on an H200 at ranks 64 to 256 with Netflix's shape: beyond rank 64 bins
  * of 64 take 3 to 16 % off an iteration, but without a tile row for the ratings bins of 32 are better with 6
- * and 7 tiles (bench/RESULTS.md, Ranks).
+ * and 7 tiles (bench/results, `ranks` and `tensor-128`).
  *
  */
 export function tensorBins(rank: number): {

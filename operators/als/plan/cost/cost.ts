@@ -34,7 +34,7 @@ export interface IterationCost {
 /**
  * Seconds of a part that is reduced, or of one whose directions go out and whose products come back, in those
  * of a part that goes or comes. Fitted to iterations by 2, 4 and 8 parts on two H200s
- * (docs/measured/performance.md, Vertical parts on two cards: sums of equations and of vectors).
+ * (bench/results, `cards-vertical`).
  *
  */
 const REDUCED = 6;

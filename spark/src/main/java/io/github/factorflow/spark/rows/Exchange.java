@@ -19,7 +19,7 @@ interface Exchange {
   /** Gives up a side that no later task needs. */
   void drop(SolvedSide side);
 
-  /** Bytes of a side from which a shuffle takes less time, as measured (bench/RESULTS.md). */
+  /** Bytes of a side from which a shuffle takes less time, as measured (bench/results, `spark-exchange`). */
   long MOST_BROADCAST = 16L << 20;
 
   /** By the setting; auto takes broadcasts, after which a lost block is soon solved again, while a side is small, also beside the driver's memory and the results that it takes. */
