@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
 import { readRegular } from '../../engine/regular-file.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
@@ -82,7 +83,7 @@ export function encodeMetadata(
       .update(JSON.stringify([paramMap, model.rank, factorflow]))
       .digest('hex')
       .slice(0, 12)}`;
-  return JSON.stringify({
+  return withChecksum({
     class: MODEL_CLASS,
     timestamp,
     sparkVersion: SPARK_VERSION,
@@ -92,6 +93,28 @@ export function encodeMetadata(
     rank: model.rank,
     factorflow,
   });
+}
+
+/**
+ * The object as a line whose last member is the CRC-32 of the line without that member, so that a damaged
+ * number is found.
+ */
+function withChecksum(metadata: JsonObject): string {
+  const line = JSON.stringify(metadata);
+  return `${line.slice(0, -1)},"checksum":"${hexOf(crc32(line))}"}`;
+}
+
+const CHECKSUM = /,"checksum":"([0-9a-f]{8})"\}$/;
+
+/** The checksum that a line has, and the one that it should have; undefined where its writer left none. */
+function checksumsOf(line: string): { readonly stored: string; readonly found: string } | undefined {
+  const member = CHECKSUM.exec(line);
+  if (member === null) return undefined;
+  return { stored: member[1], found: hexOf(crc32(`${line.slice(0, member.index)}}`)) };
+}
+
+function hexOf(sum: number): string {
+  return sum.toString(16).padStart(8, '0');
 }
 
 /** Reads the line from the first file of <folder>/part-* that has one. */
@@ -120,7 +143,14 @@ function decodeMetadata(
   line: string,
   file: string,
 ): { metadata: ModelMetadata; storage: ModelStorage | undefined } {
-  const problem = (summary: string) => new DataError(summary, { phase: 'load', file });
+  const problem = (summary: string, advice?: string) =>
+    new DataError(summary, { phase: 'load', file, advice });
+  const sums = checksumsOf(line);
+  if (sums !== undefined && sums.found !== sums.stored)
+    throw problem(
+      `the metadata are damaged or were edited: their checksum is ${sums.found}, and they say ${sums.stored}`,
+      'Copy or save the model again',
+    );
   const all = decodeObject(line, problem);
   if (all.class !== MODEL_CLASS)
     throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);

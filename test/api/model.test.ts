@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
@@ -6,6 +6,7 @@ import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, Model, Session } from '../../index.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
+import { editMetadata } from '../support/edit-metadata.ts';
 
 const rows = randomRatings(21, 90, 70, 2500);
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-model-'));
@@ -183,7 +184,13 @@ describe('the rank of a model with biases', () => {
       sparkVersion: expect.stringMatching(/^3\./),
     });
     const loaded = async (change: object) => {
-      writeFileSync(file, JSON.stringify({ ...saved, factorflow: { ...saved.factorflow, ...change } }));
+      editMetadata(path, () =>
+        JSON.stringify({
+          ...saved,
+          checksum: undefined,
+          factorflow: { ...saved.factorflow, ...change },
+        }),
+      );
       const { rank, features } = await Model.load(session, path);
       return [rank, features];
     };
@@ -198,8 +205,7 @@ describe('the rank of a model with biases', () => {
     await ALS.spark({ rank: 2, maxIter: 1 })
       .fit(session.from(ratingBatches(rows)))
       .then((trained) => trained.save(path));
-    const file = join(path, 'metadata/part-00000');
-    writeFileSync(file, readFileSync(file, 'utf8').replaceAll('"biases":false', '"biases":true'));
+    editMetadata(path, (line) => line.replaceAll('"biases":false', '"biases":true'));
     await expect(Model.load(session, path)).rejects.toThrow(
       /the metadata tell of biases, which are two features of 2 .*narrow/,
     );

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ALS, Model, Session } from '../../index.ts';
@@ -16,6 +16,7 @@ import {
   session,
   users,
 } from './requested-model.ts';
+import { editMetadata } from '../support/edit-metadata.ts';
 
 describe('many requests', () => {
   it('leave memory as it is', async () => {
@@ -137,8 +138,7 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a saved model with %s ids', 
     await loaded.save(join(folder, 'counts'), { overwrite: true });
     rmSync(join(folder, 'counts', 'itemCounts'), { recursive: true });
     await expect(session.loadModel(join(folder, 'counts'))).rejects.toThrow(/itemCounts/);
-    const metadata = join(folder, 'counts', 'metadata', 'part-00000');
-    writeFileSync(metadata, readFileSync(metadata, 'utf8').replace('"itemCounts":true,', ''));
+    editMetadata(join(folder, 'counts'), (line) => line.replace('"itemCounts":true,', ''));
     const older = await session.loadModel(join(folder, 'counts'));
     expect([older.itemCounts, (await older.recommend(id(users[2]), 4, { deny })).items]).toEqual([
       undefined,

@@ -14,6 +14,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
 import { FactorFlowError } from '../../../engine/errors.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { editMetadata } from '../../support/edit-metadata.ts';
 
 const root = temporaryFolder();
 const path = (name: string) => join(root, name);
@@ -42,10 +43,11 @@ beforeAll(() => saveModel(path('whole'), stored));
 /** A copy of the model with other metadata. */
 function withMetadata(name: string, change: (metadata: Record<string, unknown>) => void): string {
   cpSync(path('whole'), path(name), { recursive: true });
-  const file = join(path(name), 'metadata', 'part-00000');
-  const metadata = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
-  change(metadata);
-  writeFileSync(file, `${JSON.stringify(metadata)}\n`);
+  editMetadata(path(name), (line) => {
+    const metadata = JSON.parse(line) as Record<string, unknown>;
+    change(metadata);
+    return `${JSON.stringify(metadata)}\n`;
+  });
   return path(name);
 }
 

@@ -1,10 +1,11 @@
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { duckdb } from '../parquet/parquet-testing.ts';
 import { items, model, path, users } from './stored-models.ts';
+import { editMetadata } from '../../support/edit-metadata.ts';
 
 describe('loading refuses', () => {
   const damaged = async (name: string, damage: (directory: string) => void | Promise<unknown>) => {
@@ -16,11 +17,7 @@ describe('loading refuses', () => {
     return String(error);
   };
   const rewrite = (directory: string, change: (metadata: Record<string, unknown>) => unknown) => {
-    const file = join(directory, 'metadata/part-00000');
-    writeFileSync(
-      file,
-      JSON.stringify(change(JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>)),
-    );
+    editMetadata(directory, (line) => JSON.stringify(change(JSON.parse(line) as Record<string, unknown>)));
   };
   const factorsFrom = async (directory: string, query: string) => {
     await (

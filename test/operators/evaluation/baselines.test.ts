@@ -1,11 +1,12 @@
 /** The baselines beside a model's error, against means computed row by row in float64. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Model, Session, SGD } from '../../../index.ts';
 import type { Baselines } from '../../../operators/evaluation/baselines.ts';
 import { randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
+import { editMetadata } from '../../support/edit-metadata.ts';
 
 let session: Session;
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-baselines-'));
@@ -147,8 +148,7 @@ describe('an updated model', () => {
     const path = join(folder, 'without means');
     await (await new ALS({ rank: 2, maxIter: 2 }).fit(dataset(first))).save(path);
     for (const name of ['userMeans', 'itemMeans']) rmSync(join(path, name), { recursive: true });
-    const file = join(path, 'metadata/part-00000');
-    writeFileSync(file, readFileSync(file, 'utf8').replace('"means":true', '"means":false'));
+    editMetadata(path, (line) => line.replace('"means":true', '"means":false'));
     const model = await session.loadModel(path);
     expect(await model.evaluate(dataset(rows))).not.toHaveProperty('baselines');
     const updated = await model.update(dataset(later), { validation: dataset(test) });
