@@ -16,6 +16,8 @@ export interface Task<Name extends string = string, Params extends JsonObject = 
   readonly inputs: Readonly<Record<string, PartitionRef>>;
   readonly outputs: Readonly<Record<string, PartitionRef>>;
   readonly params: Params;
+  /** Asks for the time at which it ended by the device's clock, see TaskResult. */
+  readonly clocked?: boolean;
 }
 
 /** The report of every task. */
@@ -32,6 +34,11 @@ export interface TaskResult {
   readonly metrics: TaskMetrics;
   /** Small results by value: sums, counts, the first bad row. */
   readonly values: JsonObject;
+  /**
+   * Of a clocked task: when its last kernel ended, in milliseconds of the device's own clock, whose zero is
+   * unknown; undefined where the device has none.
+   */
+  readonly ended?: number | undefined;
   /** For a trace: the thread's work on the task, then other work that the device did meanwhile. */
   readonly spans?: readonly DeviceSpan[];
 }
@@ -48,6 +55,11 @@ export interface TaskOutcome {
   readonly partitions?: Readonly<Record<string, Partition>>;
   /** Bytes of the device's own memory, now and at most since its last answer. */
   readonly memory?: { readonly now: number; readonly peak: number };
+  /**
+   * When the last kernel ended, in milliseconds of the device's own clock, whose zero is unknown; undefined where
+   * the device has none.
+   */
+  readonly ended?: number | undefined;
   /** Work for a trace, such as that on files. */
   readonly spans?: readonly DeviceSpan[];
 }

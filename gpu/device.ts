@@ -144,7 +144,7 @@ export class GpuDevice implements Device {
   }
 
   async #send(task: Task, signal?: AbortSignal): Promise<TaskResult> {
-    const { kernel, params } = task;
+    const { kernel, params, clocked } = task;
     const keys = (refs: Readonly<Record<string, PartitionRef>>) =>
       Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, partitionKey(ref)]));
     const [inputs, outputs] = [keys(task.inputs), keys(task.outputs)];
@@ -154,7 +154,7 @@ export class GpuDevice implements Device {
     }
     for (const key of Object.values(outputs)) this.#held.written(key);
     const { outcome, start, milliseconds } = await this.#requests.send(
-      { type: 'task', kernel, params, inputs, outputs },
+      { type: 'task', kernel, params, inputs, outputs, clocked },
       signal,
     );
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
@@ -165,10 +165,11 @@ export class GpuDevice implements Device {
     // A matrix that has gone up is on the device alone.
     if (kernel === 'upload' && this.#held.get(inputs.data)?.host?.layout === 'factors')
       this.#requests.collect(this.#held.leaveHost(inputs.data));
-    const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
+    const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [], ended } = outcome;
     return {
       metrics: { rows, bytesUp, bytesDown, milliseconds },
       values,
+      ended,
       spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans],
     };
   }

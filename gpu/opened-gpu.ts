@@ -4,6 +4,7 @@ import type { TaskOutcome } from '../engine/task.ts';
 import { receivedPartition } from '../engine/threads/wide-views.ts';
 import type { AcquiredGpu } from './webgpu/acquire.ts';
 import { Gpu } from './webgpu/gpu.ts';
+import type { Turn } from './webgpu/pass.ts';
 import { WIRE_ROWS, wireRows } from './device/resources.ts';
 import { copiesEnded } from './exchange/copy-files.ts';
 import type { GpuTaskScope } from './handler.ts';
@@ -54,6 +55,7 @@ export class OpenedGpu {
     }
     this.#garbage.follow(collection);
     // All that a request moves it submits in its turn.
+    const turn: Turn = (gpu.turn = { clocked: command.type === 'task' && command.clocked === true });
     const before = gpu.counters.counts;
     let moved: ReturnType<typeof gpu.counters.since> | undefined;
     const pass = () => {
@@ -63,7 +65,8 @@ export class OpenedGpu {
     const outcome = await obey(command, gpu, store, { ...place, pass });
     // A reply to a task takes them on; those of fetches wait for the next one.
     const spans = command.type === 'task' ? gpu.journal.take() : [];
-    return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans, memory: gpu.takeMemory() };
+    const counts = moved ?? gpu.counters.since(before);
+    return { ...outcome, ...counts, ended: turn.ended, spans, memory: gpu.takeMemory() };
   }
 }
 

@@ -24,6 +24,7 @@ export type GpuCommand =
       readonly params: JsonObject;
       readonly inputs: Readonly<Record<string, string>>;
       readonly outputs: Readonly<Record<string, string>>;
+      readonly clocked?: boolean | undefined;
     }
   /**
    * Gives the partition as `fetched`; `into`: memory for a matrix, which keeps the padding that it has on the

@@ -1,4 +1,4 @@
-import { UsageError } from '../errors.ts';
+import { DeviceLostError, UsageError } from '../errors.ts';
 import type { Device, Executor } from './device.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { type PhysicalPlan, stageNamed } from '../plan/physical-plan.ts';
@@ -60,4 +60,11 @@ export function computingOf(
 ): readonly DeviceInfo[] {
   const { at } = stageNamed(plan, stage);
   return compute.filter(({ place }) => at.includes(place));
+}
+
+/** The error, which names the device where it is a loss that does not. */
+export function lostAt(error: unknown, place: Place): unknown {
+  return error instanceof DeviceLostError && error.details.device === undefined
+    ? new DeviceLostError(error.summary, { ...error.details, device: place })
+    : error;
 }

@@ -1,5 +1,5 @@
-import { deviceAt } from './devices.ts';
-import { cancelledBy, DeviceLostError } from '../errors.ts';
+import { deviceAt, lostAt } from './devices.ts';
+import { cancelledBy } from '../errors.ts';
 import type { Device } from './device.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
@@ -23,6 +23,8 @@ export interface RunStepsOptions {
   readonly given?: readonly Given[];
   /** Called with the number of slices that have ended and the number of all, over all tasks. */
   readonly onProgress?: (finished: number, of: number) => void;
+  /** The results tell when each device ended by its own clock. Default false. */
+  readonly clocked?: boolean;
 }
 
 /**
@@ -54,6 +56,9 @@ class StepRun {
   readonly #onEnded: (number[] | undefined)[];
   readonly #values: { step: Step; values: JsonObject[] }[] = [];
   readonly #handed: HandedOut[] = [];
+  readonly #ends = new Map<Place, number>();
+  /** The last task of each place, where its end is asked for. */
+  readonly #clocked = new Map<Place, number>();
   readonly #clocks = new StageClocks();
   readonly #ready: number[] = [];
   readonly #slices: number;
@@ -78,7 +83,9 @@ class StepRun {
       this.#waits[id] = after.length + ended.length;
       for (const before of after) ((inOrder ? this.#onSent : this.#onEnded)[before] ??= []).push(id);
       for (const before of ended) (this.#onEnded[before] ??= []).push(id);
-      if (action.kind === 'task') slices += action.slices.length;
+      if (action.kind !== 'task') continue;
+      slices += action.slices.length;
+      if (options.clocked) this.#clocked.set(at, id);
     }
     this.#slices = slices;
   }
@@ -169,6 +176,7 @@ class StepRun {
         new StepResults(
           this.#values.sort((left, right) => left.step.id - right.step.id),
           this.#handed.sort((left, right) => left.id - right.id),
+          this.#ends,
         ),
       );
   }
@@ -208,14 +216,16 @@ class StepRun {
     slices: readonly JsonObject[],
     values: JsonObject[],
   ): Promise<void> {
+    const clocked = this.#clocked.get(step.at) === step.id;
     const run = async (slice: JsonObject, at: number) => {
+      const isWhole = slices.length === 1 && Object.keys(slice).length === 0 && !clocked;
       const result = await device.run(
-        slices.length === 1 && Object.keys(slice).length === 0
-          ? task
-          : { ...task, params: { ...task.params, ...slice } },
+        isWhole ? task : { ...task, params: { ...task.params, ...slice }, ...(clocked && { clocked }) },
         this.#signal,
       );
       values[at] = result.values;
+      if (result.ended !== undefined)
+        this.#ends.set(step.at, Math.max(result.ended, this.#ends.get(step.at) ?? 0));
       this.#clocks.worked(step.stage, result.metrics.milliseconds);
       if (this.#tracer !== undefined) traceTask(this.#tracer, step, result);
       this.#count(step.stage, result.metrics);
@@ -279,11 +289,4 @@ class StepRun {
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);
     return bytes;
   }
-}
-
-/** The error, which names the device where it is a loss that does not. */
-function lostAt(error: unknown, place: Place): unknown {
-  return error instanceof DeviceLostError && error.details.device === undefined
-    ? new DeviceLostError(error.summary, { ...error.details, device: place })
-    : error;
 }

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../json.ts';
 import type { Partition } from '../partition.ts';
+import type { Place } from '../plan/place.ts';
 import type { Step } from './step.ts';
 
 export interface HandedOut {
@@ -10,13 +11,17 @@ export interface HandedOut {
 
 /** The values of the tasks of a list of steps, and the partitions that were handed out. */
 export class StepResults {
+  /** When the last kernel of each device that has a clock of its own ended, in milliseconds of that clock. */
+  readonly ends: ReadonlyMap<Place, number>;
   readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
   readonly #handed: readonly HandedOut[];
 
   constructor(
     values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[],
     handed: readonly HandedOut[],
+    ends: ReadonlyMap<Place, number> = new Map(),
   ) {
+    this.ends = ends;
     this.#values = values;
     this.#handed = handed;
   }

@@ -7,7 +7,8 @@ import { compileSum, type SizedKernel } from './slot-kernels.ts';
 import type { UpdateSettings, UpdateVariant } from '../update/choice/variant.ts';
 import { summingVariant } from '../update/choice/variants.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel, KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
 export interface AddInputs {
   readonly block: DeviceBlock;

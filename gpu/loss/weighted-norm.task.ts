@@ -2,7 +2,8 @@ import { BIAS_ROWS, biasSumsKernel } from './bias-sums.ts';
 import { NORM_ROWS, weightedNormKernel } from './weighted-norm.ts';
 import { blockShifts } from '../solve/row-shifts.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import type { Binding, Pass } from '../webgpu/pass.ts';
+import type { Binding } from '../webgpu/compiled-kernel.ts';
+import type { Pass } from '../webgpu/pass.ts';
 
 /** Offsets of storage bindings are multiples of this. */
 const STORAGE_STEP = 256;

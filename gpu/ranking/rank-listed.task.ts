@@ -4,7 +4,7 @@ import { discountExcludedKernel } from './discount-excluded.ts';
 import { LISTED_THREADS, listedScoresKernel } from './listed-scores.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import type { BuffersOf } from '../webgpu/kernel.ts';
-import type { CompiledKernel } from '../webgpu/pass.ts';
+import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 
 /**
  * Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is

@@ -1,6 +1,6 @@
 import type { ExactSolver } from '../../operators/tasks/task-types.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel } from '../webgpu/pass.ts';
+import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 

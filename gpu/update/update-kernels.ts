@@ -10,7 +10,7 @@ import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../vectors/u
 import { updateShortKernel } from './update-short.ts';
 import { updateTensorKernel } from './update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel } from '../webgpu/pass.ts';
+import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import { needsCentred } from './centred.ts';
 import { SHORT_LENGTHS } from './deal-rows.ts';
 import { freeParams } from './prepared-rows.ts';

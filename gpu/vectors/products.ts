@@ -7,7 +7,8 @@
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { RowBatch } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding, Pass } from '../webgpu/pass.ts';
+import type { Binding } from '../webgpu/compiled-kernel.ts';
+import type { Pass } from '../webgpu/pass.ts';
 import { partProductsKernel } from './part-products.ts';
 import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from './vector-products.ts';
 

@@ -1,6 +1,7 @@
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { BuffersOf } from '../webgpu/kernel.ts';
-import type { Binding, CompiledKernel, Pass } from '../webgpu/pass.ts';
+import type { Binding, CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { Pass } from '../webgpu/pass.ts';
 import { endVectorsKernel } from './end-vectors.ts';
 import { rowLanes } from './row-lanes.ts';
 import { vectorStepKernel, type VectorStepParams } from './vector-step.ts';

@@ -1,5 +1,6 @@
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding, Pass } from '../webgpu/pass.ts';
+import type { Binding } from '../webgpu/compiled-kernel.ts';
+import type { Pass } from '../webgpu/pass.ts';
 import type { PreparedRows } from '../update/prepared-rows.ts';
 import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
 import { type RatedBuffers, ratingProducts } from './products.ts';

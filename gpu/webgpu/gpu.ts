@@ -4,12 +4,14 @@ import { formatBytes } from '../../engine/format.ts';
 import { spinKernel } from '../copies/spin.ts';
 import { admits, type KernelDescriptor, type KernelParams } from './kernel.ts';
 import { type AcquiredGpu, acquireGpu, releaseGpu } from './acquire.ts';
+import { BindGroups } from './bind-groups.ts';
 import { compileKernel } from './compile-kernel.ts';
 import { TransferCounters } from './counters.ts';
 import { IdleSpin } from './idle-spin.ts';
 import { Journal } from './journal.ts';
 import type { AcquireOptions, GpuInfo } from './gpu-info.ts';
-import { type CompiledKernel, Pass } from './pass.ts';
+import type { CompiledKernel } from './compiled-kernel.ts';
+import { Pass, type Turn } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
 import { hurryPolls } from './polls.ts';
 import type { WireRows } from '../device/resources.ts';
@@ -24,6 +26,9 @@ export class Gpu {
   readonly clock = new KernelClock();
   readonly journal = new Journal();
   readonly passBuffers: PassBuffers;
+  readonly bindGroups: BindGroups;
+  /** The request whose passes are made now. */
+  turn: Turn = { clocked: false };
   /** True where keepAwake gives the GPU nothing to compute. */
   mayIdle = false;
   readonly #acquired: AcquiredGpu;
@@ -44,6 +49,7 @@ export class Gpu {
     this.device = acquired.device;
     this.info = acquired.info;
     this.passBuffers = new PassBuffers(this.device);
+    this.bindGroups = new BindGroups(this.device);
     this.#staging = new Staging(this.device, this.counters);
     this.#exchange = new Staging(this.device, this.counters, EXCHANGE);
     void this.device.lost.then(({ reason, message }) => {

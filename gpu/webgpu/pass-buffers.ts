@@ -1,8 +1,11 @@
+import { EndStamp } from './time-stamps.ts';
+
 /** Buffers that passes reuse: creating them takes longer than a small kernel. */
 export class PassBuffers {
   readonly #device: GPUDevice;
   #uniforms: GPUBuffer | undefined;
   readonly #results: GPUBuffer[] = [];
+  #endStamp: EndStamp | undefined;
 
   constructor(device: GPUDevice) {
     this.#device = device;
@@ -37,7 +40,13 @@ export class PassBuffers {
     this.#results.push(buffer);
   }
 
+  /** For a device that has time stamps. */
+  endStamp(): EndStamp {
+    return (this.#endStamp ??= new EndStamp(this.#device));
+  }
+
   destroy(): void {
+    this.#endStamp?.destroy();
     this.#uniforms?.destroy();
     for (const buffer of this.#results) buffer.destroy();
   }

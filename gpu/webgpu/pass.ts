@@ -1,8 +1,10 @@
-import type { KernelDescriptor, KernelParams } from './kernel.ts';
+import type { BindGroups } from './bind-groups.ts';
+import type { Binding, CompiledKernel } from './compiled-kernel.ts';
 import type { TransferCounters } from './counters.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import type { Journal } from './journal.ts';
 import type { PassBuffers } from './pass-buffers.ts';
+import { type EndStamp, TimeStamps } from './time-stamps.ts';
 
 /** The parts of an opened GPU that a pass uses. */
 interface PassGpu {
@@ -10,25 +12,19 @@ interface PassGpu {
   readonly info: GpuInfo;
   readonly counters: TransferCounters;
   readonly passBuffers: PassBuffers;
+  readonly bindGroups: BindGroups;
   readonly journal: Journal;
+  readonly turn: Turn;
   requireDevice(doing: string): void;
 }
 
-/** A kernel compiled for one variant. */
-export interface CompiledKernel<Buffers extends string = string, Uniforms extends string = string> {
-  readonly kernel: KernelDescriptor<KernelParams, Buffers, Uniforms>;
-  readonly params: KernelParams;
-  /** The name in errors: "normal-equations {"rank":100}". */
-  readonly label: string;
-  readonly pipeline: GPUComputePipeline;
-  /** Layout of its uniforms and buffers. */
-  readonly layout: GPUBindGroupLayout;
+/** The work of one request on the GPU. */
+export interface Turn {
+  /** Its passes note when they end. */
+  readonly clocked: boolean;
+  /** When its last kernel so far ended, in milliseconds of the GPU's clock; differences alone have a meaning. */
+  ended?: number;
 }
-
-/** A buffer, or a part of one. */
-export type Binding =
-  | GPUBuffer
-  | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
 
 /** Milliseconds on the GPU by kernel name; empty without timestamps on the adapter, or without `timed`. */
 export type KernelTimes = Readonly<Record<string, number>>;
@@ -66,11 +62,13 @@ const UNIFORM_STEP = 256;
 export class Pass {
   readonly #gpu: PassGpu;
   readonly #label: string;
+  readonly #turn: Turn;
   readonly #dispatches: Dispatch[] = [];
 
   constructor(gpu: PassGpu, label: string) {
     this.#gpu = gpu;
     this.#label = label;
+    this.#turn = gpu.turn;
   }
 
   /**
@@ -95,10 +93,9 @@ export class Pass {
 
   async #submit({ timed: asked = false, read, submitted }: SubmitOptions): Promise<PassResult> {
     const { device, passBuffers, counters } = this.#gpu;
-    const count = this.#dispatches.length;
     device.pushErrorScope('validation');
     const uniforms = passBuffers.uniforms(this.#uniformBytes());
-    const stamps = asked ? this.#stamps(count) : undefined;
+    const stamps = this.#stamps(asked);
     const encoder = device.createCommandEncoder({ label: this.#label });
     const timeBytes = stamps?.bytes ?? 0;
     const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
@@ -114,37 +111,47 @@ export class Pass {
     if (readBytes > 0) counters.down(readBytes);
     submitted?.();
     const content = await this.#content(result, timeBytes + readBytes, scope, stamps);
+    const stamped = new BigUint64Array(content, 0, timeBytes / 8);
+    if (stamps) this.#turn.ended = Math.max(this.#turn.ended ?? 0, Number(stamped.at(-1)) / 1e6);
     return {
-      times: stamps ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {},
+      times: stamps instanceof TimeStamps ? this.#times(stamped) : {},
       bytes: content.slice(timeBytes, timeBytes + readBytes),
     };
   }
 
-  #stamps(count: number): TimeStamps | undefined {
-    const { device, info } = this.#gpu;
-    return info.timestamps && count > 0 && count <= 2048 ? new TimeStamps(device, count) : undefined;
+  #stamps(timed: boolean): TimeStamps | EndStamp | undefined {
+    const { device, info, passBuffers } = this.#gpu;
+    const count = this.#dispatches.length;
+    if (!info.timestamps || count === 0) return undefined;
+    if (timed && count <= 2048) return new TimeStamps(device, count);
+    return this.#turn.clocked ? passBuffers.endStamp() : undefined;
   }
 
-  /** The dispatches, in one compute pass, or with stamps each in a pass of its own. */
-  #encode(encoder: GPUCommandEncoder, uniforms: GPUBuffer, stamps: TimeStamps | undefined): void {
+  /** The dispatches, in one compute pass, or where each is stamped in passes of their own. */
+  #encode(encoder: GPUCommandEncoder, uniforms: GPUBuffer, stamps: TimeStamps | EndStamp | undefined): void {
     const { limits } = this.#gpu.info;
     let shared: GPUComputePassEncoder | undefined;
     this.#dispatches.forEach((dispatch, at) => {
-      const pass = stamps
-        ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites: stamps.of(at) })
-        : (shared ??= encoder.beginComputePass({ label: this.#label }));
+      const pass =
+        stamps instanceof TimeStamps
+          ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites: stamps.of(at) })
+          : (shared ??= encoder.beginComputePass({ label: this.#label, timestampWrites: stamps?.writes }));
       pass.setPipeline(dispatch.compiled.pipeline);
       pass.setBindGroup(
         0,
-        this.#bindGroup(dispatch, {
-          buffer: uniforms,
-          offset: at * UNIFORM_STEP,
-          size: Math.max(16, dispatch.uniforms.byteLength),
-        }),
+        this.#gpu.bindGroups.of(
+          dispatch.compiled,
+          {
+            buffer: uniforms,
+            offset: at * UNIFORM_STEP,
+            size: Math.max(16, dispatch.uniforms.byteLength),
+          },
+          dispatch.bindings,
+        ),
       );
       const wide = Math.min(dispatch.workgroups, limits.workgroupsPerDimension, 32768);
       pass.dispatchWorkgroups(wide, Math.ceil(dispatch.workgroups / wide));
-      if (stamps) pass.end();
+      if (pass !== shared) pass.end();
     });
     shared?.end();
   }
@@ -154,7 +161,7 @@ export class Pass {
     result: GPUBuffer,
     bytes: number,
     scope: Promise<GPUError | null>,
-    stamps: TimeStamps | undefined,
+    stamps: TimeStamps | EndStamp | undefined,
   ): Promise<ArrayBuffer> {
     let content = new ArrayBuffer(0);
     try {
@@ -169,7 +176,7 @@ export class Pass {
       this.#gpu.requireDevice(this.#label);
       throw new Error(`gpu pass ${this.#label}: ${invalid?.message ?? String(error)}`, { cause: error });
     } finally {
-      stamps?.destroy();
+      if (stamps instanceof TimeStamps) stamps.destroy();
     }
     const invalid = await scope;
     this.#gpu.requireDevice(this.#label);
@@ -183,16 +190,6 @@ export class Pass {
     return bytes;
   }
 
-  #bindGroup({ compiled, bindings }: Dispatch, uniforms: GPUBufferBinding): GPUBindGroup {
-    const entries: GPUBindGroupEntry[] = [{ binding: 0, resource: uniforms }];
-    compiled.kernel.bindings.forEach(({ name }, at) => {
-      const binding = bindings[name];
-      if (binding === undefined) throw new Error(`kernel ${compiled.label}: no buffer for ${name}`);
-      entries.push({ binding: at + 1, resource: 'buffer' in binding ? binding : { buffer: binding } });
-    });
-    return this.#gpu.device.createBindGroup({ label: compiled.label, layout: compiled.layout, entries });
-  }
-
   #times(stamps: BigUint64Array): KernelTimes {
     const times: Record<string, number> = {};
     this.#dispatches.forEach(({ compiled }, at) => {
@@ -200,39 +197,6 @@ export class Pass {
       times[name] = (times[name] ?? 0) + Number(stamps[2 * at + 1] - stamps[2 * at]) / 1e6;
     });
     return times;
-  }
-}
-
-/** Time stamps at the beginning and the end of each dispatch. */
-class TimeStamps {
-  readonly bytes: number;
-  readonly #count: number;
-  readonly #set: GPUQuerySet;
-  readonly #resolved: GPUBuffer;
-
-  constructor(device: GPUDevice, count: number) {
-    this.bytes = 16 * count;
-    this.#count = count;
-    this.#set = device.createQuerySet({ type: 'timestamp', count: 2 * count });
-    this.#resolved = device.createBuffer({
-      size: this.bytes,
-      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
-    });
-  }
-
-  of(at: number): GPUComputePassTimestampWrites {
-    return { querySet: this.#set, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 };
-  }
-
-  /** Writes the stamps to the beginning of `target`. */
-  resolve(encoder: GPUCommandEncoder, target: GPUBuffer): void {
-    encoder.resolveQuerySet(this.#set, 0, 2 * this.#count, this.#resolved, 0);
-    encoder.copyBufferToBuffer(this.#resolved, 0, target, 0, this.bytes);
-  }
-
-  destroy(): void {
-    this.#resolved.destroy();
-    this.#set.destroy();
   }
 }
 

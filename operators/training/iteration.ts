@@ -3,9 +3,9 @@ export interface TrainingIteration {
   /** From 1. */
   readonly iteration: number;
   /**
-   * Time without evaluation, from the moment at which its steps are sent to their end. An iteration that is
-   * sent early begins at the end of the one before and of its evaluation, so that no moment counts twice.
-   *
+   * Time without evaluation, in seconds: from the moment at which its steps are sent, or from the end of the
+   * iteration before it and of its evaluation where it was sent earlier, to the end of its own steps. Of
+   * iterations that one GPU runs one after the other the GPU's own clock measures it.
    */
   readonly seconds: number;
   /** J, see TrainingErrors. */

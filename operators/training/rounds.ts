@@ -9,6 +9,7 @@ import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { TrainingErrors } from './loss.ts';
 import { withSolved } from './solved-figures.ts';
+import { RoundClock } from './round-clock.ts';
 import type { LoopOptions, Training } from './training.ts';
 
 /** The versions on devices after a round. */
@@ -54,8 +55,9 @@ export class Rounds<Factors> {
   readonly ctx: ExecutionContext;
   readonly #phase: Phase;
   readonly #scope: Scope;
-  /** When the device became free for the current round: the end of the steps before it. */
-  #freeFrom = 0;
+  readonly #clock = new RoundClock();
+  /** Ends once the clock has the round that was sent last, and its measure where that was sent with it. */
+  #clocked: Promise<unknown> = Promise.resolve();
 
   constructor(training: Training<Factors>, options: LoopOptions<Factors>, scope: Scope, phase: Phase) {
     [this.training, this.options, this.#phase] = [training, options, phase];
@@ -90,11 +92,25 @@ export class Rounds<Factors> {
     const sent = performance.now();
     const ctx = speculative ? onSpeculation(this.ctx) : this.ctx;
     const results = this.#scope.follow(this.#run(number, steps, ctx));
-    const ran = this.#scope.follow(results.then(() => this.#secondsFrom(sent)));
+    const before = speculative ? this.#clocked : undefined;
+    const ran = this.#scope.follow(
+      results.then(async (ended) => {
+        await before;
+        return this.#clock.round(ended, sent, speculative);
+      }),
+    );
+    this.#clocked = ran.catch(() => undefined);
     const atOnce = isSentAtOnce(bound, steps);
     const fetched = fetches && atOnce ? this.#scope.follow(this.toHost(state, results, ctx)) : undefined;
     const measures = this.#measures(number) ? this.#measureSteps(state, this.#isBrief(number)) : [];
-    const measure = () => this.#measure(state, results, this.#scope.follow(runSteps(measures, ctx)));
+    const measure = () => {
+      const measuring = this.#scope.follow(runSteps(measures, ctx, { clocked: true }));
+      this.#clocked = Promise.all([measuring, ran]).then(
+        ([ended]) => this.#clock.measured(ended),
+        () => undefined,
+      );
+      return this.#measure(state, results, measuring);
+    };
     // A device that works in order goes from the round to its measure without a pause.
     const errors = this.#measures(number)
       ? this.#scope.follow(atOnce ? measure() : ran.then(measure))
@@ -106,9 +122,11 @@ export class Rounds<Factors> {
   /** The errors of a version by a pass over the ratings. */
   async exact(state: Trained): Promise<TrainingErrors> {
     using _ = this.ctx.metrics.begin('measure');
-    return this.training.errors(
-      await this.#scope.follow(runSteps(this.#measureSteps(state, false), this.ctx)),
+    const results = await this.#scope.follow(
+      runSteps(this.#measureSteps(state, false), this.ctx, { clocked: true }),
     );
+    this.#clock.measured(results);
+    return this.training.errors(results);
   }
 
   async free(versions: Versions, kept: readonly Versions[]): Promise<void> {
@@ -131,16 +149,9 @@ export class Rounds<Factors> {
   async #run(number: number, steps: readonly Step[], ctx: ExecutionContext): Promise<StepResults> {
     using _ = this.ctx.metrics.begin(`${this.options.called}s`);
     const onProgress = (finished: number, of: number) => this.#phase.progress(number - 1 + finished / of);
-    const ran = await runSteps(steps, ctx, { onProgress });
+    const ran = await runSteps(steps, ctx, { onProgress, clocked: true });
     this.training.check(number, ran);
     return ran;
-  }
-
-  #secondsFrom(sent: number): number {
-    const now = performance.now();
-    const seconds = (now - Math.max(sent, this.#freeFrom)) / 1000;
-    this.#freeFrom = now;
-    return seconds;
   }
 
   #measures(number: number): boolean {
@@ -164,7 +175,6 @@ export class Rounds<Factors> {
     const ran = await round;
     using _ = this.ctx.metrics.begin('measure');
     const results = await measuring;
-    this.#freeFrom = performance.now();
     const solved = this.training.errorsOfRound?.(results, ran);
     if (!this.#isBrief(state.number)) return withSolved(this.training.errors(results), solved);
     return solved ?? this.exact(state);

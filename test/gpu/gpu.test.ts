@@ -46,4 +46,26 @@ describe.skipIf(noGpu)('a GPU', () => {
     );
     await expect(gpu.compile(weightedNormKernel, {})).resolves.toMatchObject({ label: 'weighted-norm {}' });
   });
+
+  it('reports to a clocked turn when its last kernel ended, where the adapter has a clock', async () => {
+    const kernel = await gpu.compile(weightedNormKernel, {});
+    const bindings = {
+      shifts: await gpu.buffer(16, 'shifts'),
+      factors: await gpu.buffer(64, 'factors'),
+      sums: await gpu.buffer(16, 'sums'),
+    };
+    const uniforms = { from_row: 0, to_row: 1, stride: 16, first: 1, second: 1, others: 1 };
+    const ended: (number | undefined)[] = [];
+    const turns = [false, true, true].map(async (clocked) => {
+      const turn: Gpu['turn'] = (gpu.turn = { clocked });
+      await gpu.pass('norm').dispatch(kernel, bindings, uniforms, 1).submit();
+      ended.push(turn.ended);
+    });
+    await Promise.all(turns);
+    expect(ended[0]).toBeUndefined();
+    if (gpu.info.timestamps) {
+      expect(ended[1]).toBeGreaterThan(0);
+      expect(ended[2]).toBeGreaterThanOrEqual(Number(ended[1]));
+    } else expect(ended).toEqual([undefined, undefined, undefined]);
+  });
 });
