@@ -4,8 +4,9 @@ import type { Binding, CompiledKernel } from './compiled-kernel.ts';
 const MOST_KEPT = 64;
 
 /**
- * Bind groups by their kernel and buffers. Making one takes the thread of the GPU 40 µs, as long as the kernels of
- * small data run; those of ALS bind the same buffers in each iteration.
+ * Bind groups by their kernel and buffers. Making one takes the thread of the GPU 40 µs, as long as kernels of
+ * small data run, and an iteration of ALS binds the same buffers each time (bench/results,
+ * `als-gpu-kept-bindings`).
  */
 export class BindGroups {
   readonly #device: GPUDevice;
