@@ -1,0 +1,36 @@
+/** The lock file: what is installed is what was locked, from wherever it is downloaded. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+interface Entry {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly link?: boolean;
+  readonly inBundle?: boolean;
+}
+
+const { packages } = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../../package-lock.json'), 'utf8'),
+) as { readonly packages: Readonly<Record<string, Entry>> };
+const entries = Object.entries(packages).filter(([name, { link }]) => name !== '' && !link);
+
+/**
+ * Optional packages of the build for other platforms, whose checksums were not to be had where the lock file
+ * was made.
+ */
+const unknown = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'win32-arm64', 'win32-x64'].map(
+  (platform) => `node_modules/@yuku-toolchain/${platform}`,
+);
+
+test('every entry has a checksum', () => {
+  const without = entries.filter(([, { integrity, inBundle }]) => !inBundle && !integrity);
+  expect(without.map(([name]) => name)).toEqual(unknown);
+  for (const [name, { integrity }] of entries)
+    if (integrity !== undefined) expect(integrity, name).toMatch(/^sha512-[A-Za-z0-9+/]{86}==$/);
+});
+
+test('no entry has a download address', () => {
+  expect(entries.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
+});
