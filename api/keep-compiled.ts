@@ -1,6 +1,6 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { cacheFolder, makeFolder } from '../gpu/probe/cache-folder.ts';
+import { cacheFolder, makeOwnFolder } from '../gpu/probe/cache-folder.ts';
 
 /**
  * Keeps the compiled code of modules that this process and its threads load from now on for later runs, below
@@ -9,7 +9,7 @@ import { cacheFolder, makeFolder } from '../gpu/probe/cache-folder.ts';
 export function keepCompiled(): void {
   try {
     const folder = join(cacheFolder(), 'compiled');
-    makeFolder(folder);
+    makeOwnFolder(folder);
     enableCompileCache(folder);
     // Threads look here.
     process.env.NODE_COMPILE_CACHE ??= folder;

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { lstatSync, mkdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -16,11 +16,47 @@ export function cacheFolder(
 }
 
 /**
- * Makes a folder, with those that it lies in. Throws the error of the file system: Node's own recursive way
- * never ends where the system says that no folder is there to make it in, though there is one, as in /proc.
- *
+ * Makes a folder of this user, with the folders above it. Throws an Error where it cannot be made, or others
+ * could put files there (see requireOwnFolder).
  */
-export function makeFolder(folder: string): void {
+export function makeOwnFolder(folder: string): void {
+  makeFolder(folder);
+  requireOwnFolder(folder);
+}
+
+/** Modes of a folder: its group and others may write; it is sticky, so that they only change what is theirs. */
+const [GROUP_WRITES, OTHERS_WRITE, STICKY] = [0o020, 0o002, 0o1000];
+
+/**
+ * Throws an Error for a folder in which another user could put or replace files: it is a symbolic link, belongs
+ * to somebody else, others may write to it, or the same holds for a folder above it. On Windows, whose folders
+ * have no such modes, all pass.
+ */
+export function requireOwnFolder(folder: string): void {
+  const uid = process.getuid?.();
+  if (uid === undefined) return;
+  const refuse = (path: string, reason: string) => {
+    throw new Error(`the folder ${path} ${reason}`);
+  };
+  const own = lstatSync(folder);
+  if (!own.isDirectory()) refuse(folder, 'is no folder, or a symbolic link');
+  if (own.uid !== uid) refuse(folder, `belongs to user ${own.uid}, and this is user ${uid}`);
+  if ((own.mode & (GROUP_WRITES | OTHERS_WRITE)) !== 0) refuse(folder, 'can be written to by other users');
+  let above = realpathSync(folder);
+  while (dirname(above) !== above) {
+    above = dirname(above);
+    const { mode, uid: owner, gid } = lstatSync(above);
+    if (owner !== uid && owner !== 0) refuse(above, `belongs to user ${owner}, and this is user ${uid}`);
+    const shared = gid === 0 || gid === process.getgid?.() ? OTHERS_WRITE : GROUP_WRITES | OTHERS_WRITE;
+    if ((mode & shared) !== 0 && (mode & STICKY) === 0) refuse(above, 'can be written to by other users');
+  }
+}
+
+/**
+ * Throws the error of the file system: Node's own recursive way never ends where the system says that no
+ * folder is there to make it in, though there is one, as in /proc.
+ */
+function makeFolder(folder: string): void {
   const problem = mkdirProblem(folder);
   if (problem === undefined) return;
   if (problem.code !== 'ENOENT' || dirname(folder) === folder) throw problem;
@@ -32,7 +68,7 @@ export function makeFolder(folder: string): void {
 /** Undefined for a folder that is there now, whichever process made it. */
 function mkdirProblem(folder: string): NodeJS.ErrnoException | undefined {
   try {
-    mkdirSync(folder);
+    mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EEXIST' ? undefined : (error as NodeJS.ErrnoException);
   }

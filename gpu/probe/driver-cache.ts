@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { cacheFolder, makeFolder } from './cache-folder.ts';
+import { cacheFolder, makeOwnFolder } from './cache-folder.ts';
 import { namesIn } from './system-files.ts';
 
 /** NVIDIA's variables: a cache, its folder. */
@@ -25,7 +25,7 @@ export function keepDriverCache(
   )
     return;
   try {
-    makeFolder(folder);
+    makeOwnFolder(folder);
   } catch {
     return;
   }

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readRegular } from '../../engine/regular-file.ts';
-import { cacheFolder, makeFolder } from './cache-folder.ts';
+import { cacheFolder, makeOwnFolder, requireOwnFolder } from './cache-folder.ts';
 import type { Adapter } from './probe-webgpu.ts';
 import { namesIn, textOf } from './system-files.ts';
 
@@ -61,6 +61,7 @@ export class KnownDrivers {
   take(): Adapter | undefined {
     if (this.#system === undefined) return undefined;
     try {
+      requireOwnFolder(dirname(this.#file));
       const { format, system, adapter } = JSON.parse(
         Buffer.from(readRegular(this.#file, MOST_BYTES)).toString(),
       ) as Partial<KnownDriver>;
@@ -87,7 +88,7 @@ export class KnownDrivers {
     if (this.#system === undefined || adapter.isFallback) return;
     const known: KnownDriver = { format: FORMAT, system: this.#system, adapter };
     try {
-      makeFolder(dirname(this.#file));
+      makeOwnFolder(dirname(this.#file));
       await writeFile(this.#file, `${JSON.stringify(known)}\n`);
     } catch {}
   }

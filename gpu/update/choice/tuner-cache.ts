@@ -5,7 +5,7 @@ import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readRegular } from '../../../engine/regular-file.ts';
-import { cacheFolder, makeFolder } from '../../probe/cache-folder.ts';
+import { cacheFolder, makeOwnFolder, requireOwnFolder } from '../../probe/cache-folder.ts';
 import { kernelTexts } from '../../generated/kernels-wgsl.ts';
 import type { TunedVariant } from './choose.ts';
 
@@ -58,7 +58,7 @@ export class TunerCache {
     };
     const unfinished = `${this.file}.${randomUUID()}`;
     try {
-      makeFolder(dirname(this.file));
+      makeOwnFolder(dirname(this.file));
       await writeFile(unfinished, `${JSON.stringify(content, undefined, 1)}\n`);
       await clearUnfinished(this.file, unfinished);
       await rename(unfinished, this.file);
@@ -71,6 +71,7 @@ export class TunerCache {
 
   async #read(): Promise<CacheFile['entries']> {
     try {
+      requireOwnFolder(dirname(this.file));
       return entriesOf(JSON.parse(Buffer.from(readRegular(this.file, MOST_BYTES)).toString()), this.#version);
     } catch {
       return {};

@@ -13,7 +13,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import type { TimeVariantsTask } from '../../../gpu/own-tasks.ts';
 import { KernelTuner, type TunedKernels } from '../../../gpu/update/choice/tuner.ts';
-import { cacheFolder, makeFolder } from '../../../gpu/probe/cache-folder.ts';
+import { cacheFolder, makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
 import { TunerCache } from '../../../gpu/update/choice/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
 import { sampleRows } from '../../../gpu/update/choice/sample-block.ts';
@@ -182,12 +182,12 @@ describe('the cache of measured kernels', () => {
   });
 
   it('is made with the folders that it lies in, or there is none', () => {
-    makeFolder(join(folder, 'made', 'in', 'made'));
-    makeFolder(join(folder, 'made', 'in', 'made'));
+    makeOwnFolder(join(folder, 'made', 'in', 'made'));
+    makeOwnFolder(join(folder, 'made', 'in', 'made'));
     expect(existsSync(join(folder, 'made', 'in', 'made'))).toBe(true);
     writeFileSync(join(folder, 'made', 'file'), '');
-    expect(() => makeFolder(join(folder, 'made', 'file', 'in', 'it'))).toThrow(/ENOTDIR/);
-    if (process.platform === 'linux') expect(() => makeFolder('/proc/none/here')).toThrow(/ENOENT|EACCES/);
+    expect(() => makeOwnFolder(join(folder, 'made', 'file', 'in', 'it'))).toThrow(/ENOTDIR/);
+    if (process.platform === 'linux') expect(() => makeOwnFolder('/proc/none/here')).toThrow(/ENOENT|EACCES/);
   });
 
   it('keeps the entries of several processes, whole', async () => {
