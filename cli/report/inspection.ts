@@ -79,20 +79,27 @@ function inspectionText({
   return parts.join('\n');
 }
 
+/** Columns in the table: its layout takes time by their square. */
+const MOST_COLUMNS = 200;
+
 function columnTable(columns: readonly ColumnDescription[], hasRows: boolean): string {
-  return textTable(
+  const table = textTable(
     {
       head: ['column', 'type', 'nulls', 'codec', 'stored'],
       colAligns: ['left', 'left', 'left', 'left', 'right'],
     },
-    columns.map(({ name, type, nullable, codecs, bytes }) => [
-      name,
-      type,
-      nullable ? 'allowed' : 'none',
-      codecs.join(', ') || (hasRows ? "folder's name" : ''),
-      bytes === 0 ? '' : formatBytes(bytes),
-    ]),
+    columns
+      .slice(0, MOST_COLUMNS)
+      .map(({ name, type, nullable, codecs, bytes }) => [
+        name,
+        type,
+        nullable ? 'allowed' : 'none',
+        codecs.join(', ') || (hasRows ? "folder's name" : ''),
+        bytes === 0 ? '' : formatBytes(bytes),
+      ]),
   );
+  const rest = columns.length - MOST_COLUMNS;
+  return rest <= 0 ? table : `${table}\n  and ${counted(rest, 'other column')}; --json has all`;
 }
 
 function densityOf({ users, items, ratings }: DatasetProfile['summary']): number {

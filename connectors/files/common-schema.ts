@@ -60,13 +60,17 @@ export function withPartitions(stored: Schema, columns: readonly PartitionColumn
   return new Schema([...stored.fields, ...columns.map(partitionField)]);
 }
 
+/** The first name that an earlier one is equal to. */
+export function firstTwice(names: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return names.find((name) => seen.size === seen.add(name).size);
+}
+
 /** Throws DataError for two columns of one name. */
 export function requireDistinctNames({ fields }: Schema, file: string): void {
-  const duplicate = fields.find(
-    ({ name }, index) => fields.findIndex((field) => field.name === name) !== index,
-  );
+  const duplicate = firstTwice(fields.map(({ name }) => name));
   if (duplicate !== undefined)
-    throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
+    throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate });
 }
 
 function differs(summary: string, { file }: FileColumns, column: string): DataError {
@@ -85,7 +89,8 @@ function differs(summary: string, { file }: FileColumns, column: string): DataEr
 export function pruneSchema(schema: Schema, columns: readonly string[] | undefined): Schema {
   if (columns === undefined) return schema;
   const names = schema.fields.map((field) => field.name);
-  const missing = columns.find((column) => !names.includes(column));
+  const known = new Set(names);
+  const missing = columns.find((column) => !known.has(column));
   if (missing !== undefined) {
     throw new DataError('there is no such column', {
       phase: 'read',
@@ -93,7 +98,8 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
       advice: spelled(nearest(missing, names), `The columns are: ${names.join(', ')}`),
     });
   }
-  return new Schema(schema.fields.filter((field) => columns.includes(field.name)));
+  const wanted = new Set(columns);
+  return new Schema(schema.fields.filter((field) => wanted.has(field.name)));
 }
 
 /**

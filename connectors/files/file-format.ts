@@ -59,8 +59,8 @@ export async function* readOpenFile<Layout extends { readonly schema: Schema }>(
   options: ReadSplitOptions,
 ): AsyncGenerator<RecordBatch, SplitEnd | undefined> {
   try {
-    const wanted = schema.fields.map(({ name }) => name);
-    const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
+    const wanted = new Set(schema.fields.map(({ name }) => name));
+    const stored = layout.schema.fields.filter(({ name }) => wanted.has(name));
     // Reads the file's first column to count the rows, where none of its own columns is wanted.
     const batches = open.read(
       layout,

@@ -43,13 +43,24 @@ export function kindsIn(
   to = block.rows,
 ): number {
   let seen = 0;
-  for (let row = from; row < to && !(seen >= SEEN.text && (seen & NUMERIC) !== 0); row++)
-    seen |= kindOf(block, row, column, rules);
+  for (let row = from; row < to && !isSettled(seen); row++) seen |= kindOf(block, row, column, rules);
   return seen;
 }
 
-function kindOf(
-  { bytes, starts, ends, kinds, columns }: FieldBlock,
+/** True where further fields cannot change the type of the column or what is said of it. */
+export function isSettled(seen: number): boolean {
+  return seen >= SEEN.text && (seen & NUMERIC) !== 0;
+}
+
+/** The kind of one field. */
+export function kindOf(
+  {
+    bytes,
+    starts,
+    ends,
+    kinds,
+    columns,
+  }: Pick<FieldBlock, 'bytes' | 'starts' | 'ends' | 'kinds' | 'columns'>,
   row: number,
   column: number,
   rules: ValueRules,

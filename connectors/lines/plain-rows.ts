@@ -115,25 +115,27 @@ export class PlainRows implements Disposable {
     this.#quotes = marks.quotes;
     this.#point = rules.decimalComma ? COMMA : DOT;
     this.#columns = types.length;
-    const places = new Places();
-    this.#reached = places.take(4);
-    this.#descriptions = places.take(4 * DESCRIPTION * types.length);
-    this.#input = places.take(LONGEST_ROW + 1 + SLACK);
-    this.#texts = places.take(LONGEST_ROW + SLACK);
+    const room = new Places();
+    this.#reached = room.take(4);
+    this.#descriptions = room.take(4 * DESCRIPTION * types.length);
+    this.#input = room.take(LONGEST_ROW + 1 + SLACK);
+    this.#texts = room.take(LONGEST_ROW + SLACK);
     this.#wanted = wanted.map((column): Wanted => {
       const type = types[column] as keyof typeof arrays;
       const more = type === 'utf8' ? 4 : 0;
       return {
         type,
-        values: places.take(arrays[type].BYTES_PER_ELEMENT * maximumRows),
-        ends: places.take(more * maximumRows),
-        offsets: places.take(more * (maximumRows + 1)),
+        values: room.take(arrays[type].BYTES_PER_ELEMENT * maximumRows),
+        ends: room.take(more * maximumRows),
+        offsets: room.take(more * (maximumRows + 1)),
       };
     });
-    this.#scanner = takeScanner(places.end);
+    this.#scanner = takeScanner(room.end);
+    const places = new Map(wanted.map((column, at) => [column, this.#wanted[at]]));
     const descriptions = types.flatMap((type, column) => {
-      const { values = 0, ends = 0 } = this.#wanted[wanted.indexOf(column)] ?? {};
-      return [wanted.includes(column) ? (readings[type] ?? SKIP) : SKIP, Number(given[column]), values, ends];
+      const place = places.get(column);
+      const { values = 0, ends = 0 } = place ?? {};
+      return [place === undefined ? SKIP : (readings[type] ?? SKIP), Number(given[column]), values, ends];
     });
     new Int32Array(this.#scanner.memory.buffer, this.#descriptions, descriptions.length).set(descriptions);
   }

@@ -104,7 +104,8 @@ export class RowFile<Layout extends RowLayout> {
     if (!this.#hasLines) return { startsAt: -1, endsAt: -1, lines: 0 };
     const startsAt = range.known ? range.from : window.position;
     const { names } = layout;
-    const wanted = schema.fields.map(({ name }) => names.indexOf(name));
+    const places = new Map(names.map((name, at) => [name, at]));
+    const wanted = schema.fields.map(({ name }) => places.get(name) ?? -1);
     if (layout.header && range.known && range.from === 0) await this.#skipHeader(layout);
     const rows = blockRows(window, names.length, batchSize);
     const block = new FieldBlock(names.length, rows);

@@ -56,6 +56,12 @@ export type RowScan = (block: FieldBlock, bytes: Uint8Array, from: number, bound
 
 const MOST_FIELDS = 1 << 20;
 
+/**
+ * Most columns that are found without being named. Every row has a value or a null in each, so a file of lines
+ * with new fields each would be the square of its size.
+ */
+export const MOST_COLUMNS = 4096;
+
 /** Rows of a block: the wanted number, fewer for very wide and very small files. */
 export function blockRows(window: RowWindow, columns: number, wanted: number): number {
   return Math.max(1, Math.min(wanted, Math.floor(MOST_FIELDS / columns), window.mostRows(columns)));
@@ -71,8 +77,15 @@ export function scanWindow(
   scan: RowScan,
   limit = window.limit,
 ): number {
+  return withLine(window, () =>
+    scan(block, window.bytes, from, { to: window.to, limit, atEnd: window.atEnd }),
+  );
+}
+
+/** Throws DataError with the line and its text for a RecordProblem. */
+export function withLine<Result>(window: RowWindow, scan: () => Result): Result {
   try {
-    return scan(block, window.bytes, from, { to: window.to, limit, atEnd: window.atEnd });
+    return scan();
   } catch (error) {
     if (error instanceof RecordProblem) throw window.problem(error.message, error.position, error.advice);
     throw error;
@@ -94,7 +107,8 @@ export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'
   needs?: ValueNeeds,
 ): L & Pick<RowLayout, 'types' | 'given' | 'schema'> {
   const { names, kinds } = layout;
-  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  const known = new Set(names);
+  const unknown = Object.keys(given).find((name) => !known.has(name));
   if (unknown !== undefined) {
     throw new DataError('a type is given for a column that is not there', {
       phase: 'read',

@@ -4,14 +4,21 @@ import type { FolderColumns } from '../folders/folder-columns.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat } from '../files/file-format.ts';
 import { ndjsonExtensions } from '../files/format-names.ts';
-import { kindsIn } from '../lines/infer-types.ts';
 import { FieldBlock } from '../lines/field-block.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
-import { blockRows, rulesOf, scanWindow, withCommonTypes, withTypes } from '../lines/row-layout.ts';
+import {
+  MOST_COLUMNS,
+  rulesOf,
+  scanWindow,
+  withCommonTypes,
+  withLine,
+  withTypes,
+} from '../lines/row-layout.ts';
 import type { RowLayout, ValueOptions } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
 import { checkValueOptions } from '../text/text-source.ts';
-import { fieldNames, ObjectScanner } from './scan-objects.ts';
+import { inferFields } from './infer-fields.ts';
+import { ObjectScanner } from './scan-objects.ts';
 
 export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> {
   /** Names of the fields to read; others are passed over. Default: those of the first 4 MiB. */
@@ -70,7 +77,7 @@ function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
     name: 'ndjson',
     extensions: ndjsonExtensions,
     batchSize,
-    infer: (window, file) => inferLayout(window, file, options, batchSize),
+    infer: (window, file) => inferLayout(window, file, options),
     reconcile: (layouts, needs) => withCommonTypes(withAllNames(layouts, chosen), options, needs),
     scanning: () => ({ chosen }),
   });
@@ -87,30 +94,16 @@ function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanne
 }
 
 /** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
-function inferLayout(
-  window: RowWindow,
-  file: string,
-  options: NdjsonSourceOptions,
-  batchSize: number,
-): RowLayout {
-  const names = options.columns ?? fieldNames(window.bytes, window.from, window.to, window.atEnd);
+function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptions): RowLayout {
+  const rules = rulesOf(options);
+  const { names, kinds } = withLine(window, () => inferFields(window, options.columns, rules));
   const scanner = scannerOf(names, options.columns !== undefined);
-  const scan = scanner(true);
-  const layout = { header: false, names, rules: rulesOf(options), scanner };
   if (names.length === 0) {
     // Says what is wrong with the first line that is no object.
-    scanWindow(window, new FieldBlock(1, 1), window.from, scan);
+    scanWindow(window, new FieldBlock(1, 1), window.from, scanner(true));
     throw new DataError('there are no fields: not one JSON object', { phase: 'read', file });
   }
-  const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
-  block.faults = new Map();
-  const kinds = names.map(() => 0);
-  for (let next = window.from; next < window.to;) {
-    next = scanWindow(window, block, next, scan);
-    if (block.rows === 0) break;
-    for (const column of names.keys()) kinds[column] |= kindsIn(block, column, layout.rules);
-  }
-  return withTypes({ ...layout, kinds }, options.types ?? {}, file);
+  return withTypes({ header: false, names, kinds, rules, scanner }, options.types ?? {}, file);
 }
 
 /**
@@ -125,11 +118,14 @@ function withAllNames(layouts: readonly RowLayout[], chosen: boolean): readonly 
     )
   )
     return layouts;
+  if (names.length > MOST_COLUMNS && !chosen)
+    throw new DataError(
+      `the files have ${names.length} different fields, and at most ${MOST_COLUMNS} are found by themselves`,
+      { phase: 'read', advice: 'Name the fields to read in the option columns' },
+    );
   const scanner = scannerOf(names, chosen);
-  return layouts.map((layout) => ({
-    ...layout,
-    names,
-    scanner,
-    kinds: names.map((name) => layout.kinds[layout.names.indexOf(name)] ?? 0),
-  }));
+  return layouts.map((layout) => {
+    const own = new Map(layout.names.map((name, at) => [name, layout.kinds[at]]));
+    return { ...layout, names, scanner, kinds: names.map((name) => own.get(name) ?? 0) };
+  });
 }

@@ -4,13 +4,14 @@ import type { FieldBlock, ScanBounds } from '../lines/field-block.ts';
 import { JsonCursor, JsonProblem } from './json-cursor.ts';
 
 const LF = 0x0a;
-const ADVICE = 'Correct the line: each one must be a whole JSON object';
+/** Advice for a line that cannot be taken apart. */
+export const ADVICE = 'Correct the line: each one must be a whole JSON object';
 
 /**
  * The position of the line end at or behind `from`; `to` for the last line of a file without one, -1 when it
  * is not there yet.
  */
-function lineEnd(bytes: Uint8Array, from: number, to: number, atEnd: boolean): number {
+export function lineEnd(bytes: Uint8Array, from: number, to: number, atEnd: boolean): number {
   const lf = bytes.indexOf(LF, from);
   const end = lf < 0 || lf >= to ? to : lf;
   return end < to || atEnd ? end : -1;
@@ -104,25 +105,4 @@ export class ObjectScanner {
     for (let i = 0; i < key.length; i++) if (key[i] !== bytes[keyStart + i]) return false;
     return true;
   }
-}
-
-/**
- * The names of the fields of all whole lines in `bytes[from..to)`, in the order in which they come first.
- * Lines that are no objects are passed over.
- */
-export function fieldNames(bytes: Uint8Array, from: number, to: number, atEnd: boolean): string[] {
-  const names = new Set<string>();
-  const cursor = new JsonCursor();
-  for (let p = from; p < to;) {
-    const end = lineEnd(bytes, p, to, atEnd);
-    if (end < 0) break;
-    try {
-      cursor.open(bytes, p, end);
-      while (cursor.next()) names.add(cursor.key());
-    } catch (error) {
-      if (!(error instanceof JsonProblem)) throw error;
-    }
-    p = end + 1;
-  }
-  return [...names];
 }

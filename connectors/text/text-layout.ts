@@ -6,11 +6,13 @@ import { isNumeric, kindsIn } from '../lines/infer-types.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { MixedColumns } from './mixed-columns.ts';
 import { FieldBlock } from '../lines/field-block.ts';
+import { firstTwice } from '../files/common-schema.ts';
 import { countFields, scanRecords } from './record-scanner.ts';
 import {
   blockRows,
   fieldText,
   firstLine,
+  MOST_COLUMNS,
   rulesOf,
   scanWindow,
   startOfText,
@@ -68,7 +70,7 @@ export function inferLayout(
   checkDelimiter(delimiter);
   const dialect = { delimiter, quotes: options.quotes ?? defaultQuotes(delimiter) };
   const scan = scannerOf(dialect);
-  const columns = countFields(window.bytes, startOfText(window), window.to, dialect);
+  const columns = columnsOf(window, dialect, options.columns !== undefined);
   const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
   // Rows of another length are passed over here: the reader of the rows decides on them.
   block.faults = new Map();
@@ -114,6 +116,18 @@ export function inferLayout(
   );
 }
 
+/** Fields of the first row. Throws DataError where they are too many to be found by themselves. */
+function columnsOf(window: RowWindow, dialect: TextDialect, areNamed: boolean): number {
+  const first = startOfText(window);
+  const columns = countFields(window.bytes, first, window.to, dialect);
+  if (columns <= MOST_COLUMNS || areNamed) return columns;
+  throw window.problem(
+    `the row has ${columns} fields, and at most ${MOST_COLUMNS} columns are found by themselves`,
+    first,
+    'Check the delimiter, cut the columns that are needed out of the file, or name all in the option columns',
+  );
+}
+
 /**
  * True for a first row that is a header. It is one when it has texts where columns have numbers, in at least
  * as many columns as it has numbers there: else it is a row with a bad value. Where no column has numbers,
@@ -149,7 +163,7 @@ function columnNames(
   const unnamed = first.map((_, column) => `column${column + 1}`);
   const byPosition = first.length === 3 || first.length === 4 ? positional.slice(0, first.length) : unnamed;
   const names = given ?? (header ? first.map((text, column) => text.trim() || unnamed[column]) : byPosition);
-  const twice = names.find((name, column) => names.indexOf(name) !== column);
+  const twice = firstTwice(names);
   if (twice !== undefined)
     throw new DataError('two columns have the same name', {
       phase: 'read',
