@@ -1,4 +1,5 @@
-import { removeTemporaries } from '../connectors/output/temporaries.ts';
+import { Worker } from 'node:worker_threads';
+import { removeTemporaries, unfinishedPaths } from '../connectors/output/temporaries.ts';
 import { endFirst } from '../engine/threads/endings.ts';
 import { longestWait } from '../engine/waits.ts';
 
@@ -10,6 +11,37 @@ const GPU_MILLISECONDS = 2000;
 
 /** Least time of a wait that is given up. */
 const PATIENCE_MILLISECONDS = 200;
+
+/** Time without a turn of the main thread's loop after which a process that was asked to end is ended. */
+const STALL_MILLISECONDS = 5000;
+
+/** Of the watching thread; it stands for itself, so that nothing needs to be loaded. */
+const WATCHER = `
+  const { workerData } = process.getBuiltinModule('node:worker_threads');
+  const { rmSync } = process.getBuiltinModule('node:fs');
+  const { beats, patience, unfinished } = workerData;
+  for (let last = -1; last !== Atomics.load(beats, 0);) {
+    last = Atomics.load(beats, 0);
+    Atomics.wait(beats, 1, 0, patience);
+  }
+  for (const path of unfinished) {
+    try {
+      rmSync(path, { recursive: true, force: true });
+    } catch {}
+  }
+  process.kill(process.pid, 'SIGKILL');
+`;
+
+/**
+ * Ends the process from another thread where the main thread is in work that cannot be cut: it would hear no
+ * further signal. Gives the function to call at each turn of the main thread's loop.
+ */
+export function endIfStalled(): () => void {
+  const beats = new Int32Array(new SharedArrayBuffer(8));
+  const workerData = { beats, patience: STALL_MILLISECONDS, unfinished: unfinishedPaths() };
+  new Worker(WATCHER, { eval: true, workerData }).on('error', () => {}).unref();
+  return () => void Atomics.add(beats, 0, 1);
+}
 
 /** True where a run that was asked to end still waits for another program, which may last for ever. */
 export function isStuck(): boolean {

@@ -1,4 +1,4 @@
-import { endAtOnce, isStuck } from '../api/end-process.ts';
+import { endAtOnce, endIfStalled, isStuck } from '../api/end-process.ts';
 import { CancelledError } from '../engine/errors.ts';
 
 export interface Interruption {
@@ -17,7 +17,8 @@ const LOOK_MILLISECONDS = 50;
 
 /**
  * Listens to Ctrl-C, `kill` and a closed terminal. The first signal asks the run to end in order, the second
- * ends it at once and removes unfinished output. `onFirst` and `onSecond` may tell the user and restore the
+ * ends it at once and removes unfinished output. A main thread that has no turn to hear the second ends five
+ * seconds after the first. `onFirst` and `onSecond` may tell the user and restore the
  * terminal.
  *
  */
@@ -27,7 +28,8 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
   let giveUp: (reason: Error) => void = () => {};
   const stuck = new Promise<never>((_, reject) => (giveUp = reject));
   stuck.catch(() => {});
-  const watch = () => {
+  const watch = (beat: () => void) => {
+    beat();
     if (isStuck()) giveUp(new CancelledError({ phase: 'read' }));
   };
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -35,7 +37,7 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
     if (!controller.signal.aborted) {
       onFirst();
       controller.abort();
-      look = setInterval(watch, LOOK_MILLISECONDS);
+      look = setInterval(watch, LOOK_MILLISECONDS, endIfStalled());
       return;
     }
     onSecond();

@@ -65,6 +65,13 @@ export function removeTemporaries(): void {
   }
 }
 
+/** Paths of this thread's unfinished output that may be removed. */
+export function unfinishedPaths(): string[] {
+  return [...registered.values()].flatMap(({ temporary, restoreTo }) =>
+    restoreTo === undefined ? [temporary] : [],
+  );
+}
+
 /**
  * A name beside the target that data readers ignore, with the process that made it (see Owner):
  * "model" -> ".model.tmp-<space>-<process>-<start>-<number>".
