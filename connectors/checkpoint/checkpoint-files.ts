@@ -148,7 +148,7 @@ export async function readState(folder: string): Promise<StoredState> {
 
 /**
  * The matrices of a checkpoint, over shared memory. Throws DataError naming the part that is missing or
- * damaged, and where the lengths are not these.
+ * damaged or has NaN or infinite numbers, and where the lengths are not these.
  */
 export async function readMatrices(
   folder: string,
@@ -168,11 +168,20 @@ export async function readMatrices(
   const read: Record<string, Float32Array> = {};
   for (const [name, length] of Object.entries(lengths)) {
     const values = sharedArray(Float32Array, length);
-    for (const { part, from, to } of partsOf(name, length))
+    for (const { part, from, to } of partsOf(name, length)) {
       await readChecked(folder, part, sums, new Uint8Array(values.buffer, 4 * from, 4 * (to - from)));
+      requireFinite(folder, part, values.subarray(from, to));
+    }
     read[name] = values;
   }
   return read;
+}
+
+/** A checksum may be right for bad numbers: a model with them could not be loaded. */
+function requireFinite(folder: string, name: string, values: Float32Array): void {
+  let at = 0;
+  while (at < values.length && Number.isFinite(values[at])) at++;
+  if (at < values.length) throw fault(folder, name, `the number at position ${at} is ${values[at]}`);
 }
 
 async function sumsOf(folder: string): Promise<ReadonlyMap<string, string>> {

@@ -58,6 +58,30 @@ describe('resume', () => {
     expect(readdirSync(checkpointDir)).toHaveLength(2);
   });
 
+  it.each([Number.NaN, Number.NEGATIVE_INFINITY])(
+    'refuses factors that are %d, also where no iteration is left, and takes the checkpoint before',
+    async (bad) => {
+      await fit(als(), { checkpointDir, checkpointInterval: 8 });
+      const spoil = (checkpoint: string) => {
+        const [folder, name] = [join(checkpointDir, checkpoint), 'items-00000.f32'];
+        const bytes = readFileSync(join(folder, name));
+        bytes.writeFloatLE(bad, 4 * 17);
+        writeFileSync(join(folder, name), bytes);
+        const sum = createHash('sha256').update(bytes).digest('hex');
+        const sums = readFileSync(join(folder, 'SHA256SUMS'), 'utf8');
+        writeFileSync(join(folder, 'SHA256SUMS'), sums.replace(/.*(?= {2}items-00000)/, sum));
+      };
+      spoil('checkpoint-00000009');
+      const resumed = await fit(als(), { checkpointDir, checkpointInterval: 100, resume: true });
+      expect(resumed.training?.resumedFrom?.iteration).toBe(8);
+      expectSame(resumed, await fit(als()));
+      for (const checkpoint of readdirSync(checkpointDir)) spoil(checkpoint);
+      await expect(fit(als(), { checkpointDir, resume: true })).rejects.toThrow(
+        new RegExp(`no checkpoint can be used: .*the number at position 17 is ${bad} .*items-00000.f32`),
+      );
+    },
+  );
+
   it('shows no control characters of a checkpoint', async () => {
     await cancelled(als(), 3);
     const file = join(checkpointDir, 'checkpoint-00000002', 'checkpoint.json');
