@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import type { Partition, SharedColumn, SpilledPartition } from '../engine/partition.ts';
-import { openProblem, readPartition, readPiece } from '../engine/spill/spilled-partition.ts';
+import { readProblem, readPartition, readPiece } from '../engine/spill/spilled-partition.ts';
 
 /** Reads a partition into new memory of this thread. Throws DataError where its file was changed. */
 export function readSpilled(spilled: SpilledPartition): Partition {
@@ -24,7 +24,7 @@ function readFrom<Result>(
   try {
     handle = openSync(spilled.file, 'r');
   } catch (error) {
-    throw openProblem(error, spilled);
+    throw readProblem(error, spilled);
   }
   try {
     let next = reads.next();
@@ -33,6 +33,8 @@ function readFrom<Result>(
       next = reads.next(readSync(handle, bytes, 0, bytes.length, at));
     }
     return next.value;
+  } catch (error) {
+    throw readProblem(error, spilled);
   } finally {
     closeSync(handle);
   }

@@ -66,14 +66,22 @@ function classify(error: unknown): unknown {
   }
   if (/\bE[MN]FILE\b|too many open files/.test(error.message))
     return new CapacityError('too many open files', { advice: 'Raise the limit (ulimit -n)', cause: error });
+  return classifySystem(error);
+}
+
+/** Turns an error of the system into one of the library, with its file where the system names it. */
+function classifySystem(error: Error): Error {
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
-  if (errorCode(error) === 'ENOSPC')
+  const code = errorCode(error);
+  if (code === 'ENOSPC')
     return new CapacityError('the disk is full', { file: path, advice: 'Free some space', cause: error });
-  if (path === undefined) return error;
-  const writes =
-    'syscall' in error &&
-    typeof error.syscall === 'string' &&
-    /^(mkdir|mkdtemp|write|rename|unlink|rm|rmdir|ftruncate|fsync)/.test(error.syscall);
+  const syscall = 'syscall' in error ? String(error.syscall) : '';
+  if (path === undefined) {
+    // These two codes come of wrong calls.
+    const isBug = syscall === '' || code === undefined || ['EBADF', 'EINVAL'].includes(code);
+    return isBug ? error : new DataError(`the system refuses: ${error.message}`, { cause: error });
+  }
+  const writes = /^(mkdir|mkdtemp|write|rename|unlink|rm|rmdir|ftruncate|fsync)/.test(syscall);
   const problem = fileProblem(error, writes ? 'write' : 'read', path);
   return problem instanceof FactorFlowError && problem.exitCode === 2
     ? new DataError(problem.summary, problem.details)

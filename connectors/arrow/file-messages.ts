@@ -81,13 +81,13 @@ function fault(summary: string, file: string, cause?: unknown): DataError {
 }
 
 async function readFooter(handle: OpenFile, size: number, file: string): Promise<Uint8Array> {
-  const end = Buffer.from(await readAt(handle, Math.max(0, size - END), END));
+  const end = Buffer.from(await readAt(handle, file, Math.max(0, size - END), END));
   if (end.length < END || end.toString('latin1', 4) !== FILE_MAGIC)
     throw fault('the Arrow file is cut off: its end is missing', file);
   const length = end.readInt32LE(0);
   if (length <= 0 || length > size - END)
     throw fault(`the Arrow file is damaged: a footer of ${length} bytes in a file of ${size}`, file);
-  const footer = await readAt(handle, size - END - length, length);
+  const footer = await readAt(handle, file, size - END - length, length);
   try {
     verifyFooter(footer);
   } catch (error) {
@@ -126,7 +126,7 @@ async function readMessage(
   file: string,
 ): Promise<IpcMessage> {
   const { metadata, bodyLength } = await readHead(handle, block, size, kind, number, file);
-  const body = await readAt(handle, block.offset + block.headLength, bodyLength);
+  const body = await readAt(handle, file, block.offset + block.headLength, bodyLength);
   if (body.length < bodyLength) throw fault(`${kind} ${number}: the file ended while it was read`, file);
   const start = Buffer.alloc(8);
   start.writeUInt32LE(CONTINUATION);
@@ -156,7 +156,7 @@ async function readHead(
       `it lies at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`,
     );
   }
-  const head = await readAt(handle, offset, headLength);
+  const head = await readAt(handle, file, offset, headLength);
   if (head.length < headLength) throw broken('the file ended while it was read');
   const view = new DataView(head.buffer);
   const prefix = view.getUint32(0, true) === CONTINUATION ? 8 : 4;
@@ -172,11 +172,20 @@ async function readHead(
 }
 
 /** Bytes at a position, fewer when the file ends. */
-async function readAt(handle: OpenFile, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+async function readAt(
+  handle: OpenFile,
+  file: string,
+  position: number,
+  length: number,
+): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(length);
   let done = 0;
   while (done < length) {
-    const { bytesRead } = await handle.read(bytes, done, length - done, position + done);
+    const { bytesRead } = await handle
+      .read(bytes, done, length - done, position + done)
+      .catch((error: unknown) => {
+        throw fileProblem(error, 'read', file);
+      });
     if (bytesRead === 0) break;
     done += bytesRead;
   }

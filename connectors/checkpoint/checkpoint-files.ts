@@ -249,6 +249,8 @@ async function opened<Result>(
   const found = openOwn(folder, name, file);
   try {
     return await use(found);
+  } catch (error) {
+    throw fileProblem(error, 'resume', file);
   } finally {
     closeSync(found.fd);
   }

@@ -1,10 +1,12 @@
-import { mkdir, readdir, rm, rmdir } from 'node:fs/promises';
+import { readdir, rm, rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { CapacityError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { folderRefused } from '../files/file-problem.ts';
+import { refuseLossyName } from '../files/lossy-name.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
+import { makeFolders } from '../output/new-file.ts';
 import { bytesBelow, freeBytes } from '../output/full-disk.ts';
 import {
   bytesOfMatrices,
@@ -54,7 +56,8 @@ export class CheckpointFolder {
   static async open(folder: string): Promise<CheckpointFolder> {
     const path = resolve(folder);
     try {
-      const made = (await mkdir(path, { recursive: true })) !== undefined;
+      refuseLossyName(folder, 'write');
+      const made = (await makeFolders(path)) !== undefined;
       const taken = new CheckpointFolder(folder, await FolderLock.take(path), made);
       try {
         for (const name of await readdir(path))

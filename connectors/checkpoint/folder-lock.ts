@@ -79,7 +79,8 @@ export class FolderLock {
   }
 
   async leave(): Promise<void> {
-    const held = await this.#isHeld();
+    // A lock that cannot be read is left to its next holder.
+    const held = await this.#isHeld().catch(() => false);
     forgetTemporary(this.#file);
     await this.#handle.close();
     if (held) await rm(this.#file, { force: true });

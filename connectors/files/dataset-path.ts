@@ -4,7 +4,7 @@ import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { DataError } from '../../engine/errors.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import { recoverInput } from '../output/temporaries.ts';
-import { errorCode, fileProblem } from './file-problem.ts';
+import { errorCode, fileProblem, missing } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from '../folders/folder-columns.ts';
 import type { FolderColumns, PartitionColumn, PartitionValues } from '../folders/folder-columns.ts';
 import { refuseAddress } from './other-addresses.ts';
@@ -70,7 +70,7 @@ async function resolveOne(path: string, options: DatasetPathOptions): Promise<Da
     return files.map((file) => ({ file, partitions: valuesOf(relative(path, file), options) }));
   }
   if (pattern) return resolveGlob(path, options);
-  throw new DataError('no such file or folder', { phase: 'read', file: path, advice: 'Check the path' });
+  throw missing({ phase: 'read', file: path });
 }
 
 async function resolveGlob(pattern: string, options: DatasetPathOptions): Promise<DatasetFile[]> {

@@ -1,3 +1,4 @@
+import { isLossy } from './lossy-name.ts';
 import { CapacityError, DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 
 /** The summary of the error of a full disk. */
@@ -27,6 +28,7 @@ export function folderRefused(name: string, advice: string, error: unknown): Usa
     ENOENT: 'does not exist',
     ENOTDIR: 'is no folder',
     EEXIST: 'is no folder',
+    EROFS: 'cannot be written to: the file system is read-only',
   };
   return new UsageError(`${name} ${reasons[code] ?? `cannot be written to (${code})`}`, {
     advice,
@@ -41,20 +43,12 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
   switch (errorCode(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
-      return new DataError('no such file or folder', { ...details, advice: 'Check the path' });
+      return missing(details);
     case 'EISDIR':
       return new DataError('this is a folder where a file was expected', details);
     case 'EACCES':
     case 'EPERM':
-      return phase === 'read'
-        ? new DataError('not readable: permission denied', {
-            ...details,
-            advice: "Check the file's permissions",
-          })
-        : new DataError('not writable: permission denied', {
-            ...details,
-            advice: "Choose another output, or check the folder's permissions",
-          });
+      return denied(details);
     case 'EROFS':
       return new DataError('not writable: the file system is read-only', {
         ...details,
@@ -72,8 +66,46 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
     case undefined:
       return error instanceof Error ? error : new Error(String(error));
     default:
-      // "ENAMETOOLONG: name too long, open '<path>'": the path may be that of a temporary; `file` names the
-      // right one.
-      return new DataError(messageOf(error).split(', ')[0], details);
+      return otherProblem(error, details);
   }
+}
+
+function otherProblem(error: unknown, details: Details): DataError {
+  const code = errorCode(error);
+  if (code === 'EIO' || code === 'ESTALE')
+    return new DataError(`the disk or its server reports an error (${code})`, {
+      ...details,
+      advice: 'Check the disk, the mount and the system log',
+    });
+  // "ENAMETOOLONG: name too long, open '<path>'": the path may be that of a temporary; `file` names the right
+  // one.
+  return new DataError(messageOf(error).split(', ')[0], details);
+}
+
+interface Details {
+  readonly phase: string;
+  readonly file: string;
+  readonly cause?: unknown;
+}
+
+function denied(details: Details): DataError {
+  return details.phase === 'read'
+    ? new DataError('not readable: permission denied', {
+        ...details,
+        advice: "Check the file's permissions",
+      })
+    : new DataError('not writable: permission denied', {
+        ...details,
+        advice: "Choose another output, or check the folder's permissions",
+      });
+}
+
+/** The error of a path that does not exist. */
+export function missing(details: Details): DataError {
+  return isLossy(details.file)
+    ? new DataError('no such file or folder: the name is not UTF-8', {
+        ...details,
+        advice: 'Rename the file, or name it by a link whose name is UTF-8',
+      })
+    : new DataError('no such file or folder', { ...details, advice: 'Check the path' });
 }

@@ -6,9 +6,10 @@ import { DataError, deserializeError, FactorFlowError, UsageError } from '../../
 import { formatBytes } from '../../engine/format.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { refuseAddress } from '../files/other-addresses.ts';
+import { refuseLossyName } from '../files/lossy-name.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { realPath } from '../files/real-path.ts';
-import { syncAll, syncPath } from './new-file.ts';
+import { makeFolders, syncAll, syncPath } from './new-file.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
 import { touch } from './owners.ts';
 import { partOfModel } from './part-of-model.ts';
@@ -66,6 +67,7 @@ async function check(path: string, name: string, options: AtomicOutputOptions): 
     new UsageError(summary, { phase: 'write', file: name, advice });
   if (isUrl(name)) throw fail('nothing is written to a web server', 'Name a file or folder');
   refuseAddress(name, 'write');
+  refuseLossyName(name, 'write');
   const kind = await kindOf(path);
   const model = await partOfModel(path);
   if (model !== undefined) throw fail(`the output would lie in a model: ${model}`, 'Choose another output');
@@ -135,7 +137,8 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
   const parent = dirname(path);
   let made: string | undefined;
   try {
-    made = await mkdir(parent, { recursive: true });
+    refuseLossyName(target, 'write');
+    made = await makeFolders(parent);
     await recoverOutput(path);
     await check(path, target, options);
     const temporary = siblingName(path, 'tmp');

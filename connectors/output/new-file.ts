@@ -1,5 +1,6 @@
-import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rmdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 
 /** Most pieces that systems take at once (IOV_MAX). */
@@ -50,5 +51,22 @@ export async function syncPath(path: string): Promise<void> {
     await syncHandle(handle);
   } finally {
     await handle.close();
+  }
+}
+
+/**
+ * Makes a folder and those above it; gives the first that was made. Throws the error of the file system: for a
+ * file system that is read-only, Node's own recursive way says that the folder does not exist.
+ */
+export async function makeFolders(folder: string): Promise<string | undefined> {
+  try {
+    return await mkdir(folder, { recursive: true });
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+    let missing = folder;
+    while (dirname(missing) !== missing && !existsSync(dirname(missing))) missing = dirname(missing);
+    await mkdir(missing);
+    await rmdir(missing);
+    throw error;
   }
 }

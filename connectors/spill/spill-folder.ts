@@ -5,6 +5,8 @@ import { join, resolve } from 'node:path';
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { folderRefused } from '../files/file-problem.ts';
+import { refuseLossyName } from '../files/lossy-name.ts';
+import { makeFolders } from '../output/new-file.ts';
 import { freeBytes } from '../output/full-disk.ts';
 import { ownOwner } from '../output/owners.ts';
 import {
@@ -76,12 +78,12 @@ export class SpillFolder {
   }
 
   async #make(): Promise<string> {
+    refuseLossyName(this.#parent, 'spill');
     const name = join(this.#parent, NAME);
     await recoverOutput(name);
     const path = siblingName(name, 'tmp');
     try {
-      if (this.#given && (await mkdir(this.#parent, { recursive: true })) !== undefined)
-        this.#made = this.#parent;
+      if (this.#given && (await makeFolders(this.#parent)) !== undefined) this.#made = this.#parent;
       await mkdir(path, { mode: 0o700 });
     } catch (error) {
       throw folderRefused(

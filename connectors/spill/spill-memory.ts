@@ -11,7 +11,7 @@ import { SPILL } from '../../engine/plan/place.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { StagedCopies } from '../../engine/run/staged-copies.ts';
-import { openProblem, readPartition, type WrittenFile } from '../../engine/spill/spilled-partition.ts';
+import { readProblem, readPartition, type WrittenFile } from '../../engine/spill/spilled-partition.ts';
 import type { SpillFolder } from './spill-folder.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
@@ -76,7 +76,7 @@ export class SpillMemory implements SpillStore {
     if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} was not spilled`);
     const { spilled } = stored;
     const handle = await open(spilled.file).catch((error: unknown) => {
-      throw openProblem(error, spilled);
+      throw readProblem(error, spilled);
     });
     let buffer: SharedArrayBuffer | undefined;
     try {
@@ -89,7 +89,7 @@ export class SpillMemory implements SpillStore {
       return { ...next.value, reused: true };
     } catch (error) {
       if (buffer !== undefined) this.#staging.give(buffer);
-      throw error;
+      throw readProblem(error, spilled);
     } finally {
       await handle.close();
     }

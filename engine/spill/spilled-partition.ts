@@ -87,21 +87,37 @@ function* readInto(
   return found;
 }
 
-/** The error where a file cannot be opened. */
-export function openProblem(error: unknown, spilled: SpilledPartition): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'ENOENT' ? fileChanged(spilled, 'is gone') : error;
+/** The error of the library for a file that cannot be opened or read. */
+export function readProblem(error: unknown, spilled: SpilledPartition): unknown {
+  const code = systemCode(error);
+  if (code === 'ENOENT') return fileChanged(spilled, 'is gone');
+  return code === undefined ? error : refused('read', code, spilled.file, error);
 }
 
-/** The error of a file that cannot be written, with its size. */
+/** The same for a file that cannot be written; that of a full disk has its size. */
 export function writeProblem(error: unknown, file: string, bytes: number): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code)) return error;
+  const code = systemCode(error);
+  if (code === undefined) return error;
+  if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code)) return refused('written', code, file, error);
   return new CapacityError(`the disk is full: ${formatBytes(bytes)} (${bytes} bytes) more did not fit`, {
     phase: 'spill',
     file,
     advice: 'Free some space, choose another spillDir, or raise memoryBudget',
     cause: error,
+  });
+}
+
+/** The system's name of an error, such as "EIO". */
+function systemCode(error: unknown): string | undefined {
+  return error instanceof Error && 'syscall' in error && 'code' in error ? String(error.code) : undefined;
+}
+
+function refused(done: 'read' | 'written', code: string, file: string, cause: unknown): DataError {
+  return new DataError(`a spill file cannot be ${done} (${code})`, {
+    phase: 'spill',
+    file,
+    advice: 'Check the disk, or choose another spillDir',
+    cause,
   });
 }
 

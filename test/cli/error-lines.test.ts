@@ -45,6 +45,16 @@ describe('an error', () => {
       3,
       /permission denied \(\/x\)/,
     ],
+    [
+      Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' }),
+      3,
+      /the system refuses: EIO: i\/o error, read/,
+    ],
+    [
+      Object.assign(new Error('EIO: i/o error, open'), { code: 'EIO', path: '/x', syscall: 'open' }),
+      3,
+      /the disk or its server reports an error \(EIO\) \(\/x\)/,
+    ],
   ])('of the system becomes one of ours: %s', (error, exitCode, pattern) => {
     const report = reportError(error);
     expect(report.exitCode).toBe(exitCode);

@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
+import { UsageError } from '../../engine/errors.ts';
+
+/**
+ * True for a path with the sign that stands for bytes that are not UTF-8 (U+FFFD), or with half a character of
+ * UTF-16: Node passes such a path to the system as another name.
+ */
+export function isLossy(path: string): boolean {
+  return path.includes('\uFFFD') || !path.isWellFormed();
+}
+
+/** Throws UsageError where a file or folder would be made under another name than the user gave. */
+export function refuseLossyName(target: string, phase: string): void {
+  for (let path = resolve(target); isLossy(path) && !existsSync(path); path = dirname(path))
+    if (isLossy(basename(path)))
+      throw new UsageError('the name is not UTF-8, and would be written as another name', {
+        phase,
+        file: target,
+        advice: 'Choose a name in UTF-8, without U+FFFD',
+      });
+}

@@ -1,0 +1,131 @@
+/** Disks that fail, and names that are not UTF-8, are errors of the data or of the call, with the file. */
+import { copyFileSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import fs from 'node:fs';
+import { open } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
+import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
+import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
+import { resolveDataset } from '../../../connectors/files/dataset-path.ts';
+import { atomicOutput } from '../../../connectors/output/atomic-output.ts';
+import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
+import { readSpilled } from '../../../cpu/read-spilled.ts';
+import { writeSpilled } from '../../../cpu/write-spilled.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
+import { sharedArray } from '../../../engine/partition.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
+
+const root = temporaryFolder();
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(root, 'one-'));
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+});
+
+const failure = () =>
+  Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', errno: -5, syscall: 'read' });
+
+const failSyncReads = () => {
+  vi.spyOn(fs, 'readSync').mockImplementation(() => {
+    throw failure();
+  });
+  syncBuiltinESMExports();
+};
+
+describe('a disk that fails is named with the file', () => {
+  it('in each read of an Arrow file', async () => {
+    const file = join(folder, 'ratings.arrow');
+    const ratings = new ParquetSource(
+      resolve(import.meta.dirname, '../../../examples/data/movietweetings-100k/ratings.parquet'),
+    );
+    await new ArrowSink(file).consume(await ratings.execute(context()), context());
+    const handle = await open(file);
+    const prototype = Object.getPrototypeOf(handle) as typeof handle;
+    await handle.close();
+    const { read } = prototype;
+    let failed = 0;
+    for (let good = 0; good < 30 && failed === good; good++) {
+      let calls = 0;
+      vi.spyOn(prototype, 'read').mockImplementation(function (this: typeof handle, ...args: unknown[]) {
+        return ++calls > good ? Promise.reject(failure()) : Reflect.apply(read, this, args);
+      } as never);
+      const rows = async () => {
+        for await (const _ of await new ArrowSource(file).execute(context()));
+      };
+      const error = await rows().catch((thrown: unknown) => thrown);
+      vi.restoreAllMocks();
+      if (error === undefined) break;
+      failed++;
+      expect(error).toBeInstanceOf(DataError);
+      expect(error).toMatchObject({ details: { file } });
+      expect(String(error)).toContain('the disk or its server reports an error (EIO)');
+    }
+    expect(failed).toBeGreaterThan(3);
+  });
+
+  it('in the reads of a checkpoint', async () => {
+    const kept = await CheckpointFolder.open(folder);
+    await kept.write(2, {}, { users: new Float32Array(4) });
+    await kept.close();
+    vi.spyOn(fs, 'read').mockImplementation(((...args: unknown[]) =>
+      (args.at(-1) as (error: Error) => void)(failure())) as never);
+    syncBuiltinESMExports();
+    vi.resetModules();
+    const { readState } = await import('../../../connectors/checkpoint/checkpoint-files.ts');
+    const error = await readState(kept.pathOf(2)).catch((thrown: unknown) => thrown);
+    expect(String(error)).toMatch(/^DataError: .*reports an error \(EIO\) .*checkpoint-00000002/);
+  });
+
+  it('in the reads of spilled ratings', () => {
+    const file = join(folder, 'spilled');
+    const columns = { values: sharedArray(Float32Array, 2) };
+    const [spilled] = writeSpilled(file, [{ layout: 'factors', rows: 2, columns }]).directory;
+    failSyncReads();
+    expect(() => readSpilled(spilled)).toThrow(
+      /^spill: a spill file cannot be read \(EIO\) .*spilled\). Check the disk, or choose another spillDir$/,
+    );
+  });
+});
+
+describe('a name that is not UTF-8', () => {
+  const name = 'a\uFFFD';
+
+  it('is said to be one where a file is missing', async () => {
+    await expect(resolveDataset(join(folder, name), { extensions: [] })).rejects.toThrow(
+      /no such file or folder: the name is not UTF-8 .*Rename the file/,
+    );
+  });
+
+  it.each([name, 'half \uD800', `${name}/below`])('is no name of an output: %j', async (output) => {
+    const path = join(folder, output);
+    const make = [
+      () => atomicOutput(path, { kind: 'file', recognizes: () => true }),
+      () => CheckpointFolder.open(path),
+      () => new SpillFolder(path).open(),
+    ];
+    for (const one of make) {
+      const error = await one().catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(UsageError);
+      expect(String(error)).toContain('the name is not UTF-8, and would be written as another name');
+    }
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('is kept where a file has that very name', async () => {
+    writeFileSync(join(folder, name), 'old');
+    const output = await atomicOutput(join(folder, name), {
+      kind: 'file',
+      overwrite: true,
+      recognizes: () => true,
+    });
+    copyFileSync(join(folder, name), output.temporary);
+    await output.commit();
+    expect(readdirSync(folder)).toEqual([name]);
+  });
+});
