@@ -3,7 +3,7 @@ import type { Place } from '../engine/plan/place.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import { STRIDE_STEP } from './device/resources.ts';
 
-/** Bytes that one buffer of a kernel may have. */
+/** Largest buffer that a kernel can bind, in bytes. */
 export function bindingBytesOf({ limits }: GpuInfo): number {
   return Math.min(limits.bindingBytes, limits.bufferBytes);
 }

@@ -31,18 +31,18 @@ export interface GpuDeviceOptions extends GpuThreadOptions {
   readonly place?: Place;
   /** See DeviceInfo. */
   readonly group?: number | undefined;
-  /** The folder of measured choices; default: the user's cache folder. */
+  /** The folder of measured kernel choices; default: the user's cache folder. */
   readonly tunedKernels?: TunedKernels;
-  /** A thread that has begun to open such a GPU. */
+  /** A thread that is already opening such a GPU. */
   readonly thread?: GpuThread | undefined;
 }
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
 /**
- * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first
- * names it; puts, allocations and releases reach the thread with the next request, in order. Tasks that are
- * sent together overlap as far as the GPU's own queue does: see Turns.
+ * One GPU, owned by a thread of its own. A partition that is put stays on the host, and is uploaded when a
+ * task first names it. Puts, allocations and releases are sent to the thread with the next request, in order.
+ * Tasks that are sent together overlap as far as the GPU's queue allows: see Turns.
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -50,7 +50,7 @@ export class GpuDevice implements Device {
   readonly adapter: GpuInfo;
   readonly #requests: ThreadRequests;
   readonly #tuner: KernelTuner;
-  /** The tasks that need no turn on the GPU, or several. */
+  /** Tasks that take no turn on the GPU, or several. */
   readonly #answers: {
     readonly [K in 'choose-update' | 'tune-update']: (
       task: TaskOf<K>,
@@ -109,7 +109,7 @@ export class GpuDevice implements Device {
       Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)),
       bytes > 0,
     );
-    // Another thread would get a copy of an array that is not shared, and of all other arrays in its memory.
+    // Posting an array that is not shared would clone it, with all other arrays of its memory.
     const host = {
       ...partition,
       columns: Object.fromEntries(
@@ -162,7 +162,7 @@ export class GpuDevice implements Device {
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
-    // A matrix that has gone up is on the device alone.
+    // A matrix that was uploaded is kept on the device alone.
     if (kernel === 'upload' && this.#held.get(inputs.data)?.host?.layout === 'factors')
       this.#requests.collect(this.#held.leaveHost(inputs.data));
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [], ended } = outcome;
@@ -189,8 +189,8 @@ export class GpuDevice implements Device {
   }
 
   /**
-   * The thread writes into the memory that was taken here: it gives another object for it, which would not be
-   * known when it is released.
+   * The thread writes into memory that was allocated here, but returns another object for it, which `release`
+   * would not recognize.
    */
   async #fetchWire(
     key: string,
@@ -231,7 +231,7 @@ export class GpuDevice implements Device {
     signal?: AbortSignal,
   ): Promise<TaskResult> {
     let metrics = noWork;
-    const tuning = await this.#tuner.tuneAsked(problem, how, async (params) => {
+    const tuning = await this.#tuner.tuneOnRequest(problem, how, async (params) => {
       const { metrics: more, values } = await this.#send(
         { kernel: 'time-variants', inputs, outputs: {}, params },
         signal,
@@ -251,7 +251,7 @@ export class GpuDevice implements Device {
     if (this.#requests.open) await this.#requests.send({ type: 'trim' });
   }
 
-  /** Ends the GPU, or its thread, as a crash would: what a test needs to see what becomes of a run. */
+  /** Ends the GPU, or its thread, as a crash would, for tests of lost devices. */
   async lose(what: 'device' | 'thread' = 'device'): Promise<void> {
     await this.#requests.send({ type: 'lose', what });
   }

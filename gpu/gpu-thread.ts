@@ -7,29 +7,30 @@ import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 import type { GpuRequest } from './requests.ts';
 
 /**
- * Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and
- * rows of other devices come beside them.
+ * Concurrent requests of the thread: it submits some while the GPU works on others, and receives rows of
+ * other devices meanwhile.
  */
 const REQUESTS = 64;
 
 export interface GpuThreadOptions extends AcquireOptions {
-  /** PCI address of the card; default: the one that the system puts first. */
+  /** PCI address of the card; default: the first card of the system. */
   readonly card?: string;
-  /**
-   * Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound.
-   */
+  /** Bytes of the GPU's memory that may be used; WebGPU does not report its size. Default: no bound. */
   readonly memoryBytes?: number | undefined;
 }
 
-/** A thread that opens a GPU and owns it. Loads little, since it begins before its device is loaded. */
+/**
+ * A thread that opens a GPU and owns it. This module imports little, since it starts before the device's code
+ * is loaded.
+ */
 export class GpuThread {
   readonly pool: ThreadPool;
   /**
-   * The opened GPU. Rejects with UsageError, and the reason, when it cannot be opened; the thread has ended
-   * then.
+   * The opened GPU. Rejects with UsageError and the reason when it cannot be opened; the thread has then
+   * ended.
    */
   readonly info: Promise<GpuInfo>;
-  /** Gives the error of requests whose thread ended by itself. */
+  /** Makes the error of requests whose thread ended by itself. */
   crashed: (cause: unknown) => Error = cannotOpen;
 
   constructor({ card, ...options }: GpuThreadOptions) {
@@ -49,7 +50,7 @@ export class GpuThread {
         throw cause instanceof FactorFlowError ? cause : cannotOpen(cause);
       },
     );
-    // Those who wait for it get the error; without one it is no unhandled rejection.
+    // Callers that await it get the error; this prevents an unhandled rejection when there are none.
     this.info.catch(() => undefined);
   }
 }

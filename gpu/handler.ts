@@ -5,7 +5,9 @@ import type { Gpu } from './webgpu/gpu.ts';
 import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-tasks.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/resources.ts';
 
-/** The tasks of a GPU: of KernelTasks those with a handler in a file *.task.ts, and its own. */
+/**
+ * The tasks of a GPU: the tasks of KernelTasks with a handler in a file *.task.ts, and the GPU's own tasks.
+ */
 export interface GpuTasks extends KernelTasks {
   'kernel-times': KernelTimesTask;
   'check-kernels': CheckKernelsTask;
@@ -13,29 +15,28 @@ export interface GpuTasks extends KernelTasks {
 }
 
 /**
- * The means with which a handler does one task, in the thread that owns the GPU. What it allocates it
- * destroys.
+ * The resources of a handler for one task, in the thread that owns the GPU. A handler destroys what it
+ * allocates.
  */
 export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   readonly gpu: Gpu;
   readonly params: Params;
-  /** True where the task names a matrix so. */
+  /** True if the task has a matrix of this name. */
   hasMatrix(name: string): boolean;
   /**
    * A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be
    * written.
    */
   matrix(name: string): DeviceMatrix;
-  /** A device matrix that may have its half mirror alone; undefined where the name is of no matrix. */
+  /** A device matrix that may have only its half mirror; undefined where the name is not a matrix. */
   matrixOrHalf(name: string): DeviceMatrix | undefined;
   /**
-   * Rows that came from another GPU, as they lie in a matrix there; undefined where the input is no such
-   * partition.
+   * Rows received from another GPU, laid out as in a matrix; undefined where the input is no such partition.
    */
   wire(name: string): WireRows | undefined;
   /**
-   * The same with its half mirror: of an input the mirror of what it holds, of an output one to be written,
-   * its last row 0.
+   * The matrix with its half mirror. For an input the mirror is filled; for an output it is to be written,
+   * and its last row is 0.
    */
   matrixWithHalf(name: string): Promise<DeviceMatrix>;
   /** A rating block among the inputs. */
@@ -46,15 +47,16 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   vector(name: string): GPUBuffer;
   /** The host form of an input, such as pairs. */
   partition(name: string): Partition;
-  /** True where the task names this input. */
+  /** True if the task has an input of this name. */
   has(name: string): boolean;
-  /** True once the run is cancelled: return early (the outcome is thrown away). Look between submissions. */
+  /**
+   * True once the run is cancelled; the handler then returns early, and its outcome is discarded. Check
+   * between submissions.
+   */
   cancelled(): boolean;
   /**
-   * Called where all that the task does on the GPU is submitted and it only waits for what comes back: the
-   * next task may begin. From then on the task touches nothing that another could (scratch buffers, matrices,
-   * the error scopes).
-   *
+   * A handler calls this when everything it does on the GPU is submitted and it only waits for results: the
+   * next task may start. After this call it must not use scratch buffers, matrices or error scopes.
    */
   submitted(): void;
 }

@@ -15,7 +15,7 @@ import type { GpuCommand, GpuRequest } from './requests.ts';
 
 type Command = Exclude<GpuCommand, { readonly type: 'open' }>;
 
-/** The place of a request among the others of its thread. */
+/** The slot of a request among the concurrent requests of its thread. */
 export interface RequestPlace {
   readonly slot: number;
   /** The flag of the slot is set when the request is cancelled. */
@@ -24,7 +24,7 @@ export interface RequestPlace {
   readonly pass: () => void;
 }
 
-/** A GPU that was opened, with all that it holds: obeys the requests of a thread. */
+/** A GPU that was opened, with everything allocated on it. Executes the commands that its thread receives. */
 export class OpenedGpu {
   readonly #gpu: Gpu;
   readonly #store: GpuStore;
@@ -54,7 +54,7 @@ export class OpenedGpu {
       else store.release(change.release);
     }
     this.#garbage.follow(collection);
-    // All that a request moves it submits in its turn.
+    // A request submits all its transfers during its turn.
     const turn: Turn = (gpu.turn = { clocked: command.type === 'task' && command.clocked === true });
     const before = gpu.counters.counts;
     let moved: ReturnType<typeof gpu.counters.since> | undefined;
@@ -63,7 +63,7 @@ export class OpenedGpu {
       place.pass();
     };
     const outcome = await obey(command, gpu, store, { ...place, pass });
-    // A reply to a task takes them on; those of fetches wait for the next one.
+    // The reply to a task carries the spans; spans of fetches wait for the next task.
     const spans = command.type === 'task' ? gpu.journal.take() : [];
     const counts = moved ?? gpu.counters.since(before);
     return { ...outcome, ...counts, ended: turn.ended, spans, memory: gpu.takeMemory() };
@@ -86,7 +86,7 @@ async function obey(command: Command, gpu: Gpu, store: GpuStore, place: RequestP
       return { rows: 0 };
     case 'lose':
       if (command.what === 'thread') process.exit(1);
-      // The memory that they copy goes with the device.
+      // Running copies use memory that closing the device frees.
       await copiesEnded();
       gpu.device.destroy();
       await gpu.device.lost;
@@ -107,7 +107,7 @@ async function runTask(
   { flags, slot, pass }: RequestPlace,
 ): Promise<TaskOutcome> {
   const cancelled = () => Atomics.load(flags, slot) !== 0;
-  // A request may be cancelled while others have their turns.
+  // A request may be cancelled while it waits for its turn.
   if (cancelled()) throw new CancelledError();
   const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
   for (const [name, key] of Object.entries(inputs)) {

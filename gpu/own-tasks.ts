@@ -4,13 +4,13 @@ import type { None } from '../operators/tasks/task-types.ts';
 import type { UpdateProblem } from '../operators/tasks/tasks.ts';
 
 /**
- * Runs one of the checks that compare kernels with their twins on this adapter, by its number; without a
- * number only lists them.
+ * Runs one check that compares a kernel with its twin on this adapter, by the check's number; without a
+ * number only lists the checks.
  *
- * Values: without a number `checks`, a list of {name, variant}, and `kernels`, the names of all kernels with
- * checks, also those that this adapter does not admit; with one {error, limit}, see KernelCheck. Spans:
- * compiling, allocations, transfers and passes.
+ * Values with a number: {error, limit}, see KernelCheck. Without: `checks`, a list of {name, variant}, and
+ * `kernels`, the names of all kernels with checks, including kernels that this adapter does not support.
  *
+ * Spans: compiling, allocations, transfers and passes.
  */
 export interface CheckKernelsTask {
   inputs: None;
@@ -25,11 +25,10 @@ export interface CheckKernelsTask {
 }
 
 /**
- * Tells the time that kernels took on the GPU since this was asked last, and takes it from now on or no
- * longer (`run`), for benches.
+ * Returns the time that kernels took on the GPU since the last such task, and starts or stops timing (`run`);
+ * for benches.
  *
- * Values: milliseconds by kernel name; none where the adapter has no timestamps.
- *
+ * Values: milliseconds by kernel name; empty where the adapter has no timestamps.
  */
 export interface KernelTimesTask {
   inputs: None;
@@ -39,11 +38,10 @@ export interface KernelTimesTask {
 }
 
 /**
- * Times variants of `update` on rows of a block, in the order in which they are named; nothing is written.
+ * Times variants of `update` on rows of a block, in the given order; writes no outputs.
  *
- * Values: `times`, see VariantTime, of as many variants as were begun within `seconds`; `ratings` and `rows`
- * that were solved; `clock`, "gpu" or "host".
- *
+ * Values: `times`, see VariantTime, of the variants that were started within `seconds`; the numbers of solved
+ * `ratings` and `rows`; `clock`, "gpu" or "host".
  */
 export interface TimeVariantsTask {
   inputs: { block: PartitionRef };
@@ -58,10 +56,10 @@ export interface TimeVariantsTask {
     readonly columns: number;
     readonly ratingScale: number;
     readonly variants: readonly string[];
-    /** Ratings of the sample, about. */
+    /** Approximate ratings of the sample. */
     readonly sample: number;
     readonly seconds: number;
-    /** Milliseconds of the fastest so far, if any. */
+    /** Milliseconds of the fastest variant so far, if any. */
     readonly best?: number;
   };
   values: {

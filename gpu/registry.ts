@@ -5,7 +5,7 @@ import type { GpuTaskScope } from './handler.ts';
 const byName: Readonly<Record<string, ((scope: GpuTaskScope<never>) => Promise<TaskOutcome>) | undefined>> =
   handlers;
 
-/** Does a task that came as a message. */
+/** Runs a task received as a message. */
 export async function handle(kernel: string, scope: GpuTaskScope): Promise<TaskOutcome> {
   const handler = byName[kernel];
   if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);

@@ -9,7 +9,7 @@ export type StoreChange =
   | { readonly put: string; readonly partition: SentPartition }
   | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
   | { readonly release: string }
-  /** Its host form is no longer read. */
+  /** The thread drops the partition's host form. */
   | { readonly leave: string };
 
 export type GpuCommand =
@@ -17,7 +17,7 @@ export type GpuCommand =
       readonly type: 'open';
       readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined };
     }
-  /** Inputs and outputs by the task's names for them: keys of partitions. */
+  /** `inputs` and `outputs`: keys of partitions by the task's names. */
   | {
       readonly type: 'task';
       readonly kernel: string;
@@ -26,13 +26,10 @@ export type GpuCommand =
       readonly outputs: Readonly<Record<string, string>>;
       readonly clocked?: boolean | undefined;
     }
-  /**
-   * Gives the partition as `fetched`; `into`: memory for a matrix, which keeps the padding that it has on the
-   * device.
-   */
+  /** Returns the partition as `fetched`. `into`: memory that receives a matrix, with the device's padding. */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows }
   | { readonly type: 'trim' }
-  /** Brings the changes and the collection that come with it, and no work. */
+  /** Only delivers the store's changes and the request for garbage collection. */
   | { readonly type: 'collect' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
@@ -41,6 +38,6 @@ export type GpuCommand =
 export interface GpuRequest {
   readonly changes: readonly StoreChange[];
   readonly command: GpuCommand;
-  /** A new number asks for the collection of garbage. */
+  /** A new number requests a garbage collection. */
   readonly collection: number;
 }

@@ -14,11 +14,11 @@ import {
   type WireRows,
 } from './device/resources.ts';
 
-/** The store's entry of one partition; the buffers are made when a task first names it. */
+/** A partition in the store; its buffers are allocated when a task first names it. */
 interface Entry {
-  /** The host form; gone once a matrix is on the device. */
+  /** The host form; dropped once a matrix is on the device. */
   partition?: Partition;
-  /** Of a matrix that was allocated, not put. */
+  /** The shape of a matrix that was allocated, not put. */
   readonly shape?: Omit<MatrixShape, 'stride'>;
   matrix?: DeviceMatrix;
   block?: DeviceBlock;
@@ -26,7 +26,7 @@ interface Entry {
   vector?: GPUBuffer;
 }
 
-/** The partitions of one GPU, by key. Lives in the thread that owns the GPU. */
+/** The partitions of one GPU by key, in the thread that owns the GPU. */
 export class GpuStore {
   readonly #gpu: Gpu;
   readonly #pool: BufferPool;
@@ -57,7 +57,7 @@ export class GpuStore {
     return entry;
   }
 
-  /** Makes the buffers of a partition, and fills them. Throws CapacityError. */
+  /** Allocates and fills the buffers of a partition. Throws CapacityError. */
   async prepare(key: string): Promise<Entry> {
     const entry = this.get(key);
     const { partition, shape } = entry;
@@ -72,7 +72,9 @@ export class GpuStore {
     return entry;
   }
 
-  /** A matrix with its half mirror; of one that was put or written without, the mirror is made now. */
+  /**
+   * A matrix with its half mirror. The mirror is computed here if the matrix was put or written without one.
+   */
   async withHalf(key: string, written: boolean): Promise<DeviceMatrix> {
     const { matrix, shape } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
@@ -91,8 +93,8 @@ export class GpuStore {
   }
 
   /**
-   * The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what
-   * is on the device. `submitted`: see downloadRows.
+   * The host form, with the device's content: a new one without padding for a matrix, the one that was put
+   * for a vector. `submitted`: see downloadRows.
    */
   async fetch(key: string, submitted?: () => void): Promise<Partition> {
     const { matrix, vector, partition } = await this.prepare(key);
@@ -109,7 +111,7 @@ export class GpuStore {
     return partition;
   }
 
-  /** Copies the rows of a matrix as they lie in its buffer, or in its half mirror; gives their number. */
+  /** Copies the rows of a matrix, with padding, from its buffer or its half mirror; returns their number. */
   async fetchWire(key: string, into: WireRows, submitted?: () => void): Promise<number> {
     const { matrix } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
@@ -131,7 +133,7 @@ export class GpuStore {
     for (const prepared of block.prepared.values()) destroyBuffers(prepared);
   }
 
-  /** Lets go of the ratings of a block that has gone up: lists that are made later go without its columns. */
+  /** Drops the host form of an uploaded block: later lists of its rows are made without its columns. */
   leave(key: string): void {
     const entry = this.get(key);
     if (entry.block === undefined) return;
@@ -139,7 +141,7 @@ export class GpuStore {
     entry.partition = undefined;
   }
 
-  /** Frees what was released and kept. */
+  /** Frees pooled buffers. */
   trim(): void {
     this.#pool.trim();
   }
@@ -172,7 +174,8 @@ export class GpuStore {
   }
 
   /**
-   * Prepares a block which is the transpose of another one: its values are taken from there, on the device.
+   * Prepares a block which is the transpose of another one: its values are computed from the other's on the
+   * device.
    */
   async prepareTransposed(key: string, of: string): Promise<void> {
     const entry = this.get(key);
@@ -181,7 +184,7 @@ export class GpuStore {
       entry.block ??= await this.#uploadBlock(key, entry.partition, block);
   }
 
-  /** `other`: the block of which this one is the transpose, if the device has it. */
+  /** `other`: the block whose transpose this one is, if the device has it. */
   async #uploadBlock(key: string, { rows, columns }: Partition, other?: DeviceBlock): Promise<DeviceBlock> {
     const offsets = columns.offsets as Int32Array;
     const ratings = columns.indices.length;

@@ -8,8 +8,8 @@ import type { GpuCommand, GpuRequest } from './requests.ts';
 import { StoreChanges } from './store-changes.ts';
 
 /**
- * Requests to a GPU's thread. Each brings the changes of the store that were noted before it. After the
- * thread or its GPU was lost, all fail with that error.
+ * Requests to a GPU's thread. Each carries the changes of the store that were noted before it. After the
+ * thread or its GPU is lost, all fail with that error.
  */
 export class ThreadRequests {
   readonly changes = new StoreChanges();
@@ -33,7 +33,7 @@ export class ThreadRequests {
     const changes = this.changes.promise();
     try {
       if (this.#lost !== undefined) throw this.#lost;
-      // The thread would take it after the end of the GPU.
+      // Else the thread would receive it after the GPU was closed.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
       const answer = await this.#pool.run(
         (): GpuRequest => ({ changes: changes(), command, collection: this.#garbage.collection }),
@@ -47,7 +47,7 @@ export class ThreadRequests {
     }
   }
 
-  /** Counts the memory that the thread reports, now and at most since its last answer. */
+  /** Counts the memory that the thread reports: current, and the peak since its last answer. */
   #count(memory: TaskOutcome['memory']): void {
     if (memory === undefined) return;
     this.memory.add(memory.peak - this.memory.now);
@@ -65,9 +65,9 @@ export class ThreadRequests {
     return this.#lost;
   }
 
-  /** Notes bytes of shared memory that this thread, or soon the other, no longer uses. */
+  /** Notes bytes of shared memory that this thread no longer uses, and the GPU's thread soon will not. */
   collect(bytes: number): void {
-    // The thread ends, and the process's own garbage can wait.
+    // The thread is about to end, and this process can collect its garbage later.
     if (this.#closing) return;
     this.#garbage.add(bytes);
     this.#garbage.collectIfDue();
@@ -77,7 +77,7 @@ export class ThreadRequests {
   async close(): Promise<void> {
     if (this.open) {
       this.#closing = true;
-      // A thread that ended by itself has closed already.
+      // If the thread ended by itself, it is closed already.
       await this.send({ type: 'close' }).catch(() => undefined);
     }
     await this.#pool.close();

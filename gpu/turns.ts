@@ -1,15 +1,14 @@
 /**
- * Requests to a GPU begin in the order in which they came. Each has its turn alone, since it may write what
- * the next one reads; one that has submitted its work and only waits for the outcome passes the turn on, so
- * that the GPU, which takes submissions in order, goes from one to the next without a pause.
- *
+ * Requests to a GPU start in the order in which they arrive. Each has its turn alone, since it may write what
+ * the next one reads. A request that has submitted its work and only waits for the outcome passes the turn
+ * on: the GPU, which executes submissions in order, then works without a pause.
  */
 export class Turns {
   #last: Promise<void> = Promise.resolve();
-  /** Of those that have passed their turn on and not ended. */
+  /** Requests that have passed their turn on and not ended. */
   readonly #waiting = new Set<Promise<void>>();
 
-  /** Runs `work` when its turn has come. The turn ends with the work, or when the work calls `pass`. */
+  /** Runs `work` when its turn arrives. The turn ends with the work, or when the work calls `pass`. */
   async run<Result>(work: (pass: () => void) => Promise<Result>): Promise<Result> {
     const before = this.#last;
     const turn = Promise.withResolvers<void>();
@@ -28,7 +27,7 @@ export class Turns {
     }
   }
 
-  /** For one that has the turn: resolves when all that passed theirs on have ended. */
+  /** For the request that has the turn: resolves when all that passed their turn on have ended. */
   async othersEnded(): Promise<void> {
     await Promise.all(this.#waiting);
   }

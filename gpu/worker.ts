@@ -14,7 +14,7 @@ import type { OpenedGpu } from './opened-gpu.ts';
 import { Turns } from './turns.ts';
 import type { GpuRequest } from './requests.ts';
 
-/** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
+/** Piscina passes a thread [its own data, ours] when ports are in use, and only ours otherwise. */
 const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as {
   readonly flags: Int32Array;
 };
@@ -45,7 +45,7 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
   if (command.type === 'open') {
     const { memoryBytes, ...options } = command.options;
     const acquired = await acquireGpu(options);
-    // Kernels and tasks are loaded behind the answer, while the calling thread turns to them.
+    // Kernels and tasks are loaded after the answer is sent, while the calling thread processes it.
     opened = setImmediate().then(
       async () => new (await import('./opened-gpu.ts')).OpenedGpu(acquired, memoryBytes),
     );

@@ -4,7 +4,7 @@ import type { Place } from '../../engine/plan/place.ts';
 import { type Card, findCards } from '../../gpu/cards/find-cards.ts';
 import { GpuThread } from '../../gpu/gpu-thread.ts';
 import { memoryUsed } from '../../gpu/cards/memory-used.ts';
-import { tellApart } from '../../gpu/cards/tell-apart.ts';
+import { identifyCards } from '../../gpu/cards/identify-cards.ts';
 
 /**
  * The interface of a GPU to a session. Not GpuDevice: its declarations name WebGPU's types, which not every
@@ -75,7 +75,7 @@ export async function openCards(
       advice: 'A container sees the cards that it was given',
     });
   }
-  const addresses = await tellApart(wanted, cards, machine);
+  const addresses = await identifyCards(wanted, cards, machine);
   return openEach(
     wanted.map((number) => ({
       place: `gpu:${number}`,

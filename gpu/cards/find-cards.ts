@@ -8,18 +8,20 @@ export interface Card {
   readonly address: string;
   /** As WebGPU spells it: "nvidia". */
   readonly vendor: string;
-  /** The processor's socket that the card is at; absent where the system does not tell. */
+  /**
+   * NUMA node of the processor socket that the card is attached to; absent where the system does not report
+   * it.
+   */
   readonly socket?: number;
 }
 
-/** By the PCI bus's number for them. */
+/** Vendor names by PCI vendor number. */
 const vendors: Readonly<Record<string, string>> = { '0x10de': 'nvidia', '0x1002': 'amd', '0x8086': 'intel' };
 
 /**
- * The cards of one vendor, by ascending PCI address, which is nvidia-smi's order too. A container sees the
- * cards of its host on the bus, so only those count whose device files are here. Undefined where the system
- * does not tell: on anything but Linux.
- *
+ * The cards of one vendor, by ascending PCI address (the order of nvidia-smi). A container sees all cards of
+ * its host on the bus, so only cards whose device files exist here count. Undefined where the system does not
+ * list cards: everywhere but Linux.
  */
 export function findCards(
   vendor: string,
@@ -39,7 +41,7 @@ export function findCards(
   return [...new Set([...namesIn(nvidia), ...namesIn(bus)].map((address) => address.toLowerCase()))]
     .filter(open)
     .map((address) => {
-      // -1 on machines of one socket.
+      // The system reports -1 on machines with one socket.
       const socket = /^\d+$/.exec(textOf(join(bus, address, 'numa_node')).trim());
       return {
         address,

@@ -5,8 +5,8 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Card } from './find-cards.ts';
 
 /**
- * Bytes of each card's memory that are in use, by all processes. Throws UsageError where that is not told,
- * with what is missing.
+ * Bytes in use on each card, by all processes. Throws UsageError with what is missing where the system does
+ * not report it.
  */
 export async function memoryUsed(cards: readonly Card[]): Promise<readonly number[]> {
   if (cards.every(({ vendor }) => vendor === 'nvidia')) return ofNvidia(cards);
@@ -18,7 +18,7 @@ async function ofNvidia(cards: readonly Card[]): Promise<readonly number[]> {
     '--query-gpu=pci.bus_id,memory.used',
     '--format=csv,noheader,nounits',
   ]).catch((cause: unknown) => {
-    throw cannotTell('nvidia-smi, which tells the memory that is used on each, does not run', cause);
+    throw cannotIdentify('nvidia-smi, which reports the memory used on each card, does not run', cause);
   });
   return readNvidia(output.stdout, cards);
 }
@@ -36,23 +36,23 @@ export function readNvidia(text: string, cards: readonly Card[]): readonly numbe
   return cards.map(({ address }) => {
     const bytes = used.get(address);
     if (bytes === undefined || !Number.isFinite(bytes))
-      throw cannotTell(`nvidia-smi does not tell the memory that is used on ${address}`);
+      throw cannotIdentify(`nvidia-smi does not report the memory used on ${address}`);
     return bytes;
   });
 }
 
-/** The file is that of the driver amdgpu. */
+/** The driver amdgpu provides this file. */
 async function ofDriver({ address }: Card): Promise<number> {
   const file = `/sys/bus/pci/devices/${address}/mem_info_vram_used`;
   return Number(
     await readFile(file, 'utf8').catch((cause: unknown) =>
-      Promise.reject(cannotTell(`${file}, which tells the memory that is used, is missing`, cause)),
+      Promise.reject(cannotIdentify(`${file}, which reports the memory used, is missing`, cause)),
     ),
   );
 }
 
-export function cannotTell(reason: string, cause?: unknown): UsageError {
-  return new UsageError(`the GPUs of this machine cannot be told apart: ${reason}`, {
+export function cannotIdentify(reason: string, cause?: unknown): UsageError {
+  return new UsageError(`the GPUs of this machine cannot be distinguished: ${reason}`, {
     advice: 'Use device gpu, which takes the card that the system puts first',
     cause,
   });

@@ -1,15 +1,17 @@
 import { createServer, type Server } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 
-/** Milliseconds between two tries, and those after which the work is done in spite of the other process. */
+/**
+ * Milliseconds between two attempts, and milliseconds after which the work is done even though another
+ * process holds the name.
+ */
 const PAUSE = 50;
 const PATIENCE = 60_000;
 
 /**
- * Does work while no other process of this Linux machine does work of that name: a socket without a file has
- * the name, and the kernel takes it back when its process ends, in each way. Processes in containers with
- * networks of their own do not see each other.
- *
+ * Does work while no other process of this Linux machine does work with the same name. The lock is an
+ * abstract socket of that name: the kernel releases it when the process ends, even by a crash. Processes in
+ * containers with their own networks do not see each other.
  */
 export async function oneAtATime<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
   const until = performance.now() + PATIENCE;
@@ -25,7 +27,7 @@ export async function oneAtATime<Result>(name: string, work: () => Promise<Resul
   }
 }
 
-/** The socket; undefined where another process has the name. */
+/** The socket that holds the name; undefined if another process holds it. */
 function listening(name: string): Promise<Server | undefined> {
   return new Promise((done) => {
     const server = createServer((socket) => socket.destroy()).unref();

@@ -1,11 +1,12 @@
-/** The last opening; the variable is the process's, so that there is one at a time. */
+/**
+ * The last opening. The environment variable belongs to the whole process, so cards are opened one at a time.
+ */
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Opens a GPU while the environment names a card, by PCI address, that Mesa's device-select layer puts first.
- * WebGPU itself has no way to take one of two equal cards. The variable is read when the thread of the GPU
- * makes its instance.
- *
+ * Opens a GPU while an environment variable holds the PCI address of the card that Mesa's device-select layer
+ * should list first. WebGPU itself cannot select one of two equal cards. The GPU's thread reads the variable
+ * when it creates its WebGPU instance.
  */
 export function withCard<Opened>(address: string, open: () => Promise<Opened>): Promise<Opened> {
   const opening = last.then(async () => {

@@ -11,8 +11,7 @@ interface Listed {
 const lists = new WeakMap<Gpu, Listed>();
 
 export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
-  // Other devices of this card check at the same time, and their work should not wait for the work of
-  // keepAwake.
+  // Other devices of this card run checks at the same time and should not wait for keepAwake.
   gpu.mayIdle = true;
   gpu.journal.detailed = true;
   const { checks, kernels } = await listOf(gpu);

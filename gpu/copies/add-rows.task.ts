@@ -7,10 +7,11 @@ import { addMatrixKernel, addMatrixWorkgroups } from '../equations/exchange/add-
 export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
   const { from, to } = scope.params;
   const sum = scope.matrix('sum');
-  const addend = (await cameByWire(scope, sum)) ?? scope.matrix('addend');
+  const addend = (await receivedRows(scope, sum)) ?? scope.matrix('addend');
   if (addend.rows !== sum.rows || addend.columns !== sum.columns)
     throw new Error(
-      `task add-rows: ${addend.rows} x ${addend.columns} numbers cannot be added to ${sum.rows} x ${sum.columns}`,
+      `task add-rows: ${addend.rows} x ${addend.columns} numbers cannot be added to ${sum.rows} x ` +
+        `${sum.columns}`,
     );
   const quads = sum.stride / 4;
   const fours = (to - from) * quads;
@@ -26,8 +27,8 @@ export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
   return { rows: to - from };
 };
 
-/** Rows that came from another GPU, as they lie in a matrix of the sum's stride there. */
-async function cameByWire(
+/** Rows received from another GPU, laid out as in a matrix of the sum's stride. */
+async function receivedRows(
   { gpu, wire }: GpuScopeOf<'add-rows'>,
   { columns, stride }: DeviceMatrix,
 ): Promise<DeviceMatrix | undefined> {

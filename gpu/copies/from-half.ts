@@ -2,12 +2,12 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
-/** Workgroups that widen `quads` groups of four features. */
+/** Workgroups that convert `quads` groups of four features. */
 export function fromHalfWorkgroups(quads: number): number {
   return Math.ceil(quads / THREADS);
 }
 
-/** Widens a half mirror (DeviceMatrix.half) of `quads` groups of four features to a float32 matrix. */
+/** Converts a half mirror (DeviceMatrix.half) of `quads` groups of four features to a float32 matrix. */
 export const fromHalfKernel = kernelOf<Record<string, never>>()({
   name: 'from-half',
   bindings: [...reads({ half: 'array<vec2<u32>>' }), ...writes({ factors: 'array<vec4f>' })],

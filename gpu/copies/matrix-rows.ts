@@ -4,10 +4,13 @@ import { FreshMemory } from '../exchange/fresh-memory.ts';
 import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './unpadded-rows.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
 
-/** Rows whose copy takes tens of milliseconds: the first iteration follows that of a start. */
+/**
+ * Copies of at least this size take tens of milliseconds, as the upload of the start before the first
+ * iteration does.
+ */
 const LONG_BYTES = 1 << 28;
 
-/** Copies rows to a matrix whose padding is 0: without padding, or as they lie there. */
+/** Copies rows to a matrix whose padding is 0. The source has no padding, or the matrix's own layout. */
 export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
   const { rows, columns, stride, values } = matrix;
   if (source.length === rows * stride)
@@ -28,8 +31,8 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
 }
 
 /**
- * The rows of a matrix in shared memory, without their padding: the GPU takes it off. Calls `submitted` when
- * all copies are submitted: later work may then write the matrix.
+ * The rows of a matrix in shared memory, without padding, which the GPU removes. Calls `submitted` when all
+ * copies are submitted: later work may then write the matrix.
  */
 export async function downloadRows(
   gpu: Gpu,

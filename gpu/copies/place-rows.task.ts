@@ -4,7 +4,7 @@ import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 import { addHalf } from './to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
-/** See `place-rows` of KernelTasks. Copies that are submitted later see this one. */
+/** See `place-rows` of KernelTasks. Commands submitted later see the rows. */
 export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   const { rowFrom } = scope.params;
   const { gpu } = scope;
@@ -30,7 +30,7 @@ export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   return { rows: part.rows };
 };
 
-/** Biases: a vector into the vector of all. */
+/** Biases: copies a vector into the vector of all rows. */
 function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeOf<'place-rows'>): {
   readonly rows: number;
 } {
@@ -41,7 +41,7 @@ function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeO
   return { rows };
 }
 
-/** Rows that came from another GPU go straight to their place, in the precision in which they came. */
+/** Rows received from another GPU are written to their place in the precision in which they arrive. */
 async function placeWire(
   { gpu, params: { rowFrom }, submitted }: GpuScopeOf<'place-rows'>,
   whole: DeviceMatrix,
@@ -58,7 +58,7 @@ async function placeWire(
   return { rows: rows.bytes / rowBytes };
 }
 
-/** Makes the values of a matrix from its mirror. */
+/** Fills a matrix with the values of its mirror. */
 async function widen(
   gpu: Gpu,
   { half, values, rows, stride }: DeviceMatrix,

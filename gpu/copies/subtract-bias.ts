@@ -2,14 +2,13 @@ import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
-/** Groups of four of a thread. */
+/** Groups of four ratings that a thread handles. */
 const FOURS = 4;
 
 /**
- * r_uv - μ - γ_v of the ratings in the groups of four [first, first + fours), into `centred`, at the same
- * places. One pass before a half-iteration: kernels that gather rows of θ would wait for each rating's column
- * and then for its bias.
- *
+ * r_uv - μ - γ_v of the ratings in the groups of four [first, first + fours), written to `centred` at the
+ * same positions. This is a separate pass before a half-iteration because kernels that read rows of θ would
+ * wait for each rating's column and then for its bias.
  */
 export const subtractBiasKernel = kernelOf<Record<string, never>>()({
   name: 'subtract-bias',
@@ -28,7 +27,7 @@ export const subtractBiasKernel = kernelOf<Record<string, never>>()({
   samples: [{}],
 });
 
-/** Workgroups for so many groups of four. */
+/** Workgroups for a number of groups of four. */
 export function subtractBiasWorkgroups(fours: number): number {
   return Math.ceil(fours / (THREADS * FOURS));
 }

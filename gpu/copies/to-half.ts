@@ -6,8 +6,8 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 256;
 
 /**
- * Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half): rows + 1 rows, the last one
- * 0.
+ * Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half), which has rows + 1 rows; the
+ * last row is 0.
  */
 export const toHalfKernel = kernelOf<Record<string, never>>()({
   name: 'to-half',
@@ -22,7 +22,7 @@ export const toHalfKernel = kernelOf<Record<string, never>>()({
   samples: [{}],
 });
 
-/** Adds the kernel that fills a matrix's half mirror to a pass. */
+/** Adds to a pass the kernel that fills a matrix's half mirror. */
 export async function addHalf(
   gpu: Gpu,
   pass: Pass,

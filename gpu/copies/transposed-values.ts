@@ -3,10 +3,8 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 256;
 
 /**
- * The values of a block R(ij)ᵀ from those of R(ij), the block whose rows are its columns: `count` ratings in
- * `rows` rows. So the ratings of the second side go to the GPU without their values, a third of the bytes
- * that a training sends.
- *
+ * The values of a transposed block R(ij)ᵀ, from the values of R(ij): `count` ratings in `rows` rows. So the
+ * ratings of the second side are sent to the GPU without values, which saves a third of training's uploads.
  */
 export const transposedValuesKernel = kernelOf<Record<string, never>>()({
   name: 'transposed-values',
@@ -30,7 +28,7 @@ export const transposedValuesKernel = kernelOf<Record<string, never>>()({
   samples: [{}],
 });
 
-/** Workgroups for so many ratings. */
+/** Workgroups for a number of ratings. */
 export function transposedValuesWorkgroups(count: number): number {
   return Math.ceil(count / THREADS);
 }

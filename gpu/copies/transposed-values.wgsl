@@ -1,13 +1,17 @@
-// The values of a block whose columns are the rows of another one: a thread finds its rating's row and
-// column, and searches the row of the other block for them, in which columns ascend.
+// Fills the values of a block from its transpose. A thread finds its rating's row and column, and searches
+// the other block's row, where columns ascend, for that pair.
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   if (at >= params.count) {
     return;
   }
-  // The last row that begins at the rating or before it: empty rows begin where the next one does.
+  // The last row that starts at or before the rating: an empty row starts where the next one does.
   var row = 0u;
   var beyond = params.rows;
   while (beyond - row > 1u) {
@@ -18,8 +22,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       beyond = middle;
     }
   }
-  // A pair may be there several times, even many: both blocks have its ratings in the same order. The first
-  // of them is searched, since columns ascend.
+  // A pair may have several ratings, even many. Both blocks have them in the same order. The search finds the
+  // first one, since columns ascend.
   let column = indices[at];
   var of_pair = at;
   if (at > row_pointers[row] && indices[at - 1u] == column) {
@@ -34,7 +38,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       }
     }
   }
-  // The first rating of that row in the other block's row.
+  // Binary search for the pair's first rating in the other block's row.
   var first = other_pointers[column];
   var end = other_pointers[column + 1u];
   while (first < end) {

@@ -2,14 +2,14 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
-/** Workgroups that copy so many values. */
+/** Workgroups that copy a number of values. */
 export function unpaddedRowsWorkgroups(count: number): number {
   return Math.ceil(count / THREADS);
 }
 
 /**
- * Copies rows of `columns` values, which lie `stride` values apart, one behind the other: `count` values of
- * the result from value `first` on.
+ * Copies rows of `columns` values, stored `stride` values apart, without gaps: `count` values of the result
+ * from value `first` on.
  */
 export const unpaddedRowsKernel = kernelOf<Record<string, never>>()({
   name: 'unpadded-rows',

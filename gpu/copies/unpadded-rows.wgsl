@@ -1,7 +1,11 @@
-// Rows without their padding, one behind the other, a value a thread. Values are copied as bits.
+// Copies rows without their padding, a value a thread, as bits.
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   if (at < params.count) {
     let value = params.first + at;

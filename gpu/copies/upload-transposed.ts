@@ -3,8 +3,8 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { DeviceBlock } from '../device/resources.ts';
 
 /**
- * A buffer with the values of a block that is the transpose of `other`, for its ratings in their order, and
- * the promise that they are there. Work that is submitted later finds them.
+ * A buffer for the values of a block that is the transpose of `other`, and the promise that it is filled.
+ * Work that is submitted later finds the values.
  */
 export async function transposedValues(
   gpu: Gpu,
@@ -30,7 +30,7 @@ export async function transposedValues(
       transposedValuesWorkgroups(ratings),
     )
     .submit();
-  // The task that places the block tells what is wrong.
+  // The task that places the block reports an error.
   filled.catch(() => undefined);
   return { values, filled };
 }

@@ -8,7 +8,10 @@ import { nameOf, solverOf } from '../update/choice/variant.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
-/** See `upload` of KernelTasks: what a task names is there when it begins. */
+/**
+ * See `upload` of KernelTasks. The inputs of a task are on the device when it starts, so there is nothing
+ * else to do for them.
+ */
 export const upload: GpuTaskHandler<'upload'> = async (scope) => {
   const { rows } = scope.params;
   if (rows !== undefined) await prepareFor(scope.gpu, scope.block('data'), rows);
@@ -30,7 +33,7 @@ async function prepareFor(
   if (kernel === 'normal-equations') {
     const { implicit } = params;
     const variant = summingNamed(gpu, name, { rank, biases, implicit: implicit !== undefined });
-    // The task that wants a kernel tells what is wrong with it.
+    // The task that needs a kernel reports its errors.
     for (const compiling of [
       compileSummed(gpu, { variant, rank, implicit }, biases),
       gpu.compile(fillSlotsKernel, { rank, biases }),

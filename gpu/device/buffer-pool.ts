@@ -5,14 +5,13 @@ import type { Gpu } from '../webgpu/gpu.ts';
 /** The parts of an opened GPU that the pool uses. */
 type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'> & Partial<Pick<Gpu, 'hasRoomFor'>>;
 
-/** Buffers whose sizes differ by less than this share take turns. */
+/** A free buffer serves a request whose size differs from its own by at most 1/32. */
 const NEAR = 32;
 
 /**
- * Buffers that were given back, kept for the next request of about the same size: each half-iteration makes a
- * version of a side's factors and frees one. A buffer is zeroed when it is given back, while no task waits
- * for it, unless its next owner overwrites all of it.
- *
+ * Freed buffers, kept for the next request of about the same size: each half-iteration allocates a version of
+ * a side's factors and frees one. A buffer is zeroed when it is returned, while no task waits for it, unless
+ * its next owner overwrites all of it.
  */
 export class BufferPool {
   readonly #gpu: PoolGpu;
@@ -25,14 +24,14 @@ export class BufferPool {
   }
 
   /**
-   * Takes a free buffer or creates one. Throws CapacityError when the memory does not suffice even after
-   * freeing all buffers kept here.
+   * Takes a free buffer or creates one. Throws CapacityError when memory does not suffice even after all free
+   * buffers are destroyed.
    */
   async take(bytes: number, label: string, contents: MatrixShape['contents'] = 'zeros'): Promise<GPUBuffer> {
     const size = this.#sizeOf(bytes);
     const kept = this.#nearest(size);
     const fitting = kept.findLastIndex((buffer) => this.#written.has(buffer) === (contents === 'any'));
-    // -1, when none fits, takes the last of the others.
+    // -1 (no buffer with the wanted contents) takes the last of the others.
     const [buffer] = kept.splice(fitting, 1);
     if (buffer === undefined) return this.#create(size, label);
     if (this.#written.delete(buffer) && contents === 'zeros') this.#clear(buffer);
@@ -41,8 +40,8 @@ export class BufferPool {
   }
 
   /**
-   * The free buffers of the least size that serves for one of `size`. Where there is none, one that is a
-   * little smaller goes: parts of unlike rows would leave one of each size here.
+   * The smallest free buffers that hold `size`. If there are none, a slightly smaller buffer is destroyed:
+   * parts with different numbers of rows would otherwise leave one of each size here.
    */
   #nearest(size: number): GPUBuffer[] {
     const near = [...this.#free]
@@ -67,7 +66,7 @@ export class BufferPool {
     else kept.push(buffer);
   }
 
-  /** Frees the buffers that are not in use. */
+  /** Destroys the free buffers. */
   trim(): void {
     for (const buffers of this.#free.values()) for (const buffer of buffers) buffer.destroy();
     this.#free.clear();
@@ -92,8 +91,8 @@ export class BufferPool {
   }
 
   /**
-   * Bytes, rounded up to 64 sizes an octave where a buffer may have so many: parts of almost the same size
-   * take turns with the same buffers.
+   * Bytes rounded up to one of 64 sizes an octave, as far as the device's limits permit: parts of nearly the
+   * same size can then use the same buffers.
    */
   #sizeOf(bytes: number): number {
     const { bufferBytes, bindingBytes } = this.#gpu.info.limits;

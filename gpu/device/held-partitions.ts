@@ -6,26 +6,26 @@ import { hostMeter } from '../../engine/run/memory-meter.ts';
 
 /** A partition of a device, as the main thread knows it. */
 export interface HeldPartition {
-  /** Of a partition that was put, or that a task gave. */
+  /** The host form of a partition that was put, or that a task returned. */
   readonly host?: Partition;
-  /** A task may have written it on the device since. */
+  /** True if a task may have written it on the device since. */
   readonly changed: boolean;
   /** Bytes of the device's memory. */
   readonly bytes: number;
-  /** Of a matrix that is kept in float16 alone, those of its rows. */
+  /** For a matrix that is kept only in float16: the bytes of its rows. */
   readonly halfBytes?: number;
-  /** Of a matrix that left its host form behind and was not written since. */
+  /** For a matrix whose host form was dropped and that has not been written since. */
   readonly source?: MatrixSource;
 }
 
-/** The origin of a matrix: its memory, for as long as others keep that, and its shape there. */
+/** The origin of a matrix: its host memory, as long as others keep it, and its shape there. */
 interface MatrixSource extends RowShape {
   readonly memory: WeakRef<ArrayBufferLike>;
 }
 
 interface RowShape {
   readonly rows: number;
-  /** Columns of a matrix without padding, of other layouts 0. */
+  /** Columns of a matrix without padding; 0 for other layouts. */
   readonly width: number;
 }
 
@@ -38,8 +38,8 @@ export interface MemoryBounds {
 }
 
 /**
- * The partitions of a GPU by key: their host forms, which the meter of host memory counts, and the bytes that
- * they take on the device.
+ * The partitions of a GPU by key: their host forms, which count as host memory, and their bytes on the
+ * device.
  */
 export class HeldPartitions {
   readonly #held = new Map<string, HeldPartition>();
@@ -47,7 +47,7 @@ export class HeldPartitions {
   readonly #bounds: MemoryBounds;
   #usedBytes = 0;
 
-  /** `device`: its place, and the name of its adapter, for errors. */
+  /** `device`: its place, and its adapter's name for errors. */
   constructor(device: { readonly place: Place; readonly name: string }, bounds: MemoryBounds) {
     [this.#device, this.#bounds] = [device, bounds];
   }
@@ -56,7 +56,7 @@ export class HeldPartitions {
     return this.#held.get(key);
   }
 
-  /** Takes the place of an older one of that key. */
+  /** Replaces the partition that the key had. */
   hold(key: string, held: HeldPartition): void {
     this.forget(key);
     this.#held.set(key, held);
@@ -76,10 +76,7 @@ export class HeldPartitions {
     for (const key of this.#held.keys()) this.forget(key);
   }
 
-  /**
-   * The partition is on the device alone from now on. Gives the bytes of its host form, which this device no
-   * longer holds.
-   */
+  /** Drops the host form: the partition is then on the device alone. Returns the bytes of the host form. */
   leaveHost(key: string): number {
     const { host, bytes, changed } = this.#held.get(key) ?? {};
     if (host === undefined || bytes === undefined) return 0;
@@ -94,8 +91,8 @@ export class HeldPartitions {
   }
 
   /**
-   * Ratings and factors that were put before need not go again: the same memory, in the same shape, which no
-   * task has written.
+   * True for ratings and factors that need not be uploaded again: same memory and shape, and no task has
+   * written them.
    */
   hasSame(key: string, partition: Partition): boolean {
     const { source, host, changed } = this.#held.get(key) ?? {};
@@ -116,7 +113,7 @@ export class HeldPartitions {
     );
   }
 
-  /** A task writes it on the device. */
+  /** Notes that a task writes the partition on the device. */
   written(key: string): void {
     const held = this.#held.get(key);
     if (held === undefined) return;
@@ -125,15 +122,15 @@ export class HeldPartitions {
   }
 
   /**
-   * Throws CapacityError where the device has no room for so many `bytes`, or binds no buffer of the
-   * `largest` array.
+   * Throws CapacityError if the device has no room for `bytes`, or cannot bind a buffer of `largest` bytes.
    */
   requireRoom(key: string, bytes: number, largest: number, onDevice: boolean): void {
     const { place, name } = this.#device;
     const { capacity, binding } = this.#bounds;
     if (onDevice && largest > binding) {
       throw new CapacityError(
-        `${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${name} binds at most ${formatBytes(binding)} (${binding} bytes)`,
+        `${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${name} binds at ` +
+          `most ${formatBytes(binding)} (${binding} bytes)`,
         {
           phase: 'gpu',
           device: place,
@@ -151,7 +148,7 @@ export class HeldPartitions {
   }
 }
 
-/** True for factors that have their memory to themselves. */
+/** True for factors that fill their memory alone. */
 function isMatrixOfItsOwn({ layout, columns }: Partition): boolean {
   return layout === 'factors' && columns.values.byteLength === columns.values.buffer.byteLength;
 }

@@ -12,7 +12,7 @@ export function deviceBytes(partition: Partition): number {
     : 0;
 }
 
-/** The place of rows in memory that was taken for them. */
+/** Rows on the wire within memory that was allocated for them. */
 export function wireIn(
   memory: WireMemory,
   form: 'f32' | 'f16',

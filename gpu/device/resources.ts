@@ -18,12 +18,11 @@ export const vectorLayouts: readonly string[] = [
 ];
 
 /**
- * Layout of rows on their way from one GPU to another, as they lie in a matrix or its half mirror: see
- * Device.fetch.
+ * Layout of rows sent from one GPU to another, as laid out in a matrix or its half mirror: see Device.fetch.
  */
 export const WIRE_ROWS = 'wire-rows';
 
-/** Such rows: their bytes in host memory, or in files in memory. */
+/** The bytes of such rows, in host memory or in files in memory. */
 export interface WireRows {
   readonly form: 'f32' | 'f16';
   readonly bytes: number;
@@ -40,7 +39,7 @@ export function wireRows({ columns: { values }, inFiles }: Partition): WireRows 
   };
 }
 
-/** Bytes of a number of such rows. */
+/** Bytes of each number of such rows. */
 export function numberBytes({ form }: Pick<WireRows, 'form'>): number {
   return form === 'f16' ? 2 : 4;
 }
@@ -52,22 +51,21 @@ export interface DeviceMatrix {
   readonly stride: number;
   readonly values: GPUBuffer;
   /**
-   * The half mirror, for kernels that gather float16: (rows + 1) * stride halves, two in each u32, the lower
-   * address in the lower bits. The last row is 0; reads behind the end of a row of ratings gather it.
-   *
+   * The half mirror, for kernels that read float16: (rows + 1) * stride halves, two in each u32, the lower
+   * address in the lower bits. The last row is 0; reads past the end of a row of ratings use it.
    */
   half?: GPUBuffer;
-  /** True where the mirror is all there is: `values` has no rows. */
+  /** True where only the mirror is stored: `values` has no rows. */
   readonly halfOnly?: boolean;
 }
 
-/** A block of ratings (layout rating-block), its row pointers and columns also on the host. */
+/** A block of ratings (layout rating-block); row pointers and columns are also on the host. */
 export interface DeviceBlock {
   readonly rows: number;
   readonly ratings: number;
   /** Row pointers on the host: Int32[rows + 1]. */
   readonly offsets: Int32Array;
-  /** Column indices on the host: Uint32[ratings]; undefined once the host has let go of them. */
+  /** Column indices on the host: Uint32[ratings]; undefined once the host has dropped them. */
   readonly columns: Uint32Array | undefined;
   /** Row pointers on the device: i32[rows + 1]. */
   readonly rowPointers: GPUBuffer;
@@ -75,13 +73,13 @@ export interface DeviceBlock {
   readonly indices: GPUBuffer;
   /** f32[ratings] */
   readonly values: GPUBuffer;
-  /** Of values that a kernel fills: settles when they are there. */
+  /** For values that a kernel fills: settles when they are filled. */
   readonly filled?: Promise<unknown>;
-  /** Data that kernels prepare once and keep with the block, such as lists of its rows in solving order. */
+  /** Data that kernels prepare once and cache with the block, such as lists of its rows in solving order. */
   readonly prepared: Map<string, unknown>;
 }
 
-/** Ratings in the order in which they are visited (layout rating-list). */
+/** Ratings in the order in which SGD visits them (layout rating-list). */
 export interface DeviceList {
   readonly ratings: number;
   /** u32[ratings] */
@@ -91,7 +89,7 @@ export interface DeviceList {
   readonly values: GPUBuffer;
 }
 
-/** Destroys buffers, also those inside lists and objects: the data that kernels keep with a block. */
+/** Destroys buffers, including buffers inside lists and objects: the data that kernels cache with a block. */
 export function destroyBuffers(value: unknown): void {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return;
   if ('destroy' in value && typeof value.destroy === 'function') value.destroy();

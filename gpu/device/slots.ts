@@ -1,12 +1,18 @@
 /**
- * Layout of normal equations in memory, between the kernel that sums them and the one that solves them.
+ * Layout of normal equations in memory, between the kernel that sums them and the kernel that solves them.
  *
- * A *slot* holds A and b of one row, or of a part of a long one: the lower triangle of A as tiles of 16 x 16
- * float32, row by row, tile (i, j <= i) at i (i + 1) / 2 + j, each tile row-major and the diagonal ones full;
- * then b, float32[F]. F is the rank padded to whole tiles; elements beyond the rank are undefined, and
+ * A *slot* holds A and b of one row, or of a part of a long row:
+ *
+ * | content | elements (float32) |
+ * |---|---|
+ * | A | lower triangle as tiles of 16 x 16, row-major; tile (i, j <= i) at i (i + 1) / 2 + j |
+ * | b | F |
+ * | s = Σ θ_v, with biases | F |
+ * | t = Σ r_uv, with biases | 4, of which one is used |
+ *
+ * Diagonal tiles are full. F is the rank padded to whole tiles. Elements beyond the rank are undefined;
  * solvers do not read them. A has no λ: the solver adds λ n_u once for all slots of a row (cuMF, section
- * 4.3). With biases s = Σ θ_v, float32[F], and t = Σ r_uv, one of four, follow.
- *
+ * 4.3).
  */
 export const TILE = 16;
 
@@ -14,7 +20,7 @@ export function tilesOf(rank: number): number {
   return Math.ceil(rank / TILE);
 }
 
-/** F: the rank in whole tiles. */
+/** F: the rank rounded up to whole tiles. */
 export function paddedRank(rank: number): number {
   return tilesOf(rank) * TILE;
 }

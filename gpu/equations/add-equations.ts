@@ -12,13 +12,13 @@ import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
 export interface AddInputs {
   readonly block: DeviceBlock;
-  /** θ, with its half mirror when the variant gathers float16. */
+  /** θ, with its half mirror when the variant reads float16. */
   readonly fixed: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
   readonly equations: DeviceMatrix;
 }
 
-/** `rowStart`: the row of the block whose equations are the first. */
+/** `rowStart`: the row of the block whose equations are stored first. */
 export interface AddSettings extends Pick<
   UpdateSettings,
   'variant' | 'from' | 'to' | 'rank' | 'mean' | 'scale' | 'implicit'
@@ -27,8 +27,8 @@ export interface AddSettings extends Pick<
 }
 
 /**
- * The variant of a name, as it sums rows. The name tells how that is done for each solver; with CG there are
- * names of all variants.
+ * The named variant, as it sums rows. The shape has CG as its solver, since CG has names for all variants;
+ * the way to sum does not depend on the solver.
  */
 export function summingNamed(
   { info }: Gpu,
@@ -39,7 +39,7 @@ export function summingNamed(
   return summingVariant(info, variantNamed(name, info, shape), shape);
 }
 
-/** The lists of the rows whose ratings are summed; see prepareRows. */
+/** The lists of rows whose ratings are summed; see prepareRows. */
 export function prepareSummed(
   gpu: Gpu,
   block: DeviceBlock,
@@ -62,7 +62,7 @@ export function prepareSummed(
   );
 }
 
-/** The kernels that sum ratings to slots, and add slots to equations. */
+/** The kernels that sum ratings into slots, and add slots to equations. */
 export async function compileSummed(
   gpu: Gpu,
   settings: Pick<AddSettings, 'variant' | 'rank' | 'implicit'>,
@@ -76,10 +76,9 @@ export async function compileSummed(
 }
 
 /**
- * Adds the ratings of the rows [from, to) of a block to their equations in one submission: the variant's
- * kernel sums parts of rows to slots, as it does for rows that another kernel solves, and each row's slots go
- * to its equations. With `timed` gives the kernels' times.
- *
+ * Adds the ratings of the rows [from, to) of a block to their equations, in one submission. The variant's
+ * kernel sums parts of rows into slots, as for rows solved from slots; then each row's slots are added to its
+ * equations. With `timed` returns the kernels' times.
  */
 export async function addEquations(
   gpu: Gpu,

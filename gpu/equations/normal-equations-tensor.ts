@@ -12,7 +12,10 @@ function planOf(rank: number, room: number): TensorPlan {
   return plan;
 }
 
-/** Groups of four numbers of a tile in workgroup memory: rows of four and a fifth that spreads the banks. */
+/**
+ * Groups of four numbers of a tile in workgroup memory: 16 rows of four groups, and one group of padding a
+ * row against bank conflicts.
+ */
 const TILE_VECTORS = 80;
 
 export type TensorParams = {
@@ -21,20 +24,20 @@ export type TensorParams = {
   readonly bin: number;
   readonly biases: boolean;
   /**
-   * Of implicit data: rows of θ are staged times √w, and t / √w is their rating, so that the products are w
-   * θθᵀ and t θ.
+   * Implicit data: rows of θ are staged times √w, and t / √w is staged as their rating, so that the products
+   * are w θθᵀ and t θ.
    */
   readonly implicit?: boolean;
 };
 
-/** Groups of 16 bytes that ratings and rows of θ take. */
+/** 16-byte groups that a bin's ratings and rows of θ take. */
 export function gatheredVectors({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): number {
   return bin * (tilesOf(rank) * 2 + 1) + 1;
 }
 
 /**
- * Groups of four numbers that are staged, and the plan by which A leaves the tensor cores through the same
- * memory.
+ * Groups of four numbers to stage, and the plan by which A moves from tensor cores to threads through the
+ * same memory.
  */
 export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): {
   readonly staged: number;
@@ -44,7 +47,7 @@ export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>
   return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
 }
 
-/** Values of the parts that sum on tensor cores. */
+/** Template values of the shader parts that sum on tensor cores. */
 export function accumulateValues(
   params: TensorParams,
 ): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
@@ -63,21 +66,21 @@ export function accumulateValues(
     SUBGROUPS: plan.subgroups,
     BIN: bin,
     CHUNKS: chunks,
-    /** Chunks that come from θ; the next one holds the rating. */
+    /** Chunks of a row from θ; the chunk after them holds the rating. */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
     STRIDE: chunks + 1,
     STAGED: staged,
     LANES_PER_ROW: plan.lanesPerRow,
     GATHER_ROWS: gatherRows,
     RATING_ROW: plan.ratingRow,
-    /** Line of the last tile row that holds b. */
+    /** The line of the last tile row that holds b. */
     RATING_LINE: plan.ratingRow ? 0 : 8,
     BIASES: biases,
     CENTRE: centresRatings({ rank, biases }),
     IMPLICIT: implicit,
     INT8: false,
     HALF_A: false,
-    /** Sums begin with the Gram matrix; rows of the first bin are gathered ahead. */
+    /** False: sums start at 0, not at the Gram matrix, and rows of the first bin are not prefetched. */
     GRAM: false,
     AHEAD: false,
     passes: range(Math.max(1, bin / gatherRows)),
@@ -102,11 +105,10 @@ export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
 }
 
 /**
- * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with the registers of the tensor cores as
- * accumulators). Factors are float16, sums float32. Each part has one workgroup. Where centresRatings is
- * true, μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings; elsewhere other numbers serve
- * as `fixed_bias`.
- *
+ * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with tensor-core registers as
+ * accumulators), one workgroup a part. Factors are float16, sums float32. Where `centresRatings` is true, the
+ * kernel subtracts μ and γ (`fixed_bias`, one for each row of θ) from the ratings; elsewhere any numbers may
+ * be bound as `fixed_bias`.
  */
 export const normalEquationsTensorKernel = kernelOf<TensorParams>()({
   name: 'normal-equations-tensor',

@@ -1,6 +1,6 @@
-// Template: a subgroup's tiles are variables of their own, dealt by the host.
-// Normal equations of parts of rows on tensor cores: one workgroup a part, which writes its A and b to a slot
-// (slots.ts).
+// Template: each tile of a subgroup is a variable; the host deals tiles to subgroups.
+// Sums normal equations of parts of rows on tensor cores: one workgroup a part, which writes its A and b to a
+// slot (slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -10,7 +10,12 @@ enable chromium_experimental_subgroup_matrix;
 #import parts/tensor-declarations
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32,
+  @builtin(subgroup_id) subgroup: u32
+) {
   let number = group.y * groups.x + group.x;
   if (number >= params.count) {
     return;
@@ -59,19 +64,19 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
   storageBarrier();
   workgroupBarrier();
-  // b: the row of the ratings, four numbers a thread.
+  // b: the tile row of the ratings, four numbers a thread.
   if (thread < TILES * 4u) {
     var b = bitcast<vec4f>(staged[(thread / 4u) * 80u + RATING_LINE * 5u + thread % 4u]) * params.unscale;
 {%- unless RATING_ROW %}
     if (thread == TILES * 4u - 2u) {
       b = vec4f();
     }
-    // The ratings were in the padding, line and column 8 of the last tile row; in a slot these are 0.
+    // The ratings occupied padding, line and column 8 of the last tile row; in a slot this padding is 0.
     slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 32u + thread % 4u] = vec4f();
 {%- endunless %}
     slots[slot + LOWER_TILES * 64u + thread] = b;
 {%- if BIASES %}
-    // s: the row of the ones behind them.
+    // s: the row of ones after the ratings.
     var s = bitcast<vec4f>(staged[(thread / 4u) * 80u + (RATING_LINE + 1u) * 5u + thread % 4u]);
 {%- unless RATING_ROW %}
     if (thread == TILES * 4u - 2u) {

@@ -17,7 +17,8 @@ export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope)
   const { COLUMNS: columns } = equationValues({ rank, biases });
   if (inputs.equations.columns !== columns)
     throw new Error(
-      `task normal-equations: rank ${rank}${biases ? ' with biases' : ''} needs ${columns} columns, and there are ${inputs.equations.columns}`,
+      `task normal-equations: rank ${rank}${biases ? ' with biases' : ''} needs ${columns} columns, ` +
+        `and there are ${inputs.equations.columns}`,
     );
   await addEquations(
     scope.gpu,

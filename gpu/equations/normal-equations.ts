@@ -15,22 +15,22 @@ export type NormalEquationsParams = {
   /** Parts that share a workgroup: thread batching (clMF, section 3.2.1). */
   readonly rows: number;
   /**
-   * Neighbouring threads read neighbouring elements of one row of θ, or the same element of several rows
-   * (cuMF_ALS, Figure 3).
+   * Whether neighbouring threads read neighbouring elements of one row of θ, or the same element of several
+   * rows (cuMF_ALS, Figure 3).
    */
   readonly staging: 'coalesced' | 'strided';
-  /** A thread moves 16 bytes of θ at a time, not 4 (clMF, section 3.3.3). */
+  /** A thread reads 16 bytes of θ at a time instead of 4 (clMF, section 3.3.3). */
   readonly vectorized: boolean;
   /**
-   * Place where A is summed; `memory`, the slot itself, serves to measure the gain by registers (cuMF,
-   * section 3.4).
+   * Where A is summed. `memory`, the slot itself, serves to measure the gain by registers (cuMF, section
+   * 3.4).
    */
   readonly accumulate: 'registers' | 'memory';
-  /** `full` computes both triangles, to measure the gain by leaving one out. It needs registers. */
+  /** `full` computes both triangles, to measure the gain of leaving one out. It requires registers. */
   readonly triangle: 'lower' | 'full';
   /** s and t are summed too. */
   readonly biases: boolean;
-  /** Sums Σ w θθᵀ and Σ t θ of implicit data in place of them: see operators/tasks/implicit-tasks.ts. */
+  /** Implicit data: sums Σ w θθᵀ and Σ t θ instead; see operators/tasks/implicit-tasks.ts. */
   readonly implicit?: boolean;
 };
 
@@ -46,9 +46,8 @@ export function normalEquationsWorkgroups(params: NormalEquationsParams, count: 
 }
 
 /**
- * A good variant for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory:
- * registers, coalesced vectors, and rows for about 128 threads a workgroup.
- *
+ * A variant for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory: registers,
+ * coalesced 16-byte reads, and enough rows for about 128 threads a workgroup.
  */
 export function chooseNormalEquations(
   rank: number,
@@ -79,11 +78,11 @@ export function chooseNormalEquations(
 }
 
 /**
- * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (slots.ts). `work`
- * lists parts (gpu/update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole
- * tiles, float32 or float16 by `precision`. With biases s and t come with them, and the ratings have μ and
- * the fixed side's biases taken off (subtract-bias).
+ * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, written to slots (slots.ts).
  *
+ * - `work` lists the parts (gpu/update/work.ts): row, first rating, ratings, slot.
+ * - `fixed` is θ with a stride of whole tiles, in float32 or float16 by `precision`.
+ * - With biases s and t are summed too, and the ratings are already centred (subtract-bias).
  */
 export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   name: 'normal-equations',
@@ -162,7 +161,7 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   ],
 });
 
-/** Name of element i in a run of vec4: "1.z" for 6. */
+/** Name of element i in a sequence of vec4: "1.z" for 6. */
 function element(i: number): string {
   return `${Math.floor(i / 4)}.${'xyzw'[i % 4]}`;
 }

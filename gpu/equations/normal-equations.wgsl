@@ -1,11 +1,11 @@
-// Template: a thread keeps a tile of sums in registers, and loops over it are written out.
+// Template: a thread keeps a tile of sums in registers, and loops over it are unrolled.
 // A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF,
 // Algorithm 2, lines 3-12).
 //
 // BIN rows of theta at a time are staged in workgroup memory; a thread accumulates one TILE x TILE block of
-// the lower triangle of A in registers. LANES threads serve a part, ROWS parts share a workgroup (clMF,
-// section 3.2.1), and where A has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2), and
-// the first of them also sums b.
+// the lower triangle of A in registers. LANES threads serve a part, and ROWS parts share a workgroup (clMF,
+// section 3.2.1). Where A has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2); the
+// first of them also sums b.
 
 {% if vectorized %}
 var<workgroup> staged: array<vec4f, ROWS * BIN * QUADS>;
@@ -30,7 +30,7 @@ fn staged_quad(row: u32, quad: u32) -> vec4f {
 {% endif %}
 }
 
-// Moves one piece of row `column` of theta to `row` of the staged ones.
+// Copies one piece of row `column` of theta to staged row `row`.
 fn stage(row: u32, column: u32, piece: u32) {
   let content = fixed[column * PIECES + piece];
 {% if precision == 'f16' and vectorized %}
@@ -47,7 +47,11 @@ fn stage(row: u32, column: u32, piece: u32) {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = id.y * size.x + id.x;
   let group = number % GROUPS;
   let first = number / GROUPS * ROWS;
@@ -98,7 +102,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   for (var done = 0u; done < longest; done += BIN) {
     let left = part.z - min(part.z, done);
     let count = min(left, BIN);
-    // The columns of this bin are there, and all threads have finished with the last bin.
+    // Waits until the columns of this bin are loaded and all threads have finished the last bin.
     workgroupBarrier();
 {% if staging == 'coalesced' %}
     for (var at = lane; at < count * PIECES; at += LANES) {
@@ -128,7 +132,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
 {% endif %}
     workgroupBarrier();
-    // Columns of the next bin, while this one is summed.
+    // Loads the columns of the next bin while this one is summed.
     for (var k = lane; k < min(BIN, left - count); k += LANES) {
       columns[base + k] = indices[part.y + done + BIN + k];
     }
@@ -141,7 +145,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% for sum in sums %}
 {% if accumulate == 'memory' %}
         if (kept) {
-          slots[corner + {{ sum.offset }}] = fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, slots[corner + {{ sum.offset }}]);
+          slots[corner + {{ sum.offset }}] = fma(
+            vec4f(left_{{ sum.left }}),
+            right_{{ sum.right }},
+            slots[corner + {{ sum.offset }}]
+          );
         }
 {% else %}
         {{ sum.name }} = fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, {{ sum.name }});
@@ -150,12 +158,16 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
     }
     if (group == 0) {
-      // The last lanes do this, since they may have no block.
+      // The last lanes do this, since they may have no block of A.
 {% for part in bias_parts %}
       let quad_{{ part }} = LANES - 1 - lane + {{ part }} * LANES;
       if (quad_{{ part }} < QUADS) {
         for (var k = 0u; k < count; k++) {
-          bias_{{ part }} = fma(vec4f(ratings[base + k]), staged_quad(base + k, quad_{{ part }}), bias_{{ part }});
+          bias_{{ part }} = fma(
+            vec4f(ratings[base + k]),
+            staged_quad(base + k, quad_{{ part }}),
+            bias_{{ part }}
+          );
 {% if biases %}
           ones_{{ part }} += staged_quad(base + k, quad_{{ part }});
 {% endif %}
@@ -183,7 +195,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% if triangle == 'lower' %}
     // Tiles of the diagonal are full.
     if (tile.x == tile.y && place.x != place.y) {
-      let mirrored = part.w * SLOT_QUADS + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.y * 4 + within.x / 4;
+      let mirrored = part.w * SLOT_QUADS + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.y * 4
+        + within.x / 4;
 {% for column in mirror %}
       slots[mirrored + {{ column.offset }}] = vec4f({{ column.elements }});
 {% endfor %}

@@ -1,6 +1,6 @@
 /**
- * The kernels that pass normal equations through slots: one sums ratings to them, the other solves rows from
- * them.
+ * Kernels that pass normal equations through slots: one sums ratings into slots, the other solves rows from
+ * slots.
  */
 import { normalEquationsInt8Kernel } from '../int8/normal-equations-int8.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from './normal-equations.ts';
@@ -12,7 +12,7 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import type { UpdateSettings } from '../update/choice/variant.ts';
 
-/** A kernel, and its workgroups for a number of parts or rows. */
+/** A kernel, and its number of workgroups for a number of parts or rows. */
 export interface SizedKernel {
   readonly compiled: CompiledKernel;
   workgroups(count: number): number;

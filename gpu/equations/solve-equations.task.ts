@@ -39,7 +39,7 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
     bias: biases ? scope.vector('bias') : undefined,
     ...(implicit ? { gram: scope.matrix('gram').values, shifts: scope.vector('shifts') } : {}),
   };
-  // Rows of implicit data have their regularization in their shifts.
+  // The shifts of implicit rows already contain their regularization.
   const regularization = implicit ? { lambda: 0 } : { lambda, exponent, offset, damping, biasLambda };
   const { badRow, objective } = await solveRows(
     scope.gpu,

@@ -14,25 +14,24 @@ import type { SubmitOptions } from '../webgpu/pass.ts';
 export interface SolveInputs {
   readonly equations: DeviceMatrix;
   readonly previous: DeviceMatrix;
-  /** x to write, with its half mirror when the variant writes one. */
+  /** x, which is written, with its half mirror when the variant writes one. */
   readonly factors: DeviceMatrix;
   readonly bias?: GPUBuffer;
-  /** G of the fixed side (F x F), of implicit data. */
+  /** G of the fixed side (F x F); implicit data only. */
   readonly gram?: GPUBuffer;
-  /** A shift for each row; without it the settings' regularization gives them. */
+  /** A shift for each row; where absent, computed from the settings' regularization. */
   readonly shifts?: GPUBuffer;
 }
 
-/** `rowStart`: the row of the factors whose equations are the first. */
+/** `rowStart`: the row of the factors whose equations are stored first. */
 export interface SolveSettings extends Omit<UpdateSettings, 'mean' | 'scale' | 'implicit'> {
   readonly rowStart: number;
 }
 
 /**
- * Solves the rows [from, to) from their equations in one submission, as many at a time as have slots. Gives
- * the first row whose solution is not finite, or -1, with `measured` the sum of their objectives, and with
- * `timed` the kernels' times.
- *
+ * Solves the rows [from, to) from their equations in one submission, in batches as large as the slots.
+ * Returns the first row whose solution is not finite, or -1; with `measured` also the sum of the objectives,
+ * and with `timed` the kernels' times.
  */
 export async function solveRows(
   gpu: Gpu,
@@ -55,7 +54,7 @@ export async function solveRows(
   const outputs = {
     previous: previous.values,
     factors: factors.values,
-    // A written buffer may be bound only once, so each missing output has a buffer of its own.
+    // A buffer that is written may be bound only once, so each absent output has a scratch buffer of its own.
     half: (variant.precision !== 'f32' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };

@@ -2,12 +2,11 @@ import { TILE, tilesOf } from '../device/slots.ts';
 import { dealTiles, type Tile } from './tile-partition.ts';
 
 /**
- * A plan by which a workgroup with tensor cores forms A of one row and hands it to its threads: plain data
- * that the kernels' templates unroll.
+ * The plan by which a workgroup with tensor cores forms A of one row and passes it to its threads: plain data
+ * that templates unroll.
  *
- * The ratings are a column of their own beside the factors, so that the same products give b: among the last
- * eight columns of the padding if it has that many (`ratingRow` false), else as one more tile row.
- *
+ * The ratings are an extra column next to the factors, so that the same products give b. It is among the last
+ * eight columns of the padding if there are that many (`ratingRow` false), else in one more tile row.
  */
 export interface TensorPlan {
   /** Tiles of a row: F / 16. */
@@ -32,7 +31,7 @@ interface Deal {
   readonly tiles: readonly (Tile & { readonly accumulator: number; readonly index: number })[];
 }
 
-/** Whole tile rows that go through workgroup memory together; `place` is the tile's number there. */
+/** Whole tile rows that pass through workgroup memory together; `place` is the tile's index there. */
 interface Phase {
   readonly stores: readonly {
     readonly subgroup: number;
@@ -41,16 +40,15 @@ interface Phase {
   readonly rows: readonly { readonly row: number; readonly place: number }[];
 }
 
-/** True when the ratings need a tile row of their own, since the padding has no eight columns for them. */
+/** True when the ratings need an extra tile row, since fewer than eight columns of padding are free. */
 export function hasRatingRow(rank: number): boolean {
   return tilesOf(rank) * TILE - rank < 8;
 }
 
 /**
- * True where kernels on tensor cores that gather float16 take the mean and the biases off the ratings as they
- * gather; elsewhere a pass in front does so. Where the ratings are in the padding (rank 100), gathering
+ * True where kernels on tensor cores that read float16 subtract the mean and the biases from the ratings
+ * themselves; elsewhere a pass before them does. Where the ratings are in the padding (rank 100), reading
  * biases as well slowed the fused kernel by more than the pass takes.
- *
  */
 export function centresRatings({
   rank,
@@ -63,7 +61,8 @@ export function centresRatings({
 }
 
 /**
- * Subgroups of a workgroup whose threads have a row of A each: beyond eight tiles no more than the rows take.
+ * Subgroups of a workgroup, each thread of which has a row of A. Above eight tiles, only as many as the rows
+ * need.
  */
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
@@ -93,7 +92,7 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
     tiles,
     subgroups,
     ratingRow,
-    // Eight rows a pass of all threads where that is no power of two.
+    // Eight rows a pass of all threads where the number of subgroups is no power of two.
     lanesPerRow: tiles <= 8 ? 2 ** Math.ceil(Math.log2(chunks)) : 4 * subgroups,
     accumulators: Math.max(...deals.map((deal) => deal.tiles.length)),
     deals,
@@ -101,7 +100,7 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
   };
 }
 
-/** Phases of ascending tile rows, each with at most `room` tiles; the ratings' row comes first. */
+/** Phases of ascending tile rows, each with at most `room` tiles; the ratings' row is first. */
 function phasesOf(tiles: number, ratingRow: boolean, deals: readonly Deal[], room: number): Phase[] {
   const groups: number[][] = [];
   let group = ratingRow ? [tiles] : [];

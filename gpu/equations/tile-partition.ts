@@ -7,10 +7,9 @@ export interface Tile {
 const dealt = new Map<string, readonly (readonly Tile[])[]>();
 
 /**
- * Deals tiles to subgroups, equally many each, so that together they load few tile rows and columns: a
- * subgroup loads each of its tile rows and columns once for all its tiles. Simulated annealing with a fixed
- * seed gives the same result every time; a thread does it once.
- *
+ * Deals tiles to subgroups in equal numbers, so that the subgroups together load few tile rows and columns: a
+ * subgroup loads each of its tile rows and columns once. Simulated annealing with a fixed seed gives the same
+ * result every time; a thread computes it once.
  */
 export function dealTiles(tiles: readonly Tile[], subgroups: number): readonly (readonly Tile[])[] {
   const key = `${subgroups} ${tiles.map(({ row, column }) => `${row},${column}`).join(' ')}`;
@@ -56,18 +55,18 @@ function bestOwners(tiles: readonly Tile[], subgroups: number): Uint8Array {
   return best;
 }
 
-/** The tile rows and columns that each subgroup loads, kept from swap to swap. */
+/** The tile rows and columns that each subgroup loads, updated by each swap. */
 class Loads {
   readonly #tiles: readonly Tile[];
   readonly #owner: Uint8Array;
   readonly #side: number;
-  /** Tiles by subgroup and row, then by subgroup and column. */
+  /** Numbers of tiles: by subgroup and row, then by subgroup and column. */
   readonly #rows: Uint16Array;
   readonly #columns: Uint16Array;
-  /** Rows and columns by subgroup. */
+  /** Numbers of rows and columns that each subgroup loads. */
   readonly #loads: Uint16Array;
 
-  /** `owner` follows the swaps. */
+  /** Keeps `owner` and updates it on swaps. */
   constructor(tiles: readonly Tile[], owner: Uint8Array, subgroups: number) {
     this.#tiles = tiles;
     this.#owner = owner;
@@ -88,7 +87,7 @@ class Loads {
     this.#owner[b] = ofA;
   }
 
-  /** Loads of all subgroups, plus half of the busiest one's. */
+  /** Loads of all subgroups plus half of the largest one. */
   cost(): number {
     let sum = 0;
     let most = 0;

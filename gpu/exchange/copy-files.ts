@@ -1,23 +1,20 @@
 import { read, write } from 'node:fs';
 import type { FileMemory } from '../../engine/partition.ts';
 
-/** Copies under way: their bytes must stay where they are. */
+/** Copies in progress, kept here so that their arrays are not collected. */
 const copies = new Set<Promise<void>>();
 
-/**
- * Writes a piece of rows, the bytes from `at` on, to its file. A thread of the system does it, beside this
- * one.
- */
+/** Writes a piece of rows, the bytes from `at` on, to its file, on a thread of Node's pool. */
 export function writePiece(memory: FileMemory, piece: Uint8Array, at: number): Promise<void> {
   return copy(write, memory, piece, at);
 }
 
-/** Reads such a piece. */
+/** Reads a piece of rows. */
 export function readPiece(memory: FileMemory, piece: Uint8Array, at: number): Promise<void> {
   return copy(read, memory, piece, at);
 }
 
-/** Resolves when no copy is under way. */
+/** Resolves when no copy is in progress. */
 export async function copiesEnded(): Promise<void> {
   await Promise.allSettled(copies);
 }

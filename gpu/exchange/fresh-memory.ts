@@ -1,17 +1,16 @@
 import { closeSync, openSync, read } from 'node:fs';
 import { sharedArray } from '../../engine/partition.ts';
 
-/** Bytes that one thread touches at a time. */
+/** Bytes that one thread pre-faults at a time. */
 const PIECE_BYTES = 4 << 20;
 
-/** Touching less gains nothing worth the calls. */
+/** Below this size pre-faulting gains less than the calls cost. */
 const LEAST_BYTES = 4 * PIECE_BYTES;
 
 /**
- * New shared memory for values that are on their way. The system gives each page when it is first written,
- * which takes longer than the copy; where it has a file of zeros (Linux, macOS), its threads read that into
- * the memory while the values are still awaited.
- *
+ * New shared memory for values that will arrive. The system maps each page when it is first written, which
+ * takes longer than the copy itself. Where /dev/zero exists (Linux, macOS), threads of the pool read zeros
+ * into the memory while the values are awaited, which maps the pages.
  */
 export class FreshMemory {
   readonly values: Float32Array;
@@ -22,7 +21,7 @@ export class FreshMemory {
     this.#touched = this.values.byteLength < LEAST_BYTES ? [] : touched(this.values);
   }
 
-  /** Resolves when the values from `from` to before `to` may be written: no zeros come behind them. */
+  /** Resolves when values [from, to) may be written: no zeros are written there any more. */
   async ready(from: number, to: number): Promise<void> {
     const { BYTES_PER_ELEMENT } = this.values;
     await Promise.all(
@@ -35,7 +34,8 @@ export class FreshMemory {
 }
 
 /**
- * For each piece a promise that never fails: a page that is not touched here is touched by its first value.
+ * For each piece a promise that never rejects: a page that is not mapped here is mapped when its first value
+ * is written.
  */
 function touched({ buffer, byteOffset, byteLength }: Float32Array): Promise<void>[] {
   let file: number;

@@ -4,23 +4,23 @@ import { join } from 'node:path';
 import type { FileMemory } from '../../engine/partition.ts';
 import type { FileMemories } from '../../engine/run/device.ts';
 
-/** The folder in which Linux keeps files in memory. */
+/** The folder whose files Linux keeps in memory. */
 const FOLDER = '/dev/shm';
 
-/** Bytes of a piece, which one thread copies at a time. */
+/** Bytes of a piece, the unit that one thread copies. */
 export const PIECE_BYTES = 2 << 20;
 
-/** Files of one memory: writes to one file wait for each other. */
+/** Files of one memory: several, since writes to one file wait for each other. */
 const FILES = 8;
 
-/** The share of the room there that may be taken. */
+/** Share of the folder's free space that may be used. */
 const SHARE = 0.5;
 
-/** Files in memory without names: they end with the process, or when they are closed. */
+/** Unlinked files in memory: the system deletes them when the process ends or they are closed. */
 export class MemoryFiles implements FileMemories {
   readonly #open: number[] = [];
   readonly #folder: string;
-  /** Bytes that may still be taken, once that is known. */
+  /** Bytes that may still be used, once known. */
   #room: number | undefined;
 
   constructor(folder = FOLDER) {
@@ -35,7 +35,7 @@ export class MemoryFiles implements FileMemories {
       const count = Math.min(FILES, Math.ceil(bytes / PIECE_BYTES));
       while (files.length < count) files.push(unnamedFile(this.#folder));
     } catch {
-      // The system has no such folder, or no more files: an array serves.
+      // The system has no such folder, or no file descriptors left: the caller uses an array.
       for (const file of files) closeSync(file);
       this.#room = 0;
       return undefined;

@@ -3,7 +3,7 @@ import { paddedRank, slotElements } from '../device/slots.ts';
 
 export type GramSumParams = { readonly rank: number };
 
-/** Threads that add up the slots of one element, each every so many. */
+/** Threads that share the sum of one element: each adds every eighth slot. */
 const LANES = 8;
 const THREADS = 256;
 
@@ -13,8 +13,8 @@ export function gramSumWorkgroups({ rank }: GramSumParams): number {
 }
 
 /**
- * G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of
- * ΘᵀΘ, added up in an order of their own.
+ * G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) with parts of ΘᵀΘ,
+ * which are summed in a fixed order.
  */
 export const gramSumKernel = kernelOf<GramSumParams>()({
   name: 'gram-sum',

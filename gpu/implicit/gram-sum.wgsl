@@ -1,10 +1,14 @@
-// Adds up the slots that hold parts of the sum of theta theta^T over all rows, LANES threads an element, and
+// Sums the slots that hold parts of the sum of theta theta^T over all rows, LANES threads an element, and
 // writes the whole matrix, times a weight.
 
 var<workgroup> parts: array<f32, THREADS>;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   // Neighbouring threads have neighbouring elements.
   let at = (group.y * groups.x + group.x) * ELEMENTS + thread % ELEMENTS;
   let lane = thread / ELEMENTS;

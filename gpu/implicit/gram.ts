@@ -11,23 +11,22 @@ import type { Pass } from '../webgpu/pass.ts';
 import { EntryList } from '../update/work.ts';
 
 /**
- * Parts of Θ whose sums run side by side, enough to fill any GPU, the bytes of their slots, and rows of a
- * part, at least.
+ * Parts of Θ that are summed in parallel, enough to fill any GPU; the bytes of their slots; the least rows of
+ * a part.
  */
 const PARTS = 1056;
 const PART_BYTES = 128 << 20;
 const LEAST_ROWS = 256;
 
-/** Lists that are made once for a number of rows and of parts. */
+/** Lists of parts, cached by numbers of rows and of parts. */
 const lists = new WeakMap<
   Gpu,
   Map<string, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>
 >();
 
 /**
- * Adds the kernels that compute G = weight ΘᵀΘ to a pass: the kernel of normal equations over parts of all
- * rows of θ in float32, and the sum of those parts.
- *
+ * Adds to a pass the kernels that compute G = weight ΘᵀΘ: the kernel of normal equations over parts of all
+ * rows of θ in float32, and the sum of these parts.
  */
 export async function addGramMatrix(
   gpu: Gpu,
@@ -52,7 +51,7 @@ export async function addGramMatrix(
     gpu.compile(gramSumKernel, { rank }),
   ]);
   const slots = await gpu.scratch('slots', count * slotBytes);
-  // The sums of ratings, whose column any numbers fill, are not used.
+  // The kernel also sums ratings; their buffer may hold any numbers, since these sums are not used.
   pass.dispatch(
     parts,
     { work, indices, values, fixed: values, slots },

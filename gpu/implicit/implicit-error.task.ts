@@ -3,8 +3,8 @@ import { IMPLICIT_ERROR_RATINGS, implicitErrorKernel } from './implicit-error.ts
 import { groupSums } from '../loss/group-sums.ts';
 
 /**
- * See `implicit-error` of KernelTasks. Float32 sums of IMPLICIT_ERROR_RATINGS ratings each, added up in
- * float64 in their order.
+ * See `implicit-error` of KernelTasks. Workgroups write float32 sums of IMPLICIT_ERROR_RATINGS ratings; the
+ * host adds them in order in float64.
  */
 export const implicitError: GpuTaskHandler<'implicit-error'> = async (scope) => {
   const { from, to, alpha, base } = scope.params;

@@ -2,7 +2,7 @@
 // workgroup; the host adds them up in double precision. Four threads take STEPS consecutive ratings, and a
 // quarter of the features each.
 
-// Two buffers in turn, so that one barrier a step suffices.
+// Double-buffered, so that one barrier a step suffices.
 var<workgroup> partial: array<f32, 2 * THREADS>;
 
 // The row of [from_row, to_row) that a rating belongs to.
@@ -21,7 +21,11 @@ fn row_of(rating: u32) -> u32 {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = group.y * groups.x + group.x;
   let lane = thread % 4;
   let begin = params.first + (number * (THREADS / 4) + thread / 4) * STEPS;
@@ -32,7 +36,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row_end = u32(row_pointers[row + 1]);
   var sum = 0.0;
   for (var step = 0u; step < STEPS; step++) {
-    // Threads without ratings work on the last one and leave its part out.
+    // Threads without ratings work on the last one and discard its term.
     let rating = min(begin + step, params.last - 1);
     while (rating >= row_end) {
       row++;
@@ -48,7 +52,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     partial[at + thread] = (product.x + product.y) + (product.z + product.w);
     workgroupBarrier();
     if (lane == 0 && begin + step < params.last) {
-      let s = (partial[at + thread] + partial[at + thread + 1]) + (partial[at + thread + 2] + partial[at + thread + 3]);
+      let s = (partial[at + thread] + partial[at + thread + 1])
+        + (partial[at + thread + 2] + partial[at + thread + 3]);
       let value = values[rating];
       let preferred = select(0.0, 1.0, value > 0.0);
       let error = preferred - s;

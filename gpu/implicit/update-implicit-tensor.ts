@@ -12,10 +12,12 @@ export type UpdateImplicitTensorParams = {
 const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: false, implicit: true });
 
 /**
- * The fused half-iteration of implicit data by CG: A of a row never leaves the chip. Ranks to 128, whose A
- * fits the registers in float32. `gram`: G, whole rows of the padded rank. `shifts`: a number for each row.
- * Any number of workgroups may be dispatched.
+ * The fused half-iteration of implicit data by CG, which keeps A of a row on the chip. Ranks to 128, whose A
+ * fits the registers in float32.
  *
+ * - `gram`: G, whole rows of the padded rank.
+ * - `shifts`: a number for each row.
+ * - Any number of workgroups may be dispatched.
  */
 export const updateImplicitTensorKernel = kernelOf<UpdateImplicitTensorParams>()({
   name: 'update-implicit-tensor',

@@ -1,7 +1,7 @@
-// Template: a thread keeps rows of A in registers, and loops over them are written out.
-// One half-iteration of implicit ALS without A ever leaving the chip: update-tensor with weights, the Gram
-// matrix that all rows share, with which the sums of every row begin, and a shift of each row's own.
-// Workgroups walk the list of rows, the longest first.
+// Template: a thread keeps rows of A in registers, and loops over them are unrolled.
+// One half-iteration of implicit ALS that keeps A on the chip: update-tensor with weights. The sums of every
+// row start at the Gram matrix, which all rows share, and each row has a shift. Workgroups walk the list of
+// rows, the longest first.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -15,10 +15,15 @@ enable chromium_experimental_subgroup_matrix;
 #import parts/finite
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32,
+  @builtin(subgroup_id) subgroup: u32
+) {
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
-  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row
+  // In the solver four adjacent lanes hold four rows of A, and each lane has the sums of one of them: row
   // `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
@@ -69,7 +74,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
     #import parts/tensor-exchange
     b = b * params.unscale;
-    // The next row's ratings and start.
+    // Loads the next row's ratings and start.
     next_x = previous[following.x * PADDED + own_feature];
     next_shift = shifts[following.x];
     var ahead_0 = vec2<u32>();

@@ -1,10 +1,14 @@
-// The largest |x| of each column of a half mirror, as the bits of a float32: those of numbers >= 0 are
-// ordered like them. A workgroup has ROWS rows, and a thread four columns of every TEAMS-th.
+// The largest |x| of each column of a half mirror, as the bits of a float32: for numbers >= 0 the bits have
+// the same order as the numbers. A workgroup has ROWS rows, and a thread four columns of every TEAMS-th.
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let first = (id.y * size.x + id.x) * ROWS;
   for (var column = thread; column < 4 * QUADS; column += THREADS) {
     atomicStore(&largest[column], 0u);

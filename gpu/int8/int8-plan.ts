@@ -6,20 +6,20 @@ import { hasRatingRow, type TensorPlan, tensorPlan } from '../equations/tensor-p
 const BIN = 64;
 
 /**
- * Groups of 16 bytes between the lines of two features in workgroup memory: an odd number spreads the banks.
+ * 16-byte groups between the lines of two features in workgroup memory: an odd number avoids bank conflicts.
  */
 const ROW_VECTORS = BIN / 16 + 1;
 
 /** Groups of four numbers of a tile of A in workgroup memory, see normal-equations-tensor. */
 const TILE_VECTORS = 80;
 
-/** Least and largest rank that kernels in 8 bits serve: a thread has a rating of a bin, and a row of A. */
+/** Least and largest rank of the 8-bit kernels: each thread has a rating of a bin, and a row of A. */
 export const INT8_RANKS = { least: 33, most: 256 } as const;
 
-/** Ratings of a part at most: so many products of numbers of 8 bits fit 32. */
+/** Most ratings of a part: sums of that many products of 8-bit numbers fit 32 bits. */
 export const INT8_PART = 2 ** 17;
 
-/** Digits of a rating: 16 bits, of which clamping keeps some beyond this for biases. */
+/** Largest rounded rating. Ratings have 16 bits; the range above this is room for biases before clamping. */
 const LARGEST_NUMBER = 8192;
 
 /** The power of two by which ratings are multiplied before they are rounded to whole numbers. */
@@ -27,29 +27,27 @@ export function int8Scale(largestRating: number): number {
   return 2 ** Math.floor(Math.log2(LARGEST_NUMBER / Math.max(largestRating, 2 ** -20)));
 }
 
-/** Groups of 16 bytes of a row of θ in 8 bits, an even number. */
+/** 16-byte groups of a row of θ in 8 bits, an even number. */
 export function int8Pieces(rank: number): number {
   return 2 * Math.ceil(tilesOf(rank) / 2);
 }
 
-/** Bytes of the mirror in 8 bits of a matrix with `rows` rows, and a row of zeros. */
+/** Bytes of the 8-bit mirror of a matrix with `rows` rows, including its row of zeros. */
 export function int8Bytes(rows: number, rank: number): number {
   return 16 * int8Pieces(rank) * (rows + 1);
 }
 
 /**
- * Subgroups of a workgroup: a thread has 16 features of a row of θ, and sixteen rows are loaded at a time.
+ * Subgroups of a workgroup: a thread loads 16 features of a row of θ, and sixteen rows are loaded at a time.
  */
 function int8Subgroups(shape: Int8Shape): number {
   return lanesOf(shape) / 2;
 }
 
 /**
- * Largest ranks, from nine tiles on, where a row of θ is loaded by an even number of threads in place of a
- * power of two: workgroups of five or six subgroups in place of eight, without threads that wait for the
- * others. A subgroup then has more tiles of A, whose registers at larger ranks leave room for fewer
- * workgroups (measured on an H200).
- *
+ * Largest ranks, above eight tiles, at which an even number of threads loads a row of θ instead of a power of
+ * two. Workgroups then have five or six subgroups instead of eight, and no thread idles. A subgroup has more
+ * tiles of A; at larger ranks their registers leave room for fewer workgroups (measured on an H200).
  */
 export const INT8_EVEN_LANES = { ofSums: 168, ofRows: 152 } as const;
 
@@ -70,7 +68,7 @@ function planOf(rank: number, room: number, subgroups: number): TensorPlan {
   return plan;
 }
 
-/** Lanes that store to lines of different tiles meet different banks. */
+/** Padding, so that lanes that store to lines of different tiles use different banks. */
 function tileVectorsOf(lanes: number): number {
   return 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
 }
@@ -78,10 +76,13 @@ function tileVectorsOf(lanes: number): number {
 /** Bins of the rings of columns and ratings. */
 const RING_BINS = 3;
 
-/** Groups of 16 bytes of a bin of a ring. */
+/** 16-byte groups of a bin of a ring. */
 const RING_VECTORS = BIN / 4;
 
-/** The first group of 16 bytes of a ring, and from a bin, and from four ratings, to the next. */
+/**
+ * In 16-byte groups: the start of a ring, and the distances between its bins and between groups of four
+ * ratings.
+ */
 interface Ring {
   readonly first: number;
   readonly bin: number;
@@ -89,16 +90,16 @@ interface Ring {
 }
 
 interface Int8Plan {
-  /** Groups of 16 bytes of workgroup memory. */
+  /** 16-byte groups of workgroup memory. */
   readonly staged: number;
-  /** The first one of θ's tiles; the lines of the ratings lie in front. */
+  /** The first group of θ's tiles; the lines of the ratings are before it. */
   readonly front: number;
   readonly columns: Ring;
   readonly rated: Ring;
   readonly plan: TensorPlan;
 }
 
-/** `halfA`: see update-tensor; without it for sums and for A in registers. */
+/** `halfA`: see update-tensor; absent for kernels that only sum or keep A in registers. */
 export interface Int8Shape {
   readonly rank: number;
   readonly biases: boolean;
@@ -106,7 +107,7 @@ export interface Int8Shape {
 }
 
 /**
- * Bins whose rows of θ are on their way at a time: two hide more latency, where their registers do not cost a
+ * Bins whose rows of θ are in flight at a time. Two hide more latency, unless their registers cost a
  * workgroup. Measured on an H200 at ranks 64, 100, 128 and from 136 to 152 with Netflix's shape.
  */
 export const BINS_AHEAD = {
@@ -117,18 +118,19 @@ export const BINS_AHEAD = {
 } as const;
 
 /**
- * The workgroup memory of these kernels, whose size decides how many rows a multiprocessor works on at a
- * time, and the plan by which A leaves the tensor cores through it. Every line of a tile has 16 bytes beside
- * its numbers, which hold a ring where there are three tiles for it, behind those that CG's vectors take;
- * else it lies behind the tiles, as where operands and products of CG take them all.
+ * The workgroup memory of the 8-bit kernels, and the plan by which A moves from tensor cores through it. Its
+ * size determines how many rows a multiprocessor works on at a time.
  *
+ * Each line of a tile has 16 bytes of padding. With at least three free tiles the rings are stored in this
+ * padding, after the tiles that CG's vectors use. Otherwise they are stored after all tiles, for example
+ * where operands and products of CG use every tile.
  */
 export function int8Plan(shape: Int8Shape): Int8Plan {
   const { rank, biases, halfA = false } = shape;
   const tiles = tilesOf(rank);
   const subgroups = int8Subgroups(shape);
   const tileVectors = tileVectorsOf(lanesOf(shape));
-  // Two digits, and with biases ones.
+  // Lines of ratings: two digits, and with biases ones.
   const front = hasRatingRow(rank) ? (biases ? 3 : 2) * ROW_VECTORS : 0;
   let staged = front + (tiles - 1) * tileVectors + 16 * ROW_VECTORS;
   let tile = halfA ? tiles : Math.ceil((8 * tiles + 2 * subgroups) / tileVectors);
@@ -145,7 +147,7 @@ export function int8Plan(shape: Int8Shape): Int8Plan {
   return { staged, front, columns, rated, plan: planOf(rank, Math.floor(staged / TILE_VECTORS), subgroups) };
 }
 
-/** Values of the parts that sum in 8 bits. */
+/** Template values of the shader parts that sum in 8 bits. */
 export function int8Values(
   shape: Int8Shape,
 ): Readonly<Record<string, unknown>> & { readonly STAGED: number } {

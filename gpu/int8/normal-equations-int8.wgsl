@@ -1,6 +1,6 @@
-// Template: a subgroup's tiles are variables of their own, dealt by the host.
-// Normal equations of parts of rows on tensor cores in 8 bits: one workgroup a part, which writes its A and b
-// to a slot (slots.ts).
+// Template: each tile of a subgroup is a variable; the host deals tiles to subgroups.
+// Sums normal equations of parts of rows on tensor cores in 8 bits: one workgroup a part, which writes its A
+// and b to a slot (slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -10,7 +10,12 @@ enable chromium_experimental_subgroup_matrix;
 #import parts/int8-declarations
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32,
+  @builtin(subgroup_id) subgroup: u32
+) {
   let number = id.y * size.x + id.x;
   if (number >= params.count) {
     return;
@@ -41,7 +46,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   workgroupBarrier();
   #import parts/int8-accumulate
   let slot = part.w * SLOT_VECTORS;
-  // Tile rows pass through workgroup memory, as many at a time as it holds, and become float32.
+  // Converts tile rows to float32 through workgroup memory, as many at a time as it holds.
 {%- for phase in phases %}
 {%- unless forloop.first %}
   workgroupBarrier();

@@ -7,12 +7,12 @@ import { int8Bytes, int8Pieces } from './int8-plan.ts';
 
 const THREADS = 256;
 
-/** Rows of a workgroup that looks for the largest numbers. */
+/** Rows of a workgroup that searches for maxima. */
 const ROWS = 512;
 
 type Int8Params = { readonly rank: number };
 
-/** The largest |x| of each column of a half mirror of `rows` rows, into `maxima`, which are 0 before. */
+/** The largest |x| of each column of a half mirror of `rows` rows. `maxima` must be 0 before. */
 export const columnMaximaKernel = kernelOf<Int8Params>()({
   name: 'column-maxima',
   bindings: [...reads({ half: 'array<vec2u>' }), ...writes({ maxima: 'array<atomic<u32>>' })],
@@ -31,7 +31,8 @@ export const columnMaximaKernel = kernelOf<Int8Params>()({
 });
 
 /**
- * Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces, the last one 0.
+ * Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces 16-byte groups;
+ * the last row is 0.
  */
 export const toInt8Kernel = kernelOf<Int8Params>()({
   name: 'to-int8',
@@ -47,8 +48,8 @@ export const toInt8Kernel = kernelOf<Int8Params>()({
 });
 
 /**
- * Adds the kernels that make a matrix's mirror in 8 bits, from that in float16, to a pass; it serves until
- * the pass has ended.
+ * Adds to a pass the kernels that round a matrix's half mirror to 8 bits. The result is valid until the pass
+ * has ended.
  */
 export async function addInt8(
   gpu: Gpu,

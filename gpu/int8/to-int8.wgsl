@@ -1,4 +1,4 @@
-// Rounds a half mirror to 8 bits, 16 features a thread: each column is divided by its scale, a 127th of its
+// Rounds a half mirror to 8 bits, 16 features a thread: each column is divided by its scale, 1/127 of its
 // largest |x|. The row after the last becomes 0.
 
 fn quad_of(row: u32, quad: u32) -> u32 {
@@ -7,16 +7,27 @@ fn quad_of(row: u32, quad: u32) -> u32 {
   }
   // A column of zeros has no scale.
   let packed = half[row * QUADS + quad];
-  return pack4x8snorm(vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y)) / max(maxima[quad], vec4f(1e-30)));
+  return pack4x8snorm(
+    vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y)) / max(maxima[quad], vec4f(1e-30))
+  );
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let at = (id.y * size.x + id.x) * THREADS + thread;
   let row = at / PIECES;
   let quad = 4 * (at % PIECES);
   if (row <= params.rows) {
-    rounded[at] = vec4u(quad_of(row, quad), quad_of(row, quad + 1), quad_of(row, quad + 2), quad_of(row, quad + 3));
+    rounded[at] = vec4u(
+      quad_of(row, quad),
+      quad_of(row, quad + 1),
+      quad_of(row, quad + 2),
+      quad_of(row, quad + 3)
+    );
   }
   if (at < QUADS) {
     scales[at] = maxima[at] / 127.0;

@@ -9,12 +9,13 @@ export type UpdateInt8Params = NormalEquationsInt8Params & {
   /** See update-tensor. */
   readonly halfA: boolean;
   /**
-   * Tiles of A / n that pass through workgroup memory together; without it as many as fit what the sums need.
+   * Tiles of A / n that pass through workgroup memory together; default: as many as fit the memory of the
+   * sums.
    */
   readonly room?: number;
 };
 
-/** The fused half-iteration of update-tensor, from factors in 8 bits (normal-equations-int8). */
+/** The fused half-iteration of update-tensor, with factors in 8 bits (normal-equations-int8). */
 export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
   name: 'update-int8',
   bindings: [

@@ -1,7 +1,8 @@
-// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are written out.
-// One half-iteration of whole rows without A ever leaving the chip, as update-tensor does it, from factors in
-// 8 bits. A stays as it was counted: with S the scales of the features it is S A S, so that vectors are
-// scaled before and after each product.
+// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are
+// unrolled.
+// One half-iteration of whole rows that keeps A on the chip, like update-tensor, with factors in 8 bits. A is
+// kept as summed from whole numbers. With S the scales of the features, the real matrix is S A S, so vectors
+// are scaled before and after each product.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -20,13 +21,18 @@ enable chromium_experimental_subgroup_matrix;
 #import parts/row-shift
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32,
+  @builtin(subgroup_id) subgroup: u32
+) {
   let group = thread / LANES_PER_GROUP;
   let chunk = thread % LANES_PER_GROUP;
 {%- if HALF_A %}
   let lane = thread & 31u;
 {%- else %}
-  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row
+  // In the solver four adjacent lanes hold four rows of A, and each lane has the sums of one of them: row
   // `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
@@ -73,7 +79,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let first = row.y;
     let end = row.y + row.z;
     let inverse = 1.0 / max(f32(row.z), 1.0);
-    // They arrive while A is summed: a use here would wait for them.
+    // Loaded here and used later: the loads overlap with summing A.
     let asked = shift_of(row.x);
 {%- if BIASES %}
     let own_shift = own_shift_of(row.x);
@@ -101,14 +107,14 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let weight = (max(f32(row.z), 1.0) + own_shift){% if HALF_A %} * inverse{% endif %};
 {%- endif %}
 {%- if HALF_A %}
-    // They arrive while A is on its way.
+    // Loaded here and used later: the loads overlap with moving A.
 {%- for e in elements %}
     let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
     let own_scale_{{ e }} = scales[min({{ e }}u * 32u + lane, PADDED - 1u)];
 {%- endfor %}
     #import parts/tensor-halves
 {%- capture loads %}
-    // The next row's ratings.
+    // Loads the next row's ratings.
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {
@@ -124,7 +130,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- capture between %}
     if (thread < BIN) {
 {%- if BIASES %}
-      // Their biases arrive while the row is solved.
+      // Loads their biases while the row is solved.
       bias_0 = bias_of(ahead_0.x);
       bias_1 = bias_of(ahead_1.x);
 {%- else %}
@@ -168,7 +174,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- if BIASES %}
     t_part = t_part * params.unscale;
 {%- endif %}
-    // The next row's ratings and start.
+    // Loads the next row's ratings and start.
     next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
@@ -185,7 +191,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endif %}
     }
 {%- if BIASES %}
-    // Their biases arrive while the row is solved.
+    // Loads their biases while the row is solved.
     var bias_0 = 0.0;
     var bias_1 = 0.0;
 {%- capture between %}

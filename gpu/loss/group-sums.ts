@@ -1,10 +1,7 @@
 import type { GpuTaskScope } from '../handler.ts';
 import type { KernelDescriptor, KernelParams } from '../webgpu/kernel.ts';
 
-/**
- * Runs a kernel whose workgroups write one float32 each to `sums`, and adds those up in float64 in their
- * order.
- */
+/** Runs a kernel whose workgroups write one float32 each to `sums`, and adds these in order in float64. */
 export async function groupSums<Params extends KernelParams>(
   scope: Pick<GpuTaskScope, 'gpu' | 'submitted'>,
   kernel: KernelDescriptor<Params>,

@@ -2,23 +2,23 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 128;
 
-/** Rows whose objectives one workgroup adds up. */
+/** Rows whose objectives one workgroup sums. */
 export const OBJECTIVE_ROWS = 512;
 
-/** Numbers of `status` in front of the rows' objectives: the first is the lowest bad row. */
+/** Numbers of `status` before the rows' objectives; the first is the lowest bad row. */
 const TOLD = 4;
 
 /**
- * Bytes of the buffer to which kernels that solve rows write the lowest bad row, and behind it the objective
- * of each row.
+ * Bytes of `status`, to which kernels that solve rows write the lowest bad row, and after it the objective of
+ * each row.
  */
 export function statusBytes(rows: number): number {
   return 4 * (TOLD + rows);
 }
 
 /**
- * Σ of the objectives of rows [from_row, to_row), one float32 sum for each OBJECTIVE_ROWS rows, behind the
- * lowest bad row.
+ * Sums of the objectives of rows [from_row, to_row): one float32 for each OBJECTIVE_ROWS rows, written after
+ * a copy of the lowest bad row.
  */
 export const objectiveSumsKernel = kernelOf<Record<string, never>>()({
   name: 'objective-sums',

@@ -1,10 +1,14 @@
-// Adds up the rows' objectives, stored after the lowest bad row: one sum for each workgroup, after that
-// row again: both come back together.
+// Sums the rows' objectives, which are stored after the lowest bad row. Writes a copy of the lowest bad row
+// and then one sum for each workgroup, so that one download has both.
 
 var<workgroup> partial: array<f32, THREADS>;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   #import parts/share-of-rows
   var sum = 0.0;
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {

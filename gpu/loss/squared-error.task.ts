@@ -2,8 +2,8 @@ import { ERROR_RATINGS, squaredErrorKernel } from './squared-error.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /**
- * See `squared-error` of KernelTasks. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in
- * their order; where the columns have a half mirror, it is gathered.
+ * See `squared-error` of KernelTasks. Workgroups write float32 sums of ERROR_RATINGS ratings; the host adds
+ * them in order in float64. The half mirror of the columns is read if there is one.
  */
 export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   const { from, to, mean = 0 } = scope.params;
@@ -25,7 +25,7 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   });
   const origin = first - (first % 4);
   const groups = Math.ceil((last - origin) / ERROR_RATINGS);
-  // A new buffer each time would wait for the thread's next turn, while the GPU waits for the pass.
+  // A scratch buffer, since creating a buffer would wait for the thread's next turn while the GPU idles.
   const sums = await gpu.scratch('error sums', 8 * groups);
   const bindings = {
     row_pointers: block.rowPointers,

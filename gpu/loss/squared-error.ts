@@ -3,7 +3,7 @@ import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 64;
 const STEPS = 16;
 
-/** Largest stride of rows whose numbers stay in a team's registers. */
+/** Largest stride at which a row's numbers fit a team's registers. */
 const HELD_STRIDE = 256;
 
 /** Ratings that one workgroup sums. */
@@ -19,9 +19,8 @@ export type SquaredErrorParams = {
 };
 
 /**
- * Σ e² and Σ |e| over the ratings [first, last) of the rows [from_row, to_row), two float32 sums for each
+ * Σ e² and Σ |e| over the ratings [first, last) of the rows [from_row, to_row): two float32 sums for each
  * ERROR_RATINGS ratings counted from `origin`. There is at least one rating.
- *
  */
 export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
   name: 'squared-error',
@@ -55,10 +54,10 @@ export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
     BIASED: biased,
     HALF: half,
     column_quads: half ? 'vec4u' : 'vec4f',
-    /** A row's share of a thread fits registers. */
+    /** A row's share of a thread fits its registers. */
     HELD: half && stride <= HELD_STRIDE,
     CHUNKS: stride / 8,
-    /** The last of a row's shares is of some threads of a team alone. */
+    /** Only some threads of a team have part of the last chunk of a row. */
     RAGGED: stride % 32 !== 0,
     parts: range(Math.ceil(stride / (half ? 32 : 16))).map((part) => 4 * part),
   }),

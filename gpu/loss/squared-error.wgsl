@@ -1,15 +1,15 @@
-// Template: products of four ratings are in registers, and loops over them are written out.
+// Template: products of four ratings are in registers, and loops over them are unrolled.
 // Sums e^2 and |e| over the ratings [first, last), e = r - x.theta, one pair of sums for each workgroup; the
 // host adds them up in double precision. A team of four threads takes STEPS * 4 consecutive ratings, of one
-// row or several: of four ratings at a time each thread forms a quarter of the products, the quarters are
+// row or several, four at a time: each thread forms a quarter of the four products, the quarters are
 // exchanged through workgroup memory, and each thread gets one rating's error.
 {%- if HALF %}
-// Rows of the columns' factors are gathered in float16. With HELD, rows of the rows' factors stay in registers
-// for as long as four ratings belong to one row; larger ones do not fit.
+// The columns' factors are read in float16. With HELD, the row's factors stay in registers while four ratings
+// belong to one row; larger rows do not fit.
 {%- endif %}
 
-// Two buffers in turn, so that one barrier a step suffices; rows of THREADS + 1 keep both directions free of
-// conflicts.
+// Double-buffered, so that one barrier a step suffices; rows of THREADS + 1 avoid bank conflicts in both
+// directions.
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 2 * 4 * PITCH>;
 
@@ -29,13 +29,21 @@ fn row_of(rating: u32) -> u32 {
 }
 
 {% if HALF %}
-// Adds eight products of float16 and float32 numbers.
+// Adds eight products of float16 and float32 numbers to four sums.
 fn times(theta: vec4u, low: vec4f, high: vec4f, sum: vec4f) -> vec4f {
-  return fma(vec4f(unpack2x16float(theta.x), unpack2x16float(theta.y)), low, fma(vec4f(unpack2x16float(theta.z), unpack2x16float(theta.w)), high, sum));
+  return fma(
+    vec4f(unpack2x16float(theta.x), unpack2x16float(theta.y)),
+    low,
+    fma(vec4f(unpack2x16float(theta.z), unpack2x16float(theta.w)), high, sum)
+  );
 }
 {% endif %}
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = group.y * groups.x + group.x;
   if (number * THREADS * STEPS >= params.last - params.origin) {
     return;
@@ -54,7 +62,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
 {%- endif %}
   for (var step = 0u; step < STEPS; step++) {
-    // Threads without ratings work on the last one and leave its error out.
+    // Threads without ratings work on the last one and discard its error.
     let four = indices[min(rating, params.last - 1) / 4];
     {%- for i in (0..3) %}
     let rating{{ i }} = clamp(rating + {{ i }}, params.first, params.last - 1);
@@ -96,20 +104,30 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     {%- endif %} {
       for (var chunk = lane; chunk < CHUNKS; chunk += 4) {
         {%- for i in (0..3) %}
-        product{{ i }} = times(column_factors[column{{ i }} * CHUNKS + chunk], row_factors[row{{ i }} * QUADS + chunk * 2], row_factors[row{{ i }} * QUADS + chunk * 2 + 1], product{{ i }});
+        product{{ i }} = times(
+          column_factors[column{{ i }} * CHUNKS + chunk],
+          row_factors[row{{ i }} * QUADS + chunk * 2],
+          row_factors[row{{ i }} * QUADS + chunk * 2 + 1],
+          product{{ i }}
+        );
         {%- endfor %}
       }
     }
     {%- else %}
     {%- for part in parts %}
     {%- for i in (0..3) %}
-    product{{ i }} = fma(row_factors[x{{ i }} + {{ part }}], column_factors[theta{{ i }} + {{ part }}], product{{ i }});
+    product{{ i }} = fma(
+      row_factors[x{{ i }} + {{ part }}],
+      column_factors[theta{{ i }} + {{ part }}],
+      product{{ i }}
+    );
     {%- endfor %}
     {%- endfor %}
     {%- endif %}
     let at = (step % 2) * 4 * PITCH;
     {%- for i in (0..3) %}
-    quarters[at + {{ i }} * PITCH + thread] = (product{{ i }}.x + product{{ i }}.y) + (product{{ i }}.z + product{{ i }}.w);
+    quarters[at + {{ i }} * PITCH + thread] = (product{{ i }}.x + product{{ i }}.y)
+      + (product{{ i }}.z + product{{ i }}.w);
     {%- endfor %}
     workgroupBarrier();
     let own = rating + lane;

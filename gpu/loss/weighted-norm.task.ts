@@ -5,12 +5,12 @@ import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import type { Binding } from '../webgpu/compiled-kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
-/** Offsets of storage bindings are multiples of this. */
+/** Storage bindings must start at multiples of this. */
 const STORAGE_STEP = 256;
 
 /**
- * See `weighted-norm` of KernelTasks. Float32 sums of NORM_ROWS rows each, of biases of BIAS_ROWS, come back
- * together and are added up in float64 in their order.
+ * See `weighted-norm` of KernelTasks. Workgroups write float32 sums of NORM_ROWS rows, and of BIAS_ROWS
+ * biases. One download returns both; the host adds them in order in float64.
  */
 export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
   const { from, to } = scope.params;
@@ -81,7 +81,7 @@ async function addBiasSums(scope: Scope, pass: Pass, sums: Binding, groups: numb
   );
 }
 
-/** Σ of every `width`-th number from `at`. */
+/** Σ of every `width`-th number, starting at `at`. */
 function sumOf(groups: Float32Array, width: number, at: number): number {
   let sum = 0;
   for (let k = at; k < groups.length; k += width) sum += groups[k];

@@ -1,11 +1,15 @@
 // Sums shift_u |x_u|^2 and the weighted squares of the features over the rows with a shift, one pair of
-// partial sums for each workgroup; the host adds them up in double precision. The threads walk along the ROWS
-// rows of a workgroup side by side, four elements each.
+// partial sums for each workgroup; the host adds them up in double precision. All threads of a workgroup
+// share each of its ROWS rows, four elements a thread.
 
 var<workgroup> partial: array<vec2f, THREADS>;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   #import parts/share-of-rows
   let quads = params.stride / 4;
   let end = min(ROWS, params.to_row - first) * quads;

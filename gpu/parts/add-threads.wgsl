@@ -1,4 +1,4 @@
-// Adds up `sum` of all THREADS threads through `partial`, into its first element.
+// Reduces `sum` over all THREADS threads into `partial[0]`.
   partial[thread] = sum;
   for (var half = THREADS / 2; half > 0; half /= 2) {
     workgroupBarrier();

@@ -1,5 +1,5 @@
-// The sum over a subgroup of one of three numbers: lane 0 has the first, lane 1 the third, lane 2 the second.
-// Lanes share the numbers out in two turns, so that one is left to add.
+// The subgroup's sum of one of three numbers: lane 0 returns the first, lane 1 the third, lane 2 the second.
+// Two exchanges between lanes leave each lane with only one number to sum.
 fn one_of_three(thread: u32, mine: vec3f) -> f32 {
   let odd = (thread & 1u) == 1u;
   let second = (thread & 2u) == 2u;

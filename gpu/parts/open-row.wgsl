@@ -1,5 +1,7 @@
-// Template: buffers of biases and objectives are not there in all kernels.
-{%- comment -%} The row of this workgroup: `entry` and `row`. A row without ratings becomes 0 at once, with biases its bias too. {%- endcomment %}
+// Template: only some kernels have buffers of biases and objectives.
+{%- comment -%}
+The row of this workgroup: `entry` and `row`. A row without ratings becomes 0 here, with biases also its bias.
+{%- endcomment %}
   let number = id.y * size.x + id.x;
   if (number >= params.count) {
     return;

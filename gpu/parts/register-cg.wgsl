@@ -1,11 +1,16 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
-Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). It uses x, b, shift and is_feature;
-one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p.
-With biases it uses s, t_part and weight too, eliminates the row's bias, which leaves A - s s^T / weight and b - s t / weight, and leaves the bias in beta_row. The
-matrix is changed itself: s^T p carried along from step to step loses its digits as p gets small, and s s^T / weight is far larger than the rest.
-The objective x^T A x - 2 b^T x, in which the bias is told of in its place, begins at -x.(b + r), and each step lowers it by alpha |r|^2.
-With INT8 A is S A S of the A in registers, and `scaled` multiplies by this thread's number of S.
+Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). Inputs: x, b,
+shift, is_feature.
+One reduction a step gives both alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha =
+|r|^2 / p.a_p.
+With biases, s, t_part and weight are inputs too. The row's bias is eliminated, which leaves A - s s^T /
+weight and b - s t / weight; the bias is returned in beta_row. The matrix itself is changed: updating s^T p
+from step to step would lose its digits as p gets small, since s s^T / weight is far larger than the rest.
+The objective x^T A x - 2 b^T x (the bias's terms are added by the caller) starts at -x.(b + r), and each step
+lowers it by alpha |r|^2.
+With INT8 the real matrix is S A S of the A in registers, and `scaled` multiplies by this thread's number of
+S.
 {%- endcomment %}
 {%- assign scaled = '' %}
 {%- if INT8 %}
@@ -43,7 +48,7 @@ With INT8 A is S A S of the A in registers, and `scaled` multiplies by this thre
 {%- else %}
     objective -= begun;
 {%- endif %}
-    // Below this part of its first square the residual is rounding error, and further steps would go in
+    // Below this fraction of its first square the residual is rounding error, and further steps would have
     // random directions.
     var enough = 0.0;
     {{ between }}
@@ -58,7 +63,7 @@ With INT8 A is S A S of the A in registers, and `scaled` multiplies by this thre
       let part = one_of_three(thread, mine);
       if ((thread & 31u) < 3u) { put_sum(which * SUBGROUPS + subgroup, thread & 3u, part); }
       workgroupBarrier();
-      // Lane 1 had the third.
+      // one_of_three returned the third sum in lane 1.
       var total = sum_at(which * SUBGROUPS).xzy;
 {%- for other in other_subgroups %}
       total += sum_at(which * SUBGROUPS + {{ other }}u).xzy;
@@ -83,7 +88,7 @@ With INT8 A is S A S of the A in registers, and `scaled` multiplies by this thre
 {%- if BIASES %}
     let along = subgroupAdd(s{{ scaled }} * x);
 {%- if SUBGROUPS > 1 %}
-    // The half of the sums that the last step leaves alone.
+    // The half of the sums that the last step does not use.
     let others = ((params.steps + 1u) & 1u) * SUBGROUPS;
     if ((thread & 31u) == 0u) { put_sum(others + subgroup, 0u, along); }
     workgroupBarrier();

@@ -1,8 +1,8 @@
 // Template: A is in float16 or float32, of different types.
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
-// Shared data of conjugate gradients: two buffers in turn for the vector that A is multiplied with, and the
-// subgroups' parts of sums.
+// Shared data of conjugate gradients: the vector that A is multiplied by (double-buffered), and partial sums
+// of the subgroups.
 {%- if INT8 %} They lie where ratings and tiles of A were staged.
 fn vector_part(which: u32, part: u32) -> vec4f {
   return bitcast<vec4f>(staged[which * TILES * 4u + part]);

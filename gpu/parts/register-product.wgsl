@@ -1,5 +1,8 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
-{%- comment -%} product = (A v)[row] for the vector v in buffer `{{ from }}`: four rows a quad of lanes, each its columns. {%- endcomment %}
+{%- comment -%}
+product = (A v)[row] for the vector v in buffer `{{ from }}`: four adjacent lanes share four rows and split
+the columns.
+{%- endcomment %}
       {
 {%- for q in (0..3) %}
         var v{{ q }} = vec4f();
@@ -16,5 +19,8 @@
         let high = (quad_lane & 2u) == 2u;
         let low_pair = select(u0, u1, odd) + subgroupShuffleXor(select(u1, u0, odd), 1u);
         let high_pair = select(u2, u3, odd) + subgroupShuffleXor(select(u3, u2, odd), 1u);
-        product = select(low_pair, high_pair, high) + subgroupShuffleXor(select(high_pair, low_pair, high), 2u);
+        product = select(low_pair, high_pair, high) + subgroupShuffleXor(
+          select(high_pair, low_pair, high),
+          2u
+        );
       }

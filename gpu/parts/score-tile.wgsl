@@ -1,9 +1,10 @@
-// Template: 64 scores are in registers, and loops over them are written out.
-    // Scores of a tile in s00 to s77: a thread has eight rows by eight columns. Slabs of eight factors pass
-    // through workgroup memory; the next slab is loaded while one is used.
+// Template: 64 scores are in registers, and loops over them are unrolled.
+// Scores of a tile in s00 to s77: a thread has eight rows by eight columns. Slabs of eight factors pass
+// through workgroup memory; the next slab is loaded while one is used.
     let first_column = tile * COLUMNS;
     let row_at = own_row * params.quads;
-    let column_at = min(first_column + thread % COLUMNS, params.columns - 1) * params.quads + thread / COLUMNS;
+    let column_at = min(first_column + thread % COLUMNS, params.columns - 1) * params.quads
+      + thread / COLUMNS;
     var next_row0 = row_factors[row_at];
     var next_row1 = row_factors[row_at + 1];
     var next_column = column_factors[column_at];
@@ -31,7 +32,11 @@
         {%- for j in (0..7) %}
         theta = column_tile[quad * COLUMNS + lane_column + {{ j | times: 8 }}];
         {%- for i in (0..7) %}
-        s{{ i }}{{ j }} = fma(x{{ i }}.x, theta.x, fma(x{{ i }}.y, theta.y, fma(x{{ i }}.z, theta.z, fma(x{{ i }}.w, theta.w, s{{ i }}{{ j }}))));
+        s{{ i }}{{ j }} = fma(
+          x{{ i }}.x,
+          theta.x,
+          fma(x{{ i }}.y, theta.y, fma(x{{ i }}.z, theta.z, fma(x{{ i }}.w, theta.w, s{{ i }}{{ j }})))
+        );
         {%- endfor %}
         {%- endfor %}
       }

@@ -1,5 +1,8 @@
 // Template: names of variables are made from the group that is read.
-{%- comment -%} Reads the next group of the walk into {{ into }}: NO_RATING behind the last rating of a batch, and of all. {%- endcomment %}
+{%- comment -%}
+Reads the next group of the walk into {{ into }}: NO_RATING after the last rating of a batch, and after the
+last batch.
+{%- endcomment %}
 {%- for slot in slots %}
     {{ into }}_{{ slot }} = NO_RATING;
 {%- endfor %}

@@ -1,12 +1,12 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
 {%- comment -%}
-The step of one rating (cuMF_SGD, section 2.2): p_* become the row's factors and n_* the column's, from p_* and q_*. With AdaGrad the
-sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
+The step of one rating (cuMF_SGD, section 2.2): computes the row's new factors p_* and the column's n_* from
+p_* and q_*. With AdaGrad the sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
 {%- endcomment %}
     var product = {{ step.pq }};
 {%- if ADAPTIVE %}
     var squares = vec2f({{ step.pp }}, {{ step.qq }});
-    // The sums are read by the lane that writes them.
+    // Sums are read by the lane that writes them, so no barrier is needed.
     var sums = vec2f();
     if (lane == 0u) { sums = vec2f({{ row_sum }}, {{ column_sum }}); }
 {%- if BIASES %}
@@ -28,9 +28,12 @@ sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
 {%- if ADAPTIVE %}
     let row_rate = params.rate * inverseSqrt(1.0 + sums.x);
     let column_rate = params.rate * inverseSqrt(1.0 + sums.y);
-    // Mean squares of e q - lambda p and e p - lambda q over the features, with biases but for the 1s.
-    var row_growth = error * error * squares.y - 2.0 * error * params.row_lambda * product + params.row_lambda * params.row_lambda * squares.x;
-    var column_growth = error * error * squares.x - 2.0 * error * params.column_lambda * product + params.column_lambda * params.column_lambda * squares.y;
+    // Mean squares of e q - lambda p and e p - lambda q over the features; with biases without the constant
+    // 1s.
+    var row_growth = error * error * squares.y - 2.0 * error * params.row_lambda * product
+      + params.row_lambda * params.row_lambda * squares.x;
+    var column_growth = error * error * squares.x - 2.0 * error * params.column_lambda * product
+      + params.column_lambda * params.column_lambda * squares.y;
 {%- if BIASES %}
     row_growth -= (error * biases.y - params.row_lambda) * (error * biases.y - params.row_lambda);
     column_growth -= (error * biases.x - params.column_lambda) * (error * biases.x - params.column_lambda);
@@ -54,8 +57,16 @@ sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
     let half_row_lambda = vec2<f16>(f16(-params.row_lambda));
     let half_column_lambda = vec2<f16>(f16(-params.column_lambda));
 {%- for v in step.vectors %}
-    var n_{{ v.name }} = fma(half_column_rate, fma(half_error, p_{{ v.name }}, half_column_lambda * q_{{ v.name }}), q_{{ v.name }});
-    p_{{ v.name }} = fma(half_row_rate, fma(half_error, q_{{ v.name }}, half_row_lambda * p_{{ v.name }}), p_{{ v.name }});
+    var n_{{ v.name }} = fma(
+      half_column_rate,
+      fma(half_error, p_{{ v.name }}, half_column_lambda * q_{{ v.name }}),
+      q_{{ v.name }}
+    );
+    p_{{ v.name }} = fma(
+      half_row_rate,
+      fma(half_error, q_{{ v.name }}, half_row_lambda * p_{{ v.name }}),
+      p_{{ v.name }}
+    );
 {%- endfor %}
 {%- else %}
     let row_keep = 1.0 - row_rate * params.row_lambda;
@@ -66,7 +77,7 @@ sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
 {%- endfor %}
 {%- endif %}
 {%- if BIASES %}
-    // The 1s beside the biases stay.
+    // The constant 1s of the biases do not change.
 {%- if step.swapped %}
     if (lane_even == 0u) {
       p_0.y = {{ step.scalar }}(1.0);

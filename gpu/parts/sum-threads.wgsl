@@ -1,4 +1,4 @@
-// Adds up `sum` of all THREADS threads through `partial`, into `sums[number]`.
+// Reduces `sum` over all THREADS threads through `partial`, into `sums[number]`.
   #import parts/add-threads
   if (thread == 0) {
     sums[number] = partial[0];

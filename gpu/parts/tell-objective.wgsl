@@ -1,5 +1,5 @@
-// The place of the objective x^T A x - 2 b^T x of a solved row, with a bias that of the whole system: behind
-// the lowest bad row.
+// Writes the objective x^T A x - 2 b^T x of a solved row to `status`, after the lowest bad row. With a bias,
+// the objective of the system that includes it.
 fn tell(row: u32, objective: f32) {
   atomicStore(&status[4u + row], bitcast<u32>(objective));
 }

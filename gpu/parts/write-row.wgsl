@@ -1,5 +1,5 @@
 // Template: kernels without a float16 mirror do not have its buffer.
-// Writes four features of a solved row; false when one is not finite.
+// Writes four features of a solved row; returns false if one is not finite.
 fn write_quad(row: u32, quad: u32, x: vec4f) -> bool {
   factors[row * QUADS + quad] = x;
 {% if half %}

@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** FACTORFLOW_CACHE_DIR, or factorflow's folder among the system's caches. */
+/** FACTORFLOW_CACHE_DIR, else factorflow's folder in the system's cache folder. */
 export function cacheFolder(
   env: Readonly<Record<string, string | undefined>> = process.env,
   platform: NodeJS.Platform = process.platform,
@@ -65,7 +65,7 @@ function makeFolder(folder: string): void {
   if (again !== undefined) throw again;
 }
 
-/** Undefined for a folder that is there now, whichever process made it. */
+/** Undefined if the folder now exists, whichever process made it. */
 function mkdirProblem(folder: string): NodeJS.ErrnoException | undefined {
   try {
     mkdirSync(folder, { mode: 0o700 });

@@ -2,16 +2,17 @@ import { join } from 'node:path';
 import { cacheFolder, makeOwnFolder } from './cache-folder.ts';
 import { namesIn } from './system-files.ts';
 
-/** NVIDIA's variables: a cache, its folder. */
+/** NVIDIA's variables: whether the driver caches, and in which folder. */
 const [CACHE, FOLDER] = ['__GL_SHADER_DISK_CACHE', '__GL_SHADER_DISK_CACHE_PATH'] as const;
 
 /**
- * Gives NVIDIA's driver on Linux a folder for the kernels that it has compiled, among this program's caches:
- * where a home folder does not serve, as for root, it keeps none, and each run compiles again (up to 0.5 s a
- * kernel of rank 64, 1.8 s of rank 200, beside busy threads). The driver itself limits the folder's size. A
- * variable that the user has set stays as it is, and without a folder the driver goes its own way. Acts on
- * drivers that this process loads later, from its main thread alone: a worker has a copy of the environment.
+ * Sets the folder in which NVIDIA's driver on Linux caches compiled kernels to one of this program's cache
+ * folders. Where a home folder cannot be used, as for root, the driver caches nothing, and each run compiles
+ * again (up to 0.5 s a kernel at rank 64, 1.8 s at rank 200, with busy threads). The driver itself limits the
+ * folder's size.
  *
+ * Variables that the user has set stay. If the folder cannot be made, the driver's default applies. Call it
+ * on the main thread before the driver is loaded: a worker only has a copy of the environment.
  */
 export function keepDriverCache(
   env: Record<string, string | undefined> = process.env,

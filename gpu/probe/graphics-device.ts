@@ -1,10 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 
 /**
- * True when a GPU's driver could work: on Linux when there is a render node, NVIDIA's or WSL's device file,
- * which a container has only when a graphics card is passed in. Elsewhere always true, and only a probe can
- * tell.
- *
+ * True when a GPU's driver could work. On Linux: a render node, NVIDIA's or WSL's device file exists, which a
+ * container has only when a graphics card is passed in. Elsewhere always true: only a probe can find out.
  */
 export function hasGraphicsDevice(platform: NodeJS.Platform = process.platform): boolean {
   if (platform !== 'linux') return true;

@@ -9,7 +9,7 @@ import { namesIn, textOf } from './system-files.ts';
 
 interface KnownDriver {
   readonly format: 'factorflow-known-driver';
-  /** All that the answer of the driver depends on. */
+  /** Everything that the driver's answer depends on. */
   readonly system: string;
   readonly adapter: Adapter;
 }
@@ -31,7 +31,7 @@ const VARIABLES = [
   'NVIDIA_VISIBLE_DEVICES',
 ];
 
-/** Folders of the files that name Vulkan's drivers, which an update of a driver writes anew. */
+/** Folders with the files that list Vulkan's drivers; a driver update rewrites them. */
 const DRIVER_FOLDERS = [
   '/usr/share/vulkan/icd.d',
   '/usr/local/share/vulkan/icd.d',
@@ -40,10 +40,9 @@ const DRIVER_FOLDERS = [
 ];
 
 /**
- * The driver that has served a run of this system: it need not be probed in a process of its own again. It is
- * forgotten while it is opened, so that a crash leaves nothing, and the next run probes it. Known on Linux
- * alone, where the system tells which driver it is.
- *
+ * Remembers the driver that served an earlier run of this system, which need not be probed in a child process
+ * again. The entry is deleted before the GPU is opened, so that after a crash the next run probes again.
+ * Linux only, where the system identifies its driver.
  */
 export class KnownDrivers {
   readonly #file: string;
@@ -55,8 +54,8 @@ export class KnownDrivers {
   }
 
   /**
-   * The known driver's adapter, and forgets it; undefined for a driver that is not known. Never throws.
-   * Synchronous, so that its GPU begins to open before anything else.
+   * Returns the known driver's adapter and deletes the entry; undefined for an unknown driver. Never throws.
+   * Synchronous, so that the GPU starts to open before anything else.
    */
   take(): Adapter | undefined {
     if (this.#system === undefined) return undefined;
@@ -72,7 +71,7 @@ export class KnownDrivers {
         typeof adapter.vendor !== 'string'
       )
         return undefined;
-      // Without this the next run would not notice a crash of this one.
+      // Kept, the entry would hide a crash of this run from the next one.
       rmSync(this.#file);
       return { ...adapter, isFallback: false };
     } catch {
@@ -81,7 +80,7 @@ export class KnownDrivers {
   }
 
   /**
-   * Notes a driver that has opened a device of hardware. Never throws: without a cache the next run probes it
+   * Remembers a driver that has opened a hardware device. Never throws: without a cache the next run probes
    * again.
    */
   async keep(adapter: Adapter): Promise<void> {

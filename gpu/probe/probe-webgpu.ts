@@ -24,9 +24,8 @@ export interface ProbeOutcome {
 const TIMEOUT_MILLISECONDS = 20_000;
 
 /**
- * Looks for a WebGPU adapter that gives a device, for at most 20 seconds and in a child process, so that a
- * driver that crashes or hangs does no harm. Never throws.
- *
+ * Searches for a WebGPU adapter that opens a device. Runs for at most 20 seconds and in a child process, so
+ * that a driver that crashes or hangs does no harm. Never throws.
  */
 export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
   if (!isInstalled('webgpu')) return Promise.resolve({ failure: 'not installed', messages: '' });
@@ -43,7 +42,7 @@ export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
   });
 }
 
-/** False for an optional package that was left out. */
+/** False for an optional package that was not installed. */
 function isInstalled(name: string): boolean {
   try {
     createRequire(import.meta.url).resolve(name);
@@ -54,7 +53,7 @@ function isInstalled(name: string): boolean {
 }
 
 function outcomeOf(error: Error | null, stdout: string, messages: string): ProbeOutcome {
-  // A driver may print anything on other lines.
+  // Lines before and after may be output of a driver.
   const line = stdout.split('\n').find((text) => text.startsWith('{"adapter":'));
   if (line !== undefined) {
     const { adapter } = JSON.parse(line) as { readonly adapter: Adapter | null };

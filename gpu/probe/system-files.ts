@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The names in a folder of the system; none where there is no such folder or it may not be read. */
+/** The names in a system folder; empty if it does not exist or may not be read. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -9,7 +9,7 @@ export function namesIn(folder: string): string[] {
   }
 }
 
-/** The text of a file of the system; empty where there is none or it may not be read. */
+/** The text of a system file; empty if it does not exist or may not be read. */
 export function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8');

@@ -1,7 +1,6 @@
 /**
- * Asks WebGPU for an adapter and prints the answer as one line of JSON. It runs in its own process, so that a
- * driver that crashes or hangs does no harm.
- *
+ * Asks WebGPU for an adapter and prints the answer as one line of JSON. Runs in a process of its own, so that
+ * a driver that crashes or hangs does no harm.
  */
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../../engine/threads/worker-file.ts';
@@ -17,8 +16,8 @@ interface ProbeReport {
   } | null;
 }
 
-// The garbage collector must not take these while they are used: the process would die with a segmentation
-// fault.
+// References that keep WebGPU's objects from garbage collection, which would end the process with a
+// segmentation fault.
 const alive: unknown[] = [];
 
 async function probe(): Promise<ProbeReport> {
@@ -41,7 +40,7 @@ async function probe(): Promise<ProbeReport> {
   };
 }
 
-// The parent ends this process earlier, unless the parent itself has ended.
+// Usually the parent ends this process; the watchdog does if the parent has ended.
 alive.push(new Worker(workerFile(new URL('./probe-watchdog.js', import.meta.url))));
 const report = await probe();
 // A live instance would keep the process from ending by itself.

@@ -4,7 +4,10 @@ import { discountExcludedKernel } from './discount-excluded.ts';
 import { listedScoresKernel } from './listed-scores.ts';
 import { topNKernel } from '../serving/top-n.ts';
 
-/** See `compile-search` of KernelTasks: it does not wait, so that the next inputs go up meanwhile. */
+/**
+ * See `compile-search` of KernelTasks. Does not wait for compiling, so that the next inputs are uploaded
+ * meanwhile.
+ */
 export const compileSearch: GpuTaskHandler<'compile-search'> = async ({
   gpu,
   params: { search, excluding },
@@ -17,7 +20,7 @@ export const compileSearch: GpuTaskHandler<'compile-search'> = async ({
           gpu.compile(countBeforeKernel, {}),
           ...(excluding ? [gpu.compile(discountExcludedKernel, {})] : []),
         ];
-  // The task that wants a kernel tells what is wrong with it.
+  // The task that needs a kernel reports its errors.
   for (const kernel of compiling) kernel.catch(() => undefined);
   return { rows: 0 };
 };

@@ -3,18 +3,18 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 /** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
 const THREADS = 128;
 const COLUMNS = 64;
-/** Listed columns of a workgroup's rows that are counted in its memory. */
+/** Most listed columns of a workgroup that are counted in its memory. */
 const COUNTS = 1792;
 
-/** Tiles between two looks at the counts. */
+/** Tiles between two checks of the counts. */
 const REFRESH = 4;
 
 /** Rows of one workgroup. */
 export const COUNT_BEFORE_ROWS = THREADS;
 
 /**
- * The number of columns before each listed column, for `rows` rows that list any; see the kernel's text. The
- * result does not depend on the order of threads.
+ * The number of columns before each listed column, for `rows` rows that list columns; see the kernel's text.
+ * The result does not depend on the order of threads.
  */
 export const countBeforeKernel = kernelOf<Record<never, never>>()({
   name: 'count-before',
@@ -39,7 +39,7 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
     quads: 'u32',
     slabs: 'u32',
 
-    /** The entry of `listed` that belongs to place 0 of thresholds and counts. */
+    /** The entry of `listed` that index 0 of thresholds and counts belongs to. */
     first: 'u32',
     depth: 'i32',
   },

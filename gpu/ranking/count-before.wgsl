@@ -1,24 +1,26 @@
-// Template: 64 scores are in registers, and loops over them are written out.
-// Counts, for each listed column of a row, the columns before it by x.theta: those with a higher score, or an
-// equal one and a lower number. A workgroup has ROWS rows that list columns and goes through all columns,
-// COLUMNS at a time: eight features of both go through workgroup memory, and each thread forms 8 x 8 scores
-// in registers. Scores that are above the lowest listed one of their row are compared with each. The listed
-// columns of a workgroup's rows lie one behind the other; the first COUNTS of them are counted in workgroup
-// memory, the others in `counts`. Counts go on from those that are there, as i32. A listed column that has
-// `depth` columns before it no longer counts; a workgroup ends when all its columns have.
+// Template: 64 scores are in registers, and loops over them are unrolled.
+// Counts, for each listed column of a row, the columns before it by x.theta: columns with a higher score, or
+// an equal score and a lower number.
+//
+// A workgroup has ROWS rows that list columns and processes all columns, COLUMNS at a time: eight features of
+// both pass through workgroup memory, and each thread forms 8 x 8 scores in registers. A score above the
+// lowest listed score of its row is compared with each listed score. The listed columns of a workgroup's rows
+// are stored consecutively; the first COUNTS of them are counted in workgroup memory, the others in `counts`.
+// Counts (i32) start at the values in `counts`. A listed column stops counting once `depth` columns are
+// before it; a workgroup ends when all its listed columns have stopped.
 
 const LOWEST = -3.40282346638528859812e38f;
 
 // Eight features of rows and columns: [feature / 4][row].
 var<workgroup> row_tile: array<vec4f, 2 * ROWS>;
 var<workgroup> column_tile: array<vec4f, 2 * COLUMNS>;
-// The lowest threshold of each row among the columns that still count.
+// The lowest threshold of each row among the listed columns that still count.
 var<workgroup> lows: array<f32, ROWS>;
-// Places of each row's listed columns.
+// Ranges of each row's listed columns.
 var<workgroup> starts: array<u32, ROWS>;
 var<workgroup> ends: array<u32, ROWS>;
 var<workgroup> own_counts: array<atomic<u32>, COUNTS>;
-// The last tile that may still change a count, from 1.
+// The last tile that may still change a count, numbered from 1.
 var<workgroup> reach: atomic<u32>;
 
 fn bits(above: vec4<bool>) -> vec4u {
@@ -26,16 +28,21 @@ fn bits(above: vec4<bool>) -> vec4u {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let first_row = (group.y * groups.x + group.x) * ROWS;
   if (first_row >= params.rows) {
     return;
   }
-  // THREADS == ROWS: each thread has a row of its own beside its 8 x 8 scores.
+  // THREADS == ROWS: each thread has one row of its own in addition to its 8 x 8 scores.
   let has_row = first_row + thread < params.rows;
   let own_row = rows[params.from_row + min(first_row + thread, params.rows - 1)];
   let first_place = u32(offsets[rows[params.from_row + first_row]]) - params.first;
-  let last_place = u32(offsets[rows[params.from_row + min(first_row + ROWS, params.rows) - 1] + 1]) - params.first;
+  let last_place = u32(offsets[rows[params.from_row + min(first_row + ROWS, params.rows) - 1] + 1])
+    - params.first;
   let start = u32(offsets[own_row]) - params.first;
   let end = u32(offsets[own_row + 1]) - params.first;
   starts[thread] = start;
@@ -78,7 +85,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 #import parts/score-tile
     let left_columns = vec4u(0, 8, 16, 24) + (first_column + lane_column);
     let right_columns = left_columns + 32;
-    // A bit for each of the thread's rows that has a score above its lowest threshold.
+    // A bit for each of the thread's rows with a score above the row's lowest threshold.
     var above_low = 0u;
     {%- for i in (0..7) %}
     var left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);
@@ -119,7 +126,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
           let score = vec4f(threshold.x);
           let own = vec4u(column);
           four = bits((left_columns != own) & ((left > score) | ((left == score) & (left_columns < own))));
-          four += bits((right_columns != own) & ((right > score) | ((right == score) & (right_columns < own))));
+          four += bits(
+            (right_columns != own) & ((right > score) | ((right == score) & (right_columns < own)))
+          );
         } else {
           let score = vec4f(select(threshold.x, threshold.y, column > first_column));
           four = bits(left > score) + bits(right > score);

@@ -1,11 +1,15 @@
-// Takes the excluded columns of a row out of the counts of its listed columns. A workgroup has one row; each
-// thread scores every THREADS-th excluded column, in the order of operations of count-before, and compares it
-// with all listed ones. A repeated column counts once.
+// Subtracts the excluded columns of a row from the counts of its listed columns. A workgroup has one row;
+// each thread scores every THREADS-th excluded column, in the order of operations of count-before, and
+// compares the score with all listed ones. A repeated column counts once.
 
 const LOWEST = -3.40282346638528859812e38f;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let row = params.from_row + group.y * groups.x + group.x;
   if (row >= params.to_row) {
     return;

@@ -1,6 +1,6 @@
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
-/** Threads of a workgroup, and listed columns that it scores. */
+/** Threads of a workgroup; each scores one listed column. */
 export const LISTED_THREADS = 64;
 
 /** The scores of the listed columns of rows [from_row, to_row), and counts of 0; see the kernel's text. */

@@ -1,4 +1,4 @@
-// The scores of listed columns, formed in the order of operations of count-before, so that equal products are
+// The scores of listed columns, with the order of operations of count-before, so that equal products have
 // equal bits there. One thread a listed column.
 
 const LOWEST = -3.40282346638528859812e38f;
@@ -12,12 +12,16 @@ fn below(score: f32) -> f32 {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let entry = params.first + (group.y * groups.x + group.x) * THREADS + thread;
   if (entry >= params.last) {
     return;
   }
-  // The last row that begins at or before the entry.
+  // The last row that starts at or before the entry.
   var row = params.from_row;
   var end = params.to_row;
   while (end - row > 1) {

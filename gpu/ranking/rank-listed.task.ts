@@ -7,14 +7,14 @@ import type { BuffersOf } from '../webgpu/kernel.ts';
 import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 
 /**
- * Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is
- * heard between two.
+ * Multiplications and additions of one submission: small enough that a slow GPU does not seem to hang and
+ * that a run can be cancelled between two.
  */
 const SUBMISSION_WORK = 5e11;
 
 /**
- * See `rank-listed` of KernelTasks: scores the listed columns, takes the excluded columns before each off,
- * and counts all.
+ * See `rank-listed` of KernelTasks: scores the listed columns, subtracts the excluded columns before each,
+ * then counts all columns.
  */
 export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
   const { gpu } = scope;
@@ -36,7 +36,7 @@ export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
     const counting = await gpu.compile(countBeforeKernel, {});
     const scored = await submitScores(scope, bindings);
     const { done } = await submitCounts(scope, counting, bindings, rows.length, scored.done);
-    // The next use of the counts comes after this copy of them.
+    // The counts are copied before their next use overwrites them.
     await Promise.all([done, gpu.download(bindings.counts, places, 0, scope.submitted)]);
   }
   return {
@@ -51,7 +51,7 @@ type Scope = GpuScopeOf<'rank-listed'>;
 
 type Buffers = Readonly<Record<BuffersOf<typeof listedScoresKernel | typeof countBeforeKernel>, GPUBuffer>>;
 
-/** Submitted work, whose end can be waited for. */
+/** Submitted work; `done` resolves at its end. */
 interface Submitted {
   readonly done: Promise<unknown>;
 }
@@ -75,7 +75,7 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
       { from_row: from, to_row: to, first, last, quads },
       Math.ceil((last - first) / LISTED_THREADS),
     );
-  // Excluded columns are taken off first, so that a count only grows afterwards.
+  // Excluded columns are subtracted first, so that afterwards counts only grow.
   if (exclude && discounting)
     pass.dispatch(
       discounting,
@@ -87,7 +87,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
 }
 
 /**
- * Submits the counts of as many rows at a time as one submission may work on, each when the last has ended.
+ * Submits the counts in batches of rows as large as one submission allows, each after the previous one has
+ * ended.
  */
 async function submitCounts(
   scope: Scope,

@@ -1,6 +1,6 @@
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
-/** Threads of a workgroup, and pairs that it takes. */
+/** Threads of a workgroup, which is also its number of pairs. */
 export const PREDICT_THREADS = 64;
 
 export type PredictParams = {

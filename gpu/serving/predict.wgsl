@@ -1,4 +1,4 @@
-// Template: products of four pairs are in registers, and loops over them are written out.
+// Template: products of four pairs are in registers, and loops over them are unrolled.
 // x.theta of pairs. A team of four threads takes four pairs: each thread forms a quarter of their products,
 // the quarters are exchanged through workgroup memory, and each thread gets one pair's product.
 
@@ -6,7 +6,11 @@ const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 4 * PITCH>;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = group.y * groups.x + group.x;
   if (number * THREADS >= params.pairs) {
     return;
@@ -21,11 +25,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   {%- endfor %}
   {%- for part in parts %}
   {%- for i in (0..3) %}
-  product{{ i }} = fma(row_factors[x{{ i }} + {{ part }}], column_factors[theta{{ i }} + {{ part }}], product{{ i }});
+  product{{ i }} = fma(
+    row_factors[x{{ i }} + {{ part }}],
+    column_factors[theta{{ i }} + {{ part }}],
+    product{{ i }}
+  );
   {%- endfor %}
   {%- endfor %}
   {%- for i in (0..3) %}
-  quarters[{{ i }} * PITCH + thread] = (product{{ i }}.x + product{{ i }}.y) + (product{{ i }}.z + product{{ i }}.w);
+  quarters[{{ i }} * PITCH + thread] = (product{{ i }}.x + product{{ i }}.y)
+    + (product{{ i }}.z + product{{ i }}.w);
   {%- endfor %}
   workgroupBarrier();
   if (pair < params.pairs) {

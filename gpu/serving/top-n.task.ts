@@ -3,17 +3,20 @@ import { formatBytes } from '../../engine/format.ts';
 import { TOP_N_ROWS, topNKernel } from './top-n.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
-/** Lists on the device at a time, where its limits allow as much. */
+/** Most bytes of lists on the device at a time, where its limits allow that. */
 const LIST_BYTES = 1 << 30;
-/** Lists up to so many bytes stay there for the next task. */
+/** Lists up to this size stay allocated for the next task. */
 const KEPT_BYTES = 64 << 20;
 /**
- * Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is
- * heard between two.
+ * Multiplications and additions of one submission: small enough that a slow GPU does not seem to hang and
+ * that a run can be cancelled between two.
  */
 const SUBMISSION_WORK = 5e11;
 
-/** See `top-n` of KernelTasks. Rows are cut by the memory of their lists, and these parts by their work. */
+/**
+ * See `top-n` of KernelTasks. Rows are cut into ranges by the memory of their lists, and these into
+ * submissions by their work.
+ */
 export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
   const { from, to, n } = scope.params;
   const { gpu } = scope;
@@ -35,7 +38,7 @@ export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
     for (let part = 0; part < count && !scope.cancelled(); part += partRows) {
       const rows = Math.min(partRows, count - part);
       const { done } = await fillLists(scope, lists, from + part, rows);
-      // The next use of the lists comes behind this copy of them.
+      // The lists are copied before their next use overwrites them.
       if (rows === count)
         await Promise.all([done, gpu.download(lists, new Uint8Array(both), 0, scope.submitted)]);
       else {
@@ -55,8 +58,8 @@ export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
 };
 
 /**
- * The lists of `rows` rows from `from` on: items, then scores. They are there when `done` is; the GPU has the
- * last kernel before.
+ * Computes the lists of `rows` rows from `from` on: items, then scores. Returns when the last kernel is
+ * submitted; the lists are complete when `done` resolves.
  */
 async function fillLists(
   scope: GpuScopeOf<'top-n'>,

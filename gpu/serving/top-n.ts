@@ -3,7 +3,7 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 /** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
 const THREADS = 128;
 const COLUMNS = 64;
-/** Candidates that a row's queue holds; a tile with more of them takes several rounds. */
+/** Candidates that a row's queue holds; a tile with more candidates takes several rounds. */
 const QUEUE = 4;
 
 /** Rows of one workgroup. */
@@ -13,21 +13,19 @@ export type TopNParams = {
   /** Columns in the row's part of `exclude_indices` are left out; otherwise the exclusions are not read. */
   readonly excluding: boolean;
   /**
-   * Columns come by falling bound, so that a workgroup stops when no row can improve; otherwise `bounds` is
-   * not read.
+   * Columns are ordered by falling bound, so that a workgroup stops when no row can improve; otherwise
+   * `bounds` is not read.
    */
   readonly bounded: boolean;
   /**
-   * Ties are broken by the numbers of `order`, which are given out; otherwise by column, and `order` is not
-   * read.
+   * Lists contain the items of `order`, which also break ties; otherwise columns, and `order` is not read.
    */
   readonly ordered: boolean;
 };
 
 /**
  * The n best columns of `rows` rows from from_row on, ties by lower item; see the kernel's text for `lists`.
- * The result depends neither on the order of threads nor on the cut of rows into dispatches.
- *
+ * The result depends neither on the order of threads nor on how rows are cut into dispatches.
  */
 export const topNKernel = kernelOf<TopNParams>()({
   name: 'top-n',
@@ -52,11 +50,11 @@ export const topNKernel = kernelOf<TopNParams>()({
     slabs: 'u32',
     n: 'u32',
 
-    /** The place of row from_row in `lists`. */
+    /** The index of row from_row in `lists`. */
     list_row: 'u32',
     scores_at: 'u32',
 
-    /** Row of the exclusions that belongs to row 0 of the factors. */
+    /** The row of the exclusions for row 0 of the factors. */
     exclude_row: 'u32',
   },
   needs: () => [],

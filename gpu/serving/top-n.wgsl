@@ -1,9 +1,9 @@
-// Template: 64 scores are in registers, and loops over them are written out.
-// The best columns of each row by x.theta, without storing the scores. A workgroup has ROWS rows and goes
-// through all columns, COLUMNS at a time: eight features of both go through workgroup memory, and each thread
-// forms 8 x 8 scores in registers. The few scores above the worst in their row's list (about n ln(columns /
-// n) a row) go to the row's queue, and the row's own thread moves them to the list: a heap in `lists` whose
-// root is the worst entry kept.
+// Template: 64 scores are in registers, and loops over them are unrolled.
+// The best columns of each row by x.theta, without storing all scores. A workgroup has ROWS rows and
+// processes all columns, COLUMNS at a time: eight features of both pass through workgroup memory, and each
+// thread forms 8 x 8 scores in registers. The few scores above the worst in their row's list (about n
+// ln(columns / n) a row) are appended to the row's queue, and the row's own thread moves them to the list: a
+// heap in `lists` whose root is the worst entry kept.
 //
 //   lists   items u32[list_rows][n], then from `scores_at` on scores f32[list_rows][n]; best first at the end
 
@@ -22,8 +22,7 @@ var<workgroup> queued: array<atomic<u32>, ROWS>;
 // Score and item of the worst entry of each row's list.
 var<workgroup> thresholds: array<f32, ROWS>;
 var<workgroup> threshold_items: array<u32, ROWS>;
-// The last round in which a queue was too short, and the last tile that can still improve some row, counted
-// from 1.
+// The last round with a full queue; and the last tile that can still improve some row, counted from 1.
 var<workgroup> overflow: atomic<u32>;
 var<workgroup> reach: atomic<u32>;
 
@@ -36,7 +35,7 @@ fn is_worse(score: f32, item: u32, than_score: f32, than_item: u32) -> bool {
   return score < than_score || (score == than_score && item > than_item);
 }
 
-// Replaces the root of the first `count` entries and lets the new entry sink to its level.
+// Replaces the root of the heap's first `count` entries, and moves the new entry down to its level.
 fn replace_root(count: u32, score: f32, item: u32) {
   var at = 0u;
   loop {
@@ -84,7 +83,7 @@ fn is_excluded(row: u32, item: u32) -> bool {
   return exclude_indices[low] == item;
 }
 
-// The number that breaks ties and is given out.
+// The number that is listed and breaks ties.
 fn item_of(column: u32) -> u32 {
   if (ORDERED) {
     return order[column];
@@ -113,12 +112,16 @@ fn enqueue(row: u32, column: u32, score: f32, round: u32) -> bool {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let first_row = (group.y * groups.x + group.x) * ROWS;
   if (first_row >= params.rows) {
     return;
   }
-  // THREADS == ROWS: each thread has a row of its own beside its 8 x 8 scores.
+  // THREADS == ROWS: each thread has one row of its own in addition to its 8 x 8 scores.
   let has_row = first_row + thread < params.rows;
   let own_row = params.from_row + min(first_row + thread, params.rows - 1);
   let first_entry = (params.list_row + first_row) * params.n;
@@ -173,13 +176,21 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       candidates.{{ word }} |= above(left{{ i }}, right{{ i }}, threshold{{ i }}) << {{ shift }}u;
     }
     {%- endfor %}
-    // Columns behind the last are not candidates.
-    let own_columns = select((params.columns - first_column - lane_column + 7) / 8, 0u, first_column + lane_column >= params.columns);
+    // Columns after the last are not candidates.
+    let own_columns = select(
+      (params.columns - first_column - lane_column + 7) / 8,
+      0u,
+      first_column + lane_column >= params.columns
+    );
     candidates &= vec2<u32>(0x01010101u * ((1u << min(own_columns, 8u)) - 1u));
     loop {
       round++;
       while (any(candidates != vec2<u32>())) {
-        let bit = select(32u + firstTrailingBit(candidates.y), firstTrailingBit(candidates.x), candidates.x != 0u);
+        let bit = select(
+          32u + firstTrailingBit(candidates.y),
+          firstTrailingBit(candidates.x),
+          candidates.x != 0u
+        );
         let i = bit / 8u;
         let j = bit % 8u;
         var four = select(right0, left0, j < 4u);
@@ -190,7 +201,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         let row = lane_row + 16u * i;
         let column = first_column + lane_column + 8u * j;
         let score = select(two.y, two.x, (j & 1u) == 0u);
-        // The lists are as the round before left them, so equal scores do not fill the queue again and again.
+        // Compares with the lists of the previous round, so that equal scores do not fill the queue again and
+        // again.
         if (is_worse(thresholds[row], threshold_items[row], score, item_of(column)) && !enqueue(row, column, score, round)) {
           break;
         }

@@ -1,6 +1,6 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
 // SGD on a list of ratings in any order (cuMF_SGD, section 3.2.2, batch-Hogwild!): a team of LANES threads
-// takes batches of consecutive ratings and steps without locks; it loads the next rating's factors only after
+// takes batches of consecutive ratings and steps without locks. It loads the next rating's factors only after
 // a step, so that it sees its own steps.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
@@ -8,7 +8,11 @@ enable subgroups;
 {%- endif %}
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let lane = thread % LANES;
   let teams = groups.x * groups.y * (THREADS / LANES);
   let team = (group.y * groups.x + group.x) * (THREADS / LANES) + thread / LANES;

@@ -22,8 +22,8 @@ function featuresAPiece(precision: 'f32' | 'f16'): number {
 }
 
 /**
- * A row that is stored as float16, in the form in which a tile keeps it: pieces that come out even in a team,
- * and behind them words of two features, at most one for each thread.
+ * How a tile stores a row of float16: pieces of 16 bytes that divide evenly among a team's threads, then
+ * words of two features, at most one a thread.
  */
 export interface EvenRow {
   readonly pieces: number;
@@ -31,9 +31,8 @@ export interface EvenRow {
 }
 
 /**
- * Such a form of a row; undefined where its pieces in memory come out even as they are, or too many features
- * are left behind those that do. Threads whose last piece is not whole would take up to half the time more.
- *
+ * The form of a row; undefined where its pieces divide evenly without it, or where more than one word a
+ * thread would remain. Without it, threads whose last piece is partial take up to half as much time again.
  */
 export function evenRow(features: number, lanes: number): EvenRow | undefined {
   const whole = Math.floor(features / 8);
@@ -43,8 +42,8 @@ export function evenRow(features: number, lanes: number): EvenRow | undefined {
 }
 
 /**
- * Values for the texts of all kernels of SGD. Arithmetic in float16, for rows that are stored so, computes
- * two features at once. `even`: rows are kept in that form.
+ * Template values for all kernels of SGD. Float16 arithmetic, for rows stored as float16, computes two
+ * features at once. `even`: how rows are stored in a tile.
  */
 export function stepValues(
   { features, precision, threads, lanes, biases, adaptive }: SgdStepParams,
@@ -66,7 +65,7 @@ export function stepValues(
     ...(tail ? [{ name: 't', type: tail.type }] : []),
   ];
   return {
-    // With biases each side has a 1 that is not trained.
+    // With biases each side has a constant 1.
     TRAINED: features - (biases ? 1 : 0),
     // A sum of squared gradients is a matrix of one column.
     SUM_STRIDE: STRIDE_STEP,
@@ -85,7 +84,7 @@ export function stepValues(
     step: {
       vectors,
       scalar: form.scalar,
-      // The vector of the biases in teams that swap their pieces.
+      // With swapped pieces: the vector that holds the biases.
       swapped: turns ? form.words.length : null,
       distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
       pq: dots('p', 'q'),
@@ -96,14 +95,14 @@ export function stepValues(
 }
 
 /**
- * True where the lanes of a team swap their pieces by turns. With biases the first lane has the first piece,
- * or by turns the second lane that it has; AdaGrad reads it there.
+ * True where alternate teams swap the order of a thread's pieces. With biases the first lane has the first
+ * piece, in swapped teams as its second; AdaGrad reads it there.
  */
 function takesTurns(perRow: number, lanes: number, free: boolean): boolean {
   return (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && free;
 }
 
-/** The pieces of a thread, with the text that makes vectors of them and packs these. */
+/** The pieces of a thread, with the WGSL that unpacks them to vectors and packs the vectors. */
 function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
   return range(Math.ceil(perRow / lanes)).map((at) => {
     const parts = form.words.map((words, part) => ({
@@ -125,9 +124,8 @@ function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
 }
 
 /**
- * The text of a thread's word behind the pieces. Threads beyond the last word step that one too and write the
- * same, since a branch would cost more; `tail_mask` keeps them out of products.
- *
+ * The WGSL of a thread's word after its pieces. Threads without one step the last word too and write the same
+ * value, since a branch would cost more; `tail_mask` keeps their copies out of products.
  */
 function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   const half = arithmetic === 'f16';
@@ -146,7 +144,7 @@ function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   };
 }
 
-/** A row's 16 bytes as vectors, and their products. */
+/** How 16 bytes of a row become vectors, and the products of these. */
 interface Form {
   readonly vector: string;
   readonly scalar: string;
@@ -154,7 +152,7 @@ interface Form {
   readonly words: readonly (readonly string[])[];
   unpack(source: string, words: readonly string[]): string;
   pack(vectors: readonly string[]): string;
-  /** The product of two rows, in float32, whose vectors are given by piece. */
+  /** WGSL of the product of two rows in float32; `pieces` lists the vectors of each piece. */
   dots(pieces: readonly (readonly number[])[], left: string, right: string): string;
 }
 
@@ -185,7 +183,7 @@ const forms: Readonly<Record<'f32' | 'widened' | 'f16', Form>> = {
       `vec4<u32>(${vectors.flatMap((one) => [`pack2x16float(${one}.xy)`, `pack2x16float(${one}.zw)`]).join(', ')})`,
     dots,
   },
-  // The products of a piece are summed in float16, four for each half of a pair, and pieces in float32.
+  // Products of a piece are summed in float16, four for each half of a pair; pieces are summed in float32.
   f16: {
     vector: 'vec2<f16>',
     scalar: 'f16',

@@ -3,31 +3,31 @@ import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 export type SgdTilesParams = SgdStepParams & {
-  /** Columns that a tile holds. */
+  /** Columns of a tile. */
   readonly places: number;
-  /** f16 computes two features at once, in the precision in which they are stored. */
+  /** f16 computes two features at once, in the precision of storage. */
   readonly arithmetic: 'f32' | 'f16';
 };
 
-/** Ratings that a team loads together, for which the text is repeated. */
+/** Ratings that a team loads together; the text is unrolled for each. */
 const GROUP = 4;
 
-/** Most pieces of a row in each thread with which the text is repeated. */
+/** Most pieces of a row in a thread for which the text is unrolled. */
 const MOST_PIECES = 8;
 
-/** Most ratings of a batch, and fewest where the rows in use would not fit the GPU's cache. */
+/** Most ratings of a batch; and the least, used where the rows in use would not fit the GPU's cache. */
 const TILE_BATCH = 1024;
 const LEAST_BATCH = 32;
 
 /**
- * Bytes of rows in use at a time, so that a row whose ratings lie in many tiles comes from the cache to most
- * of them.
+ * Bytes of the rows in use at a time. Bounded, so that a row with ratings in many tiles is read from the
+ * cache by most of them.
  */
 const ROWS_IN_USE = 32 << 20;
 
 /**
- * Batches of every tile, when the largest tile has `largest` ratings and all rows together `rowBytes`:
- * equally many for each team.
+ * Number of batches of every tile, the same for each team. `largest`: ratings of the largest tile;
+ * `rowBytes`: bytes of all rows.
  */
 export function tileBatches(
   largest: number,
@@ -39,7 +39,7 @@ export function tileBatches(
   return teams * Math.max(1, Math.ceil(largest / (teams * TILE_BATCH)), inCache);
 }
 
-/** Bytes of workgroup memory that a column takes. */
+/** Bytes of workgroup memory for one column. */
 function placeBytes({
   features,
   precision,
@@ -61,7 +61,7 @@ function evenOf({
   return precision === 'f16' ? evenRow(features, lanes) : undefined;
 }
 
-/** Values for the text, whose loop steps a group. */
+/** Template values; the loop of the text steps a group of ratings. */
 function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
   const step = stepValues(params, arithmetic, evenOf(params));
   const group =
@@ -83,10 +83,9 @@ function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
 }
 
 /**
- * An epoch of SGD with a workgroup for each tile of columns. Every rating is stepped once; teams of a
- * workgroup may overwrite each other's step of a column, and teams of different workgroups each other's step
- * of a row (Hogwild!).
- *
+ * An epoch of SGD with a workgroup for each tile of columns, in which every rating is stepped once. Without
+ * locks (Hogwild!), teams of a workgroup may overwrite each other's step of a column, and teams of different
+ * workgroups each other's step of a row.
  */
 export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
   name: 'sgd-tiles',
@@ -95,7 +94,8 @@ export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
       /** Starts of the tiles. */
       starts: 'array<u32>',
       /**
-       * Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half.
+       * Row; and a word with the column's place in the tile in its lower half, the rating less `level` as
+       * float16 in its upper half.
        */
       ratings: 'array<vec2<u32>>',
       /** Columns by tile and place; 0xffffffff for a place without a column. */

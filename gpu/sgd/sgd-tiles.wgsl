@@ -1,8 +1,8 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
-// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile: its
-// columns' factors lie in workgroup memory for the whole epoch. Teams of LANES threads walk the tile's
-// ratings, which are sorted by row, in batches; the row's factors stay in registers while the row stays, and
-// those of the next row are loaded meanwhile. Teams step without locks.
+// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile,
+// whose columns' factors stay in workgroup memory for the whole epoch. Teams of LANES threads walk the tile's
+// ratings, which are sorted by row, in batches. The row's factors stay in registers until the row changes;
+// the next row's are loaded meanwhile. Teams step without locks.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
@@ -13,7 +13,7 @@ enable f16;
 
 var<workgroup> tile: array<{{ stored }}, PLACES * WIDTH>;
 {%- if tail %}
-// Words of two features behind the pieces that come out even in a team.
+// Words of two features after the pieces that divide evenly among a team.
 var<workgroup> tile_tails: array<u32, PLACES * TAIL>;
 {%- endif %}
 {%- if ADAPTIVE %}
@@ -23,9 +23,10 @@ var<workgroup> tile_sums: array<f32, PLACES>;
 const NO_ROW = 0xffffffffu;
 const NO_RATING = vec2<u32>(NO_ROW, 0u);
 
-// A team's way through the ratings of a tile: all tiles are cut into as many batches at the same parts of the
-// rows, and take them in the epoch's order, so that the rows' factors that are in use stay in the cache. Each
-// tile begins elsewhere in a batch and goes round, or all tiles would step the same row at once.
+// A team's position in the ratings of a tile. All tiles are cut into the same number of batches, at the same
+// fractions of the rows, and process them in the epoch's order, so that the rows in use stay in the cache.
+// Each tile starts at another offset in a batch and wraps around; otherwise all tiles would step the same row
+// at once.
 struct Walk {
   batch: u32,
   first: u32,
@@ -34,13 +35,13 @@ struct Walk {
   left: u32,
 }
 
-// Start of batch `which`. It is a whole number, so that the next batch begins where this one ends, also for
-// other teams.
+// Start of batch `which`, computed in whole numbers, so that a batch ends exactly where the next one starts,
+// for all teams.
 fn batch_start(which: u32, count: u32) -> u32 {
   return which * (count / params.batches) + min(which, count % params.batches);
 }
 
-// The team's first batch from `batch` on that has ratings.
+// The team's first batch with ratings, from `batch` on.
 fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
   var walk = Walk(batch, 0u, 0u, 0u, 0u);
   while (walk.batch < params.batches && walk.left == 0u) {
@@ -58,7 +59,11 @@ fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = group.y * groups.x + group.x;
   if (number >= params.tiles) {
     return;
@@ -70,8 +75,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let tail_mask = {{ tail.type }}(select({{ step.scalar }}(0.0), {{ step.scalar }}(1.0), lane < TAIL));
 {%- endif %}
 {%- if TURNS %}
-  // Every second team swaps its pieces in pairs: otherwise the teams of 8 threads that load together would
-  // all use the same half of the banks of workgroup memory.
+  // Every second team swaps its pieces in pairs. Otherwise teams of 8 threads that load together would use
+  // only half of the banks of workgroup memory.
   let lane_even = lane + (team % 2u) * LANES;
   let lane_odd = lane - (team % 2u) * LANES;
 {%- endif %}
@@ -102,8 +107,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let first = starts[number];
   let count = starts[number + 1u] - first;
   var walk = begin_batch(team, first, count, number);
-  // Ratings come in groups: the one that is stepped, the one after it, and the one that is being loaded. Of a
-  // group that is spread, each thread of four has one rating.
+  // Three groups of ratings: the one being stepped, the next, and the one being loaded. A group that is
+  // spread has one rating in each thread of four.
 {%- for slot in slots %}
   var a_{{ slot }} = NO_RATING;
   var b_{{ slot }} = NO_RATING;
@@ -113,7 +118,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     {% render 'parts/sgd-advance', into: 'a', slots: slots, SPREAD: SPREAD %}
     {% render 'parts/sgd-advance', into: 'b', slots: slots, SPREAD: SPREAD %}
   }
-  // The row that is stepped, and that of the next rating.
+  // The row being stepped, and the row of the next rating.
 {%- for v in step.vectors %}
   var p_{{ v.name }} = {{ v.type }}();
 {%- endfor %}

@@ -2,14 +2,14 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
- * One wave of wavefront-update: a workgroup is a team, and steps one block; see `sgd-waves` of KernelTasks.
+ * One wave of wavefront-update: a workgroup is a team and steps one block; see `sgd-waves` of KernelTasks.
  */
 export const sgdWavesKernel = kernelOf<Omit<SgdStepParams, 'threads'>>()({
   name: 'sgd-waves',
   bindings: [
     ...reads({
-      /** Starts of the blocks: block (row band, column band) is row band * column_bands + column band. */ starts:
-        'array<u32>',
+      /** Starts of the blocks: row band i and column band j have block i * column_bands + j. */
+      starts: 'array<u32>',
       ratings: 'array<u32>',
       /** The band of columns of each worker in each wave; 0xffffffff for none. */
       order: 'array<u32>',

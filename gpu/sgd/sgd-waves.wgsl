@@ -1,7 +1,7 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
-// One wave of wavefront-update (cuMF_SGD, section 3.2.3): every workgroup is one team, which owns a band of
-// rows and steps one block of it, rating after rating; no two have the same band of columns. The factors of
-// the next rating are loaded meanwhile, unless they are the same.
+// One wave of wavefront-update (cuMF_SGD, section 3.2.3). Every workgroup is one team, which owns a band of
+// rows and steps one block of it, rating after rating; no two teams have the same band of columns. The
+// factors of the next rating are loaded meanwhile, unless they are the same.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
@@ -9,7 +9,7 @@ enable subgroups;
 
 const NONE = 0xffffffffu;
 
-// Row, column and rating, or NONE behind the last.
+// Row, column and value of a rating, or NONE after the end.
 fn rating_at(at: u32, end: u32) -> vec3<u32> {
   if (at >= end) {
     return vec3<u32>(NONE, NONE, 0u);
@@ -18,7 +18,11 @@ fn rating_at(at: u32, end: u32) -> vec3<u32> {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) lane: u32
+) {
   let worker = group.y * groups.x + group.x;
   if (worker >= params.workers) {
     return;

@@ -1,7 +1,7 @@
 import { shrinkRowsKernel, shrinkRowsWorkgroups } from './shrink-rows.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-/** See `shrink-rows` of KernelTasks. A GPU takes all rows at once. */
+/** See `shrink-rows` of KernelTasks. A GPU processes all rows at once. */
 export const shrinkRows: GpuTaskHandler<'shrink-rows'> = async (scope) => {
   const { from, to, rate, offset, damping, adaptive } = scope.params;
   const { gpu } = scope;

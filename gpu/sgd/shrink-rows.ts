@@ -9,8 +9,8 @@ export function shrinkRowsWorkgroups(quads: number): number {
 }
 
 /**
- * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` a row. A column beyond
- * the row for `own` and `one`: there is none.
+ * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` a row. `own` and `one`
+ * are the columns of the bias and of the constant 1; without biases, columns after the row's end.
  */
 export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
   name: 'shrink-rows',

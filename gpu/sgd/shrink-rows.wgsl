@@ -1,8 +1,12 @@
-// Shrinks the rows of a matrix in place, four features a thread: x / (1 + rate o), the bias / (1 + rate d); a
-// 1 stays.
+// Shrinks the rows of a matrix in place, four features a thread: x / (1 + rate o), the bias / (1 + rate d).
+// The constant 1 stays.
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   if (at >= params.quads) {
     return;

@@ -4,7 +4,7 @@ import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
 import { addHalf } from '../copies/to-half.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
-/** Both sides' factors in the form that a kernel of SGD steps: with float16 their mirrors. */
+/** Both sides' factors in the form that a kernel of SGD updates; the half mirrors with float16. */
 export interface Stepped {
   readonly rows: DeviceMatrix;
   readonly columns: DeviceMatrix;
@@ -35,8 +35,8 @@ export async function steppedFactors(
 }
 
 /**
- * Copies `rows` and `columns`, which may be the outputs themselves, to the stepped factors. Takes a fraction
- * of a millisecond.
+ * Copies `rows` and `columns`, which may be the outputs themselves, to the updated form. Takes a fraction of
+ * a millisecond.
  */
 export async function begin(
   scope: GpuTaskScope,
@@ -56,7 +56,7 @@ export async function begin(
   }
 }
 
-/** Copies the sums of AdaGrad from one version to the next, when these differ. */
+/** Copies AdaGrad's sums from one version to the next, where the two differ. */
 export function copySums(scope: GpuTaskScope): void {
   for (const [from, to] of [
     ['sourceRowSums', 'rowSums'],
@@ -68,7 +68,7 @@ export function copySums(scope: GpuTaskScope): void {
   }
 }
 
-/** Copies the stepped factors back to the matrices. */
+/** Copies the updated form back to the matrices. */
 export async function end(
   scope: GpuTaskScope,
   pass: Pass,
@@ -86,6 +86,6 @@ export async function end(
 function copyBuffer({ gpu }: GpuTaskScope, source: GPUBuffer, target: GPUBuffer, bytes: number): void {
   const encoder = gpu.device.createCommandEncoder({ label: 'copy' });
   encoder.copyBufferToBuffer(source, 0, target, 0, bytes);
-  // Work submitted later sees the copy.
+  // Commands submitted later see the copy.
   gpu.device.queue.submit([encoder.finish()]);
 }

@@ -4,17 +4,15 @@ import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
-/** Rows of f features; `half`: factors are written in float16 too. */
+/** Rows of f features; `half`: the float16 mirror of the factors is written too. */
 type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
 /** An exact solver on a GPU. */
 interface GpuSolver {
-  /** Compiles its kernel, which solves a row in a workgroup. */
+  /** Compiles its kernel, which solves one row a workgroup. */
   readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<CompiledKernel>;
-  /**
-   * True where the kernel writes each row's objective (parts/tell-objective), from which the loss is summed.
-   */
-  readonly tells: boolean;
+  /** True where the kernel writes each row's objective (parts/tell-objective), whose sum gives the loss. */
+  readonly writesObjective: boolean;
   /**
    * True where a short row may be solved by its dual system (update-short.ts) instead, which has the same x.
    */
@@ -28,13 +26,13 @@ export const exactSolvers: Readonly<Record<ExactSolver, GpuSolver>> = {
         solveCholeskyKernel,
         chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes }),
       ),
-    tells: true,
+    writesObjective: true,
     dual: true,
   },
-  // The dual system of x >= 0 has a bound for each feature.
+  // `dual` is false: the dual system of x >= 0 would have a bound for each feature.
   nonnegative: {
     compile: (gpu, form) => gpu.compile(solveNonnegativeKernel, form),
-    tells: false,
+    writesObjective: false,
     dual: false,
   },
 };

@@ -4,7 +4,7 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
-/** A matrix that has the number n of a row's ratings in a column; its first row is `row`. */
+/** A matrix with the number n of a row's ratings in one of its columns; its first row is row number `row`. */
 export interface CountColumn {
   readonly matrix: GPUBuffer;
   readonly stride: number;
@@ -16,7 +16,7 @@ type RowCounts = { readonly pointers: GPUBuffer } | CountColumn;
 
 const THREADS = 256;
 
-/** Values of a kernel that reads shifts (parts/row-shift.wgsl): numbers of a row. */
+/** Template values of kernels that read shifts (parts/row-shift.wgsl). */
 export function shiftValues(biases: boolean) {
   return { SHIFTS: biases ? 2 : 1 };
 }
@@ -27,9 +27,9 @@ export function shiftBytes(rows: number, biases: boolean): number {
 }
 
 /**
- * The shifts of `count` rows from `first` on, `width` numbers a row: the shift of A, and with biases the
- * shift of the bias's element, which has n as well. The n of the first row is at `at`, of the next `step`
- * further; or row pointers begin there.
+ * Writes the shifts of `count` rows from `first` on, `width` numbers a row: the shift of A, and with biases
+ * the shift of the bias's own element, which also has n. n of the first row is at `at` and of each next row
+ * `step` further; or row pointers start at `at`.
  */
 export const rowShiftsKernel = kernelOf<Record<string, never>>()({
   name: 'row-shifts',
@@ -57,8 +57,8 @@ export const rowShiftsKernel = kernelOf<Record<string, never>>()({
 type ShiftedRows = RowRegularization & { readonly from: number; readonly to: number };
 
 /**
- * The shifts of the rows [from, to) of a block, which kernels find by row. They are made once and kept with
- * the block: on short iterations a dispatch in each would cost a twentieth.
+ * The shifts of the rows [from, to) of a block, indexed by row. They are computed once and cached with the
+ * block: a dispatch in each iteration would cost a twentieth of short iterations.
  */
 export async function blockShifts(
   gpu: Gpu,
@@ -83,7 +83,7 @@ export async function blockShifts(
   return shifts;
 }
 
-/** Adds the kernel that makes the shifts of the rows [from, to) from numbers in a matrix. */
+/** Adds the kernel that computes the shifts of the rows [from, to) from a matrix column. */
 export async function addMatrixShifts(
   gpu: Gpu,
   pass: Pass,

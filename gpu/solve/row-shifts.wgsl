@@ -1,9 +1,13 @@
 // Writes a row's shift lambda n^exponent + offset of the diagonal of A, with biases followed by the shift
-// lambda n + damping of the bias's own element, a thread a row. n is a difference of row pointers, or a
-// rounded number of a row of `counts`.
+// lambda n + damping of the bias's own element, a thread a row. n is the difference of two row pointers, or
+// the rounded number of a row of `counts`.
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = (group.y * groups.x + group.x) * THREADS + thread;
   if (number >= params.count) {
     return;

@@ -15,7 +15,7 @@ export type SolveRegistersParams = {
   readonly half: boolean;
 };
 
-/** Values of the parts that solve with A in registers. */
+/** Template values of the shader parts that solve with A in registers. */
 export function registerSolverValues({ halfA }: { readonly halfA: boolean }) {
   return { tolerance: RESIDUAL_TOLERANCE, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
 }

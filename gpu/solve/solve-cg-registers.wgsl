@@ -1,7 +1,6 @@
-// Template: a thread keeps rows of A in registers, and loops over them are written out.
-// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in
-// order, in the first of them: a loop for each number of a thread took the driver's compiler four times as
-// long.
+// Template: a thread keeps rows of A in registers, and loops over them are unrolled.
+// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are first summed in
+// order, into the first one: a loop for each number of a thread quadrupled the driver's compile time.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
@@ -12,7 +11,12 @@ enable subgroups;
 #import parts/row-shift
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32,
+  @builtin(subgroup_id) subgroup: u32
+) {
   let number = group.y * groups.x + group.x;
   if (number >= params.count) {
     return;

@@ -12,13 +12,13 @@ export type SolveCgParams = {
   readonly half: boolean;
 };
 
-/** Features up to which a row of A stays in the registers of one or two threads. */
+/** Most features for which a row of A is kept in the registers of one or two threads. */
 const REGISTER_STRIDE = 128;
 /** Elements of A that one thread keeps. */
 const REGISTER_ELEMENTS = 64;
 
 /**
- * Limits of ‖r‖² over its first value and over ‖b‖²: below, float32 cannot improve x
+ * Limits of ‖r‖² relative to its first value and to ‖b‖²: below, float32 cannot improve x
  * (cpu/assembly/solve/conjugate-gradient.ts).
  */
 export const RESIDUAL_TOLERANCE = 1e-12;
@@ -39,10 +39,9 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 
 /**
  * x of (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS, Algorithm
- * 1), which ends early as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features,
- * beyond it is read from its first slot. Lists, slots, outputs and `status` are those of solve-cholesky.
- * Without biases any buffer serves as `bias`.
- *
+ * 1); ends early as cpu/reference/conjugate-gradient.ts does. A is kept in registers up to 128 features, and
+ * above read from its first slot. Lists, slots, outputs and `status`: see solve-cholesky. Without biases any
+ * buffer may be bound as `bias`.
  */
 export const solveCgKernel = kernelOf<SolveCgParams>()({
   name: 'solve-cg',

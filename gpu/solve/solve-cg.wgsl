@@ -1,10 +1,10 @@
-// Template: a thread keeps a row of A in registers, and loops over it are written out.
+// Template: a thread keeps a row of A in registers, and loops over it are unrolled.
 // Some steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5 as r = r -
 // alpha a_p).
 //
 // ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row
 // of A, or one of SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p
-// each. A finished row goes on with steps of length 0, since all threads must reach the barriers.
+// each. A finished row continues with steps of length 0, since all threads must reach the barriers.
 
 var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;
@@ -15,7 +15,7 @@ var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 #import parts/write-row
 #import parts/row-shift
 
-// Four elements, summed over the slots in their order.
+// Four elements, summed over the slots in order.
 fn summed(at: u32, slot_count: u32) -> vec4f {
   var sum = vec4f();
   for (var slot = 0u; slot < slot_count; slot++) {
@@ -34,7 +34,12 @@ fn matrix_quad(base: u32, slot_count: u32, i: u32, quad: u32) -> vec4f {
   }
   let at = base + (tile * (tile + 1) / 2 + own) * 64 + quad % 4 * 16 + i % 16 / 4;
   let c = i % 4;
-  return vec4f(summed(at, slot_count)[c], summed(at + 4, slot_count)[c], summed(at + 8, slot_count)[c], summed(at + 12, slot_count)[c]);
+  return vec4f(
+    summed(at, slot_count)[c],
+    summed(at + 4, slot_count)[c],
+    summed(at + 8, slot_count)[c],
+    summed(at + 12, slot_count)[c]
+  );
 }
 {% if keep == 'memory' and a == 'f16' %}
 
@@ -50,11 +55,16 @@ fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
   let at = base + (tile * (tile + 1) / 2 + own) * 64 + quad % 4 * 16 + i % 16 / 8;
   let c = i % 8 / 2;
   let odd = i & 1;
-  return vec4f(unpack2x16float(slots[at][c])[odd], unpack2x16float(slots[at + 4][c])[odd], unpack2x16float(slots[at + 8][c])[odd], unpack2x16float(slots[at + 12][c])[odd]);
+  return vec4f(
+    unpack2x16float(slots[at][c])[odd],
+    unpack2x16float(slots[at + 4][c])[odd],
+    unpack2x16float(slots[at + 8][c])[odd],
+    unpack2x16float(slots[at + 12][c])[odd]
+  );
 }
 {% endif %}
 
-// The features among four that exist.
+// Which of four features exist.
 fn is_feature(quad: u32) -> vec4<bool> {
   return vec4u(4 * quad) + vec4u(0, 1, 2, 3) < vec4u(RANK);
 }
@@ -69,7 +79,11 @@ fn total(batch: u32) -> vec2f {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = id.y * size.x + id.x;
   let batch = thread / LANES;
   let lane = thread % LANES;
@@ -82,7 +96,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let base = entry.y * SLOT_QUADS;
   let ratings = f32(max(entry.z, 1));
 {% if a == 'f16' %}
-  // All sums are divided by n: those of long rows would leave the range of float16.
+  // All sums are divided by n: sums of long rows would exceed the range of float16.
   let scale = 1.0 / ratings;
 {% else %}
   let scale = 1.0;
@@ -121,7 +135,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% endif %}
 {% if keep == 'memory' %}
 {% if a == 'f16' %}
-  // A row without ratings has no slot of its own.
+  // A row without ratings has no slot.
   if (entry.w > 0) {
     for (var at = lane; at < TILE_ROWS; at += LANES) {
       let first = base + 4 * at;
@@ -129,8 +143,18 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       let content_1 = summed(first + 1, entry.w) * scale;
       let content_2 = summed(first + 2, entry.w) * scale;
       let content_3 = summed(first + 3, entry.w) * scale;
-      slots[first] = vec4u(pack2x16float(content_0.xy), pack2x16float(content_0.zw), pack2x16float(content_1.xy), pack2x16float(content_1.zw));
-      slots[first + 1] = vec4u(pack2x16float(content_2.xy), pack2x16float(content_2.zw), pack2x16float(content_3.xy), pack2x16float(content_3.zw));
+      slots[first] = vec4u(
+        pack2x16float(content_0.xy),
+        pack2x16float(content_0.zw),
+        pack2x16float(content_1.xy),
+        pack2x16float(content_1.zw)
+      );
+      slots[first + 1] = vec4u(
+        pack2x16float(content_2.xy),
+        pack2x16float(content_2.zw),
+        pack2x16float(content_3.xy),
+        pack2x16float(content_3.zw)
+      );
     }
   }
 {% else %}
@@ -149,7 +173,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   var enough = 0.0;
   var done = false;
   var bad = false;
-  // Step 0 makes r = b - A x.
+  // Step 0 computes r = b - A x.
   for (var step = 0u; step <= params.steps; step++) {
     if (owns) {
       direction[cell] = p;
@@ -169,7 +193,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     var product = 0.0;
 {% for quad in quads %}
 {% if a == 'f16' %}
-    product += dot(vec4f(unpack2x16float(packed_{{ quad }}.x), unpack2x16float(packed_{{ quad }}.y)), direction[batch * QUADS + segment + {{ quad }}]);
+    product += dot(
+      vec4f(unpack2x16float(packed_{{ quad }}.x), unpack2x16float(packed_{{ quad }}.y)),
+      direction[batch * QUADS + segment + {{ quad }}]
+    );
 {% else %}
     product += dot(content_{{ quad }}, direction[batch * QUADS + segment + {{ quad }}]);
 {% endif %}
@@ -195,7 +222,12 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     if (owns) {
       let at = batch * PRODUCTS + 4 * lane;
 {% for segment in segments %}
-      q += vec4f(products[at + {{ segment }} * STRIDE], products[at + {{ segment }} * STRIDE + 1], products[at + {{ segment }} * STRIDE + 2], products[at + {{ segment }} * STRIDE + 3]);
+      q += vec4f(
+        products[at + {{ segment }} * STRIDE],
+        products[at + {{ segment }} * STRIDE + 1],
+        products[at + {{ segment }} * STRIDE + 2],
+        products[at + {{ segment }} * STRIDE + 3]
+      );
 {% endfor %}
       q = select(vec4f(), fma(vec4f(shift), p, q), is_feature(lane));
 {% if biases %}
@@ -221,7 +253,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       let norms = total(batch);
       bad = bad || !is_finite(norms.x);
       if (step == 0) {
-        // Below the last, products of residuals underflow.
+        // The least limit keeps products of residuals from underflowing.
         enough = max(max(norms.x * {{ tolerances.residual }}, norms.y * {{ tolerances.bias }}), 1e-30);
         p = r;
       } else if (!done) {

@@ -8,11 +8,11 @@ export type SolveCholeskyParams = {
   readonly biases: boolean;
   /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
-  /** Place where A is factored: a copy in workgroup memory, or its first slot. */
+  /** Where A is factored: in a copy in workgroup memory, or in its first slot. */
   readonly where: 'workgroup' | 'global';
 };
 
-/** The variant with workgroup memory if that holds A, else the one in the slot. */
+/** The variant with workgroup memory if that holds A, else the variant in the slot. */
 export function chooseSolveCholesky(
   rank: number,
   biases: boolean,
@@ -24,15 +24,18 @@ export function chooseSolveCholesky(
 }
 
 /**
- * x of (A + λ n_u I) x = b by Cholesky, one workgroup a row. `work` lists rows (gpu/update/work.ts): row,
- * first slot, n_u, slots; a row's slots follow each other, are added up in order and are changed. `factors`
- * has a stride of whole tiles, padding 0; `half` is its mirror. A row with n_u = 0 becomes 0. `status`
- * becomes the lowest row whose A is not positive definite or whose x is not finite; it starts as the largest
- * u32.
+ * x of (A + λ n_u I) x = b by Cholesky, one workgroup a row.
  *
- * A shift below the rounding error of A is raised to that, as on the CPU (cpu/assembly/solve/diagonal.ts).
- * With biases the row's bias is eliminated first, and goes to `bias`.
+ * | buffer | content |
+ * |---|---|
+ * | `work` | rows (gpu/update/work.ts): row, first slot, n_u, slots |
+ * | `slots` | a row's slots are adjacent, are summed in order, and are overwritten |
+ * | `factors` | x, with a stride of whole tiles, padding 0; a row with n_u = 0 becomes 0 |
+ * | `half` | the half mirror of `factors` |
+ * | `bias` | with biases, the row's bias, which is eliminated first |
+ * | `status` | the lowest row with an A not positive definite or an x not finite; first the largest u32 |
  *
+ * A shift below the rounding error of A is raised to it, as on the CPU (cpu/assembly/solve/diagonal.ts).
  */
 export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   name: 'solve-cholesky',
@@ -69,12 +72,12 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
       QUADS: stride / 4,
       TILES: tilesOf(rank),
       SLOT_QUADS: slotElements(rank, biases) / 4,
-      // Starts of the last row of tiles, and of b behind the tiles.
+      // Starts of the last row of tiles, and of b, which follows the tiles.
       LAST_TILES: ((tilesOf(rank) * (tilesOf(rank) - 1)) / 2) * 64,
       BIAS_START: matrixElements(rank) / 4,
       THREADS: threads,
       barrier: where === 'workgroup' ? 'workgroupBarrier' : 'storageBarrier',
-      // Rows of a panel, b among them, that a thread keeps.
+      // Rows of a panel, including b, that a thread keeps.
       owned: range(Math.ceil((stride + 1) / threads)),
       elements,
       upwards: elements.toReversed(),

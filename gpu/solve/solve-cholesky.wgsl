@@ -1,23 +1,22 @@
-// Template: a thread keeps rows of a panel in registers, and loops over them are written out.
+// Template: a thread keeps rows of a panel in registers, and loops over them are unrolled.
 // Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T, a workgroup a row (cuMF,
 // eq. 2).
 //
-// A is stored in 16 x 16 tiles (gpu/device/slots.ts); L takes the place of A, panel by panel of 16 columns. A
-// thread keeps the 16 elements of its rows of the panel in registers, and b is one more row below A, which
-// becomes y with L y = b. The diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything
-// else 0.
+// A is stored in 16 x 16 tiles (gpu/device/slots.ts); L overwrites A, panel by panel of 16 columns. A thread
+// keeps the 16 elements of its rows of the panel in registers. b is an extra row below A, which becomes y
+// with L y = b. The diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
 
-// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that
-// A stays definite.
+// Rounding error of A relative to its largest element and the root of f: a smaller shift is raised to it, so
+// that A stays definite.
 const ROUNDING = 5e-6;
 
-// Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
+// A column of a diagonal tile, double-buffered, so that one barrier a column suffices.
 var<workgroup> column: array<f32, 32>;
 var<workgroup> solution: array<vec4f, QUADS>;
-// The bits of A's largest element, which order as the numbers do.
+// The bits of A's largest element, which have the same order as the numbers.
 var<workgroup> largest: atomic<u32>;
 {% if biases %}
-// s, and t behind it.
+// s, followed by t.
 var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
 
@@ -30,7 +29,11 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 #import parts/cholesky-gather
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   {% render 'parts/open-row', biases: biases, tells: true %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {
@@ -110,7 +113,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% for k in owned %}
     if (row_{{ k }} <= STRIDE) {
 {% for quad in (0..3) %}
-      keep_quad(base, start_{{ k }} + shuffled(within_{{ k }}, {{ quad }}), vec4f({% for i in (0..3) %}a_{{ k }}_{{ quad | times: 4 | plus: i }}, {% endfor %}));
+      keep_quad(
+        base,
+        start_{{ k }} + shuffled(within_{{ k }}, {{ quad }}),
+        vec4f({% for i in (0..3) %}a_{{ k }}_{{ quad | times: 4 | plus: i }}, {% endfor %})
+      );
 {% endfor %}
     }
 {% endfor %}
@@ -181,7 +188,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
   workgroupBarrier();
 
-  // L^T x = y, from the last panel up; every thread solves the panel's 16 rows itself.
+  // Solves L^T x = y, from the last panel up; every thread solves the panel's 16 rows itself.
   for (var up = 0u; up < TILES; up++) {
     let panel = TILES - 1 - up;
     let diagonal = tile_start(panel, panel);
@@ -190,7 +197,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% endfor %}
 {% for step in upwards %}
 {% for quad in step.quads %}
-    let l_{{ step.at }}_{{ quad }} = read_quad(base, diagonal + 4 * {{ step.at }} + shuffled({{ step.at }}, {{ quad }}));
+    let l_{{ step.at }}_{{ quad }} = read_quad(
+      base,
+      diagonal + 4 * {{ step.at }} + shuffled({{ step.at }}, {{ quad }})
+    );
 {% endfor %}
     let x_{{ step.at }} = y_{{ step.name }} * l_{{ step.at }}_{{ step.name }};
 {% for quad in step.quads %}
@@ -199,14 +209,20 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% endfor %}
     if (thread == 0) {
 {% for quad in (0..3) %}
-      solution[4 * panel + {{ quad }}] = vec4f({% for i in (0..3) %}x_{{ quad | times: 4 | plus: i }}, {% endfor %});
+      solution[4 * panel + {{ quad }}] = vec4f(
+        {% for i in (0..3) %}x_{{ quad | times: 4 | plus: i }}, {% endfor %}
+      );
 {% endfor %}
     }
     for (var quad = thread; quad < 4 * panel; quad += THREADS) {
       var y = read_quad(base, BIAS_START + quad);
       let left = tile_start(panel, quad / 4);
 {% for step in upwards %}
-      y = fma(vec4f(-x_{{ step.at }}), read_quad(base, left + 4 * {{ step.at }} + shuffled({{ step.at }}, quad % 4)), y);
+      y = fma(
+        vec4f(-x_{{ step.at }}),
+        read_quad(base, left + 4 * {{ step.at }} + shuffled({{ step.at }}, quad % 4)),
+        y
+      );
 {% endfor %}
       keep_quad(base, BIAS_START + quad, y);
     }

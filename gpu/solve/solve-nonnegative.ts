@@ -27,10 +27,9 @@ function shape({ rank }: SolveNonnegativeParams) {
 }
 
 /**
- * x of min ½ xᵀ(A + λ n_u I) x - bᵀx over x >= 0, one workgroup a row; its first guess of the features above
- * 0 is `previous`. Lists, slots, outputs and `status` are those of solve-cholesky, the first slot of a row is
- * changed; a row whose minimum is not found is bad. A feature's gradient is taken for 0 up to 1e-5 ‖b‖.
- *
+ * x of min ½ xᵀ(A + λ n_u I) x - bᵀx over x >= 0, one workgroup a row. The positive features of `previous`
+ * are the first guess of x's. Lists, slots, outputs and `status`: see solve-cholesky; the first slot of a row
+ * is overwritten. A row whose minimum is not found is bad. A feature's gradient counts as 0 up to 1e-5 ‖b‖.
  */
 export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   name: 'solve-nonnegative',
@@ -61,7 +60,7 @@ export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
       GROUPS: groups,
       unrolled: groups <= REGISTER_GROUPS,
       groups: range(groups),
-      // Features whose y a thread keeps.
+      // Features for which a thread keeps y.
       rights: range(Math.ceil(stride / threads)),
     };
   },

@@ -1,28 +1,29 @@
-// Template: a thread's groups of A are in registers, and loops over them are written out.
+// Template: a thread's groups of A are in registers, and loops over them are unrolled.
 // Non-negative least squares of one row, min (1/2) x^T A x - b^T x over x >= 0, a workgroup a row: block
 // principal pivoting (Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 33, 2011) on
 // swept matrices.
 //
-// Sweeping feature k moves it into the passive set P, on which x may differ from 0, or out of it again. With
-// P swept the matrix holds -inverse(A_PP), and the right side y holds x on P and b - A x elsewhere, so that a
-// step reads the signs of y, and each feature on the wrong side costs one sweep of f^2 operations. The
-// threads keep the lower triangle in groups of four elements (slots.ts) and pass the pivot's column on
-// through workgroup memory. In the end x is compared with A itself, and improved by the inverse where sweeps
-// have lost digits.
+// Sweeping feature k moves it into the passive set P, where x may differ from 0, or out of it again. With P
+// swept, the matrix holds -inverse(A_PP), and the right side y holds x on P and b - A x elsewhere. So a step
+// reads the signs of y, and each feature on the wrong side costs one sweep of f^2 operations. The threads
+// keep the lower triangle in groups of four elements (slots.ts) and share the pivot's column through
+// workgroup memory. At the end x is checked against A itself, and improved by the inverse where sweeps have
+// lost digits.
 
-// Limits over |b| of a feature's gradient: where it is taken for 0, and where the row counts as solved when
-// no step improves it.
+// Limits of a feature's gradient relative to |b|: below the first it counts as 0; below the second the row
+// counts as solved when no step improves it.
 const TOLERANCE = 1e-5;
 const LARGEST_GRADIENT = 1e-4;
-// The part of |b| that may be left of A x - b on P.
+// Largest residual A x - b on P, relative to |b|.
 const RESIDUAL = 5e-6;
-// A pivot below this part of its diagonal element is rounding error: the feature depends on those in P, and
-// stays out.
+// A pivot below this fraction of its diagonal element is rounding error: the feature depends on the features
+// in P, and stays out.
 const DEPENDENT = 2.4e-7;
-// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that
-// A stays definite.
+// Rounding error of A relative to its largest element and the root of f: a smaller shift is raised to it, so
+// that A stays definite.
 const ROUNDING = 5e-6;
-// Steps without fewer features of the wrong sign than ever before; then they change sides one at a time.
+// Steps without a new minimum of features with the wrong sign; after these, features change sides one at a
+// time.
 const PATIENCE = 3;
 const MOST_STEPS = 10 * RANK + 100;
 
@@ -30,8 +31,8 @@ const MOST_STEPS = 10 * RANK + 100;
 const SWEEP = 0u; const VERIFY = 1u; const CORRECT = 2u;
 const DONE = 3u; const FAILED = 4u;
 
-// A column of the swept matrix and the pivot's element of y, two in turn, so that one barrier a sweep
-// suffices. One more is read where a group does not exist.
+// A column of the swept matrix and the pivot's element of y, double-buffered, so that one barrier a sweep
+// suffices. One extra vector is read where a group does not exist.
 var<workgroup> column: array<vec4f, 2 * QUADS + 1>;
 var<workgroup> along: array<f32, 2>;
 var<workgroup> solution: array<vec4f, QUADS>;
@@ -41,13 +42,13 @@ var<workgroup> diagonal: array<f32, STRIDE>;
 var<workgroup> passive: array<u32, WORDS>;
 var<workgroup> turning: array<u32, WORDS>;
 var<workgroup> misplaced: array<atomic<u32>, WORDS>;
-// 1 where A x - b is too large on P, 2 where a gradient forbids to end.
+// 1 if A x - b is too large on P, 2 if a gradient is too large to end.
 var<workgroup> remarks: atomic<u32>;
 var<workgroup> stage: u32;
-// The bits of A's largest element, which order as the numbers do.
+// The bits of A's largest element, which have the same order as the numbers.
 var<workgroup> largest: atomic<u32>;
 {% if biases %}
-// s, and t behind it.
+// s, followed by t.
 var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
 
@@ -60,7 +61,7 @@ fn is_passive(i: u32) -> bool {
   return ((passive[i / 32] >> (i % 32)) & 1) == 1;
 }
 
-// Notes features on the wrong side, as a number that is not finite always is, and gradients that forbid to
+// Records features on the wrong side (always for a number that is not finite), and gradients too large to
 // end.
 fn judge(i: u32, y: f32, length: f32) {
   let lost = !is_finite(y);
@@ -73,7 +74,11 @@ fn judge(i: u32, y: f32, length: f32) {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   {% render 'parts/open-row', biases: biases, tells: false %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {
@@ -97,7 +102,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   workgroupBarrier();
 {% for right in rights %}
   let own_{{ right }} = thread + {{ right }} * THREADS;
-  // y, and A x - b of the feature.
+  // y, and A x - b, of the feature.
   var y_{{ right }} = 0.0;
   var left_{{ right }} = 0.0;
   if (own_{{ right }} < RANK) {
@@ -152,7 +157,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
   storageBarrier();
 
-  // Of the first thread, which decides on the next step.
+  // Used by the first thread, which chooses the next step.
   var fewest = RANK + 1;
   var patience = PATIENCE;
   var steps = 0u;
@@ -203,7 +208,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
             let step = along[start / QUADS] * inverse;
 {% for right in rights %}
             if (own_{{ right }} < RANK) {
-              y_{{ right }} = select(fma(-column[start + own_{{ right }} / 4][own_{{ right }} % 4], step, y_{{ right }}), sign * step, own_{{ right }} == k);
+              y_{{ right }} = select(
+                fma(-column[start + own_{{ right }} / 4][own_{{ right }} % 4], step, y_{{ right }}),
+                sign * step,
+                own_{{ right }} == k
+              );
             }
 {% endfor %}
             members ^= 1u << bit;
@@ -234,7 +243,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
           workgroupBarrier();
 {% for right in rights %}
           if (own_{{ right }} < RANK) {
-            y_{{ right }} = fma(-column[start + own_{{ right }} / 4][own_{{ right }} % 4], along[start / QUADS], y_{{ right }});
+            y_{{ right }} = fma(
+              -column[start + own_{{ right }} / 4][own_{{ right }} % 4],
+              along[start / QUADS],
+              y_{{ right }}
+            );
           }
 {% endfor %}
         }
@@ -252,7 +265,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   var bad = workgroupUniformLoad(&stage) == FAILED;
 {% for right in rights %}
   if (own_{{ right }} < STRIDE) {
-    solution[own_{{ right }} / 4][own_{{ right }} % 4] = select(0.0, max(y_{{ right }}, 0.0), own_{{ right }} < RANK && is_passive(own_{{ right }}));
+    solution[own_{{ right }} / 4][own_{{ right }} % 4] = select(
+      0.0,
+      max(y_{{ right }}, 0.0),
+      own_{{ right }} < RANK && is_passive(own_{{ right }})
+    );
   }
 {% endfor %}
   workgroupBarrier();

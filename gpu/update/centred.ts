@@ -6,21 +6,21 @@ import type { Pass } from '../webgpu/pass.ts';
 import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
 
 /**
- * True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's
- * kernels, which do not do so as they gather.
+ * True where a variant's kernels do not subtract the mean and the fixed side's biases from ratings, so that a
+ * pass before them must.
  */
 export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
   return biases && !(sum.kernel === 'int8' || (sum.kernel === 'tensor' && centresRatings({ rank, biases })));
 }
 
-/** Bytes of a block's ratings without biases. */
+/** Bytes of a block's centred ratings. */
 export function centredBytes(ratings: number): number {
   return 16 * Math.ceil(ratings / 4);
 }
 
 /**
- * The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass
- * does so first.
+ * The ratings for the kernels. Where these do not subtract μ and the fixed side's biases, adds a pass that
+ * does.
  */
 export async function addCentred(
   gpu: Gpu,

@@ -9,7 +9,9 @@ import { variantNamed } from './choice/choose.ts';
 import { solverNamed } from './choice/variant.ts';
 import { compileEvery } from './update-kernels.ts';
 
-/** See `compile-update` of KernelTasks: it does not wait, so that ratings go up meanwhile. */
+/**
+ * See `compile-update` of KernelTasks. Does not wait for compiling, so that ratings are uploaded meanwhile.
+ */
 export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
   const { rank, biases, implicit = false, variants } = params;
   const settings = {
@@ -20,7 +22,8 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
   };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
-  // The kernel of ratings is wanted first, while they go up; those of measures after those of rows.
+  // Kernels in the order in which they are needed: for ratings while these are uploaded, then for rows, then
+  // for measures.
   const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
   const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
   const measures = implicit
@@ -31,7 +34,7 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
         ...(biases ? [gpu.compile(biasSumsKernel, {})] : []),
       ];
   const fetch = strideOf(rank) === rank ? [] : [gpu.compile(unpaddedRowsKernel, {})];
-  // The task that wants a kernel tells what is wrong with it.
+  // The task that needs a kernel reports its errors.
   for (const compiling of [...ratings, ...rows, ...measures, ...fetch]) compiling.catch(() => undefined);
   return { rows: 0 };
 };

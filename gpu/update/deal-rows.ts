@@ -1,20 +1,20 @@
 import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
 
-/** Limits by which rows are dealt to kernels, in ratings of a row. */
+/** Limits that determine which kernel gets a row, in ratings of the row. */
 export interface RowLimits {
-  /** Rows are taken by falling length. */
+  /** Rows are processed by falling length. */
   readonly sorted: boolean;
   /** Longest rows for dual systems; 0 for none. */
   readonly short: number;
   /** Longest rows for CG without A; 0 for none. */
   readonly free: number;
-  /** Longest rows for the kernel that sums and solves; -1 for none. */
+  /** Most ratings of a part: all other rows are summed into slots in parts. */
   readonly fused: number;
   /** Ratings of a part, at most: the other rows are summed to slots in parts. */
   readonly part: number;
   /**
-   * Rows of θ in a region: a row of several parts, and of at least `bordered` ratings, is also cut at the
-   * borders of regions.
+   * Rows of θ in a region. A row of several parts and at least `bordered` ratings is also cut at the borders
+   * of regions.
    */
   readonly regionRows: number;
   readonly bordered: number;
@@ -24,7 +24,7 @@ export interface RowLimits {
   readonly slots: number;
 }
 
-/** Rows that are summed and then solved together, as many as have slots in the scratch buffer. */
+/** Rows that are summed and then solved together, limited by the slots of the scratch buffer. */
 export interface DealtBatch {
   readonly parts: Parts;
   readonly rows: Parts;
@@ -33,19 +33,19 @@ export interface DealtBatch {
 
 /** The rows of a range, each in one list at most. */
 export interface DealtRows {
-  /** Lists by the longest row that they may hold. */
+  /** Lists of short rows, by the most ratings that a row of the list may have. */
   readonly short: readonly (Parts & { readonly longest: number })[];
   readonly free: Parts;
   readonly fused: Parts;
   readonly batches: readonly DealtBatch[];
 }
 
-/** Longest rows of the lists of short rows: update-short is compiled for each. */
+/** Most ratings of the rows of each list of short rows: update-short is compiled for each. */
 export const SHORT_LENGTHS = [32, 64];
 
 /**
- * Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a
- * row; without them no row is cut by regions. A pure function.
+ * Deals the rows [from, to) of compressed rows to kernels. `offsets` are their row pointers. `columns` ascend
+ * inside a row; without them no row is cut by regions. A pure function.
  */
 export function dealRows(
   offsets: Int32Array,
@@ -54,7 +54,7 @@ export function dealRows(
   to: number,
   limits: RowLimits,
 ): DealtRows {
-  // Memory that is never written takes no place.
+  // Untouched memory costs nothing.
   const [fused, free] = [new EntryList(to - from), new EntryList(to - from)];
   const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList(to - from) }));
   const batches: DealtBatch[] = [];
@@ -107,10 +107,9 @@ interface Part extends Cut {
 }
 
 /**
- * Pieces of a row in its order: none longer than a part. A row long enough is also cut at the borders of
- * regions of θ, unless it would need more pieces than a batch has slots. A row without ratings has one piece,
- * for the solver to read.
- *
+ * Cuts a row into pieces in order, none longer than a part. A row with enough ratings is also cut at the
+ * borders of regions of θ, unless it would need more pieces than a batch has slots. A row without ratings has
+ * one piece, for the solver to read.
  */
 function cutRow(
   columns: Uint32Array | undefined,
@@ -152,10 +151,7 @@ function firstAtLeast(columns: Uint32Array, from: number, to: number, column: nu
   return low;
 }
 
-/**
- * Parts by region, the longest first, so that parts that run at the same time gather from the same region of
- * θ.
- */
+/** Parts by region, the longest first, so that parts that run at the same time read the same region of θ. */
 function partEntries(parts: Part[]): Parts {
   parts.sort(
     (left, right) => left.region - right.region || right.length - left.length || left.slot - right.slot,

@@ -14,27 +14,26 @@ import { addVectorSteps } from '../vectors/steps.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
-  /** θ, with its half mirror when the variant gathers float16, or 8 bits, which are rounded from it. */
+  /** θ, with its half mirror when the variant reads float16 or 8 bits, which are rounded from it. */
   readonly fixed: DeviceMatrix;
   /** x of the last iteration. */
   readonly previous: DeviceMatrix;
-  /** x to write, with its half mirror when the variant writes one. */
+  /** x, which is written, with its half mirror when the variant writes one. */
   readonly factors: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
   readonly bias?: GPUBuffer;
-  /** G of the fixed side (F x F), of implicit data. */
+  /** G of the fixed side (F x F); implicit data only. */
   readonly gram?: GPUBuffer;
-  /** A shift for each row; without it the settings' regularization gives them. */
+  /** A shift for each row; where absent, computed from the settings' regularization. */
   readonly shifts?: GPUBuffer;
 }
 
-/** Workgroups of one subgroup that walk the short rows: enough to fill any GPU several times. */
+/** Workgroups of one subgroup that walk the short rows: enough to fill any GPU several times over. */
 const SHORT_WORKGROUPS = 4224;
 
 /**
- * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite,
- * or -1, with `measured` the sum of their objectives, and with `timed` the kernels' times.
- *
+ * Solves the rows [from, to) of a block in one submission. Returns the first row whose solution is not
+ * finite, or -1; with `measured` also the sum of the objectives, and with `timed` the kernels' times.
  */
 export async function updateRows(
   gpu: Gpu,
@@ -108,7 +107,7 @@ class HalfIteration {
     await this.#addAll(pass, rows, kernels, (compiled, work, count, workgroups) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     });
-    // The kernel without A does not write the mirror; one pass over all rows is cheap beside the rest.
+    // The kernel without A does not write the mirror; a pass over all rows is cheap in comparison.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, this.#inputs.factors);
   }
 
@@ -125,7 +124,7 @@ class HalfIteration {
     };
   }
 
-  /** Rows without A first, then rows by slots, batch by batch, then dual systems, then fused rows. */
+  /** Order of submission: rows without A, rows in slots batch by batch, dual systems, fused rows. */
   async #addAll(
     pass: Pass,
     rows: PreparedRows,
@@ -165,7 +164,8 @@ class HalfIteration {
       previous: previous.values,
       shifts: shifts ?? (await blockShifts(this.#gpu, block, this.#settings, this.#biases)),
       factors: factors.values,
-      // A written buffer may be bound only once, so each missing output has a buffer of its own.
+      // A buffer that is written may be bound only once, so each absent output has a scratch buffer of its
+      // own.
       half: this.#half
         ? required(factors.half, 'half mirror of the factors')
         : await this.#gpu.scratch('no half', 16),
@@ -175,7 +175,7 @@ class HalfIteration {
     };
   }
 
-  /** Copies the last version to the outputs, where CG without A starts. */
+  /** Copies the last version to the outputs, from which CG without A starts. */
   #startFree(): void {
     const { previous, factors } = this.#inputs;
     const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });

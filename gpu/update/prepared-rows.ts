@@ -8,10 +8,10 @@ import { dealRows, type RowLimits } from './deal-rows.ts';
 import { stepsOf, type UpdateSettings, type UpdateVariant } from './choice/variant.ts';
 import type { Parts } from './work.ts';
 
-/** Bytes of normal equations between the kernel that sums them and the solver. */
+/** Bytes of the slots between the kernel that sums and the solver. */
 export const SLOT_BYTES = 512 << 20;
 
-/** Slots that the scratch buffer holds, of normal equations or of so many bytes. */
+/** Slots that the scratch buffer holds; `bytes` of one slot, default: normal equations. */
 export function slotsOf(
   { info: { limits } }: Gpu,
   rank: number,
@@ -36,13 +36,13 @@ interface RowList {
 
 /** The rows of a block, dealt to the kernels that solve them. */
 export interface PreparedRows {
-  /** Rows solved by their dual systems, in lists by the longest row that they may hold. */
+  /** Rows solved by their dual systems, in lists by the most ratings of a row. */
   readonly short: readonly (RowList & { readonly longest: number })[];
   /** Rows solved by CG without A. */
   readonly free?: RowList;
   /** Rows solved by the kernel that sums them. */
   readonly fused?: RowList;
-  /** Rows summed to slots, then solved. */
+  /** Rows summed into slots, then solved. */
   readonly batches: readonly RowBatch[];
   readonly slotBytes: number;
 }
@@ -53,8 +53,8 @@ type RowSettings = Pick<
 >;
 
 /**
- * Makes the lists once for a block, range, rank and variant; they are freed with the block. `ratedOnly`:
- * without rows that have no ratings.
+ * Makes the lists once for a block, range, rank and variant; they are cached with the block. `ratedOnly`:
+ * omit rows without ratings.
  */
 export async function prepareRows(
   gpu: Gpu,
@@ -86,12 +86,10 @@ export async function prepareRows(
   return prepared;
 }
 
-/**
- * The least part of n that a bias's own regularization must have for a dual system, whose condition it sets.
- */
+/** Least ratio of a bias's own regularization to n at which a dual system is well enough conditioned. */
 const LEAST_DUAL_BIAS = 1e-3;
 
-/** True when the dual systems of rows to `longest` ratings are regular. */
+/** True when the dual systems of rows with up to `longest` ratings are regular. */
 function isDualRegular(
   { lambda, offset = 0, damping = 0, biasLambda = lambda }: RowSettings,
   longest: number,
@@ -111,12 +109,12 @@ export function freeParams(
   });
 }
 
-/** Parts of a block for which larger parts still leave no workgroup waiting for another at the end. */
+/** Number of parts of a block above which larger parts still keep all workgroups busy to the end. */
 const PARTS = 8500;
 
 /**
- * Parts are larger, by powers of two, in blocks that have many: fewer slots are written and read. Measured on
- * an H200 with 279 M ratings: 26.1 ms by parts of 8,192, 24.1 by 32,768.
+ * Ratings of a part. Blocks with many parts get larger ones, by powers of two: fewer slots are written and
+ * read. Measured on an H200 with 279 M ratings: 26.1 ms with parts of 8,192, 24.1 ms with 32,768.
  */
 function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
   const larger =
@@ -124,7 +122,7 @@ function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
   return sum.kernel === 'int8' ? Math.min(larger, INT8_PART) : larger;
 }
 
-/** Rows of θ in a region that stays in the GPU's cache, and ratings of a row that is cut by regions. */
+/** Rows of θ in a region that fits the GPU's cache, and the least ratings of a row that is cut by regions. */
 function regionsOf(
   fixedRows: number,
   rank: number,
@@ -180,7 +178,7 @@ async function uploadLists(
   };
 }
 
-/** Parts that name their row by its place among the batch's rows, where its vectors lie. */
+/** Parts that name a row by its index in the batch, which is also the index of its vectors. */
 function numbered({ entries, count }: Parts, rows: Parts, from: number, to: number): Parts {
   const places = new Uint32Array(to - from);
   for (let at = 0; at < rows.count; at++) places[rows.entries[4 * at] - from] = at;

@@ -2,10 +2,10 @@ import { OBJECTIVE_ROWS, objectiveSumsKernel, statusBytes } from '../loss/object
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 
-/** Content of `status` while no row is bad. */
+/** Value of `status` while no row is bad. */
 const NO_ROW = 0xffff_ffff;
 
-/** Rows [from, to) that a pass solves; `measured` asks for the sum of their objectives. */
+/** Rows [from, to) that a pass solves; `measured` requests the sum of their objectives. */
 export interface SolvedRange {
   readonly from: number;
   readonly to: number;
@@ -17,12 +17,12 @@ export interface SolvedPass {
   readonly badRow: number;
   /** See the task `update`. */
   readonly objective?: number;
-  /** Of kernels, with `timed`. */
+  /** Times of the kernels, with `timed`. */
   readonly times: KernelTimes;
 }
 
 /**
- * Submits kernels that write the lowest row without a finite solution and the rows' objectives to `status`.
+ * Submits kernels that write the lowest row without a finite solution, and the rows' objectives, to `status`.
  */
 export async function submitSolved(
   gpu: Gpu,

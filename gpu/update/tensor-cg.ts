@@ -3,7 +3,7 @@ import { paddedRank, tilesOf } from '../device/slots.ts';
 import type { TensorPlan } from '../equations/tensor-plan.ts';
 import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 
-/** Groups of 16 bytes of a tile in float32, and in float16. */
+/** 16-byte groups of a tile in float32, and in float16. */
 const TILE_VECTORS = 80;
 const HALF_VECTORS = 32;
 
@@ -11,15 +11,14 @@ const HALF_VECTORS = 32;
 interface Place {
   readonly row: number;
   readonly column: number;
-  /** Its number among the tiles that pass together. */
+  /** Its index among the tiles that pass together. */
   readonly place: number;
 }
 
 /**
- * Tiles that pass through workgroup memory together, from the tensor cores' sums to their operands: subgroup
- * w multiplies tile rows w, w + SUBGROUPS, ... Every phase has tiles in the order of the triangle; phases
- * that bring ratings alone are not converted.
- *
+ * Tiles that pass through workgroup memory together, from the tensor cores' sums to their operands. Subgroup
+ * w multiplies tile rows w, w + SUBGROUPS, ... Tiles of every phase are in the order of the triangle. Phases
+ * with only ratings are not converted.
  */
 export interface HalfPhase {
   readonly count: number;
@@ -29,8 +28,9 @@ export interface HalfPhase {
     readonly tiles: readonly { readonly place: number; readonly accumulator: number }[];
   }[];
   /**
-   * Tiles that hold b, with biases s: of a thread's number `element` the one at `place` for the lower half of
-   * a subgroup and that behind it for the upper, or for one half, `side`, alone.
+   * Tiles that hold b, and with biases s. For a thread's number `element`, lanes of the lower half of a
+   * subgroup read the tile at `place`, lanes of the upper half the next one; with `side`, only one half
+   * reads.
    */
   readonly rated: readonly {
     readonly element: number;
@@ -38,9 +38,9 @@ export interface HalfPhase {
     readonly both: boolean;
     readonly side: number;
   }[];
-  /** The place of the last of them, of all columns; -1 in other phases. */
+  /** The place of the last of these tiles, over all columns; -1 in other phases. */
   readonly last_rated: number;
-  /** The first tiles of the rows in the phase; `column` may be beyond 0 in the first of them. */
+  /** The first tile of each row in the phase; only in the first row may `column` be greater than 0. */
   readonly lines: readonly Place[];
   readonly loads: readonly {
     readonly subgroup: number;
@@ -59,7 +59,7 @@ function halfPhases(
 ): HalfPhase[] {
   const ratedRow = ratingRow ? tiles : tiles - 1;
   const triangle = range(tiles).flatMap((row) => range(row + 1).map((column) => ({ row, column })));
-  // With biases s changes every tile.
+  // With biases every tile changes by terms of s.
   const apart = ratingRow || biases;
   const rated = apart ? range(tiles).map((column) => ({ row: ratedRow, column })) : [];
   const phase = (
@@ -98,7 +98,9 @@ function halfPhases(
   ];
 }
 
-/** The operands that subgroups load from tiles: those below the diagonal serve as rows and as columns. */
+/**
+ * The operands that subgroups load from tiles: a tile below the diagonal serves both as row and as column.
+ */
 function operandsOf(places: readonly Place[], subgroups: number) {
   const operand = (row: number, column: number, place: number, transposed: boolean) => ({
     subgroup: row % subgroups,
@@ -112,9 +114,7 @@ function operandsOf(places: readonly Place[], subgroups: number) {
   ]);
 }
 
-/**
- * The tiles with b, two at most for each number of a thread; `places` are of columns that follow each other.
- */
+/** The tiles with b, at most two for each number of a thread; `places` have consecutive columns. */
 function ratedParts(places: readonly Place[]): HalfPhase['rated'] {
   return range(Math.ceil(((places.at(-1)?.column ?? -1) + 1) / 2)).flatMap((element) => {
     const [first, ...others] = places.filter(({ column }) => Math.floor(column / 2) === element);
@@ -129,15 +129,15 @@ function chunks<T>(all: readonly T[], size: number): T[][] {
 }
 
 /**
- * Groups of 16 bytes from one column of a vector in workgroup memory to the next: one more than it has
- * spreads the banks.
+ * 16-byte groups between columns of a vector in workgroup memory: one more than a column has, to avoid bank
+ * conflicts.
  */
 function pitchOf(rank: number): number {
   return 2 * tilesOf(rank) + 1;
 }
 
 interface StagedPlan {
-  /** Groups of 16 bytes that the sums stage: more than a vector and its product take, 56 a tile and eight. */
+  /** 16-byte groups that the sums stage: more than a vector and its product need (56 a tile and eight). */
   readonly staged: number;
   /** Tiles that pass together. */
   readonly room?: number;
@@ -145,8 +145,7 @@ interface StagedPlan {
 }
 
 /**
- * Tiles that pass together: those that are asked for, else as many as the sums' memory holds in float32 and
- * float16.
+ * Tiles that pass together: the requested number, else what the sums' memory holds in float32 and float16.
  */
 function roomOf({ staged, room }: Pick<StagedPlan, 'staged' | 'room'>): number {
   return room ?? Math.max(1, Math.floor(staged / (TILE_VECTORS + HALF_VECTORS)));
@@ -157,8 +156,8 @@ function stagedOf(given: Pick<StagedPlan, 'staged' | 'room'>): number {
 }
 
 /**
- * Values of the parts that solve with A / n in float16 as operands of tensor cores: a subgroup has every
- * SUBGROUPS-th tile row, and all have the vectors.
+ * Template values of the shader parts that solve with A / n in float16 as operands of tensor cores: a
+ * subgroup has every SUBGROUPS-th tile row, and all subgroups have the vectors.
  */
 export function tensorCgValues(
   rank: number,
@@ -177,7 +176,7 @@ export function tensorCgValues(
   };
 }
 
-/** Bytes of workgroup memory of the sums and these parts, without rings of their own. */
+/** Bytes of workgroup memory for the sums and these parts; separate rings not included. */
 export function tensorCgBytes(rank: number, biases: boolean, given: StagedPlan): number {
   return 16 * stagedOf(given) + (biases ? 4 * paddedRank(rank) + 4 * given.plan.subgroups : 0);
 }

@@ -18,26 +18,25 @@ import { compileSolve, compileSum, type SizedKernel } from '../equations/slot-ke
 import { stepsOf, type UpdateSettings } from './choice/variant.ts';
 import { compileVectorSteps } from '../vectors/steps.ts';
 
-/** The settings that kernels are compiled for. */
+/** The settings that determine which kernels are compiled. */
 export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'> & {
   readonly biases: boolean;
   readonly implicit?: unknown;
 };
 
-/** The lists that rows were dealt to, which have kernels of their own. */
+/** Which lists have rows; each list has kernels of its own. */
 interface NeededKernels {
   readonly free: boolean;
   readonly fused: boolean;
-  /** Rows that go by slots. */
+  /** True if there are rows that pass through slots. */
   readonly batches: boolean;
-  /** The longest rows of each list of short ones. */
+  /** Most ratings of the rows of each list of short rows. */
   readonly short: readonly number[];
 }
 
 /**
- * The kernels that the lists need. Dawn compiles two at a time, in the order in which they are asked for:
- * those that take the driver's compiler longest come first (bench/results, `compile-alone`).
- *
+ * The kernels for the lists that have rows. Dawn compiles two at a time, in the order of requests; the
+ * slowest to compile are first (bench/results, `compile-alone`).
  */
 export async function compileForRows(
   gpu: Gpu,
@@ -66,7 +65,7 @@ export async function compileForRows(
   return { free, sum, solve, fused, short, gram };
 }
 
-/** Compiles all kernels of a half-iteration that rows of a length may need, the small ones last. */
+/** Compiles all kernels that a half-iteration may need for any row length, the small ones last. */
 export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<void> {
   const { variant, rank, biases, solver } = settings;
   const { sum, short, fused, free } = variant;

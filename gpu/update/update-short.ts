@@ -8,8 +8,8 @@ export type UpdateShortParams = {
   readonly longest: number;
   readonly biases: boolean;
   /**
-   * True: this kernel takes μ and γ (`fixed_bias`, a number for each row of θ) off the ratings. False: an
-   * earlier pass did, and `fixed_bias` is bound but not read.
+   * True: this kernel subtracts μ and γ (`fixed_bias`, a number for each row of θ) from the ratings. False:
+   * an earlier pass did; `fixed_bias` is bound but not read.
    */
   readonly centre: boolean;
 };
@@ -18,9 +18,9 @@ export type UpdateShortParams = {
 const CHUNKS_A_ROUND = 4;
 
 /**
- * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding,
- * also when CG is requested. Only where `isDualRegular` (prepared-rows.ts) holds. Workgroups of one subgroup
- * walk the list of rows, so any number of them may be dispatched.
+ * Solves rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to
+ * rounding, also when CG is requested. Requires `isDualRegular` (prepared-rows.ts). Workgroups of one
+ * subgroup walk the list of rows, so any number of them may be dispatched.
  */
 export const updateShortKernel = kernelOf<UpdateShortParams>()({
   name: 'update-short',

@@ -1,15 +1,15 @@
-// Template: a lane keeps its rows of the system in registers, and loops over them are written out.
-// Rows with few ratings, solved in the space of their ratings: with n ratings and n < f, x = Theta^T y where
-// (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. A subgroup has a row: Theta
-// Theta^T on tensor cores, its rows in the lanes' registers, conjugate gradients until the residual is
-// rounding error, and Theta^T y from rows gathered again.
+// Template: a lane keeps its rows of the system in registers, and loops over them are unrolled.
+// Solves rows with few ratings in the space of their ratings: with n ratings and n < f, x = Theta^T y where
+// (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. A subgroup has a row. Theta
+// Theta^T is formed on tensor cores, its rows are kept in the lanes' registers, conjugate gradients run until
+// the residual is rounding error, and Theta^T y is formed from rows of theta that are read again.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-// Four chunks of 16 bytes of each gathered row and a fifth that spreads the banks; then tile rows of Theta
+// Four chunks of 16 bytes of each row of theta and a fifth against bank conflicts; later tile rows of Theta
 // Theta^T.
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
@@ -39,7 +39,11 @@ fn times(packed: vec4<u32>, y: f32, low: ptr<function, vec4f>, high: ptr<functio
 }
 
 @compute @workgroup_size(32)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) lane: u32
+) {
   let stride = groups.x * groups.y;
   var number = group.y * groups.x + group.x;
   if (number >= params.count) {
@@ -55,7 +59,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
-    // They arrive while the system is made: a use here would wait for them.
+    // Loaded here and used later: the loads overlap with forming the system.
     let shift = shift_of(row.x);
 {%- if BIASES %}
     let own_shift = own_shift_of(row.x);
@@ -71,8 +75,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
     workgroupBarrier();
 
-    // Theta Theta^T, 32 features a round. (A loop of two steps takes the driver's compiler two thirds of the
-    // time that both written out take.)
+    // Forms Theta Theta^T, 32 features a round. (The driver compiles a loop of two steps in two thirds of the
+    // time of the unrolled steps.)
 {%- for pass in passes %}
     var next_{{ pass }} = gathered(gather_row + {{ pass }}u * 8u, gather_chunk);
 {%- endfor %}
@@ -93,19 +97,31 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       }
       for (var step = 0u; step < 2u; step++) {
 {%- for i in tiles %}
-        let left_{{ i }} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&staged, {{ i }}u * 80u + step * 2u, 5u);
-        let right_{{ i }} = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&staged, {{ i }}u * 80u + step * 2u, 5u);
+        let left_{{ i }} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+          &staged,
+          {{ i }}u * 80u + step * 2u,
+          5u
+        );
+        let right_{{ i }} = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+          &staged,
+          {{ i }}u * 80u + step * 2u,
+          5u
+        );
 {%- endfor %}
 {%- for i in tiles %}
 {%- for j in tiles %}
-        sum_{{ i }}_{{ j }} = subgroupMatrixMultiplyAccumulate(left_{{ i }}, right_{{ j }}, sum_{{ i }}_{{ j }});
+        sum_{{ i }}_{{ j }} = subgroupMatrixMultiplyAccumulate(
+          left_{{ i }},
+          right_{{ j }},
+          sum_{{ i }}_{{ j }}
+        );
 {%- endfor %}
 {%- endfor %}
       }
       workgroupBarrier();
     }
 
-    // Moves its rows to registers: lane l has rows l, l + 32, ...
+    // Moves the rows of Theta Theta^T to registers: lane l has rows l, l + 32, ...
 {%- for i in own_rows %}
 {%- for v in vectors %}
     var k_{{ i }}_{{ v }} = vec4f();
@@ -120,7 +136,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- assign own = i | divided_by: 2 | floor %}
 {%- for j in tiles %}
 {%- for v in (0..3) %}
-      k_{{ own }}_{{ j | times: 4 | plus: v }} = bitcast<vec4f>(staged[{{ j }}u * 80u + tile_line * 5u + {{ v }}u]);
+      k_{{ own }}_{{ j | times: 4 | plus: v }} = bitcast<vec4f>(
+        staged[{{ j }}u * 80u + tile_line * 5u + {{ v }}u]
+      );
 {%- endfor %}
 {%- endfor %}
     }
@@ -136,21 +154,30 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var e_{{ i }} = r_{{ i }};
     var p_{{ i }} = r_{{ i }};
 {%- endfor %}
-    var left = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}e_{{ i }} * e_{{ i }}{% endfor %});
+    var left = subgroupAdd(
+      {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}e_{{ i }} * e_{{ i }}{% endfor %}
+    );
     let squares = left;
     let enough = left * 1e-11;
 {%- if BIASES %}
     // A bias is one more feature, whose column is sqrt(ratio) in every rating: ratio is added to each element
     // of Theta Theta^T.
     let ratio = shift / own_shift;
-    var sum_p = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }}{% endfor %});
+    var sum_p = subgroupAdd(
+      {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }}{% endfor %}
+    );
 {%- for i in own_rows %}
     let ratio_{{ i }} = select(0.0, ratio, lane + {{ i }}u * 32u < row.z);
 {%- endfor %}
 {%- endif %}
     for (var step = 0u; step < 2u * LONGEST && left > enough && left > 1e-35; step++) {
 {%- for i in own_rows %}
-      var a_{{ i }} = vec4f(shift * p_{{ i }}, {% if BIASES %}ratio_{{ i }} * sum_p{% else %}0.0{% endif %}, 0.0, 0.0);
+      var a_{{ i }} = vec4f(
+        shift * p_{{ i }},
+        {% if BIASES %}ratio_{{ i }} * sum_p{% else %}0.0{% endif %},
+        0.0,
+        0.0
+      );
 {%- endfor %}
 {%- for part in parts %}
       {% if part > 0 %}if (row.z > {{ part }}u * 16u) {% endif %}{
@@ -159,7 +186,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- assign at = part | times: 4 | plus: v %}
 {%- assign source = at | divided_by: 8 | floor %}
 {%- assign from_lane = at | times: 4 | modulo: 32 %}
-          let q = vec4f(subgroupBroadcast(p_{{ source }}, {{ from_lane }}u), subgroupBroadcast(p_{{ source }}, {{ from_lane | plus: 1 }}u), subgroupBroadcast(p_{{ source }}, {{ from_lane | plus: 2 }}u), subgroupBroadcast(p_{{ source }}, {{ from_lane | plus: 3 }}u));
+          let q = vec4f(
+            subgroupBroadcast(p_{{ source }}, {{ from_lane }}u),
+            subgroupBroadcast(p_{{ source }}, {{ from_lane | plus: 1 }}u),
+            subgroupBroadcast(p_{{ source }}, {{ from_lane | plus: 2 }}u),
+            subgroupBroadcast(p_{{ source }}, {{ from_lane | plus: 3 }}u)
+          );
 {%- for i in own_rows %}
           a_{{ i }} = fma(k_{{ i }}_{{ at }}, q, a_{{ i }});
 {%- endfor %}
@@ -170,19 +202,25 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- for i in own_rows %}
       let ap_{{ i }} = (a_{{ i }}.x + a_{{ i }}.y) + (a_{{ i }}.z + a_{{ i }}.w);
 {%- endfor %}
-      let curvature = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }} * ap_{{ i }}{% endfor %});
+      let curvature = subgroupAdd(
+        {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }} * ap_{{ i }}{% endfor %}
+      );
       let alpha = left / curvature;
 {%- for i in own_rows %}
       y_{{ i }} = fma(alpha, p_{{ i }}, y_{{ i }});
       e_{{ i }} = fma(-alpha, ap_{{ i }}, e_{{ i }});
 {%- endfor %}
 {%- if BIASES %}
-      let both = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(e_{{ i }} * e_{{ i }}, e_{{ i }}){% endfor %});
+      let both = subgroupAdd(
+        {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(e_{{ i }} * e_{{ i }}, e_{{ i }}){% endfor %}
+      );
       let now = both.x;
       let beta = now / left;
       sum_p = fma(beta, sum_p, both.y);
 {%- else %}
-      let now = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}e_{{ i }} * e_{{ i }}{% endfor %});
+      let now = subgroupAdd(
+        {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}e_{{ i }} * e_{{ i }}{% endfor %}
+      );
       let beta = now / left;
 {%- endif %}
       left = now;
@@ -192,8 +230,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 
 
-    // r^T y, and with a bias the sum of y: what is left of r^2 is shift r^T y.
-    let sum_y = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(r_{{ i }} * y_{{ i }}, y_{{ i }}){% endfor %});
+    // r^T y, and with a bias the sum of y: r^2 plus the objective is shift r^T y.
+    let sum_y = subgroupAdd(
+      {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(r_{{ i }} * y_{{ i }}, y_{{ i }}){% endfor %}
+    );
     if (lane == 0u) {
 {%- if BIASES %}
       bias[row.x] = select(0.0, ratio * sum_y.y, row.z > 0u);
@@ -232,7 +272,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         }
         factors[row.x * CHUNKS * 2u + chunk * 2u] = low;
         factors[row.x * CHUNKS * 2u + chunk * 2u + 1u] = high;
-        half[row.x * CHUNKS + chunk] = vec4<u32>(pack2x16float(low.xy), pack2x16float(low.zw), pack2x16float(high.xy), pack2x16float(high.zw));
+        half[row.x * CHUNKS + chunk] = vec4<u32>(
+          pack2x16float(low.xy),
+          pack2x16float(low.zw),
+          pack2x16float(high.xy),
+          pack2x16float(high.zw)
+        );
       }
     }
 {%- endfor %}

@@ -14,21 +14,21 @@ import { tensorCgBytes, tensorCgValues } from './tensor-cg.ts';
 
 export type UpdateTensorParams = TensorParams & {
   /**
-   * CG multiplies A/n in float16 on tensor cores (cuMF_ALS, section 4.2); otherwise A stays in registers in
+   * CG multiplies A/n in float16 on tensor cores (cuMF_ALS, section 4.2); otherwise A is in registers in
    * float32.
    */
   readonly halfA: boolean;
   /**
-   * Tiles of A / n that pass through workgroup memory together; without it as many as fit what the sums need.
+   * Tiles of A / n that pass through workgroup memory together; default: as many as fit the memory of the
+   * sums.
    */
   readonly room?: number;
 };
 
 /**
- * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A, which must fit the
- * registers, to 144. Workgroups walk the list of rows, so any number of them may be dispatched. `fixed_bias`:
- * see normal-equations-tensor.
- *
+ * The fused half-iteration, which keeps A of a row on the chip. Ranks to 256; to 144 with float32 A, which
+ * must fit the registers. Workgroups walk the list of rows, so any number of them may be dispatched.
+ * `fixed_bias`: see normal-equations-tensor.
  */
 export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   name: 'update-tensor',
@@ -82,7 +82,7 @@ export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   ],
 });
 
-/** Tiles of A pass through what the sums stage, cut where they do not fit. */
+/** Tiles of A pass through the memory of the sums, in several rounds where they do not fit. */
 function cgPlan(params: UpdateTensorParams) {
   return { ...accumulatePlan(params), staged: gatheredVectors(params), room: params.room };
 }

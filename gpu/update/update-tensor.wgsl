@@ -1,6 +1,7 @@
-// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are written out.
-// One half-iteration of whole rows without A ever leaving the chip: a workgroup sums a row's normal equations
-// on tensor cores, hands A to its threads' registers and solves there by conjugate gradients. Workgroups walk
+// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are
+// unrolled.
+// One half-iteration of whole rows that keeps A on the chip: a workgroup sums a row's normal equations on
+// tensor cores, moves A to its threads' registers and solves there by conjugate gradients. Workgroups walk
 // the list of rows, the longest first; while one row is solved the ratings of the next are loaded.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
@@ -20,13 +21,18 @@ enable chromium_experimental_subgroup_matrix;
 #import parts/row-shift
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32,
+  @builtin(subgroup_id) subgroup: u32
+) {
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
 {%- if HALF_A %}
   let lane = thread & 31u;
 {%- else %}
-  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row
+  // In the solver four adjacent lanes hold four rows of A, and each lane has the sums of one of them: row
   // `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
@@ -66,7 +72,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let first = row.y;
     let end = row.y + row.z;
     let inverse = 1.0 / max(f32(row.z), 1.0);
-    // They arrive while A is summed: a use here would wait for them.
+    // Loaded here and used later: the loads overlap with summing A.
     let asked = shift_of(row.x);
 {%- if BIASES %}
     let own_shift = own_shift_of(row.x);
@@ -94,13 +100,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let weight = (max(f32(row.z), 1.0) + own_shift){% if HALF_A %} * inverse{% endif %};
 {%- endif %}
 {%- if HALF_A %}
-    // They arrive while A is on its way.
+    // Loaded here and used later: the loads overlap with moving A.
 {%- for e in elements %}
     let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
 {%- endfor %}
     #import parts/tensor-halves
 {%- capture loads %}
-    // The next row's ratings.
+    // Loads the next row's ratings.
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {
@@ -144,7 +150,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- if BIASES %}
     t_part = t_part * params.unscale;
 {%- endif %}
-    // The next row's ratings and start.
+    // Loads the next row's ratings and start.
     next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();

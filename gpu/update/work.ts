@@ -1,8 +1,8 @@
 /**
- * Lists of rows or parts of rows in the order in which a kernel takes them, four numbers an entry:
+ * Lists of rows or parts of rows in the order in which a kernel processes them, four numbers an entry:
  *
  *   a part:  row, first rating, ratings, slot           ratings to be summed into normal equations
- *   a row:   row, first slot, ratings n_u, slots        slots to be added up and solved
+ *   a row:   row, first slot, ratings n_u, slots        slots to be summed and solved
  */
 export interface Parts {
   readonly entries: Uint32Array;
@@ -10,7 +10,7 @@ export interface Parts {
 }
 
 /**
- * Rows by falling number of ratings, ties by row: neighbours take equally long, and the longest begin first.
+ * Rows by falling number of ratings, ties by row: neighbours take equally long, and the longest start first.
  */
 export function rowsByLength(offsets: Int32Array, from: number, to: number): Uint32Array {
   const lengthOf = (row: number) => offsets[row + 1] - offsets[row];
@@ -30,7 +30,8 @@ export function rowsInOrder(from: number, to: number): Uint32Array {
 }
 
 /**
- * A growing list of entries of four numbers. It takes memory with the first one: for so many as are expected.
+ * A growing list of entries of four numbers. Allocates memory for the expected number of entries with the
+ * first one.
  */
 export class EntryList {
   readonly #expected: number;

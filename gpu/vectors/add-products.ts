@@ -4,15 +4,15 @@ import { vectorQuads } from './vectors.ts';
 export type AddProductsParams = {
   readonly rank: number;
   readonly biases: boolean;
-  /** To gradients, with n and the sums beside r, instead of to a matrix of products. */
+  /** The sums are gradients, which also have n and three more numbers; else they are products. */
   readonly first: boolean;
 };
 
 const THREADS = 64;
 
 /**
- * Adds up the slots (vectors.ts) of each row of the list (row, first slot, n, slots) in their order, and
- * adds that to the row of the sums.
+ * Sums the slots (vectors.ts) of each row of the list (row, first slot, n, slots) in order, and adds the
+ * result to the row of the sums.
  */
 export const addProductsKernel = kernelOf<AddProductsParams>()({
   name: 'add-products',

@@ -1,4 +1,4 @@
-// Template: lines of biases and half mirrors are in some variants only.
+// Template: only some variants have lines of biases and half mirrors.
 // Ends conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
 
 {% render 'parts/row-total' %}
@@ -8,7 +8,11 @@
 {% render 'parts/row-shift' %}
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   {% render 'parts/vector-row', listed: listed, owned: owned %}
   let objective = gradients[base + QUADS + 1].y;
 {%- if biases %}

@@ -1,6 +1,6 @@
 /**
- * Conjugate gradients whose devices exchange vectors: each adds the products with its ratings to sums of
- * whole rows, and the place of the rows takes the steps (operators/tasks/vector-tasks.ts).
+ * Conjugate gradients whose devices exchange vectors: each device adds the products with its ratings to sums
+ * of whole rows, and the device that has the rows takes the steps (operators/tasks/vector-tasks.ts).
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
@@ -23,7 +23,7 @@ export interface ProductInputs {
   readonly block: DeviceBlock;
   readonly fixed: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
-  /** x, or the direction. */
+  /** x, or the search direction. */
   readonly vectors: DeviceMatrix;
   /** Gradients, or products. */
   readonly sums: DeviceMatrix;
@@ -42,7 +42,7 @@ export interface ProductSettings extends RowRange {
   readonly teams?: Teams;
 }
 
-/** Rows are cut into parts of as many ratings, and no row is solved on the way. */
+/** A variant that cuts all rows into parts of this many ratings and solves none. */
 const PARTS: UpdateVariant = {
   name: 'exchanged-vectors',
   precision: 'f32',
@@ -57,10 +57,7 @@ const PARTS: UpdateVariant = {
   sorted: true,
 };
 
-/**
- * Adds the products of the rows [from, to) of a block with their vectors to the rows of the sums, in one
- * submission.
- */
+/** Adds the products of the rows [from, to) of a block with their vectors to the sums, in one submission. */
 export async function addVectorProducts(
   gpu: Gpu,
   { block, fixed, fixedBias, vectors, sums }: ProductInputs,
@@ -113,7 +110,7 @@ export function hasBiases({ stride }: DeviceMatrix, rank: number): boolean {
 }
 
 export interface StepInputs {
-  /** x of the last version, or products; the phase `end` reads none. */
+  /** x of the last version, or products; not used by the phase `end`. */
   readonly given?: DeviceMatrix;
   readonly gradients: DeviceMatrix;
   readonly factors: DeviceMatrix;
@@ -123,12 +120,12 @@ export interface StepInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** The phases of the tasks that take steps. */
+/** The phases of each task that takes steps. */
 const PHASES = { begin: ['gather', 'begin'], step: ['step'], end: ['end'] } as const satisfies Readonly<
   Record<string, readonly Phase[]>
 >;
 
-/** Takes phases of the rows [from, to). Gives the first row that is not finite at the end, or -1. */
+/** Runs phases on the rows [from, to). Returns the first row that is not finite at the end, or -1. */
 export async function takeStep(
   gpu: Gpu,
   { given, gradients, factors, direction, ...inputs }: StepInputs,

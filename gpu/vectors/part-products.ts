@@ -11,20 +11,20 @@ export type PartProductsParams = {
   readonly biases: boolean;
   /** With the weights of implicit data. */
   readonly implicit: boolean;
-  /** The residual for x instead of products with the direction. */
+  /** Computes the residual for x instead of products with the direction. */
   readonly first: boolean;
 };
 
 const TILE_BYTES = 12_288;
 
-/** Ratings whose θ are in workgroup memory at a time: a power of two. */
+/** Ratings whose rows of θ fit workgroup memory at a time: a power of two. */
 function tileOf({ rank, precision }: Pick<PartProductsParams, 'rank' | 'precision'>): Tile {
   const row = 4 * paddedRank(rank) + 16;
   const ratings = [16, 8, 4, 2].find((count) => count * row <= TILE_BYTES) ?? 1;
   return { rank, precision, ratings, lanes: 64, rows: 1 };
 }
 
-/** Products of parts of rows with their ratings, without subgroups: see product-kernel.ts. */
+/** Products of parts of rows, without subgroups: see product-kernel.ts. */
 export const partProductsKernel = kernelOf<PartProductsParams>()({
   name: 'part-products',
   bindings: productBindings,

@@ -1,15 +1,19 @@
-// Template: a thread keeps its features in registers, and loops over them are written out.
+// Template: a thread keeps its features in registers, and loops over them are unrolled.
 // Sum of (theta_v^T v) theta_v over the ratings of parts of rows, for a vector v of the row, into the part's
 // slot (vectors.ts), a workgroup a part. Tiles of theta pass through workgroup memory.
 //
-// With FIRST v is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of
-// r_v and r_v theta_v^T x and, with biases, of theta_v.
+// With FIRST v is x, and a rating counts r_v - theta_v^T x instead: the residual. The sums of r_v and r_v
+// theta_v^T x and, with biases, of theta_v are written too.
 
 {% render 'parts/tile-declarations', quad_type: stored, half: half %}
 {% render 'parts/row-total' %}
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) lane: u32
+) {
   let number = id.y * size.x + id.x;
   if (number >= params.count) {
     return;

@@ -1,8 +1,8 @@
 /**
- * Kernels that multiply rows by their vectors, the part of a step that differs between ways to hold A: from
- * the ratings of a part of a row and a vector of the row they make what the part adds to A p, or to the
- * residual b - A x, in the part's slot (vectors.ts). `work` lists row of the vectors, first rating, ratings,
- * slot.
+ * Kernels that multiply rows by their vectors, the part of a CG step that depends on how A is represented.
+ * From the ratings of a part of a row and a vector of the row they compute the part's term of A p, or of the
+ * residual b - A x, into the part's slot (vectors.ts). `work` lists row of the vectors, first rating,
+ * ratings, slot.
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { RowBatch } from '../update/prepared-rows.ts';
@@ -19,9 +19,9 @@ export interface ProductShape {
   readonly precision: 'f32' | 'f16';
   readonly biases: boolean;
   readonly implicit?: ImplicitWeights;
-  /** The residual b - A x instead of A p. */
+  /** Computes the residual b - A x instead of A p. */
   readonly first: boolean;
-  /** The teams of the kernel with subgroups; default: those that it chooses. */
+  /** Teams of the kernel with subgroups; default: the kernel's own choice. */
   readonly teams?: Teams;
 }
 
@@ -32,10 +32,10 @@ export interface RatedBuffers {
   readonly fixed: Binding;
 }
 
-/** Adds the product of a batch's parts with the vectors of their rows, into the parts' slots. */
+/** Adds to a pass the product of a batch's parts with the vectors of their rows, into the parts' slots. */
 export type Multiply = (pass: Pass, batch: RowBatch, vectors: Binding, slots: Binding) => void;
 
-/** The product with the ratings of a block, compiled: by subgroups, where the adapter has them. */
+/** Compiles the product with the ratings of a block: with subgroups, where the adapter has them. */
 export async function ratingProducts(gpu: Gpu, shape: ProductShape): Promise<(of: RatedBuffers) => Multiply> {
   const { rank, precision, biases, first, implicit, teams = chooseVectorProducts(rank, precision) } = shape;
   const byTeams = { rank, precision, biases, first, ...teams };

@@ -2,10 +2,10 @@ import { range } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 
-/** Threads of a row at most. */
+/** Most threads of a row. */
 const MOST_LANES = 32;
 const THREADS = 64;
-/** Bytes of a workgroup's vectors at most, where more than one row has them. */
+/** Most bytes of the vectors of a workgroup that has more than one row. */
 const VECTOR_BYTES = 8192;
 
 /** Threads that share a row whose vectors are in buffers, and the rows of a workgroup. */
@@ -15,7 +15,7 @@ export function rowLanes(rank: number): { readonly lanes: number; readonly rows:
   return { lanes, rows: Math.max(1, Math.min(THREADS / lanes, Math.floor(VECTOR_BYTES / (16 * quads)))) };
 }
 
-/** Values of shaders in which `lanes` threads have the vectors of a row in registers (parts/cg/). */
+/** Template values of shaders in which `lanes` threads keep the vectors of a row in registers (parts/cg/). */
 export function laneValues(rank: number, { lanes, rows }: { readonly lanes: number; readonly rows: number }) {
   const quads = paddedRank(rank) / 4;
   return {

@@ -6,11 +6,11 @@ import { endVectorsKernel } from './end-vectors.ts';
 import { rowLanes } from './row-lanes.ts';
 import { vectorStepKernel, type VectorStepParams } from './vector-step.ts';
 
-/** The phases of conjugate gradients between which rows are multiplied; see vector-step.wgsl. */
+/** A phase of conjugate gradients; rows are multiplied between phases. See vector-step.wgsl. */
 export type Phase = VectorStepParams['phase'] | 'end';
 
 type PhaseShape = Omit<VectorStepParams, 'phase'> & {
-  /** The float16 mirror of the factors is written at the end. */
+  /** The phase `end` writes the float16 mirror of the factors. */
   readonly half: boolean;
 };
 
@@ -23,8 +23,8 @@ type GivenBuffers = Pick<PhaseBuffers, 'gradients' | 'factors' | 'shifts' | 'sta
 };
 
 /**
- * All buffers of the phases, with buffers of a few bytes for those that a phase does not use: a written
- * buffer may be bound only once.
+ * All buffers of the phases. Unused ones are distinct buffers of a few bytes, since a buffer that is written
+ * may be bound only once.
  */
 export async function phaseBuffers(gpu: Gpu, given: GivenBuffers): Promise<PhaseBuffers> {
   const names = ['work', 'given', 'gram', 'direction', 'half', 'bias'] as const;
@@ -58,7 +58,7 @@ export class RowPhases {
     return new RowPhases(shape, new Map(compiled));
   }
 
-  /** Adds a phase of `count` rows: the rows of `work`, or the rows from `first` on. */
+  /** Adds a phase of `count` rows to a pass: the rows of `work`, or the rows from `first` on. */
   add(
     pass: Pass,
     phase: Phase,

@@ -26,7 +26,8 @@ interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
 
 /**
  * Adds the kernels that solve batches of rows by conjugate gradients without A: the exchange of vectors with
- * one part, whose products stay in slots. A pass over the ratings makes the residual, and one each step.
+ * a single part, whose products stay in slots. One pass over the ratings computes the residual, and one each
+ * step.
  */
 export async function addVectorSteps(
   gpu: Gpu,

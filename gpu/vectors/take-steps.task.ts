@@ -1,7 +1,7 @@
 import { hasBiases, takeStep } from './exchanged-vectors.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
-/** The Gram matrix and the shifts of implicit data, whose rows have their regularization in those. */
+/** The Gram matrix and the shifts of implicit data; the shifts contain the regularization. */
 function shiftedBy(scope: GpuScopeOf<'begin-gradients'> | GpuScopeOf<'step-gradients'>) {
   return scope.has('gram') ? { gram: scope.matrix('gram').values, shifts: scope.vector('shifts') } : {};
 }

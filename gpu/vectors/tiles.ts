@@ -1,17 +1,17 @@
 import { paddedRank } from '../device/slots.ts';
 
-/** Ratings of rows whose θ are in workgroup memory: see parts/cg/tile-product.wgsl. */
+/** Ratings of rows whose θ is in workgroup memory: see parts/cg/tile-product.wgsl. */
 export interface Tile {
   readonly rank: number;
   readonly precision: 'f32' | 'f16';
   /** Ratings of a row in the tile. */
   readonly ratings: number;
-  /** Threads that have a row, and the rows of a workgroup. */
+  /** Threads that share a row, and the rows of a workgroup. */
   readonly lanes: number;
   readonly rows: number;
 }
 
-/** Groups of four features between ratings, an odd number. */
+/** Groups of four features between ratings: an odd number avoids bank conflicts. */
 function pitchOf(rank: number): number {
   return paddedRank(rank) / 4 + 1;
 }
@@ -21,13 +21,13 @@ export function tileBytes({ rank, precision, ratings, lanes, rows }: Tile): numb
   return rows * (ratings * perRating + 4 * paddedRank(rank) + 8 * lanes);
 }
 
-/** Values of shaders that multiply such tiles. */
+/** Template values of shaders that multiply such tiles. */
 export function tileValues({ rank, precision, ratings, lanes }: Tile) {
   const half = precision === 'f16';
   return {
     TILE: ratings,
     PITCH: pitchOf(rank),
-    /** Threads that have one rating: a power of two. */
+    /** Threads that share one rating: a power of two. */
     SPLIT: 2 ** Math.max(0, Math.floor(Math.log2(lanes / ratings))),
     half,
     stored: half ? 'vec2u' : 'vec4f',

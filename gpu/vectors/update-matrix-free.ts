@@ -13,7 +13,7 @@ export type UpdateMatrixFreeParams = {
   readonly lanes: number;
   /** Rows that share a workgroup (clMF, section 3.2.1: thread batching). */
   readonly rows: number;
-  /** The row's bias is solved as well. */
+  /** Solves the row's bias as well. */
   readonly biases: boolean;
 };
 
@@ -31,8 +31,8 @@ export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count
 }
 
 /**
- * A good variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most
- * 64; a workgroup has up to four rows.
+ * A variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most 64; a
+ * workgroup has up to four rows.
  */
 export function chooseUpdateMatrixFree(
   rank: number,
@@ -51,11 +51,11 @@ export function chooseUpdateMatrixFree(
 /**
  * x of rows of at most `longest` ratings by `steps` steps (f_s) of conjugate gradients without A (cuMF_ALS,
  * Algorithm 1; ends early as cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating,
- * ratings, 0. `fixed` and ratings are those of normal-equations, `status` and what is written those of
- * solve-cholesky.
+ * ratings, 0. `fixed` and ratings: see normal-equations; `status` and outputs: see solve-cholesky.
  *
- * Eight storage buffers leave no room for the start and for a float16 mirror: `factors` first hold the start
- * of every row (a copy of the last version), and to-half makes the mirror afterwards.
+ * A kernel may have eight storage buffers, which leaves none for the start and for the float16 mirror. So
+ * `factors` initially hold the start of every row (a copy of the last version), and to-half makes the mirror
+ * afterwards.
  */
 export const updateMatrixFreeKernel = kernelOf<UpdateMatrixFreeParams>()({
   name: 'update-matrix-free',

@@ -1,7 +1,7 @@
-// Template: a thread keeps x, r, p and q in registers, and loops over them are written out.
+// Template: a thread keeps x, r, p and q in registers, and loops over them are unrolled.
 // Solves rows of few ratings by conjugate gradients that never form A: A p = sum of theta_v (theta_v^T p) +
-// lambda n p, on the row's theta_v in workgroup memory and its vectors in registers. A workgroup has ROWS
-// rows, and a row LANES threads. A row that has ended goes on with steps of length 0.
+// lambda n p, with the row's theta_v in workgroup memory and its vectors in registers. A workgroup has ROWS
+// rows, and a row LANES threads. A finished row continues with steps of length 0.
 
 var<workgroup> columns: array<u32, ROWS * TILE>;
 
@@ -13,7 +13,11 @@ var<workgroup> columns: array<u32, ROWS * TILE>;
 {% render 'parts/row-shift' %}
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let batch = thread / LANES;
   let lane = thread % LANES;
   let number = (id.y * size.x + id.x) * ROWS + batch;

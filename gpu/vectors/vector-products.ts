@@ -9,17 +9,20 @@ export type VectorProductsParams = {
   /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
   readonly biases: boolean;
-  /** The residual b - A x instead of A p. */
+  /** Computes the residual b - A x instead of A p. */
   readonly first: boolean;
   readonly threads: number;
-  /** Threads that have a rating together: a power of two. */
+  /** Threads that share a rating: a power of two. */
   readonly lanes: number;
-  /** Threads that add up their sums among themselves: a multiple of the lanes, at most a subgroup's. */
+  /**
+   * Threads that reduce their sums by subgroup operations: a multiple of the lanes, at most a subgroup's
+   * threads.
+   */
   readonly width: number;
 };
 
-/** Groups of 16 bytes of θ that a thread has asked for at a time, in its part of two or four ratings. */
-const ASKED = 8;
+/** 16-byte groups of θ that a thread has in flight, over its share of two or four ratings. */
+const IN_FLIGHT = 8;
 
 /** Pieces of 16 bytes of a row. */
 function piecesOf({ rank, precision }: Pick<VectorProductsParams, 'rank' | 'precision'>): number {
@@ -27,10 +30,9 @@ function piecesOf({ rank, precision }: Pick<VectorProductsParams, 'rank' | 'prec
 }
 
 /**
- * Threads for a rating: few have more of its features each, so that a rating takes fewer sums across threads
- * and no thread is idle, until a thread's registers do not hold its features of p, of the sum and of the
- * ratings on their way.
- *
+ * Threads for a rating. Fewer threads have more features each: a rating then needs fewer sums across threads
+ * and no thread is idle, until a thread's registers cannot hold its features of p, of the sum and of the
+ * loads in flight.
  */
 export function chooseVectorProducts(
   rank: number,
@@ -52,7 +54,7 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
     const quads = paddedRank(rank) / 4;
     const perRow = piecesOf({ rank, precision });
     const own = Math.ceil(perRow / lanes);
-    const each = 2 * own <= ASKED / 2 ? 4 : 2;
+    const each = 2 * own <= IN_FLIGHT / 2 ? 4 : 2;
     const unpacked = (part: number) =>
       part === 0 ? { open: 'unpacked(', close: '.xy)' } : { open: 'unpacked(', close: '.zw)' };
     const parts = half ? [0, 1] : [0];

@@ -1,11 +1,11 @@
-// Template: a lane keeps pieces of several vectors in registers, and loops are written out.
+// Template: a lane keeps pieces of several vectors in registers, and loops are unrolled.
 // A p of parts of rows without A: sum of (theta_v^T p) theta_v over a part's ratings, into the part's slot
-// (vectors.ts). A team of LANES threads has one rating at a time of EACH that it has asked for, and a lane
-// the same features of all of them, of p and of the sum. At the end the teams of WIDTH threads add up their
-// sums among themselves, and those pass through workgroup memory.
+// (vectors.ts). A team of LANES threads loads EACH ratings and processes them one at a time; a lane has the
+// same features of all of them, of p and of the sum. At the end each group of WIDTH threads reduces its sums,
+// and the groups' sums are added through workgroup memory.
 //
-// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. With it come the sums of
-// r_v and r_v theta_v^T x and, with biases, of theta_v.
+// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. The sums of r_v and r_v
+// theta_v^T x and, with biases, of theta_v are written too.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
@@ -17,7 +17,7 @@ fn unpacked(packed: vec2u) -> vec4f {
 }
 
 {% endif -%}
-// Adds up the sums of all groups to the quads of the slot from `first` on.
+// Adds the sums of all groups to the quads of the slot from `first` on.
 fn sum_groups(thread: u32, first: u32, count: u32) {
   workgroupBarrier();
   for (var quad = thread; quad < count; quad += THREADS) {
@@ -30,7 +30,11 @@ fn sum_groups(thread: u32, first: u32, count: u32) {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = id.y * size.x + id.x;
   if (number >= params.count) {
     return;
@@ -62,7 +66,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- for e in each %}
   var column_{{ e }} = indices[min(begin + {{ e }}, final_at)];
 {%- endfor %}
-  // All teams take as many turns, those behind the end without effect.
+  // All teams take the same number of turns; turns after the end have no effect.
   for (var turn = part.y; turn < end; turn += TEAMS * EACH) {
     let at = turn + team * EACH;
 {%- for e in each %}
@@ -73,7 +77,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let rated_{{ e }} = values[min(at + {{ e }}, final_at)];
 {%- endif %}
 {%- endfor %}
-    // Columns of the next ratings, while these are on their way.
+    // Loads the columns of the next ratings, while the factors of these arrive.
 {%- for e in each %}
     column_{{ e }} = indices[min(at + TEAMS * EACH + {{ e }}, final_at)];
 {%- endfor %}
@@ -96,9 +100,17 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endif %}
 {%- for piece in pieces %}
 {%- for vector in piece.vectors %}
-      q_{{ vector.number }} = fma(vec4f(weight), {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, q_{{ vector.number }});
+      q_{{ vector.number }} = fma(
+        vec4f(weight),
+        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
+        q_{{ vector.number }}
+      );
 {%- if sums_rows %}
-      s_{{ vector.number }} = fma(vec4f(one), {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, s_{{ vector.number }});
+      s_{{ vector.number }} = fma(
+        vec4f(one),
+        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
+        s_{{ vector.number }}
+      );
 {%- endif %}
 {%- endfor %}
 {%- endfor %}

@@ -8,29 +8,32 @@ export type VectorStepParams = {
   readonly biases: boolean;
   /** With a Gram matrix. */
   readonly implicit: boolean;
-  /** Rows of a list (row, first slot, n, slots), whose slots are given; else rows in a row. */
+  /**
+   * Rows are taken from a list (row, first slot, n, slots), and their slots are the input; else consecutive
+   * rows.
+   */
   readonly listed: boolean;
   readonly phase: 'gather' | 'begin' | 'step';
 };
 
 /**
- * A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts). A listed row has the
- * gradients and direction of its place in the list, any other one those of its own number. Without implicit
- * data another buffer serves as `gram`, without a list one as `work`.
+ * A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts). Gradients and direction
+ * are indexed by place in the list for listed rows, else by row number. Without implicit data any buffer may
+ * be bound as `gram`, without a list as `work`.
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
   bindings: [
     ...reads({
       work: 'array<vec4u>',
-      /** x of the last version; then slots, or products in `step`. */
+      /** `gather`: x of the last version. Else slots, or products in `step`. */
       given: 'array<vec4f>',
       gram: 'array<vec4f>',
       shifts: 'array<f32>',
     }),
     ...writes({ gradients: 'array<vec4f>', factors: 'array<vec4f>', direction: 'array<vec4f>' }),
   ],
-  /** `first`: the first of rows in a row. */
+  /** `first`: the first of consecutive rows. */
   uniforms: { count: 'u32', first: 'u32' },
   needs: () => [],
   values(params) {

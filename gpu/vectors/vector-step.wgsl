@@ -1,8 +1,12 @@
-// Template: a thread keeps x, r, p and q in registers, and loops over them are written out.
-// A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
-// `gather` makes the last x the vectors that are multiplied first, `begin` makes the sums over ratings the
-// residual and the first direction, `step` goes one step. What is given with a list are slots, which are
-// added up in their order; else x in `gather`, and products with A of whole rows in `step`.
+// Template: a thread keeps x, r, p and q in registers, and loops over them are unrolled.
+// A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row:
+//
+//   gather   copies the last x to the vectors that are multiplied first
+//   begin    computes the residual from the sums over ratings, and the first direction
+//   step     takes one step
+//
+// With a list, `given` holds slots, which are summed in order. Without, it holds x in `gather`, else products
+// of A with whole rows.
 {% if implicit %}
 var<workgroup> vector: array<vec4f, ROWS * QUADS>;
 {% endif %}
@@ -10,7 +14,7 @@ var<workgroup> vector: array<vec4f, ROWS * QUADS>;
 {% render 'parts/finite' %}
 {% render 'parts/row-shift' %}
 
-// Four numbers of what is given for a row.
+// Four numbers of a row of `given`.
 fn given_sum(entry: vec4u, quad: u32) -> vec4f {
   var sum = given[entry.y * GIVEN_QUADS + quad];
   for (var slot = 1u; slot < entry.w; slot++) {
@@ -20,7 +24,7 @@ fn given_sum(entry: vec4u, quad: u32) -> vec4f {
 }
 
 {% if implicit -%}
-// Four numbers of G v for a row's vector in workgroup memory. Both triangles of G are there.
+// Four numbers of G v for a row's vector in workgroup memory. G has both triangles.
 fn gram_product(batch: u32, quad: u32) -> vec4f {
   var sum = vec4f();
   for (var k = 0u; k < QUADS; k++) {
@@ -35,7 +39,11 @@ fn gram_product(batch: u32, quad: u32) -> vec4f {
 
 {% endif -%}
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   {% render 'parts/vector-row', listed: listed, owned: owned %}
 {%- if phase == 'gather' %}
 {%- for i in owned %}

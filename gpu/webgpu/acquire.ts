@@ -3,9 +3,8 @@ import type { AcquireOptions, GpuFeature, GpuInfo } from './gpu-info.ts';
 import { pacePolls } from './polls.ts';
 
 /**
- * Objects that must stay referenced while the device is in use: when the garbage collector takes the
- * instance, the adapter or the device, the process dies with a segmentation fault.
- *
+ * Objects that must stay referenced while the device is used: if the instance, the adapter or the device is
+ * garbage-collected, the process ends with a segmentation fault.
  */
 export interface AcquiredGpu {
   readonly instance: GPU;
@@ -36,7 +35,8 @@ export async function acquireGpu({
   if (adapter === null) {
     throw new UsageError('no GPU: WebGPU found no adapter on this machine', {
       advice:
-        'Install the driver of the graphics card with its Vulkan part (on Linux also libvulkan1), see factorflow doctor, or use device cpu',
+        'Install the driver of the graphics card with its Vulkan part (on Linux also libvulkan1), see ' +
+        'factorflow doctor, or use device cpu',
     });
   }
   const wanted: readonly GPUFeatureName[] = [
@@ -57,7 +57,7 @@ export async function acquireGpu({
   return acquired;
 }
 
-/** Ends the device and frees its memory. */
+/** Destroys the device, which frees its memory. */
 export function releaseGpu(acquired: AcquiredGpu): void {
   acquired.device.destroy();
   const at = alive.indexOf(acquired);
@@ -69,7 +69,8 @@ async function loadWebGpu(): Promise<typeof import('webgpu')> {
     return await import('webgpu');
   } catch (cause) {
     throw new UsageError(
-      `no GPU: the package webgpu does not load here (${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)})`,
+      'no GPU: the package webgpu does not load here ' +
+        `(${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)})`,
       {
         advice:
           'There is no build of it for this system, or a library that it needs is missing; use device cpu',
@@ -130,7 +131,7 @@ function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuF
   );
   const has = (name: string) => device.features.has(name);
   const f16 = has('shader-f16');
-  // Kernels with subgroups are written for 32 threads.
+  // Kernels with subgroups require 32 threads.
   const subgroups = has('subgroups') && subgroupSize === 32;
   const quads = has('subgroups') && info.subgroupMinSize >= 4;
   const matrices = f16 && subgroups && has('chromium-experimental-subgroup-matrix');

@@ -28,11 +28,11 @@ export async function compileKernel(
   const code = render(kernel, params);
   device.pushErrorScope('validation');
   const module = device.createShaderModule({ label, code });
-  // Scopes are a stack: this one ends before another can begin.
+  // Error scopes are a stack: this one must end before another begins.
   const scope = device.popErrorScope();
   const layout = bindGroupLayout(device, kernel, label);
-  // The driver begins before this thread renders the next kernel's text. A wrong text fails here too;
-  // `requireText` throws its error.
+  // The driver starts before this thread renders the next kernel's text. A wrong text also fails here, but
+  // `requireText` throws the better error.
   const compiling = device.createComputePipelineAsync({
     label,
     layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
@@ -46,7 +46,7 @@ export async function compileKernel(
     gpu.requireDevice(label);
     requireText({ label, code }, messages, error);
   } catch (error) {
-    // close waits for this promise, not for Dawn's.
+    // `close` waits for this promise, not for Dawn's.
     await Promise.allSettled([compiling]);
     throw error;
   }
@@ -71,7 +71,7 @@ function requireText(
   if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
 }
 
-/** The layout that the descriptor gives: a variant may leave some of its buffers unused. */
+/** The layout of the descriptor, since a variant may leave some of its buffers unused. */
 function bindGroupLayout(
   device: GPUDevice,
   { bindings }: KernelDescriptor,

@@ -1,4 +1,4 @@
-/** Transfers between the host and a GPU's memory since the counters were made, counted on submission. */
+/** Transfers between host and GPU memory since the counters were created, counted on submission. */
 export interface TransferCounts {
   readonly bytesUp: number;
   readonly bytesDown: number;

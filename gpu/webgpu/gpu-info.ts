@@ -1,15 +1,13 @@
 /**
- * Features that a kernel may need and an adapter may lack. `subgroups` are of 32 threads, `quads` of four at
- * least. `tensor` is chromium-experimental-subgroup-matrix with f16 x f16 -> f32 in 16x16x16.
+ * Features that a kernel may require and an adapter may lack:
  *
+ * - `subgroups`: of 32 threads; `quads`: of at least four.
+ * - `tensor`: chromium-experimental-subgroup-matrix with f16 x f16 -> f32 in 16x16x16.
  */
 export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor' | 'int8';
 
 export interface AcquireOptions {
-  /**
-   * Makes Dawn guard every access to a buffer against its bounds. Off: the kernels do the checks that are
-   * needed.
-   */
+  /** Makes Dawn check every buffer access against its bounds. Off: kernels check where necessary. */
   readonly robust?: boolean;
   /** Features to hide, as if the adapter lacked them. */
   readonly without?: readonly GpuFeature[];

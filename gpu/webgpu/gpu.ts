@@ -29,7 +29,7 @@ export class Gpu {
   readonly bindGroups: BindGroups;
   /** The request whose passes are made now. */
   turn: Turn = { clocked: false };
-  /** True where keepAwake gives the GPU nothing to compute. */
+  /** True where keepAwake does nothing. */
   mayIdle = false;
   readonly #acquired: AcquiredGpu;
   readonly #staging: Staging;
@@ -55,13 +55,13 @@ export class Gpu {
     void this.device.lost.then(({ reason, message }) => {
       if (!this.#closing) this.#lost = `${reason}${message === '' ? '' : `: ${message}`}`;
     });
-    // An error outside all scopes must not end the process; every pass asks for its own errors.
+    // An error outside all scopes must not end the process; passes have scopes for their own errors.
     this.device.onuncapturederror = ({ error }) => console.error(`gpu: ${error.message}`);
   }
 
   /**
-   * `memoryBytes`: freed buffers are kept for reuse within it. Throws UsageError with the reason when there
-   * is no adapter.
+   * `memoryBytes`: limit within which freed buffers are kept for reuse. Throws UsageError with the reason
+   * when there is no adapter.
    */
   static async open({
     memoryBytes,
@@ -72,7 +72,7 @@ export class Gpu {
 
   /**
    * A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its
-   * memory is too small. `passage`: data pass through it to the host, see takeMemory.
+   * memory is too small. `passage`: a buffer for transfers to the host, see takeMemory.
    */
   async buffer(bytes: number, label: string, { passage = false } = {}): Promise<GPUBuffer> {
     const size = Math.max(16, Math.ceil(bytes / 16) * 16);
@@ -80,7 +80,8 @@ export class Gpu {
     const limit = Math.min(bufferBytes, bindingBytes);
     if (size > limit) {
       throw new CapacityError(
-        `${label} needs ${formatBytes(size)} (${size} bytes) in one buffer, but ${this.info.name} binds at most ${formatBytes(limit)} (${limit} bytes)`,
+        `${label} needs ${formatBytes(size)} (${size} bytes) in one buffer, but ${this.info.name} ` +
+          `binds at most ${formatBytes(limit)} (${limit} bytes)`,
         { phase: 'gpu' },
       );
     }
@@ -103,7 +104,7 @@ export class Gpu {
   }
 
   /**
-   * A buffer of at least `bytes` for use within a submission; a label has one buffer, which is replaced when
+   * A buffer of at least `bytes` for use within a submission. A label has one buffer, which is replaced when
    * it is too small. `passage`: see buffer.
    */
   async scratch(label: string, bytes: number, options?: { readonly passage: boolean }): Promise<GPUBuffer> {
@@ -129,14 +130,14 @@ export class Gpu {
     };
   }
 
-  /** True while buffers take no more than the memory that was given. */
+  /** True while buffers fit the given memory. */
   hasRoomFor(bytes: number): boolean {
     return this.#memory.now + bytes <= this.#memoryBytes;
   }
 
   /**
-   * Bytes of buffers now, and at most since the last call; those through which data pass to the host and back
-   * stay out.
+   * Bytes of buffers: current, and the peak since the last call. Buffers for transfers to and from the host
+   * are not counted.
    */
   takeMemory(): { readonly now: number; readonly peak: number } {
     const { now, peak } = this.#memory;
@@ -206,7 +207,7 @@ export class Gpu {
     await this.journal.during('readbacks', buffer.label, this.#guard(`rows of ${buffer.label}`, sent), bytes);
   }
 
-  /** Copies rows of another GPU to a buffer; see Staging.upload. */
+  /** Copies rows from another GPU to a buffer; see Staging.upload. */
   async takeIn(target: GPUBuffer, { source, bytes }: WireRows, offset = 0): Promise<void> {
     const taken = ArrayBuffer.isView(source)
       ? this.#exchange.upload(target, source, offset)
@@ -220,7 +221,7 @@ export class Gpu {
   }
 
   /**
-   * The kernel compiled for these parameters, once. Throws an error with the kernel's label when the text is
+   * Compiles the kernel for these parameters, once. Throws an error with the kernel's label when the text is
    * wrong.
    */
   compile<Params extends KernelParams, Buffers extends string, Uniforms extends string>(
@@ -242,21 +243,21 @@ export class Gpu {
   }
 
   /**
-   * Returns `work` of the host, such as compiling kernels or sending the rows of a start, and keeps the GPU
-   * busy meanwhile.
+   * Keeps the GPU busy until `work` of the host ends, such as compiling kernels or uploading a start. Returns
+   * `work`.
    */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
     return this.info.software || this.mayIdle ? work : this.#idleSpin.during(work);
   }
 
-  /** Gives the GPU some milliseconds of work, on a large one. */
+  /** Keeps a large GPU busy for some milliseconds. */
   async #spin(): Promise<void> {
     const spin = await this.compile(spinKernel, {});
     const result = await this.scratch('spin', 16);
     await this.pass('spin').dispatch(spin, { result }, { rounds: 20_000 }, 2048).submit();
   }
 
-  /** Begins a sequence of kernels that is submitted together. */
+  /** Creates a sequence of kernels that is submitted together. */
   pass(label: string): Pass {
     return this.clock.running ? new TimedPass(this.clock, this, label) : new Pass(this, label);
   }
@@ -270,8 +271,8 @@ export class Gpu {
   }
 
   /**
-   * Closes the device after pending compilations: a thread that ends before one of Dawn's promises takes the
-   * process with it.
+   * Closes the device after pending compilations: a thread that ends before one of Dawn's promises settles
+   * crashes the process.
    */
   async close(): Promise<void> {
     this.#closing = true;

@@ -1,11 +1,11 @@
 /**
- * Gives the GPU something to compute while the host works. An idle card lowers its clock to a fifth and takes
- * tenths of a second to raise it again, which would slow the first iterations.
+ * Gives the GPU dummy work while the host works. An idle card lowers its clock to a fifth and takes tenths of
+ * a second to raise it again, which would slow the first iterations.
  */
 export class IdleSpin {
-  /** Submits some milliseconds of work, on a large GPU, and waits for its end. */
+  /** Submits some milliseconds of work (on a large GPU) and waits for its end. */
   readonly #spin: () => Promise<void>;
-  /** Works of the host that have not ended. */
+  /** Number of pending works of the host. */
   #awaited = 0;
   #spinning: Promise<void> | undefined;
 
@@ -13,7 +13,7 @@ export class IdleSpin {
     this.#spin = spin;
   }
 
-  /** Returns `work`, and spins until it ends. Nothing waits for the spinning. */
+  /** Returns `work`, and keeps the GPU busy until it ends. The caller does not wait for the dummy work. */
   during<Result>(work: Promise<Result>): Promise<Result> {
     this.#awaited++;
     const ended = () => void this.#awaited--;
@@ -22,7 +22,7 @@ export class IdleSpin {
     return work;
   }
 
-  /** Resolves when the GPU spins no more. */
+  /** Resolves when no dummy work is running. */
   async ended(): Promise<void> {
     await this.#spinning;
   }
@@ -32,7 +32,7 @@ export class IdleSpin {
       await new Promise((resolve) => setTimeout(resolve, 5));
       while (this.#awaited > 0) await this.#spin();
     } catch {
-      // A device that is lost fails the task that uses it.
+      // The task that uses the device reports its loss.
     } finally {
       this.#spinning = undefined;
     }

@@ -1,12 +1,12 @@
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import type { DeviceSpan } from '../../engine/trace/trace.ts';
 
-/** Spans that wait for the next reply of the thread, at most. */
+/** Most spans that wait for the next reply of the thread. */
 const MOST_WAITING = 10_000;
 
-/** The work of a GPU's thread beside its tasks, for a trace: transfers and compiling. */
+/** Work of a GPU's thread other than tasks, for a trace: transfers and compiling. */
 export class Journal {
-  /** True where passes and allocations are noted too: see inDetail. */
+  /** True to also note passes and allocations: see inDetail. */
   detailed = false;
   #spans: DeviceSpan[] = [];
 

@@ -7,14 +7,14 @@ export type KernelParams = Readonly<Record<string, number | boolean | string | u
 export interface KernelBinding<Name extends string = string> {
   readonly name: Name;
   readonly access: 'read' | 'read_write';
-  /** The WGSL type; it can use the values of the text. */
+  /** The WGSL type, which may use the template values. */
   readonly type: string;
 }
 
 /**
- * A compute shader: the text <name>.wgsl, and its declarations, which are made from here. Binding 0 is the
- * uniform `params`, a struct of `uniforms` in their order; the storage buffers follow from binding 1 in the
- * order of `bindings`.
+ * A compute shader: the text <name>.wgsl, and its declarations, which are generated from here. Binding 0 is
+ * the uniform `params`, a struct of `uniforms` in order; storage buffers follow from binding 1 in the order
+ * of `bindings`.
  */
 export interface KernelDescriptor<
   Params extends KernelParams = KernelParams,
@@ -24,23 +24,20 @@ export interface KernelDescriptor<
   readonly name: string;
   readonly bindings: readonly KernelBinding<Buffers>[];
   readonly uniforms: Readonly<Record<Uniforms, 'u32' | 'i32' | 'f32'>>;
-  /** Features that the variant needs. */
+  /** Features that the variant requires. */
   needs(params: Params): readonly GpuFeature[];
   /**
-   * Values for the text. Whole numbers and booleans in UPPER_CASE become WGSL constants (`const RANK: u32 =
-   * 100u;`) in front of it; the template can use all values, as in {{ RANK }} or {% for tile in tiles %}.
-   *
+   * Template values. Whole numbers and booleans in UPPER_CASE become WGSL constants (`const RANK: u32 =
+   * 100u;`) before the text; the template can use all values, as in {{ RANK }} or {% for tile in tiles %}.
    */
   values(params: Params): Readonly<Record<string, unknown>>;
-  /** Threads of a workgroup and bytes of workgroup memory, which an adapter's limits must allow. */
+  /** Threads of a workgroup and bytes of workgroup memory, compared with the adapter's limits. */
   workgroup(params: Params): { readonly threads: number; readonly bytes: number };
   /** Variants that together use all of the text; tests compile them. */
   readonly samples: readonly Params[];
 }
 
-/**
- * A descriptor whose names of buffers and numbers are known to the compiler: `kernelOf<Params>()({ ... })`.
- */
+/** Creates a descriptor whose buffer and uniform names the compiler checks: `kernelOf<Params>()({ ... })`. */
 export function kernelOf<Params extends KernelParams>() {
   return <Buffers extends string, Uniforms extends string>(
     kernel: KernelDescriptor<Params, Buffers, Uniforms>,
@@ -52,12 +49,12 @@ export type BuffersOf<Kernel> = Kernel extends { readonly bindings: readonly Ker
   ? Names
   : never;
 
-/** Storage buffers that a kernel only reads, and their types, in the order of their bindings. */
+/** Storage buffers that a kernel only reads, and their types, in the order of bindings. */
 export function reads<Name extends string>(types: Readonly<Record<Name, string>>): KernelBinding<Name>[] {
   return buffersOf(types, 'read');
 }
 
-/** Storage buffers that a kernel writes, reading them or not. */
+/** Storage buffers that a kernel writes, whether or not it reads them. */
 export function writes<Name extends string>(types: Readonly<Record<Name, string>>): KernelBinding<Name>[] {
   return buffersOf(types, 'read_write');
 }
@@ -76,7 +73,7 @@ export function range(count: number): number[] {
 
 /**
  * True when an adapter has the features, threads, workgroup memory and number of buffers that a variant
- * needs.
+ * requires.
  */
 export function admits<Params extends KernelParams>(
   { features, limits }: GpuInfo,

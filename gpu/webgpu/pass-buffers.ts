@@ -11,7 +11,7 @@ export class PassBuffers {
     this.#device = device;
   }
 
-  /** The buffer of the next pass's uniforms; earlier passes have read theirs by the time it is written. */
+  /** The uniform buffer of the next pass; earlier passes have read it by the time it is written. */
   uniforms(bytes: Uint8Array<ArrayBuffer>): GPUBuffer {
     if (this.#uniforms === undefined || this.#uniforms.size < bytes.byteLength) {
       this.#uniforms?.destroy();
@@ -25,7 +25,7 @@ export class PassBuffers {
     return this.#uniforms;
   }
 
-  /** A buffer to map for reading; the caller unmaps it and gives it back. */
+  /** A buffer to map for reading; the caller unmaps and returns it. */
   takeResult(bytes: number): GPUBuffer {
     const at = this.#results.findIndex(({ size }) => size >= bytes);
     if (at >= 0) return this.#results.splice(at, 1)[0];

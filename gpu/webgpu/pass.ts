@@ -26,12 +26,12 @@ export interface Turn {
   ended?: number;
 }
 
-/** Milliseconds on the GPU by kernel name; empty without timestamps on the adapter, or without `timed`. */
+/** Milliseconds on the GPU by kernel name; empty if the adapter has no timestamps, or without `timed`. */
 export type KernelTimes = Readonly<Record<string, number>>;
 
 export interface SubmitOptions {
   readonly timed?: boolean;
-  /** A buffer whose bytes come back with the result, without another round trip. */
+  /** A buffer whose bytes are returned with the result, without another round trip. */
   readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number };
   /** Called when the sequence is submitted. */
   readonly submitted?: () => void;
@@ -50,14 +50,13 @@ interface Dispatch {
   readonly workgroups: number;
 }
 
-/** Offsets of uniform bindings are multiples of this. */
+/** Uniform bindings must start at multiples of this. */
 const UNIFORM_STEP = 256;
 
 /**
- * A sequence of kernels that is submitted together; each kernel sees the writes of those before it. `submit`
- * resolves when the GPU has finished, and throws the validation errors of the whole sequence with the
+ * A sequence of kernels that is submitted together; each kernel sees the writes of the kernels before it.
+ * `submit` resolves when the GPU has finished, and throws validation errors of the whole sequence with the
  * kernels' labels.
- *
  */
 export class Pass {
   readonly #gpu: PassGpu;
@@ -72,8 +71,9 @@ export class Pass {
   }
 
   /**
-   * Adds a kernel. Workgroups beyond the limit of one dimension go to the second: a workgroup's number is
-   * `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and workgroups beyond the last number do nothing.
+   * Adds a kernel. Workgroups above the limit of one dimension are dispatched in the second: a workgroup's
+   * number is `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and workgroups above the last number do
+   * nothing.
    */
   dispatch<Buffers extends string, Uniforms extends string>(
     compiled: CompiledKernel<Buffers, Uniforms>,
@@ -156,7 +156,7 @@ export class Pass {
     shared?.end();
   }
 
-  /** The first bytes of the result when the GPU has finished; `scope` has the errors of validation. */
+  /** The first bytes of the result when the GPU has finished; `scope` reports validation errors. */
   async #content(
     result: GPUBuffer,
     bytes: number,

@@ -1,17 +1,17 @@
 /**
- * While a promise of the GPU is open, Dawn's binding asks for events in every turn of the event loop, each
- * time by a new native function that it gives to the thread's global setImmediate, the only place to pace it:
- * up to 130,000 times a second, which occupies a core, and whose garbage V8 collects in pauses of tens of
- * milliseconds.
+ * Paces Dawn's polling. While a promise of the GPU is pending, Dawn's binding polls for events in every turn
+ * of the event loop, up to 130,000 times a second, which occupies a core and produces garbage that V8
+ * collects in pauses of tens of milliseconds. Each poll is a new native function passed to the thread's
+ * global setImmediate, the only place where it can be delayed.
  */
 
 /**
- * Milliseconds between two polls of a graphics card, whose work takes milliseconds, and of a driver that
- * computes on the processor, whose threads want it.
+ * Milliseconds between two polls: of a graphics card, whose work takes milliseconds, and of a driver that
+ * computes on the processor, whose threads need the core.
  */
 const PAUSES = { card: 0.05, software: 1 } as const;
 
-/** Polls wait on it for their pause: nothing notifies it. */
+/** Polls sleep on it (Atomics.wait) for their pause: it is never notified. */
 const quiet = new Int32Array(new SharedArrayBuffer(4));
 
 const unpaced = setImmediate;
@@ -21,8 +21,8 @@ let urgent = 0;
 let paced = false;
 
 /**
- * Paces the polls of this thread, which is a GPU's own: a poll waits for a moment first. The thread's own
- * turns do not go by the global function.
+ * Delays each poll of this thread, which must be a GPU's own. The thread's own turns do not use the global
+ * setImmediate.
  */
 export function pacePolls(software: boolean): void {
   pause = software ? PAUSES.software : PAUSES.card;

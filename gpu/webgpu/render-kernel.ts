@@ -3,8 +3,8 @@ import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 
 /**
- * A text with the parts that it imports by lines `#import parts/<file>`, and that these import. The reason of
- * a template, its first line, is left out.
+ * A text with its imports (`#import parts/<file>`) inserted recursively. The first line of a template, its
+ * reason, is left out.
  */
 function withImports(name: string): string {
   const text = kernelTexts[name];
@@ -14,8 +14,8 @@ function withImports(name: string): string {
     .replaceAll(/^([ \t]*)#import (\S+)$/gm, (_, indent: string, part: string) => indent + withImports(part));
 }
 
-// Without a locale, which no shader needs, the library asks for the system's: loading the tables of languages
-// takes 20 ms and more.
+// The locale is set since the library otherwise loads the system's language tables, which takes 20 ms and
+// more; no shader needs them.
 const engine = new Liquid({
   locale: 'en-US',
   templates: Object.fromEntries(Object.keys(kernelTexts).map((name) => [name, withImports(name)])),
@@ -31,11 +31,11 @@ export function renderKernel<Params extends KernelParams>(
 ): string {
   const text = withImports(kernel.name);
   const values = kernel.values(params);
-  // Most parts, and a third of the kernels, are plain WGSL.
+  // Plain WGSL, as most parts and a third of the kernels are, needs no template engine.
   const render = (template: string) =>
     /\{[{%]/.test(template) ? (engine.parseAndRenderSync(template, { ...values }) as string) : template;
   const body = render(text);
-  // Directives come before all declarations.
+  // WGSL requires directives before all declarations.
   const [, directives, rest] =
     /^((?:\s*(?:\/\/[^\n]*\n|(?:enable|requires|diagnostic)\b[^;]*;))*)([\s\S]*)$/.exec(
       body,

@@ -1,12 +1,12 @@
 import { nextTurn } from './polls.ts';
 
-/** The size of each buffer of a pool, and the number of them. */
+/** Size and number of the buffers of a pool. */
 export interface StagingSize {
   readonly bytes: number;
   readonly buffers: number;
 }
 
-/** Mapped buffers of one direction that transfers take in turn; made when they are first needed. */
+/** Mapped buffers of one direction, shared by transfers; created on demand. */
 export class StagingPool {
   readonly #device: GPUDevice;
   readonly #buffers: Omit<GPUBufferDescriptor, 'size'>;
@@ -14,7 +14,7 @@ export class StagingPool {
   readonly #all: GPUBuffer[] = [];
   readonly #ready: { readonly buffer: GPUBuffer; readonly when: Promise<void>; done: boolean }[] = [];
 
-  /** `buffers`: the usage of the buffers, and a label for errors. */
+  /** `buffers`: usage of the buffers, and a label for errors. */
   constructor(device: GPUDevice, buffers: Omit<GPUBufferDescriptor, 'size'>, size: StagingSize) {
     this.#device = device;
     this.#buffers = buffers;
@@ -22,8 +22,8 @@ export class StagingPool {
   }
 
   /**
-   * A free buffer. Where none is free, a new one as long as there may be more, else the next one to be free.
-   * Making one takes a millisecond or more, so the thread sends answers before it goes on.
+   * Takes a free buffer. Where none is free, creates one up to the pool's size, else waits for the next.
+   * Creating one takes a millisecond or more, so the thread first sends pending answers.
    */
   async take(): Promise<GPUBuffer> {
     const free = this.#ready.findIndex(({ done }) => done);
@@ -47,8 +47,8 @@ export class StagingPool {
   }
 
   /**
-   * Gives a buffer back; it can be taken again once `when` has ended. A failure belongs to the transfer that
-   * gave it: the next taker maps the buffer again, which fails where the device is lost.
+   * Returns a buffer, which can be taken again once `when` has settled. A failure belongs to the transfer
+   * that returned it: the next taker maps the buffer again, which fails if the device is lost.
    */
   give(buffer: GPUBuffer, when: Promise<unknown>): void {
     const ready = {

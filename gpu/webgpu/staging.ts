@@ -10,7 +10,7 @@ import { StagingPool, type StagingSize } from './staging-pool.ts';
  */
 export const STAGING_BYTES = 16 << 20;
 
-/** Bytes that are read back at once. */
+/** Bytes of one readback. */
 export const READBACK_BYTES = 4 << 20;
 
 /** The buffers of both directions. */
@@ -20,8 +20,8 @@ export interface StagingSizes {
 }
 
 /**
- * For data that come and go as a whole. Readback buffers are small: making one takes the thread 4 ms for 16
- * MiB, and copying from it more, while answers to tasks wait.
+ * For uploads and downloads of whole partitions. Readback buffers are small: creating one of 16 MiB blocks
+ * the thread for 4 ms, and copying from it for longer, while answers to tasks wait.
  */
 export const BULK: StagingSizes = {
   up: { bytes: STAGING_BYTES, buffers: 4 },
@@ -29,16 +29,15 @@ export const BULK: StagingSizes = {
 };
 
 /**
- * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many,
- * since a copy waits in the queue for the kernels that were submitted before it, and keeps its buffer as
- * long.
+ * For exchanges with other GPUs. Small buffers stay in the processor's caches. There are many, since a copy
+ * holds its buffer while it waits in the queue for the kernels that were submitted before it.
  */
 export const EXCHANGE: StagingSizes = {
   up: { bytes: PIECE_BYTES, buffers: 96 },
   down: { bytes: PIECE_BYTES, buffers: 96 },
 };
 
-/** Pieces that an upload reads from files at once. */
+/** Most concurrent reads of an upload from files. */
 const READS = 16;
 
 /**
@@ -49,20 +48,20 @@ export interface DownloadRange {
   readonly offset: number;
   readonly bytes: number;
   /**
-   * Submits work that writes the next piece, so many bytes from byte `at` of the range on, to the beginning
-   * of the buffer, which then has room for one piece.
+   * Submits work that writes the next piece (`bytes` from byte `at` of the range on) to the start of the
+   * buffer, which then only holds one piece.
    */
   readonly fill?: (at: number, bytes: number) => void;
 }
 
-/** Takes the pieces of a download, one at a time. */
+/** Receives the pieces of a download, one at a time. */
 export interface PieceTaker {
   /**
-   * Resolves when the `bytes` from byte `at` of the range on can be taken. The mapped memory is asked for
-   * after that, since a device that is lost meanwhile takes it away.
+   * Resolves when the `bytes` from byte `at` of the range on can be taken. The memory is mapped only after
+   * that, since losing the device meanwhile would unmap it.
    */
   ready?(at: number, bytes: number): Promise<void>;
-  /** Uses the bytes of a piece, which begins at byte `at` of the range. */
+  /** Receives a piece, which starts at byte `at` of the range. */
   take(piece: ArrayBuffer, at: number): void;
 }
 
@@ -70,9 +69,8 @@ export interface PieceTaker {
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
 
 /**
- * Moves bytes between host memory and GPU buffers through a few mapped buffers that are reused: new ones
- * would cost page faults each time. Sizes and offsets are multiples of 4.
- *
+ * Moves bytes between host memory and GPU buffers through a few reused mapped buffers: new ones would cost
+ * page faults each time. Sizes and offsets are multiples of 4.
  */
 export class Staging {
   readonly #device: GPUDevice;
@@ -80,7 +78,7 @@ export class Staging {
   readonly #sizes: StagingSizes;
   readonly #up: StagingPool;
   readonly #down: StagingPool;
-  /** Resolves when the last piece so far has been taken. */
+  /** Resolves when all pieces so far have been taken. */
   #taken: Promise<void> = Promise.resolve();
 
   constructor(device: GPUDevice, counters: TransferCounters, sizes = BULK) {
@@ -106,7 +104,7 @@ export class Staging {
   }
 
   /**
-   * Uploads at most as many bytes as a staging buffer has, that `fill` writes; the memory that it gets holds
+   * Uploads bytes that `fill` writes, at most a staging buffer's. The memory passed to `fill` still holds
    * bytes of earlier uploads.
    */
   async uploadFilled(
@@ -116,7 +114,7 @@ export class Staging {
     fill: (staged: ArrayBuffer) => void,
   ): Promise<void> {
     const staging = await this.#up.take();
-    // The mapped range may be longer than the copy: buffers need whole words.
+    // The mapped range may be longer than the copy: buffers consist of whole words.
     if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes);
     fill(staging.getMappedRange(0, this.#sizes.up.bytes));
     staging.unmap();
@@ -133,10 +131,9 @@ export class Staging {
   }
 
   /**
-   * Hands the bytes of `source` from `offset` on to `to`, piece by piece, each with its place. A piece is
-   * gone when it has been taken. Calls `submitted` when the copies are submitted, resolves when they have
-   * ended. Throws the first failure once no piece is on its way any more.
-   *
+   * Passes the bytes of `source` from `offset` on to `to`, piece by piece, each with its offset. A piece is
+   * unmapped after it was taken. Calls `submitted` when the copies are submitted; resolves when they have
+   * ended. Throws the first failure once no piece is in flight any more.
    */
   async downloadPieces(
     source: GPUBuffer,
@@ -166,7 +163,7 @@ export class Staging {
     }
   }
 
-  /** Reads a buffer when the copy to it has ended, and gives it back after that. */
+  /** Reads a buffer when the copy to it has ended, then returns it to the pool. */
   #mapped(staging: GPUBuffer, length: number, read: () => Promise<void>): Promise<void> {
     const part = staging
       .mapAsync(GPUMapMode.READ, 0, length)
@@ -177,8 +174,8 @@ export class Staging {
   }
 
   /**
-   * Takes a piece in a turn of the event loop of its own, after the earlier pieces: tasks whose end the GPU
-   * reports with it answer first.
+   * Takes a piece in its own turn of the event loop, after the earlier pieces: tasks whose end the GPU
+   * reports at the same time answer first.
    */
   #inTurn(take: () => Promise<void>): Promise<void> {
     const taken = this.#taken.then(nextTurn).then(take);
@@ -187,8 +184,8 @@ export class Staging {
   }
 
   /**
-   * Copies so many bytes to files in memory. Threads of the system write the pieces, so that several of them,
-   * and of several downloads, go at once.
+   * Copies `bytes` to files in memory. Threads of Node's pool write the pieces, several at a time, also for
+   * concurrent downloads.
    */
   async downloadToFiles(
     source: GPUBuffer,
@@ -212,7 +209,7 @@ export class Staging {
     await allEnded(parts);
   }
 
-  /** Copies so many bytes of files in memory to `target` from byte `offset` on; as upload otherwise. */
+  /** Copies `bytes` from files in memory to `target` from byte `offset` on; otherwise like upload. */
   async uploadFromFiles(target: GPUBuffer, source: FileMemory, bytes: number, offset = 0): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < bytes; at += source.pieceBytes) {
@@ -250,7 +247,7 @@ export class Staging {
   }
 }
 
-/** Resolves when all have ended; throws the first failure then. */
+/** Resolves when all have settled; then throws the first failure. */
 async function allEnded(parts: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(parts)).find((part) => part.status === 'rejected');
   if (failed !== undefined) throw failed.reason;

@@ -1,6 +1,6 @@
 import { type KernelTimes, Pass } from './pass.ts';
 
-/** Sums of the kernels' times on the GPU while it runs; see the task kernel-times. */
+/** Sums up the kernels' times on the GPU while `running`; see the task kernel-times. */
 export class KernelClock {
   running = false;
   #times: Record<string, number> = {};

@@ -84,13 +84,13 @@ export function chooseSolver(
     return { cgBelow: 0, cgSteps, exact: 'nonnegative', kernel: 'nnls', reason };
   }
   if (isExact(solver))
-    return { cgBelow: 0, cgSteps, exact: solver, kernel: solver, reason: `solver ${solver}, as asked` };
+    return { cgBelow: 0, cgSteps, exact: solver, kernel: solver, reason: `solver ${solver}, as requested` };
   if (solver === 'cg')
     return {
       cgBelow: ALL_ROWS,
       cgSteps,
       kernel: `cg(${named})`,
-      reason: `solver cg, ${named} steps, as asked`,
+      reason: `solver cg, ${named} steps, as requested`,
     };
   if (kind === 'gpu') return gpuSolver(f, cgSteps, named);
   const padded = Math.ceil(f / 8) * 8;

@@ -132,7 +132,7 @@ describe('a missing adapter', () => {
     [{ failure: 'crash', ending: 'SIGSEGV', messages: 'boom' }, /crashed \(SIGSEGV\). It said: boom/],
     [
       { failure: 'not installed', messages: '' },
-      /webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@\d/,
+      /webgpu, which GPUs need, is missing in this installation\. Add it with npm install webgpu@\d/,
     ],
     [
       {

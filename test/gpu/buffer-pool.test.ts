@@ -10,7 +10,7 @@ describe.skipIf(noGpu)('buffers that were given back', () => {
   });
   afterAll(() => gpu?.close());
 
-  it('serve those who need about as many bytes, zeroed', async () => {
+  it('serve requests for about the same number of bytes, zeroed', async () => {
     const pool = new BufferPool(gpu);
     const part = await pool.take(1_000_000, 'part');
     expect([part.size >= 1_000_000, part.size <= 1_016_000]).toEqual([true, true]);

@@ -77,9 +77,9 @@ describe('the memory that is used', () => {
     ]);
   });
 
-  it('must be told for every card', () => {
+  it('must be reported for every card', () => {
     expect(() => readNvidia('00000000:87:00.0, [N/A]\n00000000:06:00.0, 3\n', cards)).toThrow(
-      /cannot be told apart: nvidia-smi does not tell the memory that is used on 0000:87:00\.0/,
+      /cannot be distinguished: nvidia-smi does not report the memory used on 0000:87:00\.0/,
     );
   });
 });

@@ -37,7 +37,7 @@ describe.skipIf(noGpu)('the memory of a GPU device', () => {
   beforeAll(async () => {
     device = await GpuDevice.open({ robust: true });
     device.put(ref('block'), block);
-    // The tests count the bytes of what they put themselves.
+    // The tests count the bytes of their own partitions.
     await device.run({ kernel: 'upload', inputs: { data: ref('block') }, outputs: {}, params: {} });
   });
   afterAll(() => device?.close());
@@ -56,7 +56,7 @@ describe.skipIf(noGpu)('the memory of a GPU device', () => {
     device.put(ref('ahead'), start);
     const { metrics, values } = await device.run(norm('ahead'));
     expect(metrics.bytesUp).toBe(0);
-    // Other memory goes up, though it holds the same values.
+    // Memory at another address is uploaded, though it has the same values.
     device.put(ref('ahead'), factors(2, 5));
     const again = await device.run(norm('ahead'));
     expect(again.metrics.bytesUp).toBe(bytes);
@@ -94,7 +94,7 @@ describe.skipIf(noGpu)('the memory of a GPU device', () => {
   );
 
   it('takes the values of a transposed block from the block that it was made of', async () => {
-    // The values that are put are not looked at.
+    // The given values are not used.
     const transposed: Partition = {
       layout: 'rating-block',
       rows: 3,
@@ -141,7 +141,7 @@ describe.skipIf(noGpu)('the memory of a GPU device', () => {
       absolute: 3,
       count: 1,
     });
-    // Of a block of another number of ratings nothing is taken.
+    // A block with another number of ratings takes no values from it.
     device.put(ref('of'), {
       ...block,
       rows: 1,

@@ -162,13 +162,13 @@ describe.skipIf(noGpu)('a GPU device', () => {
     const running = device.run(norm('a'), controller.signal);
     controller.abort();
     await expect(running).rejects.toBeInstanceOf(CancelledError);
-    // The next task tells the GPU the changes that went with the cancelled one.
+    // The next task also sends the changes that the cancelled one carried.
     expect((await device.run(norm('a'))).metrics.rows).toBe(2);
     device.release(ref('a'));
   });
 });
 
-describe.skipIf(noGpu)('a GPU that goes away', () => {
+describe.skipIf(noGpu)('a GPU that is lost', () => {
   it.each([
     ['device', /the GPU swiftshader\S* was lost during .* \(destroyed: .*\)/],
     ['thread', /the thread of the GPU swiftshader\S* ended \(worker exited with code: 1\)/],

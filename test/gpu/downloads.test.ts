@@ -23,14 +23,14 @@ describe.skipIf(noGpu)('downloads', () => {
   afterAll(() => gpu?.close());
 
   it('take each piece once, in order, when it is ready', async () => {
-    const told: string[] = [];
-    const ready = async (at: number, bytes: number) => void told.push(`ready ${at} ${bytes}`);
+    const calls: string[] = [];
+    const ready = async (at: number, bytes: number) => void calls.push(`ready ${at} ${bytes}`);
     await gpu.downloadPieces(source, range, {
       ready,
-      take: (piece, at) => void told.push(`take ${at} ${piece.byteLength} ${new Float32Array(piece)[0]}`),
+      take: (piece, at) => void calls.push(`take ${at} ${piece.byteLength} ${new Float32Array(piece)[0]}`),
     });
     const { bytes } = BULK.down;
-    expect(told).toEqual(
+    expect(calls).toEqual(
       Array.from({ length: PIECES }, (_, k) => [
         `ready ${k * bytes} ${bytes}`,
         `take ${k * bytes} ${bytes} ${(k * bytes) / 4}`,
@@ -71,7 +71,7 @@ describe.skipIf(noGpu)('downloads', () => {
     }
     const { now } = gpu.takeMemory();
     const fetched = await Promise.all(matrices.map(({ matrix }) => downloadRows(gpu, matrix)));
-    // Plans count no memory through which data pass to the host.
+    // Plans do not count memory for transfers to the host.
     expect(gpu.takeMemory()).toEqual({ now, peak: now });
     for (const [
       k,

@@ -1,6 +1,6 @@
 /**
- * Rows between two GPUs: as they lie in memory, in float32 or in float16 alone, in memory that is used again;
- * and training on several GPUs by parts.
+ * Rows between two GPUs: with padding, in float32 or only in float16, in reused memory; and training on
+ * several GPUs by parts.
  */
 import { fstatSync, mkdtempSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ function padded({ columns: { values } }: Partition): Float32Array {
   return rows;
 }
 
-/** The bytes of rows that came, from an array or from files. */
+/** The bytes of received rows, from an array or from files. */
 function bytesOf({ columns, inFiles }: Partition): Uint8Array<ArrayBuffer> {
   if (inFiles === undefined)
     return new Uint8Array(columns.values.buffer as SharedArrayBuffer, 0, columns.values.byteLength).slice();
@@ -85,7 +85,7 @@ describe.skipIf(noGpu !== undefined).each([
       params: { rowFrom },
     });
 
-  /** A matrix that a task has written there. */
+  /** A matrix that a task has written on that device. */
   const make = async (made: Partition) => {
     from.put(ref('given'), made);
     from.allocate(ref('a'), { rows: ROWS, columns: COLUMNS, stride: STRIDE });
@@ -110,7 +110,7 @@ describe.skipIf(noGpu !== undefined).each([
     to.allocate(ref('all'), { rows: 2 * ROWS, columns: COLUMNS, stride: STRIDE });
     const { metrics } = await place('a', 'all', ROWS);
     expect(metrics).toMatchObject({ rows: ROWS, bytesUp: 4 * ROWS * STRIDE });
-    // Rows that are there already are copied there.
+    // Rows that the device already has are copied there.
     expect((await place('b', 'all', 0)).metrics).toMatchObject({ rows: ROWS, bytesUp: 4 * ROWS * STRIDE });
     expect([...((await to.fetch(ref('all'))).columns.values as Float32Array)]).toEqual([
       ...(b.columns.values as Float32Array),
@@ -135,7 +135,7 @@ describe.skipIf(noGpu !== undefined).each([
       ...toHalf(padded(a)),
       ...toHalf(padded(b)),
     ]);
-    // No task gets float32 from it, nor a fetch.
+    // Neither a task nor a fetch can read it as float32.
     await expect(to.fetch(ref('all'))).rejects.toThrow('partition all/0@0 has its half mirror alone');
     await expect(
       to.run({

@@ -8,7 +8,7 @@ describe('fresh memory', () => {
       const memory = new FreshMemory(length);
       expect(memory.values.length).toBe(length);
       const step = 1_000_000;
-      // Backwards, so that the last pieces are waited for first.
+      // Backwards, so that the last pieces are awaited first.
       for (let from = Math.floor(Math.max(0, length - 1) / step) * step; from >= 0; from -= step) {
         const to = Math.min(length, from + step);
         await memory.ready(from, to);

@@ -1,6 +1,6 @@
 /**
- * A GPU whose memory does not hold the ratings, on the software adapter: they come from host memory or from
- * files, two parts at a time.
+ * A GPU whose memory cannot hold the ratings, on the software adapter: they are uploaded from host memory or
+ * from files, two parts at a time.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(81, 700, 300, 60_000);
 const held = randomRatings(82, 700, 300, 500);
-/** Rows so few that the finest grid, a row a part, is planned and run at once. */
+/** Few rows, so that the finest grid, a row a part, is planned and run quickly. */
 const few = randomRatings(84, 30, 20, 300);
 /** More than the smallest part in a file has. */
 const many = randomRatings(83, 2500, 1500, 400_000);
@@ -52,7 +52,7 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
     const { plan } = staged.training!;
     expect(plan.choices.grid).toMatchObject({ users: { ratings: 'host' } });
     expect(plan.memory['gpu:0']).toBeLessThanOrEqual(deviceMemory);
-    // Each iteration brings the ratings anew.
+    // Each iteration uploads the ratings again.
     const brought = plan.round.reduce((sum, { name }) => sum + (plan.measured![name]?.bytesUp ?? 0), 0);
     expect(brought).toBeGreaterThan(2 * 2 * 8 * 50_000);
     expectSame(staged, whole);
@@ -67,7 +67,7 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
         Number(/the least that a device needs is [\d.]+ \w+ \((\d+) bytes\),/.exec(message)?.[1]),
     );
     expect(least).toBeGreaterThan(500);
-    // The walk knows no test pairs and no kernels with their lists yet.
+    // The walk does not yet count test pairs, or kernels with their lists.
     const deviceMemory = Math.ceil(1.25 * least);
     const [whole, finest] = [await train({}, few), await train({ deviceMemory }, few)];
     expect(finest.training!.plan.choices.grid).toMatchObject({

@@ -25,12 +25,12 @@ describe('polls of a GPU', () => {
 
   it('leave the turns of the thread, arguments and cancels as they are', async () => {
     const wait = vi.spyOn(Atomics, 'wait');
-    const told: unknown[] = [];
+    const calls: unknown[] = [];
     await nextTurn();
-    clearImmediate(setImmediate(() => told.push('cleared')));
+    clearImmediate(setImmediate(() => calls.push('cleared')));
     expect(wait).not.toHaveBeenCalled();
-    setImmediate((...values: unknown[]) => told.push(...values), 1, 2);
+    setImmediate((...values: unknown[]) => calls.push(...values), 1, 2);
     await nextTurn();
-    expect(told).toEqual([1, 2]);
+    expect(calls).toEqual([1, 2]);
   });
 });

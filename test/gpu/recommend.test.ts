@@ -1,4 +1,4 @@
-/** A GPU is given the users range by range: lists and exclusions must be those of the range's own users. */
+/** A GPU receives the users range by range: lists and exclusions must belong to the range's own users. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,7 +48,7 @@ describe.skipIf(noGpu)('recommending on a GPU', () => {
           await recommended('gpu', join(folder, 'model'), exclude),
         ];
         expect(found.pairs.length).toBe(expected.pairs.length);
-        // All candidates are in the list; nearly equal ones may change places.
+        // All candidates are in the list; the order of nearly equal ones may differ.
         expect(new Set(found.pairs)).toEqual(new Set(expected.pairs));
         const most = found.predictions.reduce(
           (so, prediction, i) => Math.max(so, Math.abs(prediction - expected.predictions[i])),

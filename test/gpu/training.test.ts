@@ -76,10 +76,10 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     const { 'update-users': update, 'place-ratings': placed } = plan.measured!;
     expect(stageNamed(plan, 'update-users').at).toEqual(['gpu:0']);
     expect(update).toMatchObject({ runs: 3, rows: 3 * got.userCount });
-    // With biases their zeros.
+    // With biases, their zeros are uploaded.
     expect(update.bytesUp).toBeLessThan(100 * got.userCount);
-    // R by row, by column without its values, the validation set and where the solve tells the loss with
-    // biases the totals of items, each once, and the two lists of rows that go up with R, of 16 bytes a row.
+    // Uploaded once each: R by row; R by column without its values; the validation set; with biases, where
+    // the solve computes the loss, the totals of items; and the two lists of rows, of 16 bytes a row.
     const blocks = plan.datasets.filter(({ layout }) => layout === 'rating-block');
     expect(blocks.map(({ name }) => name)).toEqual(['ratings-by-user', 'ratings-by-item', 'test-ratings']);
     const totals = plan.datasets.filter(({ layout }) => layout === 'row-totals');
@@ -95,11 +95,11 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     });
   });
 
-  it('takes the kernel that is asked for, and names those that exist', async () => {
+  it('takes the kernel requested by name, and lists those that exist', async () => {
     const model = await fit(gpu, { rank: 4, maxIter: 1, kernel: 'tiled4-f32' });
     expect(stageNamed(model.training!.plan, 'update-items')).toMatchObject({
       kernel: expect.stringMatching(/^update tiled4-f32 /),
-      reasons: expect.arrayContaining([expect.stringMatching(/as asked/)]),
+      reasons: expect.arrayContaining([expect.stringMatching(/as requested/)]),
     });
     await expect(fit(gpu, { rank: 4, kernel: 'no-such' })).rejects.toThrow(
       /there is no kernel no-such for rank 4.*There are: .*tiled4-f32/,
@@ -158,7 +158,7 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     const run = device.run.bind(device);
     let updates = 0;
     device.run = async (task, signal) => {
-      // Not waited for, so that calls keep their order.
+      // Not awaited, so that calls keep their order.
       if (task.kernel === 'update' && ++updates === 4) void device.lose();
       return run(task, signal);
     };

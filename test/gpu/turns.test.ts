@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { Turns } from '../../gpu/turns.ts';
 
-/** Pieces of work that log their beginning and end, and end on request. */
+/** Pieces of work that log their start and end, and end on request. */
 function workshop() {
   const turns = new Turns();
   const log: string[] = [];
   const start = (name: string, passes: boolean) => {
-    const told = Promise.withResolvers<void>();
+    const ending = Promise.withResolvers<void>();
     const done = turns.run(async (pass) => {
       log.push(`${name} begins`);
       if (passes) pass();
-      await told.promise;
+      await ending.promise;
       log.push(`${name} ends`);
       return name;
     });
-    return { done, end: told.resolve, fail: () => told.reject(new Error(name)) };
+    return { done, end: ending.resolve, fail: () => ending.reject(new Error(name)) };
   };
   return { turns, log, start };
 }

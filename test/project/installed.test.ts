@@ -152,7 +152,7 @@ describe.each([
     expect(doctor).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        /webgpu +not installed\n(.|\n)*The package webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@0/,
+        /webgpu +not installed\n(.|\n)*The package webgpu, which GPUs need, is missing in this installation\. Add it with npm install webgpu@0/,
       ),
     });
     const { version } = JSON.parse(readFileSync(join(root, 'node_modules/webgpu/package.json'), 'utf8')) as {

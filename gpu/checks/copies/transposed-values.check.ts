@@ -3,13 +3,10 @@ import type { KernelCheck } from '../support/check.ts';
 import { randomNumbers } from '../support/numbers.ts';
 import { transposedValuesKernel, transposedValuesWorkgroups } from '../../copies/transposed-values.ts';
 
-/** Ratings of one pair of each block. */
+/** Ratings of the most repeated pair of each block. */
 const REPEATED = 500;
 
-/**
- * Blocks of so many rows and columns, some of them empty, with pairs that are there up to three times, and
- * one that is there many times.
- */
+/** Blocks as [rows, columns], some of them empty. Pairs occur up to three times, and one pair many times. */
 export const transposedValuesChecks: readonly KernelCheck[] = [
   [1, 1],
   [40, 7],
@@ -40,7 +37,7 @@ async function check(gpu: Gpu, rows: number, columns: number): Promise<{ error: 
       for (let k = 0; k < repeated; k++) ratings.push({ row, column, value: random() });
     }
   }
-  // Stable, as blocks are sorted.
+  // A stable sort, as for blocks.
   const transposed = ratings.toSorted((left, right) => left.column - right.column);
   const [one, other] = [
     await compressed(gpu, transposed, columns, 'column', 'row'),

@@ -2,7 +2,7 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from '../../copies/unpadded-rows.ts';
 
-/** So many rows of so many columns, with a stride, from a value on. */
+/** Cases: rows, columns, stride, first value. */
 export const unpaddedRowsChecks: readonly KernelCheck[] = [
   [1, 1, 16, 0],
   [700, 5, 16, 13],
@@ -22,7 +22,7 @@ async function check(
   first: number,
 ): Promise<{ error: number; limit: number }> {
   const count = rows * columns - first;
-  // Bits of NaN among them.
+  // Some of the bits are NaN.
   const padded = Uint32Array.from({ length: rows * stride }, (_, k) =>
     k % 11 === 3 ? 0x7fc00000 + k : Math.imul(k + 1, 0x9e3779b1),
   );

@@ -1,6 +1,6 @@
 /**
- * Checks of half-iterations by way of equations, from vertical parts of θ: the sums against float64, and the
- * rows that are solved from them.
+ * Checks of half-iterations that sum normal equations over vertical parts of θ: the sums against float64, and
+ * the rows solved from them.
  */
 import { equationsOfRow } from '../../../cpu/reference/equations.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
@@ -25,7 +25,7 @@ import { destroyParts, ImplicitTerms, lengthsTo, problemParts } from '../support
 import { relativeResidual } from '../support/solved-rows.ts';
 import { equationValues } from '../../equations/exchange/slot-columns.ts';
 
-/** The problem that is solved; implicit data by Cholesky. */
+/** A problem to solve; problems of implicit data are solved by Cholesky. */
 export interface DataParallelShape {
   readonly rank: number;
   readonly solver: UpdateProblem['solver'];
@@ -36,13 +36,13 @@ export interface DataParallelShape {
 const STEPS = 6;
 
 /**
- * Limits of sums over the largest number of a row's equations: of float32, and with θ multiplied by roots of
- * weights in float16.
+ * Limits of the error of sums, relative to the largest number of a row's equations: in float32, and with θ
+ * multiplied by roots of weights in float16.
  */
 const SUM_LIMIT = 1e-5;
 const TENSOR_SUM_LIMIT = 1e-4;
 const WEIGHTED_HALF_LIMIT = 1e-3;
-/** Limit of the residual with such sums. */
+/** Limit of the residual of rows solved from sums in float16. */
 const WEIGHTED_RESIDUAL_LIMIT = 2e-3;
 
 const shapes: readonly DataParallelShape[] = [
@@ -57,7 +57,7 @@ const shapes: readonly DataParallelShape[] = [
   { rank: 100, solver: 'cholesky', kind: 'implicit', p: 2 },
 ];
 
-/** Checks of all ways to sum that the adapter admits; the longest row has `longest` ratings. */
+/** Checks of all ways to sum that the adapter supports; the longest row has `longest` ratings. */
 export function dataParallelChecks(
   info: GpuInfo,
   longest: number,
@@ -118,7 +118,7 @@ async function check(
   };
 }
 
-/** The equations of all rows, from all vertical parts. */
+/** The equations of all rows, summed over all vertical parts. */
 async function summedEquations(
   gpu: Gpu,
   problem: RatedProblem,
@@ -152,7 +152,7 @@ async function summedEquations(
   return equations;
 }
 
-/** The error of the rows that are solved from equations. */
+/** The error of the rows solved from equations. */
 async function solvedError(
   gpu: Gpu,
   problem: RatedProblem,

@@ -8,8 +8,8 @@ import { centresRatings } from '../../equations/tensor-plan.ts';
 import { partsOf, slotsError, summedSlots } from './normal-equations.check.ts';
 
 /**
- * Limit over the largest element of A or b: tensor cores may truncate sums instead of rounding them, once for
- * every sixteen ratings.
+ * Limit relative to the largest element of A or b: tensor cores may truncate sums instead of rounding them,
+ * once for every sixteen ratings.
  */
 const SUM_LIMIT = 1e-5 + (LONGEST / 16) * 2 ** -23;
 
@@ -20,7 +20,7 @@ const sums: readonly { readonly params: TensorParams; readonly scale?: number }[
   ...[10, 64, 100].map((rank) => ({ params: { rank, bin: 32, biases: true }, scale: 8 })),
 ];
 
-/** Checks with long rows in three parts and as one. */
+/** Checks with long rows cut into three parts, and uncut. */
 export const normalEquationsTensorChecks: readonly KernelCheck[] = sums.flatMap(({ params, scale = 1 }) =>
   [3, 1].map((cuts) => ({
     name: normalEquationsTensorKernel.name,

@@ -20,7 +20,7 @@ import {
 } from '../../equations/normal-equations.ts';
 import { matrixElements, paddedRank, slotElements } from '../../device/slots.ts';
 
-/** Limit over the largest element of A and of b: the rounding of some thousand sums. */
+/** Limit relative to the largest element of A or b: the rounding of some thousand sums. */
 const LIMIT = 1e-5;
 
 interface Case {
@@ -56,7 +56,7 @@ const cases: readonly Case[] = [
   { rank: 200, longest: 300, changes: { accumulate: 'memory' } },
 ];
 
-/** Checks of every part of every row against float64; the slots hold other numbers before. */
+/** Checks of every part of every row against float64. Slots are filled with other numbers first. */
 export const normalEquationsChecks: readonly KernelCheck[] = cases.map(({ rank, longest, changes = {} }) => {
   const params = { ...chooseNormalEquations(rank, 'f32', false), ...changes };
   const variant = [
@@ -73,7 +73,7 @@ async function check(
 ): Promise<{ error: number; limit: number }> {
   const { rank, precision, biases, bin } = params;
   const rows = ratedRows({ rank, biases, precision, lengths: [longest, bin + 1, bin, bin - 1, 2, 1, 0] });
-  // The longest row in three parts, one of them a whole number of bins.
+  // The longest row has three parts, one of them a whole number of bins.
   const parts = partsOf(rows, Math.ceil(longest / 3 / bin) * bin);
   const slots = await summedSlots(gpu, normalEquationsKernel, params, rows, parts, {
     precision,
@@ -88,8 +88,8 @@ async function check(
 }
 
 /**
- * The rows' ratings in parts of at most `size`, each with a slot; a row without ratings has a part without
- * any.
+ * The rows' ratings cut into parts of at most `size`, each with a slot; a row without ratings has one empty
+ * part.
  */
 export function partsOf({ offsets }: RatedRows, size: number): Parts {
   const parts = new EntryList();
@@ -107,11 +107,11 @@ export interface SumOptions {
   /** Uniforms besides count. */
   readonly uniforms: Readonly<Record<string, number>>;
   readonly workgroups: number;
-  /** True for a kernel that takes mean and biases off the ratings. */
+  /** True for a kernel that subtracts mean and biases from the ratings itself. */
   readonly raw?: boolean;
 }
 
-/** The slots that a kernel writes for parts; they hold other numbers before. */
+/** The slots that a kernel writes for parts. They are filled with other numbers first. */
 export async function summedSlots<Params extends KernelParams>(
   gpu: Gpu,
   kernel: KernelDescriptor<Params>,
@@ -134,7 +134,7 @@ export async function summedSlots<Params extends KernelParams>(
   return new Float32Array(bytes);
 }
 
-/** The largest error of A or b of a part. */
+/** The largest error of A or b over the parts. */
 export function slotsError(rows: RatedRows, { entries, count }: Parts, slots: Float32Array): number {
   const elements = slotElements(rows.rank, rows.biases);
   let error = 0;
@@ -152,7 +152,7 @@ export function slotsError(rows: RatedRows, { entries, count }: Parts, slots: Fl
   return error;
 }
 
-/** The largest element of a slot that belongs to no feature. */
+/** The largest element of a slot's padding. */
 function padding(slot: Float32Array, rank: number, biases: boolean): number {
   const rest = Float32Array.from(slot);
   eachSlotElement(rank, (at) => (rest[at] = 0));

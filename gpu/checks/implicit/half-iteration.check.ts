@@ -1,4 +1,4 @@
-/** Checks of whole half-iterations of implicit data, by every variant that an adapter admits. */
+/** Checks of whole half-iterations of implicit data, for every variant that an adapter supports. */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import { destroyBuffers, type DeviceMatrix } from '../../device/resources.ts';
@@ -26,7 +26,7 @@ import { downloadOutputs, relativeResidual, solvedRow } from '../support/solved-
 export interface ImplicitShape {
   readonly rank: number;
   readonly solver: UpdateProblem['solver'];
-  /** α; ratings below 0 and of 0 are among them. */
+  /** α. Some ratings are 0 or negative. */
   readonly alpha: number;
 }
 
@@ -35,8 +35,8 @@ const WEIGHT = 0.7;
 const BASE = 1;
 
 /**
- * Limit of CG's deviation from as many steps in float64: G has an eigenvalue far above the others, as A has
- * with biases (CG_BIAS_LIMIT).
+ * Limit of the deviation from the same number of CG steps in float64. G has one eigenvalue far above the
+ * others, as A has with biases (CG_BIAS_LIMIT).
  */
 const CG_GRAM_LIMIT = 1e-3;
 
@@ -70,7 +70,7 @@ export function implicitChecks(
   );
 }
 
-/** Ratings below 0 and of 0 among those of a problem, and G in float64. */
+/** A problem with some ratings of 0 and below, and G in float64. */
 const kept = keptBy((key) => {
   const problem = ratedProblem(JSON.parse(key) as RatedRowsOptions);
   const { values, theta, stride, rank, columns } = problem.ratings;

@@ -106,7 +106,7 @@ const updateChecks: readonly KernelCheck[] = [
   },
 }));
 
-/** Checks of the kernels that every GPU runs: those that round. */
+/** Checks of the rounding kernels, which every GPU runs. */
 export const toInt8Checks: readonly KernelCheck[] = [
   { rank: 20, rows: 1 },
   { rank: 100, rows: 700 },
@@ -120,13 +120,13 @@ export const toInt8Checks: readonly KernelCheck[] = [
 export const int8Checks: readonly KernelCheck[] = [...sumChecks, ...updateChecks];
 
 /**
- * Compares each rounded number times its column's scale with what was rounded, in halves of a scale; scales,
+ * Compares each rounded number times its column's scale with the original, in halves of a scale. Scales,
  * padding and the row of zeros must be exact.
  */
 async function checkRounding(gpu: Gpu, rank: number, rows: number) {
   const stride = paddedRank(rank);
   const random = randomNumbers(rank);
-  // The second column is 0 and has no scale, the others differ in size.
+  // The second column is 0 and has no scale; the others differ in magnitude.
   const values = Float32Array.from({ length: rows * stride }, (_, at) =>
     at % stride >= rank || at % stride === 1 ? 0 : roundToHalf((random() - 0.5) * 4 ** ((at % stride) % 5)),
   );

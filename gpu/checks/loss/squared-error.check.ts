@@ -7,7 +7,7 @@ import { relative, worse } from '../support/numbers.ts';
 import { mirrored, randomBlock, randomMatrix, runHandler } from '../support/task-scope.ts';
 
 /**
- * Row lengths: rows without ratings at both ends and in between, rows shorter than a team's four, and one
+ * Row lengths: rows without ratings at both ends and in between, rows shorter than a team's four, and one row
  * that many workgroups share.
  */
 export const LENGTHS = [
@@ -15,7 +15,8 @@ export const LENGTHS = [
 ];
 
 /**
- * Ranges of rows that start and end at every place inside a group of four ratings, and one without ratings.
+ * Ranges of rows that start and end at every offset within a group of four ratings, and one range without
+ * ratings.
  */
 const RANGES = [
   [0, 26],

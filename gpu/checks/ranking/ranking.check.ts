@@ -1,6 +1,6 @@
 /**
- * Checks of the ranking kernels against their float64 twin, through the task that runs all three: whole
- * numbers, so that products are exact and ties are common.
+ * Checks of the ranking kernels against their float64 twin, through the task that runs all three. Factors are
+ * whole numbers, so that products are exact and ties are common.
  */
 import { predictPair } from '../../../cpu/reference/errors.ts';
 import { rankListed as twin } from '../../../cpu/reference/rank-listed.ts';
@@ -14,7 +14,7 @@ interface RankingCase {
   readonly rowFactors: HostMatrix;
   readonly columnFactors: HostMatrix;
   /**
-   * Part of the columns that a row lists; as many others are excluded, each twice. Every third row lists
+   * Share of the columns that a row lists; the same number are excluded, each twice. Every third row lists
    * none.
    */
   readonly share: number;

@@ -1,6 +1,6 @@
 /**
- * Checks of top-n against its float64 twin: the error of a column that the twin does not list is the
- * difference of scores.
+ * Checks of top-n against its float64 twin. Where a column differs from the twin's, the error is the
+ * difference of their scores.
  */
 import { predictPair } from '../../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../../cpu/reference/top-n.ts';
@@ -33,7 +33,7 @@ export interface TopNCase {
   readonly rowStart?: number;
   readonly bounds?: Float32Array;
   readonly order?: Uint32Array;
-  /** 0 when products are exact, so that ties must be broken as in the twin. */
+  /** 0 when products are exact, so that ties must be broken as the twin does. */
   readonly limit?: number;
 }
 
@@ -88,7 +88,7 @@ function allScores({ rowFactors, columnFactors, order }: TopNCase, row: number):
 }
 
 /**
- * A row's largest error; Infinity for errors that no rounding explains: a wrong length or order, an excluded
+ * A row's largest error; Infinity for errors that rounding cannot explain: wrong length or order, an excluded
  * or repeated column.
  */
 function rowError(
@@ -115,8 +115,8 @@ function rowError(
 }
 
 /**
- * Columns by falling norm, their numbers before that, and of each eight the first one's norm with a margin
- * for rounding, as in operators/serving/items-by-norm.ts.
+ * Columns by falling norm, their original numbers, and the norm of the first of each eight columns with a
+ * margin for rounding, as in operators/serving/items-by-norm.ts.
  */
 export function byNorm(matrix: HostMatrix): {
   readonly matrix: HostMatrix;
@@ -140,7 +140,7 @@ export function byNorm(matrix: HostMatrix): {
   };
 }
 
-/** Exclusions of no, one, most and all columns. */
+/** Excludes no, one, most and all columns of the rows. */
 function exclusionOf(rows: number, columns: number): HostBlock {
   return randomBlock(
     Array.from({ length: rows }, (_, row) => [0, 1, 2, 40, columns - 1, columns][row % 6]),
@@ -194,7 +194,7 @@ function tieCases(): TopNCase[] {
   ];
 }
 
-/** A zero row, and rows and columns that are not finite. */
+/** A zero row, and rows and columns with values that are not finite. */
 function notFiniteCases(): TopNCase[] {
   const odd = {
     rowFactors: hostMatrix(6, 4, (row, k) => [0, NaN, Infinity, k + 1, -1, k === 2 ? NaN : 1][row]),

@@ -1,4 +1,4 @@
-/** Checks of SGD on lists of ratings, whose batches share no row and no column, against the twin. */
+/** Checks of SGD on lists of ratings, against the twin. Ratings of a batch share no row and no column. */
 import { sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { sgdBlock } from '../../sgd/sgd-block.task.ts';

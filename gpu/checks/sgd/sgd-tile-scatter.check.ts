@@ -1,4 +1,4 @@
-/** Checks of the dealing of ratings to tiles of columns. */
+/** Checks of the kernel that deals ratings to tiles of columns. */
 import { tileLists, type TileLists } from '../../sgd/sorting/tile-lists.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
@@ -9,7 +9,7 @@ import { sgdTileScatterKernel } from '../../sgd/sorting/sgd-tile-scatter.ts';
 
 const NO_COLUMN = 0xffff_ffff;
 export const LEVEL = 1.5;
-/** Limit of the rounding to float16, which may go towards zero. */
+/** Limit of the rounding to float16, which may be towards zero. */
 const ROUNDING = 2 ** -10;
 
 interface Problem {
@@ -18,7 +18,7 @@ interface Problem {
   readonly tiles: number;
 }
 
-/** The ratings of each tile, in their order there. */
+/** The ratings of each tile, in the order in which the tile has them. */
 export async function dealtRatings(gpu: Gpu, lists: TileLists, count: number): Promise<Rating[][]> {
   const { tiles, places } = lists;
   const [starts, columns, words] = [
@@ -42,7 +42,7 @@ export async function dealtRatings(gpu: Gpu, lists: TileLists, count: number): P
 }
 
 /**
- * Checks that every rating lies once in the tile of its column, and that a tile's ratings are sorted by row.
+ * Checks that every rating is once in the tile of its column, and that a tile's ratings are sorted by row.
  */
 async function checkDealing(
   gpu: Gpu,

@@ -1,6 +1,6 @@
 /**
- * Checks of SGD over tiles of columns: epochs whose teams share no row and no column, against the twin in the
- * kernel's order.
+ * Checks of SGD over tiles of columns, against the twin in the kernel's order. Teams share no row and no
+ * column.
  */
 import { CounterRandom } from '../../../engine/random.ts';
 import { batchOrder } from '../../sgd/sorting/batch-order.ts';
@@ -35,8 +35,8 @@ interface Problem {
 }
 
 /**
- * A problem whose tiles have rows of their own; columns fill two places of all tiles and half of the third,
- * and the first has `most` ratings.
+ * A problem whose tiles share no rows. Columns fill two places of every tile and half of the third places;
+ * the first column has `most` ratings.
  */
 function ownRows(tiles: number, most: number, threads: number): Problem {
   const columns = 2 * tiles + Math.ceil(tiles / 2);
@@ -44,7 +44,7 @@ function ownRows(tiles: number, most: number, threads: number): Problem {
   const random = new CounterRandom(most, tiles);
   const ratings: Rating[] = [];
   for (let column = 0; column < columns; column++) {
-    // Columns are dealt by falling number of ratings, to the tiles in rising and falling order in turn.
+    // Columns are dealt by falling number of ratings, alternately in ascending and descending order of tiles.
     const [place, across] = [Math.floor(column / tiles), column % tiles];
     const tile = place % 2 === 0 ? across : tiles - 1 - across;
     for (let k = 0; k < most - column; k++)
@@ -189,7 +189,7 @@ const halves: readonly TilesShape[] = [
   { ...f16, rank: 256, lanes: 8 },
 ].map((shape): TilesShape => ({ ...shape, arithmetic: 'f16' }));
 
-/** Rows with words behind their pieces, in arithmetic of float32. */
+/** Rows with words after their last whole piece, in float32 arithmetic. */
 const tails: readonly TilesShape[] = [
   { rank: 128, lanes: 4 },
   { rank: 36, lanes: 4 },

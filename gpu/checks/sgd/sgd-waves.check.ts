@@ -1,6 +1,6 @@
 /**
  * Checks of wavefront-update against the twin in exactly its order, on ratings that share rows and columns as
- * usual.
+ * real data do.
  */
 import { sharedArray } from '../../../engine/partition.ts';
 import { sgdWaves } from '../../sgd/sgd-waves.task.ts';
@@ -36,8 +36,8 @@ const usual: Problem = {
 const single: Problem = { block: randomBlock([3, 0, 2], 3, 6), rowStarts: [0, 3], columnStarts: [0, 1, 3] };
 
 /**
- * The band of each worker in each wave: no two share one, and each has all over the waves. In the last wave
- * no worker has a band.
+ * The band of each worker in each wave. No two workers share a band, and each worker has every band once. In
+ * the last wave no worker has a band.
  */
 function wavesOf({ rowStarts, columnStarts }: Problem): number[][] {
   const bands = columnStarts.length - 1;
@@ -89,7 +89,7 @@ async function check(
   try {
     await sgdWaves(opened.scope);
     const first = await opened.read('rows');
-    // A second run, on blocks that are sorted already, must give the same bits.
+    // A second run, on blocks that are already sorted, must give the same bits.
     await sgdWaves(opened.scope);
     const again = await opened.read('rows');
     if (first.some((value, at) => !Object.is(value, again[at]))) return { error: Infinity, limit: 0 };
@@ -105,7 +105,7 @@ function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck 
 }
 
 export const sgdWavesChecks: readonly KernelCheck[] = [
-  // Few ratings are stepped at once, so a thread has few features of a row.
+  // Few ratings are stepped at once, so each thread has few features of a row.
   ...stepShapes
     .filter(({ rank, lanes }) => rank <= 32 * lanes)
     .map((shape) => checkOf(shape, '4 workers', usual)),

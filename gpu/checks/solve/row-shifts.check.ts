@@ -7,7 +7,7 @@ import { regularizationFor, shiftsOf } from '../support/solved-rows.ts';
 const COUNTS = Array.from({ length: 600 }, (_, row) => (row * row) % 1009);
 const [FROM, TO, STRIDE] = [3, 599, 5];
 
-/** Checks of shifts from row pointers and from numbers of a matrix, of a range of rows. */
+/** Checks of shifts computed from row pointers and from a matrix column, for a range of rows. */
 export const rowShiftsChecks: readonly KernelCheck[] = [false, true].flatMap((biases) =>
   (['pointers', 'matrix'] as const).map((form) => ({
     name: 'row-shifts',

@@ -16,7 +16,8 @@ const inRegisters: readonly Shape[] = [
 ];
 
 /**
- * Checks against the same steps in float64 from the same start, with A in registers and a workgroup a row.
+ * Checks of A in registers, one workgroup a row, against the same number of CG steps in float64 from the same
+ * start.
  */
 export const solveCgRegistersChecks: readonly KernelCheck[] = [
   ...inRegisters.map((params) => ({

@@ -15,8 +15,8 @@ const exact: readonly SolveCholeskyParams[] = [
 ];
 
 /**
- * Checks of exact solutions by their residual, in workgroup memory and in place, of a singular A, and of the
- * report of one that is not finite.
+ * Checks of exact solutions by their residual, in workgroup memory and in place; of a singular A; and that an
+ * A that is not finite is reported.
  */
 export const solveCholeskyChecks: readonly KernelCheck[] = [
   ...exact.map((params) => ({
@@ -49,7 +49,7 @@ async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
   return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
 }
 
-/** Checks that a singular A, which rows of one rating have when λ = 0, is solved to within its rounding. */
+/** Checks that a singular A (a row of one rating with λ = 0) is solved to within rounding. */
 async function checkSingular(gpu: Gpu) {
   const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), regularization: { lambda: 0 } };
   const solved = await solveRows(

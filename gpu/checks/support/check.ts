@@ -5,12 +5,12 @@ import type { KernelParams } from '../../webgpu/kernel.ts';
 export interface KernelCheck {
   /** The kernel's name. */
   readonly name: string;
-  /** Difference from the kernel's other checks: "rank 100, biases". */
+  /** What distinguishes it from the kernel's other checks: "rank 100, biases". */
   readonly variant: string;
-  /** True when the adapter admits the variant; left out when every adapter does. */
+  /** True when the adapter supports the variant; absent when every adapter does. */
   admitted?(gpu: Gpu): boolean;
   /**
-   * Gives the largest deviation from the twin, in the check's own measure; the check fails when `error` is
+   * Returns the largest deviation from the twin, in the check's own measure. The check fails when `error` is
    * NaN or above `limit`.
    */
   run(gpu: Gpu): Promise<{ readonly error: number; readonly limit: number }>;
@@ -20,8 +20,8 @@ export interface KernelCheck {
 export const CHECKED_RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200];
 
 /**
- * The same for kernels on tensor cores, with workgroups of five and six subgroups and the largest rank that
- * they serve.
+ * The same for kernels on tensor cores; includes workgroups of five and six subgroups and the largest rank
+ * they support.
  */
 export const TENSOR_RANKS = [...CHECKED_RANKS, 136, 176, 256];
 

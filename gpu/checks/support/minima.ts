@@ -6,22 +6,18 @@ import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts
 import { RESIDUAL_LIMIT } from './limits.ts';
 import { deviation, worse } from './numbers.ts';
 
-/**
- * Ranks to which the twin is asked: it adds a feature at a time, in f⁵ operations. Beyond, the gradients tell
- * of a minimum alone.
- */
+/** Largest rank at which the twin runs: it takes f⁵ operations. Above, gradients alone are checked. */
 const TWIN_RANKS = 64;
 
 /**
- * Limit of the deviation from the float64 minimum, over the largest element: A's condition times the gradient
- * that is taken for 0.
+ * Limit of the deviation from the float64 minimum, relative to the largest element: A's condition times the
+ * gradient that counts as 0.
  */
 const NONNEGATIVE_LIMIT = 2e-3;
 
 /**
- * Errors of x, with biases [x, β], over their limits: of its gradients, and of its deviation from the minimum
- * in float64, with β as equations with A positive definite give it.
- *
+ * Two errors of x (with biases [x, β]), each divided by its limit: its gradients, and its deviation from the
+ * float64 minimum. β comes from the equations with a positive definite A.
  */
 export function minimumError(
   equations: NormalEquations,
@@ -44,8 +40,8 @@ export function minimumError(
 }
 
 /**
- * The largest gradient that x >= 0 could still lower the objective by, over ‖b‖; Infinity where x has a
- * feature below 0.
+ * The largest gradient along which the objective could still fall within x >= 0, relative to ‖b‖; Infinity if
+ * a feature of x is negative.
  */
 export function gradientError({ matrix, bias }: NormalEquations, x: Float64Array): number {
   const product = multiply(matrix, x);

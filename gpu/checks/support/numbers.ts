@@ -1,4 +1,4 @@
-/** The largest difference over the largest element; NaN if any element is NaN. */
+/** The largest difference relative to the largest element; NaN if any element is NaN. */
 export function deviation(found: ArrayLike<number>, expected: ArrayLike<number>): number {
   let difference = 0;
   let largest = 0;
@@ -14,7 +14,7 @@ export function worse(left: number, right: number): number {
   return left >= right || Number.isNaN(left) ? left : right;
 }
 
-/** Random numbers of [0, 1), the same for a seed on any machine (mulberry32). */
+/** Random numbers in [0, 1); a seed gives the same numbers on any machine (mulberry32). */
 export function randomNumbers(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -25,7 +25,7 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-/** The difference from a twin's value, over that value. */
+/** The relative difference from a twin's value. */
 export function relative(value: number, twin: number): number {
   return Math.abs(value - twin) / (Math.abs(twin) || 1);
 }

@@ -62,7 +62,7 @@ async function deviceBlock(gpu: Gpu, { offsets, indices, values }: CompressedRow
   };
 }
 
-/** A buffer has at least one number. */
+/** WebGPU has no empty bindings: a buffer has at least one number. */
 function nonEmpty<Numbers extends Uint32Array | Float32Array>(numbers: Numbers): Numbers {
   return numbers.length > 0 ? numbers : new (numbers.constructor as new (length: number) => Numbers)(1);
 }
@@ -76,7 +76,9 @@ export function destroyParts(parts: readonly ProblemPart[]): void {
 
 const GRAM_WEIGHT = 0.7;
 
-/** What implicit data add to a problem: weights of its ratings, G of the fixed side, and each row's shift. */
+/**
+ * What implicit data add to a problem: weights of its ratings, G of the fixed side, and a shift for each row.
+ */
 export class ImplicitTerms {
   readonly weights: ImplicitWeights = { alpha: 3, base: 1 };
   readonly #problem: RatedProblem;
@@ -98,7 +100,8 @@ export class ImplicitTerms {
   }
 
   /**
-   * The largest error of the rows in `buffers` by a measure of one; a row without ratings must be 0.
+   * The largest error of the rows in `buffers`, by the given measure of one row; a row without ratings must
+   * be 0.
    */
   async error(
     gpu: Gpu,

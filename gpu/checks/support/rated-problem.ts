@@ -24,7 +24,7 @@ import {
 } from './solved-rows.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
-/** Ratings of the longest row that kernels on tensor cores are checked with. */
+/** Ratings of the longest row in checks of kernels on tensor cores. */
 export const LONGEST = 10_000;
 
 /** Rows to be solved from their ratings, with a start. */
@@ -35,16 +35,19 @@ export interface RatedProblem extends RowData {
   readonly regularization: RowRegularization;
 }
 
-/** The method by which rows are solved. */
+/** How rows are solved. */
 export interface Expectation {
-  /** Steps of CG, compared with as many in float64; 0 for exact solutions, checked by the residual. */
+  /**
+   * Number of CG steps, compared with the same number in float64; 0 for exact solutions, checked by the
+   * residual.
+   */
   readonly steps: number;
   /** Longest row that is solved exactly even with CG; -1 for none. */
   readonly exactTo: number;
-  /** True for exact minima over x >= 0, whose error is over its limits. */
+  /** True for exact minima over x >= 0, whose error is relative to their limits. */
   readonly nonnegative?: boolean;
-  /** The objectives that were told, by row, or the sum of them; default: not looked at. */
-  readonly told?: ArrayLike<number>;
+  /** The objectives that the kernel wrote: one for each row, or their sum. Not checked where absent. */
+  readonly objectives?: ArrayLike<number>;
 }
 
 export function ratedProblem(options: RatedRowsOptions): RatedProblem {
@@ -58,10 +61,10 @@ export function ratedProblem(options: RatedRowsOptions): RatedProblem {
   };
 }
 
-/** Problems that checks in a row have in common, at most so many. */
+/** Problems that are kept for later checks, at most. */
 const KEPT = 4;
 
-/** Makes a value for a key, or gives that of a check before. */
+/** Returns a cached value for a key, or makes it. */
 export function keptBy<Value>(make: (key: string) => Value): (key: string) => Value {
   const known = new Map<string, Value>();
   return (key) => {
@@ -75,7 +78,10 @@ export function keptBy<Value>(make: (key: string) => Value): (key: string) => Va
 
 const kept = keptBy((key) => ratedProblem(JSON.parse(key) as RatedRowsOptions));
 
-/** The same for checks of many variants, which must not change it: its equations in float64 are made once. */
+/**
+ * The same for checks of many variants: its equations in float64 are computed once. Checks must not change
+ * it.
+ */
 export function commonProblem(options: RatedRowsOptions): RatedProblem {
   return kept(JSON.stringify(options));
 }
@@ -83,7 +89,7 @@ export function commonProblem(options: RatedRowsOptions): RatedProblem {
 /** Equations by problem and row. */
 const equationsOf = new WeakMap<RatedProblem, Map<number, NormalEquations>>();
 
-/** The first result of `make` for a row of a problem. */
+/** Caches the result of `make` for a row of a problem. */
 export function rowEquations(
   problem: RatedProblem,
   row: number,
@@ -134,10 +140,11 @@ export async function problemError(
     error = Math.max(error, wrong === 0 ? rowError(problem, row, x, expectation) : wrong);
     objectives.push(rowObjective(problem, row, x));
   }
-  return expectation.told === undefined || isTold(expectation.told, objectives, half) ? error : Infinity;
+  const { objectives: found } = expectation;
+  return found === undefined || objectivesAgree(found, objectives, half) ? error : Infinity;
 }
 
-/** xᵀA x - 2 bᵀx of a row with its bias in float64, and the size of its terms and of Σ r². */
+/** xᵀA x - 2 bᵀx of a row with its bias in float64, and the magnitude of its terms and of Σ r². */
 function rowObjective(
   problem: RatedProblem,
   row: number,
@@ -161,17 +168,20 @@ function rowObjective(
   return { value: squares - 2 * along, size: squares + 2 * Math.abs(along) + ofRatings };
 }
 
-/** True where each row's objective is told, or their sum. In float16 A and the ratings are rounded. */
-function isTold(
-  told: ArrayLike<number>,
-  objectives: readonly { readonly value: number; readonly size: number }[],
+/**
+ * True where each row's objective, or their sum, agrees with float64. In float16 A and the ratings are
+ * rounded.
+ */
+function objectivesAgree(
+  found: ArrayLike<number>,
+  expected: readonly { readonly value: number; readonly size: number }[],
   half: boolean,
 ): boolean {
   const near = (got: number, value: number, size: number) =>
     Math.abs(got - value) <= (half ? 1e-3 : 1e-5) * size;
-  if (told.length > 1) return objectives.every(({ value, size }, row) => near(told[row], value, size));
-  const sum = (of: 'value' | 'size') => objectives.reduce((all, one) => all + one[of], 0);
-  return near(told[0], sum('value'), sum('size'));
+  if (found.length > 1) return expected.every(({ value, size }, row) => near(found[row], value, size));
+  const sum = (of: 'value' | 'size') => expected.reduce((all, one) => all + one[of], 0);
+  return near(found[0], sum('value'), sum('size'));
 }
 
 function rowError(
@@ -192,7 +202,7 @@ function rowError(
   return deviation(x, expectedSteps(equations, biases, start, steps));
 }
 
-/** Lengths around a bin and around the four bins of the ring; more rows than workgroups. */
+/** Lengths around one bin and around the four bins of the ring; more rows than workgroups. */
 export function lengthsAround(bin: number): number[] {
   return [LONGEST, 0, 5 * bin + 1, 4 * bin, 3 * bin - 1, bin + 1, bin, bin - 1, 17, 16, 15, 2, 1, 0, 1];
 }

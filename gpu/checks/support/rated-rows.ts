@@ -18,24 +18,22 @@ export interface RatedRows {
   readonly biases: boolean;
   readonly stride: number;
   readonly columns: number;
-  /** θ: columns x stride, padding 0; rounded to float16 if kernels gather that. */
+  /** θ: columns x stride, padding 0; rounded to float16 where kernels read that. */
   readonly theta: Float32Array;
   readonly mirror: Uint32Array;
   readonly offsets: Int32Array;
   /** Columns, ascending within a row as in blocks; a column may occur twice. */
   readonly indices: Uint32Array;
   /**
-   * Ratings. Like mean and biases they are multiples of 1/64, so that float16 holds them and their
-   * differences exactly.
+   * Ratings. Like mean and biases they are multiples of 1/64, so float16 holds them and their differences
+   * exactly.
    */
   readonly values: Float32Array;
   readonly mean: number;
   readonly fixedBias: Float32Array;
-  /**
-   * The ratings less mean and biases, with biases; kernels that do not take them off themselves read these.
-   */
+  /** The ratings with mean and biases subtracted, for kernels that do not subtract them. */
   readonly centred: Float32Array;
-  /** A row's ratings, or a part of them, of those. */
+  /** A row's centred ratings, or a part of them. */
   part(first: number, count: number): RatedColumns;
 }
 
@@ -43,10 +41,12 @@ export interface RatedRowsOptions {
   readonly rank: number;
   readonly lengths: readonly number[];
   readonly biases: boolean;
-  /** `int8`: numbers of 8 bits times a power of two, which float16 holds as well. */
+  /** `int8`: 8-bit numbers times a power of two, which float16 also holds exactly. */
   readonly precision: 'f32' | 'f16' | 'int8';
   readonly columns?: number;
-  /** θ >= 0 with rows of about unit norm, as training starts from: with biases CG ends after a few steps. */
+  /**
+   * θ >= 0 with rows of about unit norm, like the start of training: with biases CG ends after a few steps.
+   */
   readonly level?: boolean;
 }
 
@@ -68,7 +68,7 @@ export function ratedRows({
     for (let k = 0; k < rank; k++)
       theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
   }
-  // Every column has the largest number of 8 bits, and with it the power of two as its scale.
+  // Every column contains the largest 8-bit number, so its scale is the power of two.
   if (precision === 'int8') theta.fill(largestOf8(rank), 0, rank);
   const offsets = Int32Array.from([0, ...lengths]);
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
@@ -81,7 +81,8 @@ export function ratedRows({
   );
   const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
   const mean = 3.125;
-  // No rating is just the mean and a bias: a row of one would have no solution to compare with.
+  // No rating equals the mean plus a bias: the solution of a row with only that rating would be 0, with
+  // nothing to compare.
   if (biases)
     values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
   const centred = biases ? values.map((value, k) => value - mean - fixedBias[indices[k]]) : values;
@@ -106,7 +107,7 @@ export function ratedRows({
   };
 }
 
-/** The largest number of 8 bits among θ: at least as large as elements before rounding. */
+/** The largest 8-bit number of θ, at least the largest element before rounding. */
 function largestOf8(rank: number): number {
   return 127 * 2 ** -Math.floor(Math.log2((127 * Math.sqrt(rank)) / 1.7));
 }
@@ -117,8 +118,7 @@ function eighth(value: number, rank: number): number {
 }
 
 /**
- * The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and
- * biases off.
+ * The buffers that kernels read, by binding name; `raw` ratings for kernels that subtract mean and biases.
  */
 export async function ratedBuffers(
   gpu: Gpu,
@@ -141,7 +141,7 @@ export async function ratedBuffers(
   return uploadAll(gpu, contents);
 }
 
-/** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last one 0, and the columns' scales. */
+/** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last row 0; and the columns' scales. */
 function mirrorOf8({ theta, rank, stride, columns }: RatedRows): {
   readonly fixed: Uint32Array;
   readonly scales: Float32Array;
@@ -154,7 +154,7 @@ function mirrorOf8({ theta, rank, stride, columns }: RatedRows): {
   return { fixed: new Uint32Array(bytes.buffer), scales: new Float32Array(stride).fill(unit, 0, rank) };
 }
 
-/** A buffer for each content, by the same names. */
+/** Uploads each array to a buffer of the same name. */
 export async function uploadAll<Name extends string>(
   gpu: Gpu,
   contents: Readonly<Record<Name, HostBytes>>,
@@ -173,7 +173,7 @@ export function partEquations(rows: RatedRows, first: number, count: number): No
     : normalEquations(rows.theta, rows.stride, rows.rank, part, 0);
 }
 
-/** Puts normal equations into a slot (gpu/device/slots.ts). */
+/** Writes normal equations to a slot (gpu/device/slots.ts). */
 export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: NormalEquations): void {
   const features = bias.length;
   eachSlotElement(rank, (at, i, j) => (slot[at] = matrix[i * features + j]));
@@ -185,8 +185,8 @@ export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: No
 }
 
 /**
- * The normal equations in a slot, from its lower tiles; with biases those of `count` ratings, which the slot
- * does not tell.
+ * The normal equations in a slot, from its lower tiles. `count`: the part's ratings (needed with biases; a
+ * slot does not contain it).
  */
 export function readSlot(slot: Float32Array, rank: number, biases: boolean, count: number): NormalEquations {
   const features = rank + (biases ? 1 : 0);
@@ -207,7 +207,7 @@ export function readSlot(slot: Float32Array, rank: number, biases: boolean, coun
   return { matrix, bias };
 }
 
-/** Calls `visit` for every element of A in a slot, with its place there, its row and its column. */
+/** Calls `visit` for every element of A in a slot, with its index there, its row and its column. */
 export function eachSlotElement(rank: number, visit: (at: number, i: number, j: number) => void): void {
   for (let i = 0; i < rank; i++) {
     const above = Math.floor(i / TILE);

@@ -1,4 +1,4 @@
-/** The twin of SGD's kernels: steps in float64, with the rounding of factors that are stored as float16. */
+/** The twin of SGD's kernels: steps in float64, rounding factors that are stored as float16. */
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
@@ -34,18 +34,21 @@ export type Sides = {
 
 export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as const;
 
-/** Limit of the deviation in float32, over the largest element. */
+/** Limit of the deviation in float32, relative to the largest element. */
 const LIMIT = 1e-5;
 /**
- * The same for factors stored as float16: a value near the middle of two halves may be rounded the other way.
+ * The same for factors stored as float16: a value near the midpoint of two halves may be rounded either way.
  */
 const HALF_LIMIT = 2 ** -9;
 
 function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape): string {
-  return `rank ${rank}, ${precision}${biases ? ', biases' : ''}${adaptive ? ', AdaGrad' : ''}, ${lanes === 1 ? '1 thread' : `${lanes} threads`} a rating`;
+  return (
+    `rank ${rank}, ${precision}${biases ? ', biases' : ''}${adaptive ? ', AdaGrad' : ''}, ` +
+    `${lanes === 1 ? '1 thread' : `${lanes} threads`} a rating`
+  );
 }
 
-/** Random factors with the 1s of biases, and sums above 0. */
+/** Random factors with the columns of 1s that biases need, and positive sums. */
 export function randomSides(rows: number, columns: number, { rank, biases }: StepShape, seed: number): Sides {
   const features = rank + (biases ? 2 : 0);
   const random = new CounterRandom(seed, 7);
@@ -65,10 +68,9 @@ export function randomSides(rows: number, columns: number, { rank, biases }: Ste
 }
 
 /**
- * The sides after these runs of steps, one after the other. Factors are rounded to float16 after every step,
- * apart from those of the sides that are `kept`: while the next rating of the run has the same row or column,
- * they stay in float64.
- *
+ * The sides after these runs of steps, one run after the other. Factors are rounded to float16 after every
+ * step. Exception: factors of the `kept` sides stay in float64 while the next rating of the run has the same
+ * row or column.
  */
 export function steppedSides(
   start: Sides,
@@ -146,7 +148,7 @@ export const f32 = { precision: 'f32', biases: false, adaptive: false, lanes: 1 
 export const f16 = { ...f32, precision: 'f16' } as const;
 export const both = { biases: true, adaptive: true } as const;
 
-/** Ranks and teams that between them reach every branch of the kernels' text. */
+/** Ranks and teams that together reach every branch of the kernels' text. */
 export const stepShapes: readonly StepShape[] = [
   ...[1, 7, 10, 32, 64].map((rank) => ({ ...f32, rank })),
   ...[1, 10, 32].map((rank) => ({ ...f16, rank })),
@@ -165,7 +167,7 @@ export const stepShapes: readonly StepShape[] = [
   ]),
 ];
 
-/** A check of a kernel that steps as `shape` says; `others` are its parameters besides. */
+/** A check of a kernel that steps as `shape` describes; `others` are the kernel's further parameters. */
 export function stepCheck<Others extends KernelParams>(
   kernel: KernelDescriptor<Omit<SgdStepParams, 'threads'> & Others>,
   { rank, biases, ...shape }: StepShape,

@@ -10,13 +10,13 @@ import { randomNumbers } from './numbers.ts';
 import { partEquations, ratedRows, readSlot, uploadAll, writeSlot } from './rated-rows.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
-/** Content of slots beyond the rank, where the kernels that fill them may leave anything. */
+/** Value of slots beyond the rank, where the kernels that fill them may leave anything. */
 const BEYOND = 1234;
 
-/** Content of outputs before a kernel runs. */
+/** Value of outputs before a kernel runs. */
 const STALE = 3e7;
 
-/** Rows of the output beyond the solved ones, which must stay as they are. */
+/** Rows of the output after the solved ones, which must not change. */
 const OTHER_ROWS = 2;
 
 /** Starts and outputs of solved rows and of a few others. */
@@ -28,7 +28,7 @@ export interface RowData {
   readonly bias: Float32Array;
 }
 
-/** Random starts for `solved` rows and the others, and outputs with stale numbers. */
+/** Random starts for `solved` rows and the others; outputs filled with stale numbers. */
 export function rowData(solved: number, rank: number, random: () => number): RowData {
   const rows = solved + OTHER_ROWS;
   const stride = strideOf(rank);
@@ -43,7 +43,7 @@ export function rowData(solved: number, rank: number, random: () => number): Row
   };
 }
 
-/** The buffers of starts and outputs, by the kernels' names for them. */
+/** The buffers of starts and outputs, by binding name. */
 export function uploadRowData(gpu: Gpu, { previous, factors, half, bias }: RowData) {
   return uploadAll(gpu, { previous, factors, half, bias });
 }
@@ -76,7 +76,7 @@ export interface SolvedRows extends RowData {
 }
 
 /**
- * Rows of the given lengths. The first has three slots, one without ratings names the last row's slot, and
+ * Rows of the given lengths. The first has three slots, a row without ratings names the last row's slot, and
  * row numbers descend.
  */
 export function rowsToSolve(
@@ -118,7 +118,7 @@ export function rowsToSolve(
 }
 
 /**
- * Another regularization of rows with biases, so that all its parts are checked; training's own with `level`
+ * Another regularization of rows with biases, so that all its terms are checked; training's own with `level`
  * (RatedRowsOptions).
  */
 export function regularizationFor(biases: boolean, level = false): RowRegularization {
@@ -145,7 +145,7 @@ function rowShifts(n: number, { lambda, exponent = 1, offset = 0, damping = 0 }:
   return { shift, ownShift: Math.fround(lambda) * n + damping };
 }
 
-/** The equations of a row of n ratings with what regularizes it. */
+/** The equations of a row of n ratings with its regularization added. */
 export function regularized(
   equations: NormalEquations,
   n: number,
@@ -157,8 +157,8 @@ export function regularized(
 }
 
 /**
- * A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. With biases the
- * last feature is the bias.
+ * A with λ n, and b, from the float32 values of a row's slots. `round` is applied to A / n first. With biases
+ * the last feature is the bias.
  */
 export function equationsOf(
   rows: SolvedRows,
@@ -188,7 +188,7 @@ export function equationsOf(
   return regularized({ matrix, bias }, n, biases, rows.regularization);
 }
 
-/** A row's solution by as many steps of CG in float64. */
+/** A row's solution by the same number of CG steps in float64. */
 export function expectedSteps(
   equations: NormalEquations,
   biases: boolean,
@@ -208,11 +208,11 @@ export function relativeResidual({ matrix, bias }: NormalEquations, x: Float64Ar
 
 export interface SolvedRow {
   readonly x: Float64Array;
-  /** Infinity when padding or the mirror's rounding is wrong, else 0. */
+  /** Infinity when padding or the rounding of the mirror is wrong, else 0. */
   readonly wrong: number;
 }
 
-/** A row of the outputs, with biases its bias behind it. */
+/** A row of the outputs; with biases followed by its bias. */
 export function solvedRow(
   rows: Pick<SolvedRows, 'rank' | 'stride'>,
   row: number,
@@ -232,7 +232,7 @@ export function solvedRow(
   return { x, wrong };
 }
 
-/** True when the rows beyond the solved ones are unchanged. */
+/** True when the rows after the solved ones are unchanged. */
 export function otherRowsKept(
   { count, stride }: Pick<SolvedRows, 'count' | 'stride'>,
   factors: Float32Array,
@@ -240,7 +240,7 @@ export function otherRowsKept(
   return factors.subarray(count * stride).every((value) => value === STALE);
 }
 
-/** True when the half is a neighbour of the value: adapters may round to nearest or towards zero. */
+/** True when the half is adjacent to the value: adapters may round to nearest or towards zero. */
 function isHalfOf(bits: number, value: number): boolean {
   return Math.abs(halfValue(bits) - value) <= Math.max(Math.abs(value) * 2 ** -10, 2 ** -24);
 }

@@ -1,4 +1,4 @@
-/** Runs of solvers on rows whose normal equations lie in slots. */
+/** Runs of solvers on rows whose normal equations are in slots. */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import { roundToHalf } from './float16.ts';
@@ -18,19 +18,19 @@ import {
   uploadRowData,
 } from './solved-rows.ts';
 
-/** Ratings of the rows that are solved. */
+/** Row lengths in checks of solvers. */
 export function rowLengths(rank: number): number[] {
   return [rank > 256 ? 90 : 400, 0, 33, 32, 31, 2, 1];
 }
 
 type StepParams = KernelParams & { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
-/** Lengths of rows that CG solves at once with `level` (RatedRowsOptions). */
+/** Lengths of rows that CG solves within a few steps with `level` (RatedRowsOptions). */
 export const LEVEL_LENGTHS = [10_000, 3000, 1000, 300];
 
 /**
- * Compares a kernel's steps of CG with as many in float64, by one workgroup a row. `halfA`: A / n is rounded
- * to float16.
+ * Compares a kernel's CG steps with the same number in float64, one workgroup a row. `halfA`: A / n is
+ * rounded to float16.
  */
 export async function checkSteps<Params extends StepParams>(
   gpu: Gpu,
@@ -60,8 +60,8 @@ export async function checkSteps<Params extends StepParams>(
 }
 
 /**
- * Checks that an infinite element of A is reported, by its place in the slot; it lies in the first row, which
- * has the highest number.
+ * Checks that an infinite element of A, at index `at` of the first slot, is reported; its row has the highest
+ * number.
  */
 export async function checkNotFinite<Params extends KernelParams>(
   gpu: Gpu,
@@ -76,8 +76,8 @@ export async function checkNotFinite<Params extends KernelParams>(
 }
 
 /**
- * The rows that a solver writes, or one row with an infinite error when it reports a bad row or writes beyond
- * the rows.
+ * The rows that a solver writes; or a single row with an infinite error when it reports a bad row or writes
+ * past the rows.
  */
 export async function solveRows<Params extends KernelParams>(
   gpu: Gpu,
@@ -99,7 +99,7 @@ export async function solveRows<Params extends KernelParams>(
   );
 }
 
-/** Ratings of each row, which entries list in another order. */
+/** Ratings of each row; entries list rows in another order. */
 function countsByRow({ work, count }: SolvedRows): number[] {
   const counts = Array.from({ length: count }, () => 0);
   for (let at = 0; at < 4 * count; at += 4) counts[work[at]] = work[at + 2];

@@ -12,13 +12,13 @@ import type { GpuTaskScope } from '../../handler.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { halfBits, roundToHalf } from './float16.ts';
 
-/** A matrix of a check on the host: row-major values of rows x stride, padding 0. */
+/** A matrix of a check on the host: row-major rows x stride, padding 0. */
 export interface HostMatrix {
   readonly rows: number;
   readonly columns: number;
   readonly stride: number;
   readonly values: Float32Array;
-  /** Its half mirror, two numbers in each. */
+  /** Its half mirror, two halves in each word. */
   readonly half?: Uint32Array;
 }
 
@@ -36,7 +36,7 @@ export interface HostList {
 }
 
 /**
- * Inputs and outputs of a handler, by the task's names. A half mirror that a handler requests is made of
+ * Inputs and outputs of a handler, by the task's names. A half mirror that a handler requests is filled with
  * zeros.
  */
 export interface CheckInputs {
@@ -47,7 +47,7 @@ export interface CheckInputs {
   readonly partitions?: Readonly<Record<string, Partition>>;
 }
 
-/** A matrix with the elements that `element` gives. */
+/** A matrix whose elements `element` computes. */
 export function hostMatrix(
   rows: number,
   columns: number,
@@ -60,7 +60,7 @@ export function hostMatrix(
   return { rows, columns, stride, values };
 }
 
-/** A matrix of uniform elements in ±1 / √columns: products of two rows are at most about 1 / 3. */
+/** A matrix of uniform elements in ±1 / √columns, so that products of two rows are at most about 1 / 3. */
 export function randomMatrix(rows: number, columns: number, seed: number): HostMatrix {
   const random = new CounterRandom(seed);
   return hostMatrix(
@@ -70,7 +70,7 @@ export function randomMatrix(rows: number, columns: number, seed: number): HostM
   );
 }
 
-/** The matrix of numbers that float16 holds, with its half mirror. */
+/** The matrix rounded to float16, with its half mirror. */
 export function mirrored({ values, ...shape }: HostMatrix): HostMatrix {
   const bits = new Uint16Array(values.length + shape.stride);
   values.forEach((value, at) => (bits[at] = halfBits(value)));
@@ -78,7 +78,8 @@ export function mirrored({ values, ...shape }: HostMatrix): HostMatrix {
 }
 
 /**
- * Rows of the given lengths with ratings 0.5 .. 5; columns ascend, and are distinct as long as they suffice.
+ * Rows of the given lengths with ratings 0.5 .. 5. Columns ascend within a row, and are distinct where there
+ * are enough columns.
  */
 export function randomBlock(lengths: readonly number[], columns: number, seed: number): HostBlock {
   const random = new CounterRandom(seed);
@@ -100,7 +101,7 @@ export function randomBlock(lengths: readonly number[], columns: number, seed: n
 /** A task's scope over uploaded inputs. */
 export interface OpenScope<Params extends JsonObject> {
   readonly scope: GpuTaskScope<Params>;
-  /** Current content of a matrix, with its padding. */
+  /** Downloads a matrix, with its padding. */
   read(matrix: string): Promise<Float32Array>;
   close(): void;
 }
@@ -146,7 +147,7 @@ export async function openScope<Params extends JsonObject>(
   return { scope, read, close };
 }
 
-/** Uploads one input after the other, by name. */
+/** Uploads inputs one after the other, by name. */
 async function each<Host, OnDevice>(
   inputs: Readonly<Record<string, Host>> = {},
   upload: (input: Host, name: string) => Promise<OnDevice>,

@@ -18,13 +18,16 @@ import { shiftsOf } from './solved-rows.ts';
 interface UpdateCheck {
   readonly scale: number;
   readonly expectation: Expectation;
-  /** Of the factors that the kernel gathers. */
+  /** Precision of the factors that the kernel reads. */
   readonly precision?: 'f16' | 'int8';
-  /** The kernel takes mean and biases off the ratings; without it as kernels that sum do. */
+  /**
+   * The kernel subtracts mean and biases from the ratings; else ratings are centred before, as for kernels
+   * that sum.
+   */
   readonly centre?: boolean;
 }
 
-/** The largest error of a kernel whose three workgroups walk all rows. */
+/** The largest error of a kernel whose three workgroups share all rows. */
 export async function updateError<Params extends KernelParams>(
   gpu: Gpu,
   kernel: KernelDescriptor<Params>,
@@ -46,7 +49,7 @@ export async function updateError<Params extends KernelParams>(
     status === NO_ROW
       ? await problemError(gpu, problem, buffers, true, {
           ...expectation,
-          told: await toldBy(gpu, buffers.status, problem.lengths.length),
+          objectives: await writtenObjectives(gpu, buffers.status, problem.lengths.length),
         })
       : Infinity;
   for (const buffer of Object.values(buffers)) buffer.destroy();
@@ -92,8 +95,8 @@ async function runUpdate<Params extends KernelParams>(
   return { status: new Uint32Array(bytes)[0], buffers };
 }
 
-/** The objectives that a kernel wrote behind the lowest bad row. */
-async function toldBy(gpu: Gpu, status: GPUBuffer, rows: number): Promise<Float32Array> {
+/** The objectives that a kernel wrote after the lowest bad row. */
+async function writtenObjectives(gpu: Gpu, status: GPUBuffer, rows: number): Promise<Float32Array> {
   const words = new Uint32Array(4 + rows);
   await gpu.download(status, words);
   return new Float32Array(words.buffer, 16);

@@ -1,4 +1,4 @@
-/** Checks of whole half-iterations, by every variant that an adapter admits. */
+/** Checks of whole half-iterations, for every variant that an adapter supports. */
 import { destroyBuffers, type DeviceBlock } from '../../device/resources.ts';
 import { updateRows } from '../../update/half-iteration.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
@@ -17,7 +17,7 @@ import {
 import { uploadAll } from '../support/rated-rows.ts';
 import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../support/rated-problem.ts';
 
-/** The problem that is solved. */
+/** A problem to solve. */
 export interface HalfIterationShape {
   readonly rank: number;
   readonly solver: UpdateProblem['solver'];
@@ -26,7 +26,7 @@ export interface HalfIterationShape {
 
 const CG_STEPS = 6;
 
-/** Ratings of a part and bytes of a region of θ, both small enough to cut long rows. */
+/** Ratings of a part and bytes of a region of θ, both small enough that long rows are cut. */
 const PART_RATINGS = 500;
 const REGION_BYTES = 40_000;
 
@@ -68,7 +68,7 @@ function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
   ];
 }
 
-/** Checks of all variants that the adapter admits for the shapes; the longest row has `longest` ratings. */
+/** Checks of all variants that the adapter supports for the shapes; the longest row has `longest` ratings. */
 export function halfIterationChecks(
   info: GpuInfo,
   longest: number,
@@ -84,8 +84,8 @@ export function halfIterationChecks(
 }
 
 /**
- * Solves all rows of a small problem by a variant, whose parts and regions are made small, and compares them
- * with float64.
+ * Solves all rows of a small problem with a variant, cut into small parts and regions, and compares them with
+ * float64.
  */
 export async function checkHalfIteration(
   gpu: Gpu,
@@ -137,7 +137,7 @@ export async function checkHalfIteration(
           steps,
           exactTo,
           nonnegative: solver === 'nonnegative',
-          ...(objective === undefined ? {} : { told: [objective] }),
+          ...(objective === undefined ? {} : { objectives: [objective] }),
         })
       : Infinity;
   destroyBuffers({ buffers, mirror, rowPointers: block.rowPointers, lists: [...block.prepared.values()] });

@@ -14,7 +14,7 @@ const shorts: readonly UpdateShortParams[] = [
   ),
 ];
 
-/** Checks of rows of every length that the variant takes. */
+/** Checks of rows of every length that the variant supports. */
 export const updateShortChecks: readonly KernelCheck[] = [
   ...shorts.map((params) => ({
     name: updateShortKernel.name,

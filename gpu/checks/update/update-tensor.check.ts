@@ -7,7 +7,7 @@ import { LEVEL_LENGTHS } from '../support/solver-checks.ts';
 import { notFinite, updateError } from '../support/tensor-updates.ts';
 import { updateTensorKernel, type UpdateTensorParams } from '../../update/update-tensor.ts';
 
-/** Largest rank with A in float32: beyond, it does not fit the registers. */
+/** Largest rank with A in float32: above, A does not fit the registers. */
 const FULL_REGISTERS = 144;
 
 const common = { bin: 32, biases: false, steps: 6, halfA: false };

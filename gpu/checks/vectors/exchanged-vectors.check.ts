@@ -1,6 +1,6 @@
 /**
- * Checks of half-iterations whose devices exchange vectors, from vertical parts of θ: the rows after a number
- * of steps against as many in float64.
+ * Checks of half-iterations whose devices exchange vectors, over vertical parts of θ: the rows after a number
+ * of CG steps against the same number in float64.
  */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { destroyBuffers, type DeviceMatrix } from '../../device/resources.ts';
@@ -28,7 +28,7 @@ type Shape = {
   readonly lanes?: number;
 };
 
-/** Ratings of the longest row: several parts. */
+/** Ratings of the longest row, enough for several parts. */
 const LONGEST = 5000;
 
 const shapes: readonly Shape[] = [
@@ -74,7 +74,9 @@ function startOf({ ratings: { rank, stride }, previous }: RatedProblem, row: num
   return Float64Array.from(previous.subarray(row * stride, row * stride + rank));
 }
 
-/** Solves all rows by the tasks' phases: products with each part, added up, and steps between them. */
+/**
+ * Solves all rows by the phases of the tasks: products with each part, their sums, and CG steps between them.
+ */
 async function solveByExchange(
   gpu: Gpu,
   { rank, kind, steps, lanes }: Shape,

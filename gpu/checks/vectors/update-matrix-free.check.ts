@@ -33,10 +33,12 @@ const cases: readonly Shape[] = [
   choose(20, 'f32', false, { lanes: 64, rows: 2, longest: 20, steps: 30 }),
 ];
 
-/** Checks of rows of all lengths that a variant takes, against CG on the formed A in float64. */
+/** Checks of rows of all lengths that a variant supports, against CG with A formed in float64. */
 export const updateMatrixFreeChecks: readonly KernelCheck[] = cases.map((params) => {
   const { rank, precision, steps, longest, lanes, rows, biases } = params;
-  const variant = `rank ${rank}, ${precision}${biases ? ', biases' : ''}, ${steps} steps, rows of ${longest} ratings by ${lanes} threads, ${rows} a workgroup`;
+  const variant =
+    `rank ${rank}, ${precision}${biases ? ', biases' : ''}, ${steps} steps, rows of ${longest} ratings ` +
+    `by ${lanes} threads, ${rows} a workgroup`;
   return { name: updateMatrixFreeKernel.name, variant, run: (gpu) => check(gpu, params) };
 });
 
@@ -47,14 +49,14 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
   const list = new EntryList();
   lengths.forEach((length, row) => list.add(row, problem.ratings.offsets[row], length, 0));
   const { entries, count } = list.list;
-  const told = new Float32Array(statusBytes(count) / 4);
+  const written = new Float32Array(statusBytes(count) / 4);
   const buffers = {
     ...(await problemBuffers(gpu, problem, precision)),
     work: await gpu.bufferOf(entries, 'work'),
     shifts: await gpu.bufferOf(shiftsOf(lengths, biases, problem.regularization), 'shifts'),
-    status: await gpu.bufferOf(new Uint32Array(told.length).fill(NO_ROW), 'status'),
+    status: await gpu.bufferOf(new Uint32Array(written.length).fill(NO_ROW), 'status'),
   };
-  // The factors hold the start.
+  // The kernel reads the start from the factors.
   gpu.device.queue.writeBuffer(
     buffers.factors,
     0,
@@ -69,12 +71,12 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
       updateMatrixFreeWorkgroups(params, count),
     )
     .submit();
-  await gpu.download(buffers.status, told);
-  const bad = new Uint32Array(told.buffer)[0] !== NO_ROW;
+  await gpu.download(buffers.status, written);
+  const bad = new Uint32Array(written.buffer)[0] !== NO_ROW;
   const error = await problemError(gpu, problem, buffers, false, {
     steps,
     exactTo: -1,
-    told: told.subarray(4, 4 + count),
+    objectives: written.subarray(4, 4 + count),
   });
   destroyBuffers({ buffers });
   return { error: bad ? Infinity : error, limit: biases ? CG_BIAS_LIMIT : CG_LIMIT };

@@ -1,6 +1,4 @@
-/**
- * Checks of conjugate gradients by vectors in whole half-iterations, with teams of subgroups of every size.
- */
+/** Checks of CG by vectors in whole half-iterations, with teams of every number of subgroups. */
 import type { UpdateVariant } from '../../update/choice/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
@@ -30,7 +28,7 @@ const cases: readonly Case[] = [
   { ...chooseVectorProducts(300, 'f32'), rank: 300, precision: 'f32', biases: true },
 ];
 
-/** Ratings of the longest row: several parts, regions and bins of a team. */
+/** Ratings of the longest row, enough for several parts, regions and bins of a team. */
 const LONGEST = 1500;
 
 export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({

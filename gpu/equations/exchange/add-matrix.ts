@@ -2,12 +2,12 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 
 const THREADS = 256;
 
-/** Workgroups for so many groups of four numbers. */
+/** Workgroups for a number of groups of four values. */
 export function addMatrixWorkgroups(fours: number): number {
   return Math.ceil(fours / THREADS);
 }
 
-/** sum += addend from group `first` on, for `fours` groups of four numbers. */
+/** sum += addend, for `fours` groups of four numbers from group `first` on. */
 export const addMatrixKernel = kernelOf<Record<string, never>>()({
   name: 'add-matrix',
   bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],

@@ -2,7 +2,7 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
- * Adds up the slots of each row of the list (row, first slot, n, slots) in their order, and adds that and n
+ * Sums the slots of each row of the list (row, first slot, n, slots) in their order, and adds the sum and n
  * to the row's equations.
  */
 export const addSlotsKernel = kernelOf<EquationsParams>()({
@@ -11,7 +11,7 @@ export const addSlotsKernel = kernelOf<EquationsParams>()({
   uniforms: {
     count: 'u32',
 
-    /** The row of row 0 of `equations`, and the numbers of a row there. */
+    /** The row that is row 0 of `equations`, and the numbers of a row there. */
     row_start: 'u32',
     stride: 'u32',
   },

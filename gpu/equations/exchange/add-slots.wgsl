@@ -3,7 +3,7 @@
 
 #import parts/triangle
 
-// The place in a slot of a column of equations, other than n.
+// Index in a slot of a column of equations, except column n.
 fn place_of(column: u32) -> u32 {
   if (column < B) {
     let element = triangle_place(column);
@@ -18,7 +18,11 @@ fn place_of(column: u32) -> u32 {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = group.y * groups.x + group.x;
   if (number >= params.count) {
     return;

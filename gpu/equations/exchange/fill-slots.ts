@@ -2,8 +2,8 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
- * Writes each row of equations to a slot of its own, and the list of the rows (row, slot, n, 1) that solvers
- * take.
+ * Writes each row of equations to a slot of its own, and the list of rows (row, slot, n, 1) that solvers
+ * read.
  */
 export const fillSlotsKernel = kernelOf<EquationsParams>()({
   name: 'fill-slots',

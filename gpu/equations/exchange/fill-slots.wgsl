@@ -1,11 +1,15 @@
 // Template: code of biases is left out where slots have no columns for them.
-// Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and lists the rows
-// for solvers, a workgroup a row.
+// Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and writes the
+// solvers' list of rows; a workgroup a row.
 
 #import parts/triangle
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let number = group.y * groups.x + group.x;
   if (number >= params.count) {
     return;

@@ -3,10 +3,10 @@ import { matrixElements, paddedRank, slotElements } from '../../device/slots.ts'
 /** The shape of equations: see operators/tasks/equation-tasks.ts. */
 export type EquationsParams = { readonly rank: number; readonly biases: boolean };
 
-/** Threads of a row. */
+/** Threads that serve a row. */
 export const THREADS = 256;
 
-/** Columns of equations, and places in a slot, for the kernels that move numbers from one to the other. */
+/** Column offsets of equations, and offsets in a slot, for the kernels that convert between the two. */
 export function equationValues({ rank, biases }: EquationsParams) {
   const b = (rank * (rank + 1)) / 2;
   const n = b + rank;

@@ -1,8 +1,11 @@
 // Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
-Begins conjugate gradients of a row, whose LANES threads have x, r = sum of (r_v - theta_v^T x) theta_v and, with biases, s = sum of theta_v in registers;
-`rated` is the sum of r_v, `along` that of r_v theta_v^T x. Makes r the residual, p the first direction, `rho` = |r|^2 (0 once the steps have ended), `enough` the rho
-at which they end, and `objective` = x^T A x - 2 b^T x. With biases the row's bias is eliminated: A - s s^T / weight, b - s t / weight, and t^2 / weight less of the objective.
+Starts conjugate gradients of a row. Its LANES threads have in registers x, r = sum of (r_v - theta_v^T x)
+theta_v and, with biases, s = sum of theta_v; `rated` is the sum of r_v, `along` the sum of r_v theta_v^T x.
+Makes r the residual and p the first direction. Sets `rho` = |r|^2 (0 once the steps have ended), `enough`,
+the rho at which they end, and `objective` = x^T A x - 2 b^T x.
+With biases the row's bias is eliminated: A - s s^T / weight, b - s t / weight, and the objective less t^2 /
+weight.
 {%- endcomment %}
   {
     var square = 0.0;
@@ -35,7 +38,7 @@ at which they end, and `objective` = x^T A x - 2 b^T x. With biases the row's bi
     objective = -(product + of_r.y){% if biases %} - rated / weight * rated{% endif %};
     // x^T b bounds |b| from below. The residual of x = 0 is b.
     let square_of_b = select(rho, product / squares * product, squares > 0.0);
-    // Below the last, products of residuals underflow.
+    // The least limit keeps products of residuals from underflowing.
     enough = max(max(rho * {{ tolerances.residual }}, square_of_b * {{ tolerances.bias }}), 1e-30);
     let ended = rho <= enough;
     rho = select(rho, 0.0, ended);

@@ -1,5 +1,8 @@
 // Template: vectors are in registers, and loops over them are written out.
-{%- comment -%} Writes a row's x, its bias t / weight - s.x / weight, its objective, and the row where x is not finite. A row without ratings is 0. {%- endcomment %}
+{%- comment -%}
+Writes a row's x, its bias t / weight - s.x / weight, its objective, and the row number if x is not finite. A
+row without ratings becomes 0.
+{%- endcomment %}
   var beside = 0.0;
   var bad = false;
 {%- for i in owned %}

@@ -1,6 +1,6 @@
 var<workgroup> shares: array<vec2f, THREADS>;
 
-// The sums of two numbers of the LANES threads of a row, of which the first `among` have some.
+// The sums of two numbers over the LANES threads of a row; only the first `among` threads have terms.
 fn totals_among(among: u32, mine: vec2f, thread: u32) -> vec2f {
   workgroupBarrier();
   shares[thread] = mine;
@@ -13,7 +13,7 @@ fn totals_among(among: u32, mine: vec2f, thread: u32) -> vec2f {
   return sum;
 }
 
-// The same of the threads that have features.
+// The same over the threads that have features.
 fn totals(one: f32, other: f32, thread: u32) -> vec2f {
   return totals_among(SHARES, vec2f(one, other), thread);
 }

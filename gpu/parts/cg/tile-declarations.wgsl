@@ -1,5 +1,8 @@
 // Template: the type of an element of the tile follows from the precision.
-{%- comment -%} The memory of tile-product: ROWS rows' tiles of theta, an odd number of fours apart, so that threads with different ratings read different banks; their vectors; and the factors by which ratings count. {%- endcomment -%}
+{%- comment -%}
+The memory of tile-product: tiles of theta for ROWS rows, with an odd number of fours between ratings, so that
+threads with different ratings read different banks; the rows' vectors; and the factors of the ratings.
+{%- endcomment -%}
 var<workgroup> tile: array<{{ quad_type }}, ROWS * TILE * PITCH>;
 var<workgroup> own: array<vec4f, ROWS * QUADS>;
 var<workgroup> counted: array<f32, ROWS * TILE>;

@@ -1,5 +1,9 @@
 // Template: rows come from a list, or follow one another.
-{%- comment -%} The row of LANES threads: `entry` (row, first slot, n, slots), of a list with `listed`, else of rows in a row; `own` is the row of its gradients and direction. Threads of rows beyond the last one, of which `exists` is false, read that one's. {%- endcomment %}
+{%- comment -%}
+The row of LANES threads: `entry` (row, first slot, n, slots), from a list with `listed`, else for consecutive
+rows. `own` indexes its gradients and direction. Threads after the last row (`exists` is false) read the last
+row.
+{%- endcomment %}
   let batch = thread / LANES;
   let lane = thread % LANES;
   let number = (id.y * size.x + id.x) * ROWS + batch;

@@ -1,6 +1,6 @@
-// Template: code of biases uses workgroup memory that is not there without.
-// A and b of one row from their slots, less what eliminating the row's bias takes off.
-// The elements among four of a slot that belong to features, for the last row of tiles and for b.
+// Template: code of biases uses workgroup memory that only variants with biases have.
+// Gathers A and b of one row from its slots, less the terms of the eliminated bias. Which of four consecutive
+// elements of a slot belong to features, in the last row of tiles and in b.
 fn is_feature(at: u32) -> vec4<bool> {
   let within = at - LAST_TILES;
   let row = STRIDE - 16 + within % 64 / 4;
@@ -18,8 +18,7 @@ fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
   return sum;
 }
 
-// The part that eliminating the row's bias takes off the elements at `at`: s s^T / weight from A, s t /
-// weight from b.
+// The terms of the eliminated bias for the elements at `at`: s s^T / weight for A, s t / weight for b.
 fn of_bias(at: u32, scale: f32) -> vec4f {
   if (at >= BIAS_START) {
     return ones[at - BIAS_START] * (ones[QUADS].x * scale);
@@ -31,8 +30,8 @@ fn of_bias(at: u32, scale: f32) -> vec4f {
 }
 {% endif %}
 
-// Sums the slots in their order. Only rows beyond the rank are cleared: columns there are right of the
-// diagonal, where no thread reads.
+// Sums the slots in order. Only rows beyond the rank are cleared: their columns are right of the diagonal,
+// where no thread reads.
 fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
   for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
     var sum = slots[base + at];

@@ -1,6 +1,5 @@
 // Template: a copy of A in workgroup memory, or none, by variant.
-// A of one row in 16 x 16 tiles, in a copy in workgroup memory or in its first slot, and the places of its
-// elements.
+// A of one row in 16 x 16 tiles, in workgroup memory or in its first slot, and the indices of its elements.
 {% if where == 'workgroup' %}
 var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;
 
@@ -12,7 +11,7 @@ fn keep_quad(base: u32, at: u32, content: vec4f) {
   matrix[at] = content;
 }
 
-// Place of a group of four in a row of a tile, shuffled so that neighbouring threads, which read rows four
+// Index of a group of four in a row of a tile, permuted so that neighbouring threads, which read rows four
 // apart, use different banks.
 fn shuffled(row: u32, quad: u32) -> u32 {
   return quad ^ (row / 4);

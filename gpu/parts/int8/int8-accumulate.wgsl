@@ -1,8 +1,11 @@
 // Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
-Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. The rings hold the ratings of the first two bins, `coming` those
-of the third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are on their way to next_0_*, or with two `sets` those of two bins to these and next_1_* by turns; they are
-variables of a row where A goes back to the tensor cores, which leaves registers for another workgroup, and of the caller elsewhere, where they cost time so.
+Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. Before: the rings hold the
+ratings of the first two bins, `coming` the ratings of the third.
+With biases, where the ratings have a tile row, t_part gets this thread's part of t.
+While a bin is multiplied, the next bin's rows of theta are loaded to next_0_*; with two `sets` the next two
+bins' alternate between these and next_1_*. The variables are declared here where A moves back to the tensor
+cores, which leaves registers for another workgroup; elsewhere that is slower, and the caller declares them.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<i32, 16, 16>(0);
@@ -34,7 +37,7 @@ variables of a row where A goes back to the tensor cores, which leaves registers
       let at = turn{% if set == 1 %} + BIN{% endif %};
       if (chunk < TILES) {
 {%- unless RATING_ROW %}
-        // The ratings stand in the padding, as features 8 to 10 of the last tile.
+        // The ratings are stored in the padding, as features 8 to 10 of the last tile.
         if (chunk == TILES - 1u) {
           let ratings = staged[rated_at(bin, group)];
 {%- for r in (0..3) %}
@@ -42,7 +45,7 @@ variables of a row where A goes back to the tensor cores, which leaves registers
 {%- endfor %}
         }
 {%- endunless %}
-        // Four by four bytes change places.
+        // Transposes four by four bytes.
         let even_low = (next_{{ set }}_0 & BYTES) | ((next_{{ set }}_1 & BYTES) << EIGHT);
         let odd_low = ((next_{{ set }}_0 >> EIGHT) & BYTES) | (next_{{ set }}_1 & ~BYTES);
         let even_high = (next_{{ set }}_2 & BYTES) | ((next_{{ set }}_3 & BYTES) << EIGHT);
@@ -59,8 +62,8 @@ variables of a row where A goes back to the tensor cores, which leaves registers
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      // The ratings have a tile row of their own, whose other lines do not count: it begins in front, and the
-      // first tile goes on there.
+      // The ratings have an extra tile row. Only its first lines are stored, before the first tile; its other
+      // lines overlap that tile and are ignored.
       if (thread < BIN / 4u) {
         let ratings = staged[rated_at(bin, thread)];
         let place = thread / 4u;
@@ -73,7 +76,7 @@ variables of a row where A goes back to the tensor cores, which leaves registers
       }
 {%- endif %}
 {%- if BIASES %}
-      // Its column's bias arrives while a bin is multiplied.
+      // Its column's bias is loaded while a bin is multiplied.
       let arrived = coming;
       var arrived_bias = 0.0;
       if (thread < BIN) {
@@ -103,13 +106,25 @@ variables of a row where A goes back to the tensor cores, which leaves registers
 {%- for step in steps %}
         {% if step > 0 %}if (held > {{ step }}u * 32u) {% endif %}{
 {%- for tile in deal.lefts %}
-          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<i8, 32, 16>, row_major>(&staged, {% if tile < TILES %}FRONT + {{ tile }}u * TILE_VECTORS + {% endif %}{{ step }}u * 2u, ROW_VECTORS);
+          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<i8, 32, 16>, row_major>(
+            &staged,
+            {% if tile < TILES %}FRONT + {{ tile }}u * TILE_VECTORS + {% endif %}{{ step }}u * 2u,
+            ROW_VECTORS
+          );
 {%- endfor %}
 {%- for tile in deal.rights %}
-          let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<i8, 16, 32>, col_major>(&staged, FRONT + {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u, ROW_VECTORS);
+          let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<i8, 16, 32>, col_major>(
+            &staged,
+            FRONT + {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u,
+            ROW_VECTORS
+          );
 {%- endfor %}
 {%- for tile in deal.tiles %}
-          sum_{{ tile.accumulator }} = subgroupMatrixMultiplyAccumulate(left_{{ tile.row }}, right_{{ tile.column }}, sum_{{ tile.accumulator }});
+          sum_{{ tile.accumulator }} = subgroupMatrixMultiplyAccumulate(
+            left_{{ tile.row }},
+            right_{{ tile.column }},
+            sum_{{ tile.accumulator }}
+          );
 {%- endfor %}
         }
 {%- endfor %}

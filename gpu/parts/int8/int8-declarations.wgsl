@@ -4,14 +4,14 @@ const WORDS = vec4<u32>(0x0000ffffu);
 const EIGHT = vec4<u32>(8u);
 const SIXTEEN = vec4<u32>(16u);
 
-// Staging of gathered rows as tensor cores take 8 bits: a line for each feature with the numbers of BIN
-// ratings, ROW_VECTORS apart, so that rows of four ratings are transposed on the way. Between the lines or
-// behind them lie rings of three bins, four ratings an element: columns, and ratings in two digits of 8 bits
-// with a 1 behind them with biases. While one bin is multiplied, the next one's rows are loaded and the third
-// is filled. Between rows the tiles of A pass through all of it.
+// Staging of rows of theta in the layout that tensor cores need for 8 bits: a line for each feature with the
+// numbers of BIN ratings, ROW_VECTORS apart. Rows of four ratings are transposed when they are stored. Rings
+// of three bins are stored between or after the lines, with four ratings an element: columns, and ratings as
+// two 8-bit digits, followed by a 1 with biases. While one bin is multiplied, the next one's rows are loaded
+// and the third is filled. After the ratings of a row, the tiles of A pass through all of this memory.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
 
-// The elements of the rings for four ratings of a bin.
+// Indices in the rings of four ratings of a bin.
 fn columns_at(bin: u32, four: u32) -> u32 {
   return COLUMNS + (bin % 3u) * COLUMNS_BIN + four * COLUMNS_FOUR;
 }
@@ -19,7 +19,7 @@ fn rated_at(bin: u32, four: u32) -> u32 {
   return RATED + (bin % 3u) * RATED_BIN + four * RATED_FOUR;
 }
 
-// Column and rating number `at`, or the row of zeros behind the end.
+// Column and value of rating number `at`, or the row of zeros after the end.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
   var result = vec2<u32>(params.zero_row, 0u);
   if (at < end) {
@@ -29,7 +29,7 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
 }
 
 {%- if BIASES %}
-// The bias of a column; that of the last one for the row of zeros, whose ratings do not use it.
+// The bias of a column. The row of zeros has none and gets the last column's, which is not used.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }
@@ -39,9 +39,17 @@ fn put_column(bin: u32, place: u32, column: u32) {
   staged[columns_at(bin, place / 4u)][place & 3u] = column;
 }
 
-// Puts the digits of a rating{% if BIASES %} without mean and bias{% endif %} to a place of the ring's bin.
+// Writes the digits of a rating{% if BIASES %} less mean and bias{% endif %} to an index of the ring's bin.
 fn put_digits(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bias: f32{% endif %}) {
-  let number = i32(clamp(round({% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias)){% else %}bitcast<f32>(rating.y){% endif %} * params.scale), -32000.0, 32000.0));
+  let number = i32(
+    clamp(
+      round(
+        {% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias)){% else %}bitcast<f32>(rating.y){% endif %} * params.scale
+      ),
+      -32000.0,
+      32000.0
+    )
+  );
   let high = (number + 128) >> 8u;
   let digits = (u32(high) & 0xffu) | ((u32(number - high * 256) & 0xffu) << 8u){% if BIASES %} | 0x10000u{% endif %};
   staged[rated_at(bin, place / 4u)][place & 3u] = {% if BIASES %}select(digits, 0u, rating.x == params.zero_row){% else %}digits{% endif %};
@@ -54,7 +62,7 @@ fn put_rating(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bia
 
 {%- if RATING_ROW %}
 
-// A byte of four words side by side.
+// Collects the same byte of four words in one word.
 fn bytes_of(words: vec4<u32>, shift: u32) -> u32 {
   let bytes = (words >> vec4<u32>(shift)) & vec4<u32>(0xffu);
   return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);

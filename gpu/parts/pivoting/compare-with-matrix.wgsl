@@ -1,8 +1,15 @@
 // Template: a thread's features are in registers, and loops over them are written out.
-{%- comment -%} left_* = b - A x for the x of y on P; elsewhere y itself. Remarks where it is too large on P. {%- endcomment %}
+{%- comment -%}
+On P, left_* = b - A x for the x in y; elsewhere left_* = y. Sets a bit of `remarks` where it is too large on
+P.
+{%- endcomment %}
 {% for right in rights %}
       if (own_{{ right }} < STRIDE) {
-        solution[own_{{ right }} / 4][own_{{ right }} % 4] = select(0.0, y_{{ right }}, own_{{ right }} < RANK && is_passive(own_{{ right }}));
+        solution[own_{{ right }} / 4][own_{{ right }} % 4] = select(
+          0.0,
+          y_{{ right }},
+          own_{{ right }} < RANK && is_passive(own_{{ right }})
+        );
       }
 {% endfor %}
       workgroupBarrier();

@@ -1,5 +1,5 @@
 // Template: a thread's groups are in registers, and loops over them are written out.
-{%- comment -%} Puts column k of the threads' groups at `start` of `column`. {%- endcomment %}
+{%- comment -%} Writes column k of the threads' groups to `column` from `start` on. {%- endcomment %}
 {%- if unrolled %}
 {%- for group in groups %}
           pass_on(group_{{ group }}, place_{{ group }}, k, start);

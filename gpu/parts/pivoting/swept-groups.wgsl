@@ -1,5 +1,6 @@
-// Template: code of biases uses workgroup memory that is not there without.
-// Row and group of four columns of the group at `at` of a slot; behind the last one those behind the last.
+// Template: code of biases uses workgroup memory that only variants with biases have.
+// Row and group of four columns of the group at `at` of a slot; indices after the end give groups after the
+// last.
 fn place_of(at: u32) -> vec2u {
   let tile = triangle_place(at / 64);
   let place = vec2u(16 * tile.x + at % 64 / 4, 4 * tile.y + at % 4);
@@ -14,7 +15,7 @@ fn is_feature(quad: u32) -> vec4<bool> {
   return columns_of(quad) < vec4u(RANK);
 }
 
-// An element of a group: an index would move the group from registers to memory.
+// An element of a group, by comparisons: a variable index would move the group from registers to memory.
 fn element(group: vec4f, at: u32) -> f32 {
   return select(select(group.x, group.y, at == 1), select(group.z, group.w, at == 3), at >= 2);
 }
@@ -45,14 +46,18 @@ fn remember_largest(group: vec4f, place: vec2u) {
   }
 }
 
-// The group with the shift on the diagonal, which takes its place in the first slot.
+// The group with the shift added to the diagonal; also stored in the first slot.
 fn shifted(base: u32, at: u32, group: vec4f, place: vec2u, shift: f32) -> vec4f {
   if (at >= BIAS_START) {
     return group;
   }
   var result = group;
   if (place.x / 4 == place.y) {
-    result += select(vec4f(), vec4f(shift), (columns_of(place.y) == vec4u(place.x)) & vec4<bool>(place.x < RANK));
+    result += select(
+      vec4f(),
+      vec4f(shift),
+      (columns_of(place.y) == vec4u(place.x)) & vec4<bool>(place.x < RANK)
+    );
     diagonal[place.x] = element(result, place.x % 4);
   }
   slots[base + at] = result;
@@ -71,7 +76,8 @@ fn matrix_quad(base: u32, i: u32, quad: u32) -> vec4f {
   return vec4f(slots[at][c], slots[at + 4][c], slots[at + 8][c], slots[at + 12][c]);
 }
 
-// Puts what a group has of column k at `start`: as row k of the triangle up to its tile, below as a column.
+// Writes a group's part of column k to `column` from `start` on. Up to k's tile the part is in row k of the
+// triangle, below in column k.
 fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   if (place.x == k) {
     column[start + place.y] = group;
@@ -80,16 +86,20 @@ fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   }
 }
 
-// A group after the sweep of k; `inverse` is that of the pivot, and `sign` 1 for a sweep into P and -1 for
-// one out of it.
+// A group after the sweep of feature k; `inverse` is the reciprocal of the pivot, `sign` 1 for a sweep into P
+// and -1 for a sweep out of P.
 fn swept(group: vec4f, place: vec2u, k: u32, start: u32, inverse: f32, sign: f32) -> vec4f {
   let down = inverse * column[start + place.x / 4][place.x % 4];
   let across = column[start + place.y];
   var result = fma(vec4f(-down), across, group);
-  // Few groups are of the pivot's row or column.
+  // Only a few groups are in the pivot's row or column.
   if (place.x == k || place.y == k / 4) {
     result = select(result, sign * inverse * across, vec4<bool>(place.x == k));
-    result = select(result, vec4f(select(sign * down, -inverse, place.x == k)), columns_of(place.y) == vec4u(k));
+    result = select(
+      result,
+      vec4f(select(sign * down, -inverse, place.x == k)),
+      columns_of(place.y) == vec4u(k)
+    );
   }
   return result;
 }

@@ -1,19 +1,25 @@
 // Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
-Sums A of the ratings [first, end) into the accumulators. The ring holds the ratings of the first two bins, `coming` those of the
-third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are loaded into next_*, which are variables of a row where A goes back to the tensor cores, as in int8-accumulate;
-with AHEAD those of the first bin are there.
+Sums A of the ratings [first, end) into the accumulators. Before: the ring holds the ratings of the first two
+bins, `coming` the ratings of the third.
+With biases, where the ratings have a tile row, t_part gets this thread's part of t.
+While a bin is multiplied, the next bin's rows of theta are loaded into next_*, which are declared here where
+A moves back to the tensor cores, as in int8-accumulate. With AHEAD the first bin's rows are loaded already.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);
 {%- endfor %}
 {%- if GRAM %}
-    // The sums begin with the Gram matrix, which all rows share.
+    // Sums start at the Gram matrix, which all rows share.
 {%- for deal in deals %}
     {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
 {%- for tile in deal.tiles %}
 {%- if tile.row < TILES %}
-      sum_{{ tile.accumulator }} = subgroupMatrixLoad<subgroup_matrix_result<f32, 16, 16>, row_major>(&gram, {{ tile.row }}u * PADDED * 4u + {{ tile.column }}u * 4u, PADDED / 4u);
+      sum_{{ tile.accumulator }} = subgroupMatrixLoad<subgroup_matrix_result<f32, 16, 16>, row_major>(
+        &gram,
+        {{ tile.row }}u * PADDED * 4u + {{ tile.column }}u * 4u,
+        PADDED / 4u
+      );
 {%- endif %}
 {%- endfor %}
     }
@@ -72,13 +78,25 @@ with AHEAD those of the first bin are there.
 {%- for step in steps %}
         {% if step > 0 %}if (held > {{ step }}u * 16u) {% endif %}{
 {%- for tile in deal.lefts %}
-          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, col_major>(&staged, {{ step }}u * 16u * STRIDE + {{ tile }}u * 2u, STRIDE);
+          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, col_major>(
+            &staged,
+            {{ step }}u * 16u * STRIDE + {{ tile }}u * 2u,
+            STRIDE
+          );
 {%- endfor %}
 {%- for tile in deal.rights %}
-          let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&staged, {{ step }}u * 16u * STRIDE + {{ tile }}u * 2u, STRIDE);
+          let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(
+            &staged,
+            {{ step }}u * 16u * STRIDE + {{ tile }}u * 2u,
+            STRIDE
+          );
 {%- endfor %}
 {%- for tile in deal.tiles %}
-          sum_{{ tile.accumulator }} = subgroupMatrixMultiplyAccumulate(left_{{ tile.row }}, right_{{ tile.column }}, sum_{{ tile.accumulator }});
+          sum_{{ tile.accumulator }} = subgroupMatrixMultiplyAccumulate(
+            left_{{ tile.row }},
+            right_{{ tile.column }},
+            sum_{{ tile.accumulator }}
+          );
 {%- endfor %}
         }
 {%- endfor %}

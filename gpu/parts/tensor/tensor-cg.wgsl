@@ -1,8 +1,11 @@
 // Template: a thread's numbers of vectors are in registers, and loops over them are written out.
 {%- comment -%}
-Conjugate gradients with A / n in float16 on tensor cores (cuMF_ALS, Algorithm 1 and section 4.2), as parts/register-cg computes them. Every subgroup holds the vectors, numbers e * 32 + lane, so
-that sums need no barrier; a vector that is multiplied is scaled to the range of float16. Where A is S A S of the A that was summed, `own_scale_e` is its number of S.
-The product of the start is the first turn of the loop: one text for all products takes the driver's compiler less time than two.
+Conjugate gradients with A / n in float16 on tensor cores (cuMF_ALS, Algorithm 1 and section 4.2), with the
+formulas of parts/register-cg. Every subgroup holds the vectors, numbers e * 32 + lane, so that sums need no
+barrier. A vector is scaled to the range of float16 before it is multiplied.
+Where the real matrix is S A S of the summed A, `own_scale_e` is this thread's number of S.
+The product of the start is the first turn of the loop: the driver compiles one text for all products faster
+than two.
 {%- endcomment %}
 {%- if INT8 %}{% assign x_factor = '16.0' %}{% assign x_inverse = '0.0625' %}{% assign p_factor = '2048.0' %}{% else %}{% assign x_factor = '1.0' %}{% assign x_inverse = '1.0' %}{% assign p_factor = '1024.0' %}{% endif %}
 {%- for e in elements %}
@@ -20,7 +23,7 @@ The product of the start is the first turn of the loop: one text for all product
     t *= params.unscale * inverse;
 {%- endif %}
 {%- for e in elements %}
-    // b, and from the first product on the residual.
+    // b; from the first product on, the residual.
     var r_{{ e }} = {% if BIASES %}fma(-t / weight, s_{{ e }}, b_{{ e }}){% else %}b_{{ e }}{% endif %};
 {%- endfor %}
     var factor = {{ x_factor }};
@@ -38,14 +41,22 @@ The product of the start is the first turn of the loop: one text for all product
 {%- for e in elements %}
 {%- if INT8 %}{% capture scaled %} * own_scale_{{ e }}{% endcapture %}{% else %}{% assign scaled = '' %}{% endif %}
         let first_{{ e }} = r_{{ e }};
-        r_{{ e }} = select(0.0, r_{{ e }} - fma(shift, x_{{ e }}, product_{{ e }}{{ scaled }} * {{ x_inverse }}), is_{{ e }});
+        r_{{ e }} = select(
+          0.0,
+          r_{{ e }} - fma(shift, x_{{ e }}, product_{{ e }}{{ scaled }} * {{ x_inverse }}),
+          is_{{ e }}
+        );
         p_{{ e }} = r_{{ e }};
 {%- endfor %}
-        let begin = subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}r_{{ e }} * r_{{ e }}{% endfor %});
+        let begin = subgroupAdd(
+          {% for e in elements %}{% unless forloop.first %} + {% endunless %}r_{{ e }} * r_{{ e }}{% endfor %}
+        );
         // x^T A x - 2 b^T x, with the bias: each step lowers it by alpha |r|^2.
-        objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}x_{{ e }} * (first_{{ e }} + r_{{ e }}){% endfor %});
-        // Below this part of its first square the residual is rounding error, and further steps would go in
-        // random directions.
+        objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd(
+          {% for e in elements %}{% unless forloop.first %} + {% endunless %}x_{{ e }} * (first_{{ e }} + r_{{ e }}){% endfor %}
+        );
+        // Below this fraction of its first square the residual is rounding error, and further steps would
+        // have random directions.
         enough = max(begin * RESIDUAL_TOLERANCE, 1e-30);
         factor = {{ p_factor }} * inverseSqrt(max(begin, 1e-30));
         {{ between }}
@@ -53,14 +64,22 @@ The product of the start is the first turn of the loop: one text for all product
         let unfactor = 1.0 / factor;
 {%- for e in elements %}
 {%- if INT8 %}{% capture scaled %} * own_scale_{{ e }}{% endcapture %}{% else %}{% assign scaled = '' %}{% endif %}
-        let ap_{{ e }} = select(0.0, fma(shift, p_{{ e }}, product_{{ e }}{{ scaled }} * unfactor), is_{{ e }});
+        let ap_{{ e }} = select(
+          0.0,
+          fma(shift, p_{{ e }}, product_{{ e }}{{ scaled }} * unfactor),
+          is_{{ e }}
+        );
 {%- endfor %}
-        let part = one_of_three(thread, {% for e in elements %}{% unless forloop.first %} + {% endunless %}vec3f(r_{{ e }} * r_{{ e }}, p_{{ e }} * ap_{{ e }}, ap_{{ e }} * ap_{{ e }}){% endfor %});
+        let part = one_of_three(
+          thread,
+          {% for e in elements %}{% unless forloop.first %} + {% endunless %}vec3f(r_{{ e }} * r_{{ e }}, p_{{ e }} * ap_{{ e }}, ap_{{ e }} * ap_{{ e }}){% endfor %}
+        );
         let total = vec3f(subgroupShuffle(part, 0u), subgroupShuffle(part, 2u), subgroupShuffle(part, 1u));
         let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
         let left = max(alpha * alpha * total.z - total.x, 0.0);
         let beta = select(0.0, left / total.x, total.x > enough);
-        // Of a residual that all but vanishes rounding leaves more than is computed.
+        // Where the computed residual almost vanishes, the real one is rounding error and larger; so it
+        // counts as at least 1/1000.
         factor = {{ p_factor }} * inverseSqrt(max(max(left, total.x * 1e-3), 1e-30));
         objective = fma(-alpha, total.x, objective);
 {%- for e in elements %}
@@ -71,6 +90,8 @@ The product of the start is the first turn of the loop: one text for all product
       }
     }
 {%- if BIASES %}
-    let s_x = subgroupAdd({% for e in elements %}{% unless forloop.first %} + {% endunless %}s_{{ e }} * x_{{ e }}{% endfor %});
+    let s_x = subgroupAdd(
+      {% for e in elements %}{% unless forloop.first %} + {% endunless %}s_{{ e }} * x_{{ e }}{% endfor %}
+    );
     let beta_row = (t - s_x) / weight;
 {%- endif %}

@@ -1,12 +1,12 @@
 // Template: code of implicit data and of biases uses uniforms and buffers that other variants do not have.
-// Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the
-// banks. Later the tiles of A pass through the same memory to the threads' registers.
+// Staged rows of theta: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride to avoid bank
+// conflicts. Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating), the rating in float16 and scaled, with CENTRE
-// as it is: two are in use, one is ready, one is being loaded.
+// A ring of four bins of (column, rating): two are in use, one is ready, one is being loaded. Ratings are
+// scaled float16, with CENTRE unscaled float32.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
-// Column and rating number `at`, or the row of zeros behind the end.
+// Column and value of rating number `at`, or the row of zeros after the end.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
   var result = vec2<u32>(params.zero_row, 0u);
   if (at < end) {
@@ -15,21 +15,24 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
   return result;
 }
 
-// The entry of the ring for a rating, made when the ring is filled: a use of the rating where it is loaded
-// would wait for it.
+// The ring's entry for a rating. It is computed when the ring is filled, not where the rating is loaded,
+// which would wait for the load.
 fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 {%- if CENTRE %}
   return rating;
 {%- else %}
   let value = bitcast<f32>(rating.y);
 {%- if IMPLICIT %}
-  // t / sqrt(w), and behind it sqrt(w) as it is rounded, by which the row of theta is multiplied.
+  // t / sqrt(w), followed by the rounded sqrt(w), by which the row of theta is multiplied.
   let root = f32(f16(sqrt(params.alpha * abs(value))));
   let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
   return vec2<u32>(rating.x, pack2x16float(vec2f(target_ * params.scale, root)));
 {%- elsif BIASES %}
-  // A 1 beside it, so that the same products sum the rows of theta.
-  return vec2<u32>(rating.x, select(pack2x16float(vec2f(value * params.scale, 1.0)), 0u, rating.x == params.zero_row));
+  // Followed by a 1, so that the same products sum the rows of theta.
+  return vec2<u32>(
+    rating.x,
+    select(pack2x16float(vec2f(value * params.scale, 1.0)), 0u, rating.x == params.zero_row)
+  );
 {%- else %}
   return vec2<u32>(rating.x, pack2x16float(vec2f(value * params.scale, 0.0)));
 {%- endif %}
@@ -37,13 +40,13 @@ fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 }
 {%- if CENTRE %}
 
-// The bias of a column; that of the last one for the row of zeros, which entries do not use.
+// The bias of a column. The row of zeros has none and gets the last column's, which is not used.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }
 
-// The scaled float16 rating of an entry of the ring without mean and bias, and a 1 beside it, so that the
-// same products sum the rows of theta.
+// The scaled float16 rating of a ring entry less mean and bias, followed by a 1, so that the same products
+// sum the rows of theta.
 fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
   let rated = bitcast<f32>(entry.y) - (params.mean + column_bias);
   return select(pack2x16float(vec2f(rated * params.scale, 1.0)), 0u, entry.x == params.zero_row);
@@ -51,10 +54,15 @@ fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
 {%- endif %}
 {%- if IMPLICIT %}
 
-// Eight features times the root of the weight that stands behind a rating.
+// Eight features times the root of the weight that is stored after a rating.
 fn weighted(content: vec4<u32>, rated: u32) -> vec4<u32> {
   let root = bitcast<vec2<f16>>(rated).yy;
-  return vec4<u32>(bitcast<u32>(bitcast<vec2<f16>>(content.x) * root), bitcast<u32>(bitcast<vec2<f16>>(content.y) * root), bitcast<u32>(bitcast<vec2<f16>>(content.z) * root), bitcast<u32>(bitcast<vec2<f16>>(content.w) * root));
+  return vec4<u32>(
+    bitcast<u32>(bitcast<vec2<f16>>(content.x) * root),
+    bitcast<u32>(bitcast<vec2<f16>>(content.y) * root),
+    bitcast<u32>(bitcast<vec2<f16>>(content.z) * root),
+    bitcast<u32>(bitcast<vec2<f16>>(content.w) * root)
+  );
 }
 {%- endif %}
 

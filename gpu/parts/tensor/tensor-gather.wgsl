@@ -1,5 +1,7 @@
 // Template: a thread's share is in registers, and loops over it are written out.
-{%- comment -%} Loads this thread's share of the ring's slot `slot` into next_0 .. {%- endcomment -%}
+{%- comment -%}
+Loads this thread's share of the rows of theta for the ring's slot `slot` into next_0 ..
+{%- endcomment -%}
 {%- for pass in passes %}
 { let entry = ring[(slot) * BIN + gather_row + {{ pass }}u * GATHER_ROWS];
 {%- if IMPLICIT %}

@@ -1,7 +1,9 @@
 // Template: operands of tensor cores are variables of their own, dealt by the host.
 {%- comment -%}
-Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the left operands a_k_j of the tensor cores: tile column j of the subgroup's tile row number k, which is
-`subgroup` + k SUBGROUPS. b_e, and with biases s_e and t, come with the tiles: numbers e * 32 + lane of the vectors, which all subgroups hold. With INT8 tiles are whole numbers and ratings have two digits.
+Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the left operands a_k_j of the
+tensor cores: tile column j of the subgroup's tile row number k, which is row `subgroup` + k SUBGROUPS.
+The tiles also give b_e, and with biases s_e and t: numbers e * 32 + lane of the vectors, which all subgroups
+hold. With INT8 tiles are whole numbers and ratings have two digits.
 {%- endcomment %}
 {%- assign last = TILES | minus: 1 %}
 {%- if RATING_ROW %}{% assign b_line = 0 %}{% else %}{% assign b_line = 8 %}{% endif %}
@@ -31,9 +33,14 @@ Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the le
     workgroupBarrier();
 {%- for part in phase.rated %}
     {% unless part.both %}if (lane / 16u == {{ part.side }}u) {% endunless %}{
-      let source = ({{ part.place }}u{% if part.both %} + lane / 16u{% endif %}) * 80u + {{ b_line | times: 5 }}u + (lane & 15u) / 4u;
+      let source = ({{ part.place }}u{% if part.both %} + lane / 16u{% endif %}) * 80u
+        + {{ b_line | times: 5 }}u + (lane & 15u) / 4u;
 {%- if INT8 %}
-      b_{{ part.element }} = fma(256.0, one_number_of(source, lane & 3u), one_number_of(source + 5u, lane & 3u));
+      b_{{ part.element }} = fma(
+        256.0,
+        one_number_of(source, lane & 3u),
+        one_number_of(source + 5u, lane & 3u)
+      );
 {%- if BIASES %}
       s_{{ part.element }} = one_number_of(source + 10u, lane & 3u) * inverse;
 {%- endif %}
@@ -54,7 +61,11 @@ Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the le
 {%- else %}
     // The products of ratings and ones are t.
 {%- if INT8 %}
-    t = fma(256.0, one_number_of({{ phase.last_rated }}u * 80u + 42u, 2u), one_number_of({{ phase.last_rated }}u * 80u + 47u, 2u));
+    t = fma(
+      256.0,
+      one_number_of({{ phase.last_rated }}u * 80u + 42u, 2u),
+      one_number_of({{ phase.last_rated }}u * 80u + 47u, 2u)
+    );
 {%- else %}
     t = one_number_of({{ phase.last_rated }}u * 80u + 47u, 0u);
 {%- endif %}
@@ -89,7 +100,7 @@ Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the le
       high -= part * ones[column * 4u + side * 2u + 1u];
 {%- endif %}
 {%- if masked %}
-      // Ratings lie beyond the rank.
+      // Ratings are stored beyond the rank.
       let held = select(0u, RANK, tile_row * 16u + own_line < RANK);
       let first_column = vec4<u32>(column * 16u + side * 8u) + vec4<u32>(0u, 1u, 2u, 3u);
       low = select(vec4f(), low, first_column < vec4<u32>(held));

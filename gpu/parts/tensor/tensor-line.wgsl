@@ -1,5 +1,8 @@
 // Template: places in memory are made from numbers of the place that includes it.
-{%- comment -%} b and with biases s, this thread's numbers of the products with the ratings and with ones, lines {{ line }} and on of the tiles at {{ at }}. {%- endcomment -%}
+{%- comment -%}
+b, and with biases s: this thread's numbers of the products with the ratings and with ones, from line {{ line
+}} on of the tiles at {{ at }}.
+{%- endcomment -%}
 {%- if INT8 -%}
 { let digits = ({{ at }}u + own_tile) * 80u + {{ line | times: 5 }}u + own_line / 4u;
       b = fma(256.0, number_of(staged[digits])[own_line & 3u], number_of(staged[digits + 5u])[own_line & 3u]);
@@ -7,8 +10,12 @@
       s = number_of(staged[digits + 10u])[own_line & 3u];
 {%- endif %} }
 {%- else -%}
-b = bitcast<f32>(staged[({{ at }}u + own_tile) * 80u + {{ line | times: 5 }}u + own_line / 4u][own_line & 3u]);
+b = bitcast<f32>(
+  staged[({{ at }}u + own_tile) * 80u + {{ line | times: 5 }}u + own_line / 4u][own_line & 3u]
+);
 {%- if BIASES %}
-    s = bitcast<f32>(staged[({{ at }}u + own_tile) * 80u + {{ line | times: 5 | plus: 5 }}u + own_line / 4u][own_line & 3u]);
+    s = bitcast<f32>(
+      staged[({{ at }}u + own_tile) * 80u + {{ line | times: 5 | plus: 5 }}u + own_line / 4u][own_line & 3u]
+    );
 {%- endif %}
 {%- endif %}

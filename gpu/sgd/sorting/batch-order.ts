@@ -1,9 +1,8 @@
 import { CounterRandom } from '../../../engine/random.ts';
 
 /**
- * An order of batches for an epoch that needs no memory: number i is batch (i * multiplier + offset) mod n, a
+ * An order of an epoch's batches that needs no memory: number i is batch (i * multiplier + offset) mod n, a
  * permutation for every n below the prime multiplier.
- *
  */
 export function batchOrder(
   mostBatches: number,

@@ -3,7 +3,7 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 /** Largest number of tiles. */
 export const MOST_TILES = 4096;
 
-/** Rows of a chunk, which one workgroup deals. */
+/** Rows of a chunk, the unit that one workgroup deals to tiles. */
 export const TILE_CHUNK_ROWS = 64;
 
 /** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */
@@ -13,7 +13,7 @@ export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
     ...reads({
       offsets: 'array<i32>',
       indices: 'array<u32>',
-      /** Tile of each column, and in the upper 16 bits its place there. */
+      /** Tile of each column in the lower 16 bits, its place in the tile in the upper 16. */
       places: 'array<u32>',
     }),
     ...writes({ counts: 'array<u32>' }),

@@ -1,7 +1,7 @@
 import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdTileCountKernel } from './sgd-tile-count.ts';
 
-/** Deals the ratings to the tiles, where they stay sorted by row. */
+/** Deals ratings to tiles, keeping them sorted by row. */
 export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdTileCountKernel,
   name: 'sgd-tile-scatter',

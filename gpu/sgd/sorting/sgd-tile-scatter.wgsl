@@ -1,10 +1,14 @@
-// Writes the ratings of each chunk of CHUNK rows to their tiles, row after row, to the chunk's part of each
+// Copies the ratings of each chunk of CHUNK rows to their tiles, row after row, to the chunk's range of each
 // tile.
 
 var<workgroup> cursors: array<atomic<u32>, MOST_TILES>;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let chunk = group.y * groups.x + group.x;
   let first_row = chunk * CHUNK;
   if (first_row >= params.rows) {
@@ -20,7 +24,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     for (var at = u32(offsets[row]) + thread; at < end; at += THREADS) {
       let place = places[indices[at]];
       let target_at = atomicAdd(&cursors[place & 0xffffu], 1u);
-      ratings[target_at] = vec2<u32>(row, (place >> 16u) | pack2x16float(vec2f(0.0, values[at] - params.level)));
+      ratings[target_at] = vec2<u32>(
+        row,
+        (place >> 16u) | pack2x16float(vec2f(0.0, values[at] - params.level))
+      );
     }
   }
 }

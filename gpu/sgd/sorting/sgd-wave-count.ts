@@ -10,7 +10,7 @@ export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
     ...reads({
       offsets: 'array<i32>',
       indices: 'array<u32>',
-      /** Starts of the bands of rows, and the end of the last one. */
+      /** Starts of the bands of rows, and the end of the last band. */
       row_starts: 'array<u32>',
       /** Band of each column. */
       band_of: 'array<u32>',

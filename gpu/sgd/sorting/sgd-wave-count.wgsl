@@ -1,9 +1,13 @@
-// Counts the ratings of each band of rows in each band of columns. A workgroup has a band of rows.
+// Counts the ratings of each band of rows in each band of columns, a band of rows a workgroup.
 
 var<workgroup> tally: array<atomic<u32>, MOST_BANDS>;
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let row_band = group.y * groups.x + group.x;
   if (row_band >= params.row_bands) {
     return;

@@ -1,7 +1,7 @@
 import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdWaveCountKernel } from './sgd-wave-count.ts';
 
-/** Writes the ratings to their blocks, by row and then by column. */
+/** Copies ratings to their blocks, sorted by row and then by column. */
 export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',

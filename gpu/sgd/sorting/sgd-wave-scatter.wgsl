@@ -1,6 +1,5 @@
-// Writes the ratings of each band of rows to its blocks, row after row and in a row by column: the same order
-// each time. Columns ascend in a row and bands are runs of columns, so a row's ratings of a block are
-// neighbours.
+// Copies the ratings of each band of rows to its blocks, by row and then by column: the same order each time.
+// Columns ascend in a row and bands are ranges of columns, so a row's ratings of a block are adjacent.
 
 var<workgroup> cursors: array<u32, MOST_BANDS>;
 
@@ -14,7 +13,11 @@ fn before(at: u32, first: u32, band: u32) -> u32 {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3u,
+  @builtin(num_workgroups) groups: vec3u,
+  @builtin(local_invocation_index) thread: u32
+) {
   let row_band = group.y * groups.x + group.x;
   if (row_band >= params.row_bands) {
     return;

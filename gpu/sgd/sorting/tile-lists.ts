@@ -6,7 +6,7 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 /** The ratings of a block by tiles of columns, as sgd-tiles reads them. */
 export interface TileLists {
   readonly tiles: number;
-  /** Columns that a tile holds at most. */
+  /** Most columns of a tile. */
   readonly places: number;
   /** Ratings of the largest tile. */
   readonly largest: number;
@@ -15,15 +15,15 @@ export interface TileLists {
   readonly columns: GPUBuffer;
 }
 
-/** Mark of a tile's place without a column. */
+/** Marks a place of a tile without a column. */
 const NO_COLUMN = 0xffff_ffff;
 
 /**
- * Deals columns to tiles and ratings after them, once for a block and a number of tiles; freed with the
- * block. Columns are dealt by falling number of ratings, to the tiles in rising and falling order in turn, so
- * that all tiles have about as many columns and ratings. Inside a tile ratings are sorted by row; the order
- * within a row is not determined. A rating is kept as its difference to `level`, in float16.
- *
+ * Deals columns to tiles, and ratings by their columns; once for a block and a number of tiles, cached with
+ * the block. Columns are dealt by falling number of ratings, alternately in ascending and descending order of
+ * tiles, so that all tiles have about the same numbers of columns and ratings. Inside a tile ratings are
+ * sorted by row; the order within a row is not determined. A rating is stored as its difference to `level`,
+ * in float16.
  */
 export async function tileLists(
   gpu: Gpu,
@@ -55,11 +55,11 @@ export async function tileLists(
 interface DealtColumns {
   readonly places: number;
   readonly largest: number;
-  /** Index of the first rating of each tile, then the number of all ratings. */
+  /** Start of each tile's ratings, then the number of all ratings. */
   readonly starts: Uint32Array;
   /** Columns by tile and place. */
   readonly columns: Uint32Array;
-  /** Tile of each column, and in the upper 16 bits its place there. */
+  /** Tile of each column in the lower 16 bits, its place in the tile in the upper 16. */
   readonly placeOf: Uint32Array;
 }
 
@@ -92,7 +92,7 @@ export function dealColumns(indices: Uint32Array, columnCount: number, tiles: nu
   };
 }
 
-/** Counts ratings by chunk of rows and tile, sums the counts to starts, and writes the ratings there. */
+/** Counts ratings by chunk of rows and tile, sums the counts to starts, and copies the ratings there. */
 async function dealRatings(
   gpu: Gpu,
   block: DeviceBlock,

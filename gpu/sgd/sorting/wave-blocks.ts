@@ -3,7 +3,7 @@ import { MOST_BANDS, sgdWaveCountKernel } from './sgd-wave-count.ts';
 import { sgdWaveScatterKernel } from './sgd-wave-scatter.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 
-/** Starts of the bands, and the end of the last one. */
+/** Starts of the bands, and the end of the last band. */
 export interface Bands {
   readonly rowStarts: readonly number[];
   readonly columnStarts: readonly number[];
@@ -18,9 +18,8 @@ export interface WaveBlocks {
 }
 
 /**
- * Sorts ratings by band of rows and band of columns, inside a block by row and column, once for a block and
- * its bands; freed with the block. The order depends on the ratings alone.
- *
+ * Sorts ratings by band of rows and band of columns, and by row and column inside a block; once for a block
+ * and its bands, cached with the block. The order depends on the ratings alone.
  */
 export async function waveBlocks(
   gpu: Gpu,

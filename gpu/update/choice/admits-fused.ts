@@ -10,15 +10,15 @@ import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { UpdateVariant } from './variant.ts';
 import { LEAST_BIN } from './tensor-bins.ts';
 
-/** Float32 A in registers up to this rank, float16 beyond. */
+/** Largest rank with float32 A in registers; above, A is float16. */
 export const FULL_REGISTERS = 144;
 
-/** The same where factors are gathered in 8 bits. */
+/** The same where factors are read in 8 bits. */
 const INT8_FULL_REGISTERS = 128;
 
 /**
- * The kernel that sums and solves: A / n in float16 on tensor cores, of which `room` tiles pass through
- * workgroup memory together; else A in float32 in registers.
+ * How the kernel that sums and solves keeps A: A / n in float16 on tensor cores, with `room` tiles passing
+ * through workgroup memory together; or A in float32 in registers.
  */
 export interface SolvingForm {
   readonly halfA: boolean;
@@ -26,11 +26,17 @@ export interface SolvingForm {
 }
 
 /**
- * The form by rule: on tensor cores where A does not fit registers, in 8 bits with seven tiles too, and
- * without biases with eight, and in float16 with nine, with biases where the ratings have no tile row of
- * their own. Measured on an H200 with Netflix's shape (bench/results, `als-gpu-workgroups`, and
- * docs/decisions/gpu-8-bits.md).
+ * The rule for the form. A / n is on tensor cores where A does not fit registers, and also:
  *
+ * | factors | biases | tiles |
+ * |---|---|---|
+ * | 8 bits | any | 7 |
+ * | 8 bits | without | 8 |
+ * | float16 | without | 9 |
+ * | float16 | with, if the ratings have no tile row of their own | 9 |
+ *
+ * Measured on an H200 with Netflix's shape (bench/results, `als-gpu-workgroups`, and
+ * docs/decisions/gpu-8-bits.md).
  */
 export function solvingForm(
   info: GpuInfo,
@@ -53,8 +59,8 @@ export function solvingForm(
 }
 
 /**
- * Room by rule. Registers and 48 KiB of memory bound the workgroups of a multiprocessor of an H200; so much
- * room leaves as many as the registers allow.
+ * The rule for `room`. Registers and 48 KiB of memory bound the workgroups of a multiprocessor of an H200;
+ * this room costs none of the workgroups that registers allow.
  */
 function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
   const tiles = tilesOf(rank);
@@ -63,10 +69,10 @@ function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): numbe
   return tiles === 8 ? 8 : tiles === 7 ? 6 : undefined;
 }
 
-/** The largest rank where the Gram matrix of implicit data is added. */
+/** The largest rank at which the Gram matrix of implicit data can be added. */
 const IMPLICIT_REGISTERS = 128;
 
-/** True where the kernel that sums and solves serves: with implicit data for A in float32 registers. */
+/** True where the kernel that sums and solves can be used; with implicit data, for A in float32 registers. */
 export function admitsFused(
   info: GpuInfo,
   { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>,

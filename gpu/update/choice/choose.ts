@@ -16,7 +16,7 @@ import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
 /**
- * Ratings up to this size keep factors, and sums of their products over n, far below float16's largest
+ * Largest rating for which factors, and sums of their products over n, stay far below float16's largest
  * number, 65,504.
  */
 const LARGEST_HALF_RATING = 10_000;
@@ -24,7 +24,7 @@ const LARGEST_HALF_RATING = 10_000;
 /** Ratings are scaled to at most this before they are rounded to float16. */
 const LARGEST_SCALED = 2048;
 
-/** The variant that was measured fastest, and how: see the tuner. */
+/** The variant that was measured fastest, and the measurement; see the tuner. */
 export interface TunedVariant {
   readonly variant: string;
   readonly reason: string;
@@ -32,20 +32,19 @@ export interface TunedVariant {
 
 /**
  * The variant for one half-iteration: the one requested by name, else the one measured fastest, else the best
- * by rule. Throws UsageError for a name that the adapter, the rank or the solver does not admit.
- *
+ * by rule. Throws UsageError for a name that the adapter, the rank or the solver does not support.
  */
 export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
   const { kernel } = problem;
   if (kernel !== undefined) {
-    const asked = variantNamed(kernel, info, problem);
-    if (problem.precision !== 'auto' && asked.precision !== problem.precision) {
+    const named = variantNamed(kernel, info, problem);
+    if (problem.precision !== 'auto' && named.precision !== problem.precision) {
       throw new UsageError(
-        `kernel ${kernel} computes in ${asked.precision}, but precision ${problem.precision} is asked for`,
+        `kernel ${kernel} computes in ${named.precision}, but precision ${problem.precision} is requested`,
         { advice: 'Leave one of the two out' },
       );
     }
-    return choiceOf(asked, problem, 'as asked');
+    return choiceOf(named, problem, 'as requested');
   }
   const measured =
     tuned &&
@@ -56,7 +55,8 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
   const best = bestByRule(info, problem);
   if (best === undefined)
     throw new UsageError(
-      `${info.name} has no kernel for rank ${problem.rank}${problem.biases ? ' with biases' : ''} in ${problem.precision}`,
+      `${info.name} has no kernel for rank ${problem.rank}${problem.biases ? ' with biases' : ''} in ` +
+        `${problem.precision}`,
       { advice: 'Use another precision, or device cpu' },
     );
   return choiceOf(best, problem, whyByRule(info, problem, best));
@@ -82,11 +82,10 @@ function whyByRule(info: GpuInfo, problem: UpdateProblem, best: UpdateVariant): 
 }
 
 /**
- * The first variant that is admitted; in its place the first one in 8 bits with the same dual systems that
- * solves in place as it does. On an H200 8 bits took less time at each rank that was measured from 40 to 256,
- * but 1.07 times as much at rank 80 with biases, and ended at the test error of float16
- * (bench/results, `als-gpu-biases-f16`).
- *
+ * The first supported variant; or, where there is one, its counterpart in 8 bits, with the same dual systems
+ * and the same way to solve. On an H200 8 bits took less time at all measured ranks from 40 to 256, except
+ * 1.07 times as much at rank 80 with biases, and reached the test error of float16 (bench/results,
+ * `als-gpu-biases-f16`).
  */
 function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | undefined {
   const admitted = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
@@ -128,7 +127,9 @@ export function variantNamed(
   throw new UsageError(
     `there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`,
     {
-      advice: `There are: ${main.map((variant) => variant.name).join(', ')}; and variants of them, which factorflow doctor --tune tries`,
+      advice:
+        `There are: ${main.map((variant) => variant.name).join(', ')}; and variants of them, which ` +
+        'factorflow doctor --tune tries',
     },
   );
 }
@@ -151,9 +152,9 @@ function choiceOf(
     precision: variant.precision,
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    // Lists of rows, and their shifts in the update and in the penalty.
+    // Lists of rows, and their shifts for the update and for the penalty.
     deviceBytes: mirrors + 32 * rows + (implicit ? 0 : shiftBytes(rows, biases) + 4 * rows),
-    ...(solver === 'cg' || exactSolvers[solver].tells ? { tellsLoss: true } : {}),
+    ...(solver === 'cg' || exactSolvers[solver].writesObjective ? { tellsLoss: true } : {}),
     scratchBytes: {
       slots,
       status: statusBytes(rows),
@@ -163,7 +164,7 @@ function choiceOf(
   };
 }
 
-/** A power of two that brings the largest rating into float16's finer range. */
+/** A power of two that scales the largest rating into float16's finer range. */
 function scaleOf(largest: number): number {
   return largest > LARGEST_SCALED ? 2 ** -Math.ceil(Math.log2(largest / LARGEST_SCALED)) : 1;
 }

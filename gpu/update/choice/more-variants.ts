@@ -10,7 +10,7 @@ import { admitsFused, admitsInt8, fullRegisters } from './admits-fused.ts';
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
 
 /**
- * A part of a variant's name, and the change that it stands for; `apply` gives undefined when nothing would
+ * A part of a variant's name, and the change that it means; `apply` returns undefined when nothing would
  * change.
  */
 interface Change {
@@ -77,7 +77,7 @@ function tiled(
 }
 
 /**
- * Parts that share a workgroup of about `threads` threads (clMF, section 3.2.1), and the bin that fits the
+ * Parts that share a workgroup of about `threads` threads (clMF, section 3.2.1), and the bin that needs the
  * same memory.
  */
 function batching(
@@ -95,10 +95,9 @@ function batching(
 }
 
 /**
- * Variants of variants (clMF, section 3: the fastest code variant differs from device to device, and is
+ * Further variants (clMF, section 3: the fastest code variant differs from device to device, and is
  * measured), named by their base and the changes: "tensor-fused-short64-to1024-bin16",
- * "tiled8-f32-strided-scalar". The rule takes none of them; the tuner may, and users may name them.
- *
+ * "tiled8-f32-strided-scalar". The rule never chooses them; the tuner may, and users may name them.
  */
 export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
   return among.flatMap((variant) => {

@@ -1,16 +1,15 @@
 import { tilesOf } from '../../device/slots.ts';
 import { hasRatingRow } from '../../equations/tensor-plan.ts';
 
-/** The smallest bin: every GPU with tensor cores has the memory for it. */
+/** The smallest bin, for which every GPU with tensor cores has enough memory. */
 export const LEAST_BIN = 32;
 
 /**
- * Bins, in ratings gathered at a time, of the kernels on tensor cores, the best first: for the kernel that
- * sums, and for the one that also solves. Larger bins hide more memory latency, until their registers leave
- * room for fewer workgroups. Measured on an H200 at ranks 64 to 256 with Netflix's shape: beyond rank 64 bins
- * of 64 take 3 to 16 % off an iteration, but without a tile row for the ratings bins of 32 are better with 6
- * and 7 tiles (bench/results, `ranks` and `tensor-128`).
- *
+ * Bins (ratings loaded at a time) of the kernels on tensor cores, the best first: for the kernel that sums,
+ * and for the kernel that also solves. Larger bins hide more memory latency, until their registers leave room
+ * for fewer workgroups. Measured on an H200 at ranks 64 to 256 with Netflix's shape: above rank 64 bins of 64
+ * shorten an iteration by 3 to 16 %, but without a tile row for the ratings bins of 32 are better with 6 and
+ * 7 tiles (bench/results, `ranks` and `tensor-128`).
  */
 export function tensorBins(rank: number): {
   readonly sum: readonly number[];

@@ -6,11 +6,11 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import { type UpdateInputs, updateRows } from '../half-iteration.ts';
 import type { UpdateSettings, UpdateVariant } from './variant.ts';
 
-/** Result of one variant: milliseconds of a half-iteration, or the problem that prevented a measurement. */
+/** Result of one variant: milliseconds of a half-iteration, or why it could not be measured. */
 export type VariantTime = {
   readonly variant: string;
   readonly milliseconds: number | null;
-  /** Runs that were timed; fewer for a variant that is far slower than another. */
+  /** Number of timed runs; fewer for a variant that is far slower than another. */
   readonly runs: number;
   readonly problem?: string;
 };
@@ -25,24 +25,24 @@ export interface TimedProblem {
 }
 
 export interface TimingOptions {
-  /** Seconds after which no other variant begins. */
+  /** Seconds after which no further variant is started. */
   readonly seconds: number;
   readonly cancelled: () => boolean;
   /** Milliseconds of the fastest variant so far. */
   readonly best?: number;
 }
 
-/** Runs of a variant; the median counts. */
+/** Runs of a variant, of which the median counts. */
 const RUNS = 7;
 
 /** A variant this many times slower than the fastest is not timed again. */
 const FAR_SLOWER = 1.5;
 
-/** Milliseconds of work before the first measurement, since an idle card clocks low. */
+/** Milliseconds of work before the first measurement, since an idle card lowers its clock. */
 const WARM_UP = 300;
 
-/** Random elements, which are repeated to fill the factors. */
-const MADE_UP = 1 << 20;
+/** Random elements, repeated to fill the factors. */
+const RANDOM_ELEMENTS = 1 << 20;
 
 /**
  * Times variants one after the other on the same rows with random factors, by the GPU's clock if it has one,
@@ -57,7 +57,7 @@ export async function timeEach(
   options: TimingOptions,
 ): Promise<VariantTime[]> {
   const begin = performance.now();
-  const inputs = await madeUpInputs(gpu, problem);
+  const inputs = await randomInputs(gpu, problem);
   const times: VariantTime[] = [];
   let best = options.best ?? Number.POSITIVE_INFINITY;
   try {
@@ -85,7 +85,7 @@ async function timeVariant(
   variant: UpdateVariant,
   { best, warmUp }: { readonly best: number; readonly warmUp: number },
 ): Promise<VariantTime> {
-  // Each variant prepares lists of rows of its own, which are freed with it.
+  // Each variant prepares its own lists of rows, which are freed with it.
   const inputs = { ...made, block: { ...block, prepared: new Map<string, unknown>() } };
   const milliseconds: number[] = [];
   const run = async () => {
@@ -115,7 +115,7 @@ async function timeVariant(
   }
 }
 
-async function madeUpInputs(
+async function randomInputs(
   gpu: Gpu,
   { block, columns, biases, settings }: TimedProblem,
 ): Promise<UpdateInputs> {
@@ -136,7 +136,7 @@ async function madeUpInputs(
   return { block, fixed, previous, factors, ...vectors, ...ofImplicit };
 }
 
-/** A matrix with rows of about unit length and its mirror. */
+/** A matrix whose rows have about unit length, and its mirror. */
 async function matrix(gpu: Gpu, rows: number, rank: number): Promise<DeviceMatrix> {
   const stride = strideOf(rank);
   const made: DeviceMatrix = {
@@ -146,7 +146,7 @@ async function matrix(gpu: Gpu, rows: number, rank: number): Promise<DeviceMatri
     values: await gpu.buffer(4 * rows * stride, 'tuning factors'),
     half: await gpu.buffer(2 * (rows + 1) * stride, 'tuning half mirror'),
   };
-  const some = Math.max(1, Math.min(rows, Math.floor(MADE_UP / stride)));
+  const some = Math.max(1, Math.min(rows, Math.floor(RANDOM_ELEMENTS / stride)));
   const random = new CounterRandom(7);
   const values = new Float32Array(some * stride);
   for (let row = 0; row < some; row++) {

@@ -10,7 +10,8 @@ import { kernelTexts } from '../../generated/kernels-wgsl.ts';
 import type { TunedVariant } from './choose.ts';
 
 /**
- * Contents of the file: entries of other versions of the kernels are ignored, and removed by the next write.
+ * The content of the file. Entries of other versions of the kernels are ignored, and removed by the next
+ * write.
  */
 interface CacheFile {
   readonly format: 'factorflow-tuned-kernels';
@@ -28,9 +29,8 @@ const FILE = 'tuned-kernels.json';
 const MOST_WRITE_MILLISECONDS = 60_000;
 
 /**
- * Measured choices by a key of everything they depend on. A file that is damaged, foreign or of another
- * version counts as empty and is replaced. When a write fails, the run goes on and gets a note.
- *
+ * Measured choices, by a key of everything they depend on. A file that is damaged, foreign or of another
+ * version counts as empty and is replaced. When a write fails, the run continues and gets a note.
  */
 export class TunerCache {
   readonly file: string;
@@ -47,8 +47,8 @@ export class TunerCache {
   }
 
   /**
-   * Adds an entry and keeps those of other processes. Gives a note with the reason when the file cannot be
-   * written.
+   * Adds an entry and keeps entries of other processes. Returns a note with the reason when the file cannot
+   * be written.
    */
   async keep(key: string, tuned: TunedVariant): Promise<string | undefined> {
     const content: CacheFile = {
@@ -65,7 +65,11 @@ export class TunerCache {
       return undefined;
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => undefined);
-      return `the measured kernel could not be kept in ${this.file} (${error instanceof Error ? error.message : String(error)}); FACTORFLOW_CACHE_DIR names another folder`;
+      return (
+        `the measured kernel could not be kept in ${this.file} ` +
+        `(${error instanceof Error ? error.message : String(error)}); FACTORFLOW_CACHE_DIR names another ` +
+        'folder'
+      );
     }
   }
 

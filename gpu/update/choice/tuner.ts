@@ -9,34 +9,33 @@ import type { VariantTime } from './time-variants.ts';
 import type { SumKernel, UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
-/** Measures, as the task time-variants does. */
+/** Runs the task time-variants. */
 export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;
 
-/** The store of choices between runs: gpu/update/choice/tuner-cache.ts. */
+/** Keeps choices between runs: gpu/update/choice/tuner-cache.ts. */
 export interface TunedKernels {
   find(key: string): Promise<TunedVariant | undefined>;
-  /** Gives why it could not be kept, where that is so. */
+  /** Returns the reason if the choice could not be kept. */
   keep(key: string, tuned: TunedVariant): Promise<string | undefined>;
 }
 
 export interface TuneEffort {
-  /** Seconds of measuring, about: a variant that was begun is finished. */
+  /** Approximate seconds of measuring: a variant that was started is finished. */
   readonly seconds: number;
-  /** True measures variants that differ in one part from the fastest too, until none is faster. */
+  /** True to also measure variants that differ from the fastest in one part, until none is faster. */
   readonly thorough: boolean;
 }
 
 /**
- * Operations of a run's half-iterations of one side from which on tuning in front of it pays: a large GPU
- * takes a second for as many and a few seconds for tuning, a small one a minute.
- *
+ * Operations of a run's half-iterations of one side above which tuning before the run pays: a large GPU takes
+ * a second for them and a few seconds for tuning, a small one a minute.
  */
 const WORTHWHILE = 1e14;
 
-/** Seconds of measuring in front of a training run, for each side. */
+/** Seconds of measuring before a training run, for each side. */
 const TUNE_SECONDS = 2;
 
-/** Ratings of a sample; a GPU of hardware takes milliseconds for as many. */
+/** Ratings of a sample; a hardware GPU takes milliseconds for them. */
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
 
 /** Finds the fastest code variant by measuring where that pays, and remembers it (clMF, section 3). */
@@ -50,7 +49,7 @@ export class KernelTuner {
     this.#kept = kept;
   }
 
-  /** The measurements for problems like this one, of this process or an earlier one. */
+  /** Earlier measurements for problems like this one, by this process or another. */
   async known(problem: UpdateProblem): Promise<TunedVariant | undefined> {
     const key = keyOf(this.#info, problem);
     if (!this.#known.has(key)) this.#known.set(key, await this.#kept.find(key));
@@ -62,8 +61,8 @@ export class KernelTuner {
   }
 
   /**
-   * True where measuring before a training run pays: on hardware, once, for a problem large enough, where no
-   * kernel is asked for.
+   * True where measuring before a training run pays: once, on hardware, for a problem large enough, when no
+   * kernel is requested.
    */
   async pays(problem: UpdateProblem): Promise<boolean> {
     const { kernel, ratings, rank, iterations } = problem;
@@ -76,7 +75,7 @@ export class KernelTuner {
   }
 
   /** See `tune-update` of KernelTasks. */
-  async tuneAsked(
+  async tuneOnRequest(
     problem: UpdateProblem,
     how: 'where-it-pays' | 'thorough',
     measure: Measure,
@@ -87,7 +86,7 @@ export class KernelTuner {
       : null;
   }
 
-  /** Measures, and remembers the fastest. */
+  /** Measures, and keeps the fastest. */
   async tune(problem: UpdateProblem, effort: TuneEffort, measure: Measure): Promise<KernelTuning> {
     const every = everyVariant(this.#info, problem).filter((variant) => servesPrecision(variant, problem));
     const times: VariantTime[] = [];
@@ -128,16 +127,16 @@ export class KernelTuner {
 }
 
 /**
- * The rule's variants; where that has tensor cores, of the others only the first of a kind, and where it has
- * CG by vectors no tiles, unless all are wanted.
+ * The rule's variants, reduced unless `thorough`. With tensor cores, only the first variant of each other
+ * kind; with CG by vectors, no tiles.
  */
 function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
   const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
   const first = main[0]?.sum.kernel ?? 'tiled';
   if (thorough || first === 'tiled') return main;
   const of = (kernel: SumKernel['kernel']) => main.filter(({ sum }) => sum.kernel === kernel);
-  // Eight bits take less of sums than of solving in place, which beyond float32 registers may not pay. The
-  // time may not suffice for all: the first of each kind come first.
+  // 8 bits speed up summing more than solving in place, which may not pay above float32 registers. Time may
+  // not suffice for all variants, so the first of each kind are measured first.
   const eighths = of('int8').filter(({ fused }) => fused !== undefined || problem.rank > FULL_REGISTERS);
   const kinds = [of('tensor'), eighths, of('vectors').slice(0, 1)];
   const turns = Array.from({ length: Math.max(...kinds.map(({ length }) => length)) }, (_, turn) =>
@@ -189,7 +188,10 @@ function reasonOf(
 ): string {
   const [, second] = byTime(times);
   const against = second === undefined ? '' : ` against ${shown(second.milliseconds)} of ${second.variant}`;
-  return `measured fastest of ${byTime(times).length}: ${shown(best.milliseconds)}${against}, sample of ${formatCount(ratings)} ratings`;
+  return (
+    `measured fastest of ${byTime(times).length}: ${shown(best.milliseconds)}${against}, sample of ` +
+    `${formatCount(ratings)} ratings`
+  );
 }
 
 function shown(milliseconds: number): string {
@@ -197,9 +199,8 @@ function shown(milliseconds: number): string {
 }
 
 /**
- * The key of the fastest kernel: adapter, rank, solver, precision and, within factors of two, numbers of rows
- * and columns and lengths of rows; and the variants there are, which come with the version of this package.
- *
+ * The key of a measurement: adapter, rank, solver, precision; numbers of rows and columns and lengths of rows
+ * within factors of two; and the available variants, which depend on this package's version.
  */
 function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {
   const {
@@ -216,7 +217,9 @@ function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: Updat
   } = problem;
   const about = (value: number) => Math.round(Math.log2(Math.max(1, value)));
   const exact = servesPrecision({ precision: 'f16' }, problem) ? '' : ' no f16';
-  const shape = `2^${about(rows)} x 2^${about(columns)}, rows of 2^${about(ratings / Math.max(1, rows))}, at most 2^${about(longest)}`;
+  const shape =
+    `2^${about(rows)} x 2^${about(columns)}, rows of 2^${about(ratings / Math.max(1, rows))}, at most ` +
+    `2^${about(longest)}`;
   return [
     `${vendor} ${architecture} ${name}`,
     features.join(' '),

@@ -3,8 +3,10 @@ import type { NormalEquationsParams } from '../../equations/normal-equations.ts'
 import type { ExactSolver, RowRegularization, SolverChoice } from '../../../operators/tasks/task-types.ts';
 
 /**
- * The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in
- * each step of CG; `byRow`: parts name their rows, not the rows' places in a batch.
+ * The kernel that sums A and b into slots, for rows that another kernel solves.
+ *
+ * - `vectors` instead sums A p, in each step of CG.
+ * - `byRow`: parts name their rows, not the rows' places in a batch.
  */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
@@ -24,14 +26,16 @@ export type SumKernel =
 /** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */
 export interface UpdateVariant {
   readonly name: string;
-  /** Precision in which θ is gathered; sums are float32. Dual systems gather float16 with `int8`. */
+  /** Precision in which θ is read; sums are float32. With `int8`, dual systems read float16. */
   readonly precision: 'f32' | 'f16' | 'int8';
   readonly sum: SumKernel;
   /**
-   * Rows of up to `longest` ratings are solved by CG in the kernel that sums them on tensor cores;
-   * `workgroups` walk the list. `halfA`: CG multiplies A/n in float16 there as well (cuMF_ALS, section 4.2),
-   * else A stays in registers in float32. `room`: tiles of A/n that pass through workgroup memory together.
+   * Rows of up to `longest` ratings are summed and solved by CG in one kernel on tensor cores, whose
+   * `workgroups` walk the list.
    *
+   * - `halfA`: CG multiplies A/n in float16 on tensor cores too (cuMF_ALS, section 4.2); else A is in
+   *   registers in float32.
+   * - `room`: tiles of A/n that pass through workgroup memory together.
    */
   readonly fused?: {
     readonly bin: number;
@@ -40,24 +44,26 @@ export interface UpdateVariant {
     readonly halfA: boolean;
     readonly room?: number;
   };
-  /** Longest row that is solved by its dual system on tensor cores (32 or 64); 0 for none. */
+  /** Most ratings of a row that is solved by its dual system on tensor cores (32 or 64); 0 for none. */
   readonly short: number;
   /** Rows short enough for workgroup memory are solved by CG without A. */
   readonly free: boolean;
-  /** The solver of rows in slots sees A/n rounded to float16 (cuMF_ALS, section 4.2). */
+  /** The solver of rows in slots reads A/n rounded to float16 (cuMF_ALS, section 4.2). */
   readonly halfA: boolean;
-  /** CG keeps A in the registers of a workgroup, which needs subgroups; else the portable kernel runs. */
+  /** CG keeps A in the registers of a workgroup, which requires subgroups; else the portable kernel runs. */
   readonly registers: boolean;
-  /** Rows of more ratings are cut into parts, in large blocks rows of several times as many. */
+  /**
+   * Rows with more ratings are cut into parts of this size; in large blocks parts are several times larger.
+   */
   readonly partRatings: number;
   /**
-   * Bytes of a region of θ that the GPU's cache holds: long rows are cut and ordered by regions. 0 for no
+   * Bytes of a region of θ that fits the GPU's cache: long rows are cut and ordered by regions. 0 for no
    * regions.
    */
   readonly regionBytes: number;
-  /** Ratings of a row in a region, on average, from which it is cut by regions: each piece costs a slot. */
+  /** Average ratings of a row in a region from which the row is cut by regions: each piece costs a slot. */
   readonly regionRatings: number;
-  /** Rows are taken by falling length; off only to measure the gain. */
+  /** Rows are processed by falling length; false only to measure the gain. */
   readonly sorted: boolean;
 }
 /** Parameters of one half-iteration, besides its inputs. */
@@ -69,28 +75,28 @@ export interface UpdateSettings extends RowRegularization {
   /** μ with biases, else 0. */
   readonly mean: number;
   readonly solver: RowSolver;
-  /** Asks for the sum of the rows' objectives, of a variant that tells them. */
+  /** Request the sum of the rows' objectives, from a variant that computes them. */
   readonly measured?: boolean;
-  /** Power of two that keeps the ratings within float16. */
+  /** Power of two that scales the ratings into float16's range. */
   readonly scale: number;
-  /** The weights of implicit data, whose λ is in the rows' shifts; `lambda` is 0. */
+  /** The weights of implicit data. Then λ is in the rows' shifts, and `lambda` is 0. */
   readonly implicit?: ImplicitWeights;
 }
 
 /** An exact solver, or CG with its steps. */
 export type RowSolver = ExactSolver | { readonly steps: number };
 
-/** The solver of a task's rows: on a GPU all rows have one. */
+/** The solver of a task's rows: on a GPU the same for all rows. */
 export function solverOf({ cgBelow, cgSteps, exact = 'cholesky' }: SolverChoice): RowSolver {
   return cgBelow > 0 && exact === 'cholesky' ? { steps: cgSteps } : exact;
 }
 
-/** As the choice of a variant names it. */
+/** The solver's name in the choice of a variant. */
 export function nameOf(solver: RowSolver): UpdateProblem['solver'] {
   return typeof solver === 'string' ? solver : 'cg';
 }
 
-/** The solver that a name and steps give. */
+/** The solver for a name and a number of steps. */
 export function solverNamed({ solver, cgSteps }: Pick<UpdateProblem, 'solver' | 'cgSteps'>): RowSolver {
   return solver === 'cg' ? { steps: cgSteps } : solver;
 }

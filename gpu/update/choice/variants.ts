@@ -17,36 +17,38 @@ import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
 
-/** Ratings of a part; long rows are cut so that no workgroup runs much longer than the others. */
+/** Ratings of a part: long rows are cut so that no workgroup runs much longer than others. */
 const PART_RATINGS = 8192;
 
 /** Half of the second-level cache of a large GPU. */
 const REGION_BYTES = 24 << 20;
 
 /**
- * Ratings that are worth a slot. Measured on an H200 at rank 100 with 40,000 rows and 279 M ratings of 4.5 M
- * columns, 42 regions: pieces of some hundreds made a half-iteration 35.0 ms, and none by regions 27.4.
- *
+ * Fewest ratings for which a slot pays. Measured on an H200 at rank 100 with 40,000 rows and 279 M ratings of
+ * 4.5 M columns (42 regions): a half-iteration took 35.0 ms with pieces of some hundred ratings, and 27.4 ms
+ * without cuts by regions.
  */
 const REGION_RATINGS = 2048;
 
-/** Workgroups that walk a list: enough to fill any GPU several times. */
+/** Workgroups that walk a list: enough to fill any GPU several times over. */
 const WALKERS = 4224;
 
-/** The least rank that CG by vectors is offered for, and the ratings of its parts. */
+/** Least rank with variants of CG by vectors, and the ratings of their parts. */
 const VECTOR_RANKS = 129;
 const VECTOR_PART = 2048;
 
-/** The fused kernel's rows: longer ones gain more from being cut by regions. */
+/** Longest rows of the fused kernel: longer rows gain more from cuts by regions. */
 const FUSED_LONGEST = 2048;
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
 
 /**
- * The variants that an adapter admits for a problem's rank and solver, in the rule's order: tensor cores with
- * float16, then with 8 bits (which `chooseUpdate` takes in place of float16 where they serve), CG by vectors,
- * register tiles in float32, then in float16.
+ * The variants that an adapter supports for a problem's rank and solver, in the rule's order:
  *
+ * 1. tensor cores with float16
+ * 2. tensor cores with 8 bits (`chooseUpdate` prefers them to float16 where possible)
+ * 3. CG by vectors
+ * 4. register tiles in float32, then in float16
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [
@@ -57,7 +59,7 @@ export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   ];
 }
 
-/** The same and all their variants, for the tuner. */
+/** These variants and all variants derived from them, for the tuner. */
 export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const main = updateVariants(info, shape);
   return [...main, ...moreVariants(info, shape, main)];
@@ -69,7 +71,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })
   )
     return [];
-  // A of implicit data is not of the size of n, by which float16 would divide it.
+  // A of implicit data does not grow with n, and float16 would divide it by n.
   const halfA = rank > FULL_REGISTERS && !implicit;
   const form = solvingForm(info, { rank, biases, implicit }, 'f16');
   const bins = tensorBins(rank);
@@ -87,7 +89,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     sorted: true,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  // The dual system of a row of implicit data has the size of all rows of θ.
+  // The dual system of a row of implicit data would have as many unknowns as θ has rows.
   const shorts = [64, 32, 0].filter(
     (longest) =>
       longest === 0 ||
@@ -95,7 +97,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
         (solver === 'cg' || exactSolvers[solver].dual) &&
         admits(info, updateShortKernel, { rank, longest, biases, centre: biases })),
   );
-  // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
+  // A dual system of 64 x 64 gains nothing where A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({
     name: named('tensor', short),
@@ -120,16 +122,15 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
   ];
 }
 
-/** Bins of the fused kernel; with A on tensor cores small workgroups gain more than large bins. */
+/** Bins of the fused kernel. With A on tensor cores, small workgroups gain more than large bins. */
 function fusedBins(rank: number, { halfA }: SolvingForm): readonly number[] {
   const { fused } = tensorBins(rank);
   return halfA ? fused.filter((bin) => bin <= (rank <= FULL_REGISTERS ? LEAST_BIN : 64)) : fused;
 }
 
 /**
- * The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with
- * dual systems as the rule has them for float16.
- *
+ * The variants on tensor cores with factors in 8 bits: with a fused kernel and with slots, each with the dual
+ * systems that the rule has for float16.
  */
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
@@ -158,8 +159,8 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
 }
 
 /**
- * The variant by whose kernels equations are summed from parts of θ: not by vectors, and not in 8 bits, whose
- * scales are those of all of θ.
+ * The variant whose kernels sum equations over parts of θ: not by vectors, and not in 8 bits, whose scales
+ * are of all of θ.
  */
 export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Shape): UpdateVariant {
   const precision = variant.precision === 'f32' ? 'f32' : 'f16';
@@ -171,7 +172,7 @@ export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Sha
   );
 }
 
-/** CG by vectors, for ranks whose A is too large to be kept near the threads. */
+/** CG by vectors, for ranks whose A is too large for registers and workgroup memory. */
 function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
   if (rank < VECTOR_RANKS || solver !== 'cg' || implicit) return [];
   return (['f16', 'f32'] as const)
@@ -243,7 +244,7 @@ function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }
 }
 
 /**
- * True when the solver that keeps A in registers serves: a thread has a row of A, in float32 up to
+ * True when the solver with A in registers can be used: a thread has a row of A, in float32 up to
  * FULL_REGISTERS features.
  */
 function registers(info: GpuInfo, rank: number, halfA: boolean, biases: boolean): boolean {

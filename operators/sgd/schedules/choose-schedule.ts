@@ -49,7 +49,7 @@ export function* schedulesFor(
   }
   const why =
     params.schedule === 'blocks'
-      ? 'schedule blocks, as asked'
+      ? 'schedule blocks, as requested'
       : `schedule auto: blocks, the one that ${devices.length} devices share`;
   yield* blocks({ problem, params, devices, why });
 }
@@ -59,7 +59,7 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
   const [device] = devices;
   const least = leastBands(problem, params, device);
   if (device.kind === 'gpu' && least > devices.length) {
-    const asked = params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as asked';
+    const asked = params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as requested';
     const onOne = `schedule ${asked}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`;
     yield* bands({ ...of, devices: [device], why: devices.length === 1 ? why : onOne }, least);
     return;

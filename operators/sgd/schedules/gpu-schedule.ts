@@ -36,7 +36,7 @@ export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device:
   const precision = sgdPrecision(params, device);
   const whole = { rows, rowBands: 1, columnBands: 1, precision } as const;
   const why = (ofAuto: string) =>
-    params.schedule === 'auto' ? `schedule auto: ${ofAuto}` : `schedule ${params.schedule}, as asked`;
+    params.schedule === 'auto' ? `schedule auto: ${ofAuto}` : `schedule ${params.schedule}, as requested`;
   const features = sgdFeatures(params);
   const shape =
     params.schedule === 'hogwild' ? undefined : tileShape({ columns: columnCount, ratings }, params, device);
@@ -78,7 +78,7 @@ function wavefront(problem: ScheduleProblem, params: SgdParams, device: DeviceIn
   const columnBands = Math.min(columnCount, 2 * workers);
   const lanes = wideTeam(sgdFeatures(params), precision, device.limits);
   const waves = `${workers} x ${columnBands} blocks, a band of rows for each of ${workers} teams of ${lanes} threads; ${columnBands} waves an epoch, in each of which no two teams have the same band of columns`;
-  const reasons = ['schedule wavefront, as asked', waves];
+  const reasons = ['schedule wavefront, as requested', waves];
   return { kind: 'wavefront', workers, rows, rowBands: workers, columnBands, lanes, precision, reasons };
 }
 

@@ -112,7 +112,7 @@ export function cpuSchedule(
   const why =
     params.schedule === 'auto'
       ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and no step overwrites another'
-      : `schedule ${kind}, as asked`;
+      : `schedule ${kind}, as requested`;
   if (kind === 'hogwild') {
     return {
       ...common,

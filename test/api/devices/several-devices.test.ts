@@ -88,7 +88,7 @@ describe('several devices', () => {
   it('are refused where the system gives one card for every address', async () => {
     const { machine, openNow } = machineOf(2, () => 0);
     await expect(describes({ device: 'gpu:0,1', workers: 1 }, machine)).rejects.toThrow(
-      /cannot be told apart: no address opened gpu:1 \(0000:01:00\.0\); that takes Mesa's device-select layer/,
+      /cannot be distinguished: no address opened gpu:1 \(0000:01:00\.0\); that takes Mesa's device-select layer/,
     );
     expect(openNow()).toBe(0);
   });

@@ -59,7 +59,7 @@ describe('rows of a block', () => {
             for (const [row, firstSlot, length, count] of entriesOf(rows)) {
               rowsSeen.push(row);
               expect(length).toBe(lengths[row]);
-              // In the row's order, so that sums always have the same one.
+              // Slots are in the row's order, so that sums always have the same order.
               let at = offsets[row];
               for (let slot = firstSlot; slot < firstSlot + count; slot++) {
                 expect(bySlot.get(slot)).toMatchObject({ row, first: at });
@@ -123,7 +123,7 @@ describe('rows of a block', () => {
       [0, 0, 6, 3],
       [1, 3, 4, 2],
     ]);
-    // The second row is in two halves, not in three ratings and one.
+    // The second row is cut into halves, not into three ratings and one.
     expect(entriesOf(batches[0].parts).filter(([row]) => row === 1)).toEqual([
       [1, 6, 2, 3],
       [1, 8, 2, 4],

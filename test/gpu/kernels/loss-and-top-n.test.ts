@@ -105,8 +105,8 @@ describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', ()
     );
   });
 
-  it('top-n leaves out columns behind the bound that all rows have reached', async () => {
-    // The bounds are wrong about the last column, which is the best: a search that reads it finds it.
+  it('top-n leaves out columns after the bound that all rows have reached', async () => {
+    // The last column is the best, but its bound is too low: only a search that ignores the bound finds it.
     const columnFactors = hostMatrix(200, 2, (row) => (row === 199 ? 100 : row < 64 ? 1 : 0));
     const bounds = Float32Array.from({ length: 25 }, (_, eight) => (eight < 8 ? 1.5 : 0.1));
     const rowFactors = hostMatrix(3, 2, () => 1);

@@ -22,8 +22,8 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
   });
   afterAll(() => gpu?.close());
 
-  // One tile; three, with the ratings in the padding, so that one subgroup of two has two tile rows; two,
-  // with a tile row for the ratings.
+  // One tile; three tiles with the ratings in the padding, so that one of two subgroups has two tile rows;
+  // two tiles with an extra tile row for the ratings.
   for (const [rank, halfA, biases] of [
     [7, true, false],
     [40, true, true],
@@ -42,8 +42,8 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
     });
   }
 
-  // Four of six tiles pass at a time, or as many as fit; rings lie behind three tiles, and between the lines
-  // of four.
+  // Four of six tiles pass at a time, or as many as fit. Rings are stored after three tiles, or between the
+  // lines of four.
   const rooms: readonly UpdateInt8Params[] = [
     { rank: 33, halfA: true, biases: false, room: 4 },
     { rank: 48, halfA: true, biases: true },

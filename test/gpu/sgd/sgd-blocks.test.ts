@@ -69,7 +69,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
   const sessions: Session[] = [];
   beforeAll(async () => {
     cpu = await Session.create({ device: 'cpu', workers: 2 });
-    // Kernels are compiled once for a device: the sessions share theirs.
+    // Kernels are compiled once a device, which the sessions share.
     const gpus = await openGpus(3);
     for (const count of [1, 2, 3]) sessions.push(await sessionOn(gpus.slice(0, count)));
   });
@@ -80,8 +80,8 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it.each<[SgdOptions, readonly number[]]>([
     [{ rate: 'adagrad', learningRate: 0.2, rank: 20 }, [1, 3]],
-    // Without biases the loss still falls fast after eight epochs, and teams that overwrite each other change
-    // it by some hundredths.
+    // Without biases the loss still falls fast after eight epochs, and teams that overwrite each other's
+    // steps change it by some hundredths.
     [{ biases: false, precision: 'f32', learningRate: 0.15, maxIter: 20, earlyStop: 8 }, [2]],
   ])('ends near the result of a CPU: %j on %j devices', async (more, counts) => {
     const expected = await fit(cpu, { ...more, precision: 'auto' });
@@ -112,13 +112,14 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
       [1, 3].map(async (maxIter) => (await fit(sessions[1], { maxIter, precision: 'f32' })).training!.plan),
     );
     const of = (plan: PhysicalPlan) => plan.measured!['sgd-epoch'];
-    // Four blocks on each of two devices, and the segments that go on to the other: each once or twice an
-    // epoch.
+    // Four blocks on each of two devices, and the segments that are passed to the other device: each once or
+    // twice an epoch.
     const passed = [of(one).runs - 8, of(three).runs - 24];
     expect(passed[0]).toBeGreaterThanOrEqual(4);
     expect(passed[1]).toBeLessThanOrEqual(24);
     expect(passed.every((count) => count % 4 === 0)).toBe(true);
-    // Segments are as wide as the widest, and a row of 6 features is 64 bytes there; no ratings go up again.
+    // All segments have the width of the widest, and a row of 6 features takes 64 bytes; no ratings are
+    // uploaded again.
     const width = three.datasets.find(({ name }) => name === 'columns')!.parts[0].rows;
     expect(of(three).bytesUp - of(one).bytesUp).toBe((passed[1] - passed[0]) * width * 64);
   });

@@ -37,7 +37,7 @@ describe('the order of batches', () => {
     expect(batchOrder(500, 2, 2)).not.toEqual(batchOrder(500, 1, 2));
   });
 
-  it('is of as many batches for every team', () => {
+  it('has the same number of batches for every team', () => {
     for (const largest of [0, 1, 1024, 1_000_000])
       expect(tileBatches(largest, 0, { threads: 1024, lanes: 8 }) % 128).toBe(0);
     expect(tileBatches(1_000_000, 0, { threads: 1024, lanes: 8 })).toBe(1024);

@@ -98,7 +98,8 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
   });
 
   it('learns ratings far from 0 as well as others', async () => {
-    // Without biases the mean stays in the ratings: float16 holds the differences to it, but not the ratings.
+    // Without biases the mean stays in the ratings: float16 holds their differences to the mean, but not the
+    // ratings.
     const far = train.map((row) => ({ ...row, rating: row.rating + 20_000 }));
     const small = {
       biases: false,
@@ -184,7 +185,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     const run = device.run.bind(device);
     let epochs = 0;
     device.run = async (task, signal) => {
-      // Not waited for, so that calls keep their order.
+      // Not awaited, so that calls keep their order.
       if (task.kernel === 'sgd-waves' && ++epochs === 4) void device.lose();
       return run(task, signal);
     };

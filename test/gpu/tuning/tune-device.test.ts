@@ -87,10 +87,10 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
       ),
     });
     expect([...kept.values()]).toEqual([{ variant: tuning!.variant, reason: tuning!.reason }]);
-    // A kernel that is requested by name is used in any case.
+    // A kernel requested by name is always used.
     expect(await chosen({ ...problem, kernel: 'tiled4-f32' })).toMatchObject({
       variant: 'tiled4-f32',
-      reason: expect.stringContaining('as asked'),
+      reason: expect.stringContaining('as requested'),
     });
     expect(chooseUpdate(device.adapter, problem).variant).toMatch(/^tiled/);
   });

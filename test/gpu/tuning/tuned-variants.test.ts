@@ -67,7 +67,7 @@ describe('variants', () => {
     expect(chooseUpdate(tensorGpu, nonnegative)).toMatchObject({ variant: 'tensor', precision: 'f16' });
   });
 
-  it('gather as many ratings at a time as was measured to be best for the rank', () => {
+  it('have the number of ratings at a time that was measured to be best for the rank', () => {
     const bins = (rank: number) => {
       const { sum, fused, halfA } = updateVariants(tensorGpu, { ...problem, rank })[0];
       return { sum: 'bin' in sum ? sum.bin : 0, fused: fused?.bin, halfA };
@@ -78,7 +78,7 @@ describe('variants', () => {
     expect(bins(100)).toEqual({ sum: 32, fused: 32, halfA: false });
     expect(bins(128)).toEqual({ sum: 48, fused: 64, halfA: false });
     expect(bins(200)).toEqual({ sum: 96, fused: 64, halfA: true });
-    // Bins shrink to a smaller workgroup memory.
+    // Bins shrink to fit a smaller workgroup memory.
     expect(
       updateVariants(
         { ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 24576 } },
@@ -145,7 +145,7 @@ describe('variants', () => {
     expect(chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided' })).toMatchObject({
       variant: 'tiled8-f32-strided',
       precision: 'f32',
-      reason: expect.stringContaining('as asked'),
+      reason: expect.stringContaining('as requested'),
     });
     expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tensor' })).toThrow(
       /no kernel tensor .*There are: tiled8-f32, tiled8-f32-free.* doctor --tune/,

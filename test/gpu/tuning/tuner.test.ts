@@ -71,11 +71,11 @@ describe('samples', () => {
 /** A cache that keeps nothing. */
 const nowhere: TunedKernels = { find: async () => undefined, keep: async () => undefined };
 
-/** A measurement by the names of variants, and its requests. */
+/** A measurement by names of variants, and the requests it gets. */
 function measuring(milliseconds: (name: string) => number | null) {
-  const asked: TimeVariantsTask['params'][] = [];
+  const requests: TimeVariantsTask['params'][] = [];
   const measure = async (params: TimeVariantsTask['params']): Promise<TimeVariantsTask['values']> => {
-    asked.push(params);
+    requests.push(params);
     const times = params.variants.map((variant) => ({
       variant,
       milliseconds: milliseconds(variant),
@@ -83,7 +83,7 @@ function measuring(milliseconds: (name: string) => number | null) {
     }));
     return { times, rows: 1000, ratings: 2_000_000, clock: 'gpu' };
   };
-  return { asked, measure };
+  return { requests, measure };
 }
 
 const brief = { seconds: 5, thorough: false };
@@ -91,7 +91,7 @@ const brief = { seconds: 5, thorough: false };
 describe('the tuner', () => {
   it('takes the fastest, notes it, and chooses it for similar problems', async () => {
     const tuner = new KernelTuner(tensorGpu, nowhere);
-    const { asked, measure } = measuring((name) =>
+    const { requests, measure } = measuring((name) =>
       name === 'tensor-fused' ? 12.1 : name.startsWith('tiled') ? 14 : 15,
     );
     const tuning = await tuner.tune(problem, brief, measure);
@@ -99,12 +99,12 @@ describe('the tuner', () => {
       variant: 'tensor-fused',
       reason: 'measured fastest of 10: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings',
     });
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     const names = updateVariants(tensorGpu, problem)
       .filter(({ name }) => /^(tensor|int8-fused)/.test(name))
       .map(({ name }) => name);
-    expect(asked[0].variants.slice(0, 2)).toEqual([names[0], names[0].replace('tensor', 'int8')]);
-    expect([...asked[0].variants].sort()).toEqual([...names, 'tiled8-f32'].sort());
+    expect(requests[0].variants.slice(0, 2)).toEqual([names[0], names[0].replace('tensor', 'int8')]);
+    expect([...requests[0].variants].sort()).toEqual([...names, 'tiled8-f32'].sort());
     expect(
       chooseUpdate(tensorGpu, problem, await tuner.known({ ...problem, ratings: problem.ratings * 1.1 })),
     ).toMatchObject({ variant: 'tensor-fused', reason: expect.stringContaining('measured fastest of 10') });
@@ -113,16 +113,16 @@ describe('the tuner', () => {
   });
 
   it('goes on while a variant next to the fastest is faster, when it is thorough', async () => {
-    const { asked, measure } = measuring((name) => 20 - name.split('-').length);
+    const { requests, measure } = measuring((name) => 20 - name.split('-').length);
     const { variant, times } = await new KernelTuner(plainGpu, nowhere).tune(
       problem,
       { seconds: Infinity, thorough: true },
       measure,
     );
     expect(variant.split('-')).toHaveLength(7);
-    expect(asked.length).toBeGreaterThan(3);
+    expect(requests.length).toBeGreaterThan(3);
     expect(new Set(times.map((time) => time.variant)).size).toBe(times.length);
-    expect(asked[1].best).toBe(17);
+    expect(requests[1].best).toBe(17);
   });
 
   it('skips variants that fail, and takes the rule where all fail', async () => {
@@ -139,18 +139,23 @@ describe('the tuner', () => {
     expect(await tuner.known(problem)).toBeUndefined();
   });
 
-  it('measures only variants that may be taken: float32 alone where that is asked for, or ratings are large', async () => {
+  it('measures only variants that may be taken: only float32 where that is requested or ratings are large', async () => {
     for (const exact of [
       { ...problem, precision: 'f32' as const },
       { ...problem, largestRating: 20_000 },
     ]) {
-      const { asked, measure } = measuring(() => 1);
+      const { requests, measure } = measuring(() => 1);
       await new KernelTuner(tensorGpu, nowhere).tune(exact, brief, measure);
-      expect(asked[0].variants).toEqual(['tiled8-f32', 'tiled8-f32-free', 'tiled4-f32', 'tiled4-f32-free']);
+      expect(requests[0].variants).toEqual([
+        'tiled8-f32',
+        'tiled8-f32-free',
+        'tiled4-f32',
+        'tiled4-f32-free',
+      ]);
     }
   });
 
-  it('pays on hardware, once, for a large problem, unless a kernel is asked for', async () => {
+  it('pays on hardware, once, for a large problem, unless a kernel is requested', async () => {
     const tuner = new KernelTuner(tensorGpu, nowhere);
     expect(await tuner.pays(problem)).toBe(true);
     expect(await tuner.pays({ ...problem, kernel: 'tensor' })).toBe(false);
@@ -173,7 +178,7 @@ describe('the tuner', () => {
 describe('the cache of measured kernels', () => {
   const tuned: TunedVariant = { variant: 'tensor', reason: 'measured' };
 
-  it('lies in the cache folder of the system, or in the one that the environment names', () => {
+  it('is in the cache folder of the system, or in the folder that the environment names', () => {
     expect(cacheFolder({ FACTORFLOW_CACHE_DIR: '/x' }, 'linux', '/home/a')).toBe('/x');
     expect(cacheFolder({ XDG_CACHE_HOME: '/c' }, 'linux', '/home/a')).toBe(join('/c', 'factorflow'));
     expect(cacheFolder({}, 'linux', '/home/a')).toBe(join('/home/a', '.cache', 'factorflow'));

@@ -59,7 +59,7 @@ describe('the schedule blocks on GPUs', () => {
     });
   });
 
-  it('is what several share as asked', () => {
+  it('is what several share as requested', () => {
     expect(schedule(asked, [h200, second])).toMatchObject({
       kind: 'blocks',
       rowBands: 2,

@@ -94,7 +94,7 @@ describe('the schedule of sgd on a GPU', () => {
     });
   });
 
-  it('is Hogwild! where they do not, and as asked', () => {
+  it('is Hogwild! where they do not, and as requested', () => {
     const many = { users: 3_000_000, items: 2_000_000 };
     expect(schedule({}, many)).toMatchObject({
       kind: 'hogwild',

@@ -32,8 +32,16 @@ export function softTensors(text: string): string {
   const whole = text.includes('subgroup_matrix_result<i32');
   const source: Source = { text, whole, functions: new Map() };
   const changes = [withoutFeatures, withArrays, withLoads, withStores, withMultiplications];
-  const changed = calls(changes.reduce((changing, change) => change(changing, source), text));
+  const changed = calls(changes.reduce((changing, change) => change(changing, source), joined(text)));
   return [changed, ...source.functions.values(), common(text)].join('\n');
+}
+
+/** The text without comments, whose calls and signatures have one line each. */
+function joined(text: string): string {
+  return text
+    .replace(/\/\/[^\n]*/g, '')
+    .replace(/([(,])\n\s*/g, (_, before: string) => (before === ',' ? ', ' : before))
+    .replace(/\n\s*\)/g, ')');
 }
 
 /** Directives, the number of the subgroup and float16 numbers. */

@@ -1,44 +1,46 @@
 import type { Device } from '../../engine/run/device.ts';
 import type { Card } from './find-cards.ts';
-import { cannotTell } from './memory-used.ts';
+import { cannotIdentify } from './memory-used.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
-/** The means of telling cards apart; tests have others. */
+/** How cards are opened and measured; tests replace it. */
 export interface CardMachine {
-  /** Opens the card that the system gives for an address. */
+  /** Opens the card that the system selects for an address. */
   readonly open: (options: { readonly card: string }) => Promise<Device>;
   readonly memoryUsed: (cards: readonly Card[]) => Promise<readonly number[]>;
 }
 
-/** A matrix of 256 MiB; half of that on one card alone is seen among what other processes do. */
+/**
+ * A matrix of 256 MiB. If at least half of its bytes appear on exactly one card, that card is the opened one;
+ * other processes may allocate at the same time.
+ */
 const MARK = { rows: 1 << 16, columns: 1 << 10, stride: 1 << 10, contents: 'any' } as const;
 const SEEN_BYTES = (MARK.rows * MARK.columns * 4) / 2;
 
-/** Looks at each card, since memory that other processes take at the same time hides the mark. */
-const LOOKS = 3;
+/** Attempts for each card, since allocations by other processes can hide the matrix. */
+const ATTEMPTS = 3;
 
 /**
- * The address by which each of the wanted cards is opened. The layer that takes addresses has been seen to
- * give the other card of two, so each is opened, some of its memory is taken, and the card on which that is
- * missing is the one. Processes that start together do so one after the other. Throws UsageError.
- *
+ * The addresses that open the wanted cards. The layer that selects cards by address has been seen to open the
+ * other card of two. So each card is opened, memory is allocated on it, and the card whose used memory grows
+ * is the opened one. Processes that start together do this one after the other. Throws UsageError.
  */
-export function tellApart(
+export function identifyCards(
   wanted: readonly number[],
   cards: readonly Card[],
   machine: CardMachine,
 ): Promise<ReadonlyMap<number, string>> {
-  return oneAtATime('factorflow-gpus', () => marked(wanted, cards, machine));
+  return oneAtATime('factorflow-gpus', () => allocateOnEach(wanted, cards, machine));
 }
 
-async function marked(
+async function allocateOnEach(
   wanted: readonly number[],
   cards: readonly Card[],
   machine: CardMachine,
 ): Promise<ReadonlyMap<number, string>> {
   const addresses = new Map<number, string>();
   const candidates = [...wanted, ...cards.keys()].filter((number, at, all) => all.indexOf(number) === at);
-  for (const number of Array.from({ length: LOOKS }, () => candidates).flat()) {
+  for (const number of Array.from({ length: ATTEMPTS }, () => candidates).flat()) {
     if (wanted.every((one) => addresses.has(one))) break;
     const { address } = cards[number];
     const opened = await openedCard(address, cards, machine);
@@ -46,12 +48,14 @@ async function marked(
   }
   const missing = wanted.filter((number) => !addresses.has(number));
   if (missing.length === 0) return addresses;
-  throw cannotTell(
-    `no address opened ${missing.map((number) => `gpu:${number} (${cards[number].address})`).join(', ')}; that takes Mesa's device-select layer (Debian, Ubuntu: apt install mesa-vulkan-drivers)`,
+  throw cannotIdentify(
+    'no address opened ' +
+      `${missing.map((number) => `gpu:${number} (${cards[number].address})`).join(', ')}; that takes ` +
+      "Mesa's device-select layer (Debian, Ubuntu: apt install mesa-vulkan-drivers)",
   );
 }
 
-/** The number of the card that is opened for an address; undefined where that is not seen. */
+/** The number of the card that an address opens; undefined where that cannot be measured. */
 async function openedCard(
   address: string,
   cards: readonly Card[],
