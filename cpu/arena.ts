@@ -7,12 +7,11 @@ const ALIGNMENT = 64;
 
 /**
  * Allocates aligned ranges of a growing WebAssembly memory: first fit in a list of free ranges, neighbours
- * merged. The main thread owns it; workers only get addresses.
- *
+ * merged. The main thread owns it; workers only receive addresses.
  */
 export class Arena {
   readonly memory: WebAssembly.Memory;
-  /** Bytes that may be allocated in all. */
+  /** Bytes that may be allocated in total. */
   readonly capacityBytes: number;
   #free: { start: number; end: number }[] = [];
   readonly #sizes = new Map<number, number>();

@@ -16,13 +16,13 @@ import { CpuStore } from './store.ts';
 import { availableBuild, compileKernels, type KernelBuild } from './compile-kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
-/** Threads that may end under one task. */
+/** Most threads that may crash during one task. */
 const MOST_ATTEMPTS = 3;
 
 /** A thread that ended by itself. */
 class ThreadEnded extends Error {}
 
-/** An error for a thread that ended; one without memory keeps its own. */
+/** An error for a crashed thread; an error about memory stays as it is. */
 function threadEnded(cause: unknown): Error {
   if (!(cause instanceof Error)) return new ThreadEnded(String(cause), { cause });
   return 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
@@ -38,14 +38,14 @@ interface CpuDeviceOptions {
   readonly handlers?: URL;
   readonly repeatable?: (kernel: string) => boolean;
   readonly loads?: string;
-  /** Shared memory that may be released before the threads are told to collect it. */
+  /** Shared memory that may be released before threads are asked to collect garbage. */
   readonly collectBytes?: number;
 }
 
 /**
- * All CPU threads together as one device; each thread runs tasks of any kind. Matrices live in one shared
- * WebAssembly memory (4 GiB at most), host partitions stay in the SharedArrayBuffers they came in and reach
- * the kernels in chunks.
+ * All CPU threads together as one device; each thread runs tasks of any kind. Matrices are in one shared
+ * WebAssembly memory (4 GiB at most). Host partitions stay in their SharedArrayBuffers and are copied to the
+ * kernels in chunks.
  */
 export class CpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -56,11 +56,13 @@ export class CpuDevice implements Device {
   readonly #garbage: Garbage;
 
   /**
-   * `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not.
-   * `collectsHere`: false leaves the garbage of the calling thread alone, whose event loop may not stop for
-   * it. `handlers`: a module with those of further tasks (`GivenHandlers`). `repeatable`: true for tasks that
-   * step nothing in place, which another thread runs again where one ended by itself. `loads`: the task of
-   * `handlers` whose modules threads load as they begin.
+   * - `build`: default: the faster one. `simd` gives the same bits on every processor, relaxed SIMD may not.
+   * - `collectsHere`: false never collects garbage in the calling thread, whose event loop may not stop for
+   *   it.
+   * - `handlers`: a module with handlers of further tasks (`GivenHandlers`).
+   * - `loads`: the task of `handlers` whose modules threads load when they start.
+   * - `repeatable`: true if tasks update nothing in place; another thread then repeats a task whose thread
+   *   crashed.
    */
   constructor({
     threads = availableParallelism(),
@@ -123,7 +125,7 @@ export class CpuDevice implements Device {
       slot: thread,
     } = await this.#runAgain(task.kernel, () =>
       this.#pool.run((slot): CpuRequest => {
-        // When the task begins, not when it is sent: what others have released since then is collected.
+        // When the task starts, not when it is sent, so that memory released since then is collected.
         this.#garbage.collectIfDue(this.#store.hostBytes);
         return this.#begun(request, slot);
       }, signal),
@@ -142,7 +144,7 @@ export class CpuDevice implements Device {
     };
   }
 
-  /** Runs a task once more, and again, where its thread ended by itself and it may be repeated. */
+  /** Runs a task, and repeats it if its thread crashed and it is repeatable. */
   async #runAgain<T>(kernel: string, run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -178,7 +180,7 @@ export class CpuDevice implements Device {
   async trim(): Promise<void> {
     if (!this.#garbage.collectAll()) return;
     const rest = { kernel: 'rest', params: {}, partitions: {}, matrices: {} };
-    // One request for each thread: they are all taken at once, so each thread has one.
+    // One request for each thread: all are taken at the same time, so each thread gets one.
     await Promise.all(this.#store.scratch.map(() => this.#pool.run((slot) => this.#begun(rest, slot))));
   }
 
@@ -215,7 +217,7 @@ function checkThreads(threads: number): void {
 }
 
 /**
- * Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for
+ * Devices that divide the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for
  * one device.
  */
 export function openCpus(

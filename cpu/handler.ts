@@ -13,31 +13,30 @@ export interface MatrixView {
   readonly stride: number;
 }
 
-/** The stride of a row of factors is a multiple of so many elements: 32 bytes. */
+/** The stride of factor rows is a multiple of this number of elements: 32 bytes. */
 export const STRIDE_STEP = 8;
 
 /**
- * Bytes of WebAssembly memory that a running task has for itself; its contents on entry are undefined. The
- * packed panels of a row of 62,000 ratings fit at rank 128. Tasks touch no more of it than they need.
- *
+ * Bytes of WebAssembly memory that a running task has for itself, initially undefined. The packed panels of a
+ * row of 62,000 ratings fit at rank 128. Tasks should touch no more of it than they need.
  */
 export const SCRATCH_BYTES = 16 << 20;
 
-/** The tasks of a CPU: of KernelTasks those with a handler in cpu/tasks. */
+/** The tasks of a CPU: the tasks of KernelTasks with a handler in cpu/tasks, and `rest`. */
 export interface CpuTasks extends KernelTasks {
-  /** Does nothing but what a thread does before any task, such as collecting garbage. */
+  /** Does nothing, but a thread collects garbage before it, as before any task. */
   rest: { inputs: None; outputs: None; params: None; values: None };
 }
 
-/** The means with which a handler does one task, inside a worker thread. */
+/** The resources of a handler for one task, inside a worker thread. */
 export interface TaskScope<Params extends JsonObject = JsonObject> {
   readonly params: Params;
   /** A host input (throws when the task does not name it). */
   partition(name: string): Partition;
-  /** A piece of the only column of a host input; of one in a file, no more is read. */
+  /** A piece of the only column of a host input; if the input is in a file, only this piece is read. */
   piece(name: string, piece: number): SharedColumn;
   hasInput(name: string): boolean;
-  /** True where the task names a matrix so. */
+  /** True if the task has a matrix of this name. */
   hasMatrix(name: string): boolean;
   /** A device matrix among the inputs or outputs. Inputs must not be written. */
   matrix(name: string): MatrixView;
@@ -46,8 +45,8 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
   readonly memory: WebAssembly.Memory;
   readonly kernels: Kernels;
   /**
-   * True once the run is cancelled: return early (the outcome is thrown away). Look between chunks, every few
-   * ms.
+   * True once the run is cancelled; the handler then returns early, and its outcome is discarded. Check
+   * between chunks, every few ms.
    */
   cancelled(): boolean;
 }
@@ -57,10 +56,9 @@ export type ScopeOf<K extends keyof CpuTasks> = TaskScope<CpuTasks[K]['params']>
 export type TaskHandler<K extends keyof CpuTasks> = (scope: ScopeOf<K>) => OutcomeOf<CpuTasks[K]>;
 
 /**
- * Handlers, by task name, of tasks that the device does not know itself, such as those that read and write
- * files. A module exports them as `handlers`; its URL is given to the device, and a thread imports it at the
- * first task that needs it.
- *
+ * Handlers, by task name, of tasks that the device itself does not have, such as reading and writing files. A
+ * module exports them as `handlers`; the device gets its URL, and a thread imports it at the first task that
+ * needs it.
  */
 export type GivenHandlers = Readonly<
   Record<string, (scope: TaskScope) => TaskOutcome | Promise<TaskOutcome>>
@@ -69,6 +67,6 @@ export type GivenHandlers = Readonly<
 /** A module with the handlers of further tasks. */
 export interface GivenTasks {
   readonly handlers: GivenHandlers;
-  /** Loads the modules of a task before it is asked for. */
+  /** Loads the modules of a task before its first request. */
   load?(kernel: string): Promise<unknown>;
 }

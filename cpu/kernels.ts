@@ -1,7 +1,7 @@
 import type { Kernels } from './generated/kernels-wasm.ts';
 
 /**
- * The WebAssembly kernels of cpu/assembly, where equations and layouts stand.
+ * The WebAssembly kernels of cpu/assembly, which documents equations and layouts.
  *
  * Contract: all addresses are bytes in the shared memory, 16-byte aligned for matrices; `size` is the bytes
  * of one factor row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against

@@ -11,7 +11,7 @@ export function readSpilled(spilled: SpilledPartition): Partition {
   );
 }
 
-/** The same of a piece of its column. */
+/** Reads a piece of a partition's column in the same way. */
 export function readSpilledPiece(spilled: SpilledPartition, piece: number): SharedColumn {
   return readFrom(spilled, readPiece(spilled, piece, crc32));
 }

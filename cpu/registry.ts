@@ -9,7 +9,7 @@ const byName: Readonly<Record<string, ((scope: TaskScope<never>) => TaskOutcome)
   ...handlers,
 };
 
-/** The handler of a task that came as a message; undefined for one that this device does not know. */
+/** The handler of a task received as a message; undefined for a task that this device does not have. */
 export function handlerOf(kernel: string): ((scope: TaskScope) => TaskOutcome) | undefined {
   // A task is made by its contract, so its parameters are those of its kernel.
   return byName[kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;

@@ -19,15 +19,15 @@ const MAXIMUM_PAGES = 65_536;
 
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 
-/** The partitions that a task reads and writes, in the form in which they go to a thread. */
+/** The partitions that a task reads and writes, in the form in which they are sent to a thread. */
 export interface TaskData {
   readonly partitions: Readonly<Record<string, SentPartition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
 }
 
 /**
- * The partitions of a CPU: matrices in one WebAssembly memory that all its threads share, others in the
- * SharedArrayBuffers they came in. Copies between a padded matrix and plain rows are made here.
+ * The partitions of a CPU: matrices in one WebAssembly memory that all its threads share, others in their
+ * SharedArrayBuffers. Converts between padded matrices and plain rows.
  */
 export class CpuStore {
   readonly memory: WebAssembly.Memory;
@@ -82,7 +82,7 @@ export class CpuStore {
     return this.#stored.get(partitionKey(ref));
   }
 
-  /** The inputs and outputs of a task, as far as they are here. */
+  /** The inputs and outputs of a task that are stored here. */
   dataOf({ inputs, outputs }: Pick<Task, 'inputs' | 'outputs'>): TaskData {
     const partitions: Record<string, SentPartition> = {};
     const matrices: Record<string, MatrixView> = {};
@@ -95,7 +95,7 @@ export class CpuStore {
     return { partitions, matrices };
   }
 
-  /** A partition in its host form, copied if it is a matrix; undefined if it is not here. */
+  /** A partition in its host form, copied if it is a matrix; undefined if it is not stored here. */
   read(ref: PartitionRef): Partition | undefined {
     const stored = this.get(ref);
     if (stored === undefined) return undefined;
@@ -103,7 +103,7 @@ export class CpuStore {
     return stored.host.spilled ? readSpilled(stored.host.spilled) : stored.host;
   }
 
-  /** Removes a partition. Returns the bytes of host memory that have no more use. */
+  /** Removes a partition. Returns the bytes of host memory that are no longer used. */
   release(ref: PartitionRef): number {
     const stored = this.get(ref);
     if (stored === undefined) return 0;

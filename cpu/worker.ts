@@ -17,7 +17,7 @@ export interface CpuWorkerData {
   readonly compiled: WebAssembly.Module;
   /** The URL of a module with further handlers. */
   readonly handlers?: string;
-  /** The task of these whose modules are loaded before the first task comes. */
+  /** The task of these handlers whose modules are loaded before the first task arrives. */
   readonly loads?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface CpuRequest {
   readonly collection: number;
 }
 
-/** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
+/** Piscina passes a thread [its own data, ours] when ports are in use, and only ours otherwise. */
 const { memory, compiled, handlers, loads, flags } = (
   Array.isArray(workerData) ? workerData.at(-1) : workerData
 ) as CpuWorkerData & { flags: Int32Array };
@@ -80,7 +80,7 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
     partition: (name) => {
       const sent = named(request.partitions, 'partition', name);
       if (sent.spilled === undefined) return receivedPartition(sent);
-      // It is read when the task first asks for it.
+      // Read when the task first requests it.
       const partition = read.get(name) ?? readSpilled(sent.spilled);
       read.set(name, partition);
       return partition;

@@ -5,10 +5,12 @@ import { spillFile } from '../engine/spill/spill-writer.ts';
 import { writeProblem, type WrittenFile } from '../engine/spill/spilled-partition.ts';
 import type { GivenHandlers } from './handler.ts';
 
-/** Most pieces that systems take at once (IOV_MAX). */
+/** Most buffers that systems accept in one write (IOV_MAX). */
 const MOST_PIECES = 1024;
 
-/** Writes partitions to a new file. Throws CapacityError where the disk is full; leaves no file then. */
+/**
+ * Writes partitions to a new file. Throws CapacityError where the disk is full, and deletes the file then.
+ */
 export function writeSpilled(file: string, partitions: readonly Partition[]): WrittenFile {
   const { chunks, directory } = spillFile(file, partitions, crc32);
   const bytes = chunks.reduce((sum, { length }) => sum + length, 0);

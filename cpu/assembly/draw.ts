@@ -1,8 +1,7 @@
 /**
- * Rows of normal numbers, each a function of a row's 64-bit key and the number's place: cpu/reference/draw.ts
- * in vectors, by float64 arithmetic that both builds do alike. Its numbers are those of its twin but for the
- * last bits of float64, since ln, sin and cos are fdlibm's polynomials for reduced arguments.
- *
+ * Rows of normal numbers, each a function of a row's 64-bit key and the number's index: cpu/reference/draw.ts
+ * in vectors, in float64 arithmetic that is the same in both builds. Its numbers equal the twin's except for
+ * the last bits of float64, since ln, sin and cos are fdlibm's polynomials for reduced arguments.
  */
 import { VECTOR, WORD } from './simd';
 
@@ -125,7 +124,7 @@ function signOfQuadrant(n: v128): v128 {
 }
 
 /**
- * Box-Muller's two pairs of four u32, u₁ v₁ u₂ v₂: √(-2 ln u) (cos 2πv, sin 2πv), one behind the other at
+ * Box-Muller for two pairs of four u32, u₁ v₁ u₂ v₂: √(-2 ln u) (cos 2πv, sin 2πv), written consecutively to
  * `out`.
  */
 @inline
@@ -153,11 +152,14 @@ function storePairs(numbers: v128, out: usize): void {
 }
 
 /**
- * Rows of `rank` factors with length `norm`, plus `shift`. low, high: Uint32[rows], the keys; seedLow,
- * seedHigh: mixed into them. absolute: 1 for factors that are not negative. output: rows of `stride` numbers,
- * of which those before and behind the factors become 0; the factors begin at `first`, and where `oneAt` is
- * not negative that number becomes 1. work: 12 bytes for each of rank rounded up to 4.
+ * Rows of `rank` factors with length `norm`, plus `shift`.
  *
+ *     low, high          Uint32[rows], the keys
+ *     seedLow, seedHigh  mixed into the keys
+ *     absolute           1 for factors that are not negative
+ *     output             rows of `stride` numbers: the factors start at `first`, the others become 0
+ *     oneAt              the number of a row that becomes 1; negative for none
+ *     work               12 bytes for each of rank rounded up to 4
  */
 export function drawRows(
   low: usize,

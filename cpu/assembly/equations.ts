@@ -1,15 +1,14 @@
 /**
- * Normal equations in memory, between the tasks that add parts of a row's ratings and the one that solves the
- * row (layout of operators/tasks/equation-tasks.ts). A lies in the workspace of update.ts by its upper
- * triangle in whole 8 x 8 blocks, and in equations by its lower triangle row by row, so that both are
- * transposes of each other: blocks of 4 x 4 go through registers.
- *
+ * Normal equations in memory, between the tasks that add parts of a row's ratings and the task that solves
+ * the row (layout of operators/tasks/equation-tasks.ts). In the workspace of update.ts A is its upper
+ * triangle in whole 8 x 8 blocks; in equations it is its lower triangle, row by row. Each is the transpose of
+ * the other, so blocks of 4 x 4 are transposed in registers.
  */
 import { VECTOR, WORD } from './simd';
 import { sumsOf, vectorsOf } from './update';
 import { clear } from './vectors';
 
-/** Bytes in front of row i of a packed lower triangle. */
+/** Bytes before row i of a packed lower triangle. */
 @inline
 function rowStart(i: usize): usize {
   return (i * (i + 1)) << 1;

@@ -23,7 +23,7 @@ export function clearHeap(scores: usize, items: usize, n: i32): void {
   }
 }
 
-/** Replaces the root of the first `n` entries and lets the new entry sink to its level. */
+/** Replaces the root of the first `n` entries and moves the new entry down to its level. */
 export function replaceRoot(scores: usize, items: usize, n: i32, score: f32, item: u32): void {
   let at = 0;
   for (;;) {

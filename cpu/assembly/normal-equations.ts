@@ -3,16 +3,14 @@
  *
  *     A = Σ θ_v θ_vᵀ      stride x stride, row-major, upper triangle: element (i, j) is valid where j >= i
  *     b = Σ r_uv θ_v      stride
- *     s = Σ θ_v           stride, where it is asked for: the column that a bias, a feature that is 1 on the fixed side, has in A
+ *     s = Σ θ_v           stride, optional: the column of A for a bias (a feature that is 1 on the fixed side)
  *
- * Ratings are taken in tiles of TILE_ROWS gathered rows of θ, contiguous in `tile` so that the whole tile
- * stays in the first-level cache while the triangle of A passes over it in register blocks of 4 x 8:
+ * Ratings are processed in tiles of TILE_ROWS rows of θ, copied to `tile` so that the whole tile stays in the
+ * first-level cache while the triangle of A passes over it in register blocks of 4 x 8:
  *
  *     A[i..i+3, j..j+7] += Σ_k tile[k, i..i+3]ᵀ tile[k, j..j+7]        8 vector accumulators
  *
- * The order of the sums is fixed by the ratings' order alone, tile by tile.
- *
- *
+ * The order of the sums depends only on the ratings' order, tile by tile.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
 import { clear } from './vectors';
@@ -24,9 +22,8 @@ export const TILE_ROWS: i32 = 32;
 export const PART_RATINGS: i32 = 1024;
 
 /**
- * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]; both walk down with `rowBytes`, as
- * does the target. `accumulate` false: the target is overwritten.
- *
+ * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]. `left`, `right` and target have
+ * rows of `rowBytes`. `accumulate` false: the target is overwritten.
  */
 export function multiplyBlock(
   left: usize,
@@ -223,7 +220,10 @@ function gatherTile(
   }
 }
 
-/** sums += the rows of a tile. Four chains of additions, since one would wait for itself. */
+/**
+ * sums += the rows of a tile, in four chains of additions, since each addition waits for the last of its
+ * chain.
+ */
 function addRows(tile: usize, size: usize, count: i32, sums: usize): void {
   for (let j: usize = 0; j < size; j += 2 * VECTOR) {
     let row = tile + j;
@@ -267,12 +267,11 @@ export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize
 }
 
 /**
- * Adds `count` ratings to A and b (or starts them with `count` > 0, when `accumulate` is false). Each
- * PART_RATINGS are first summed apart: in one float32 chain of ten million additions the last ones would be
- * lost. Summing a row in several calls gives the same bits as in one when every call but the last has a
- * multiple of PART_RATINGS. `size`: bytes of a row of θ, A, b and s. `sums`: s, or 0. `work`: (TILE_ROWS + 2)
- * * size + size² / 4 bytes, for the tile and a part.
- *
+ * Adds `count` ratings to A and b (or overwrites them with `count` > 0, when `accumulate` is false). Each
+ * PART_RATINGS are summed separately first: in one float32 chain of ten million additions the last ones would
+ * be lost. Several calls give the same bits as one when every call but the last has a multiple of
+ * PART_RATINGS. `size`: bytes of a row of θ, A, b and s. `sums`: s, or 0. `work`: (TILE_ROWS + 2) * size +
+ * size² / 4 bytes, for the tile and a part.
  */
 export function addNormalEquations(
   theta: usize,

@@ -1,20 +1,18 @@
 /**
- * Places of listed columns among all columns by xᵀθ, without storing the scores: a tile of columns at a time,
+ * Ranks of listed columns among all columns by xᵀθ, without storing the scores: for each tile of columns,
  * each listed column counts the columns before it. A column is before another when its score is higher, or
  * equal and its number lower.
  *
- * The listed columns of a row stand best first in four arrays, from starts[row] to ends[row]:
+ * The listed columns of a row are sorted, best first, in four arrays, from starts[row] to ends[row]:
  *
- *     scores   Float32   score of the column; one that is not a number counts as -Infinity
+ *     scores   Float32   score of the column; NaN counts as -Infinity
  *     befores  Float32   the float32 below it: s > before is s >= score, the test of columns with a lower number
  *     columns  Uint32
  *     counts   four Int32, whose sum is the number of columns before it
  *
- * A row's listed columns are compared from the worst on, and the first one that no score of a block exceeds
- * ends the comparison. A score is formed in the same order of operations everywhere here, so that a column's
- * own score equals the listed one bit for bit.
- *
- *
+ * A row's listed columns are compared from the worst on, until no score of a block exceeds the listed one.
+ * All code here forms scores in the same order of operations, so that a column's own score equals the listed
+ * one bit for bit.
  */
 import { clearHeap, replaceRoot, sortHeap } from './heap';
 import { multiplyAdd } from './simd';
@@ -23,7 +21,7 @@ import { packColumns, scoreBlock } from './top-n';
 const COLUMNS: i32 = 8;
 
 /**
- * Writes a row to place `at` of the panels of four, and its norm to that place of `norms`; address 0: zeros.
+ * Writes a row to index `at` of the panels of four, and its norm to index `at` of `norms`; address 0: zeros.
  */
 export function packRow(row: usize, rank: i32, rowPanels: usize, norms: usize, at: i32): void {
   const target = rowPanels + (<usize>(at & ~3) * <usize>rank + <usize>(at & 3)) * 4;
@@ -36,7 +34,7 @@ export function packRow(row: usize, rank: i32, rowPanels: usize, norms: usize, a
   store<f32>(norms + ((<usize>at) << 2), <f32>sqrt(squares));
 }
 
-/** The longest of each eight columns, times `room`. */
+/** The largest norm of each eight columns, times `room`. */
 export function boundColumns(
   columnFactors: usize,
   size: usize,
@@ -53,7 +51,7 @@ export function boundColumns(
         const value = <f64>load<f32>(columnFactors + <usize>column * size + (k << 2));
         squares += value * value;
       }
-      // A column that is not finite bounds nothing.
+      // Columns that are not finite get no bound.
       if (!(squares <= most)) most = squares;
     }
     store<f32>(bounds + ((<usize>(first >> 3)) << 2), <f32>(sqrt(most) * room));
@@ -114,7 +112,7 @@ export function enterListed(
   }
 }
 
-/** Puts a list in order, best first, and empties its counts. */
+/** Sorts a list, best first, and clears its counts. */
 export function finishList(scores: usize, columns: usize, befores: usize, counts: usize, n: i32): void {
   sortHeap(scores, columns, n);
   for (let k: usize = 0; k < <usize>n; k++) {
@@ -134,9 +132,9 @@ function below(score: f32): f32 {
 /**
  * Counts the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at
  * `columnFactors`, for all rows. lows: Float32[rows rounded up to 4], the lowest of a row's `scores`,
- * Infinity for missing rows. bounds: see boundColumns, of these columns; since xᵀθ <= ‖x‖ ‖θ‖, eight columns
- * whose bound is below the lowest score of four rows are not formed. work: 32 * rank + 128 bytes.
- *
+ * Infinity for missing rows. bounds: see boundColumns, of these columns. Since xᵀθ <= ‖x‖ ‖θ‖, the scores of
+ * eight columns are not computed if their bound is below the lowest score of four rows. work: 32 * rank + 128
+ * bytes.
  */
 export function countColumns(
   rowPanels: usize,
@@ -164,7 +162,7 @@ export function countColumns(
     const bound = v128.load32_splat(bounds + ((<usize>(column >> 3)) << 2));
     for (let row = 0; row < rows; row += 4) {
       const at = (<usize>row) << 2;
-      // No comparison holds for a bound that is not a number.
+      // Comparisons with a NaN bound are false, so its columns are computed.
       if (i32x4.all_true(f32x4.lt(f32x4.mul(v128.load(norms + at), bound), v128.load(lows + at)))) continue;
       if (
         !scoreBlock(
@@ -189,10 +187,8 @@ export function countColumns(
 }
 
 /**
- * Ends the lists of all rows before the columns that have `depth` columns before them already: since the
- * lists are in order, these are the last. Writes `ends` and `lows`. Gives the number of rows that have
- * columns left.
- *
+ * Cuts the lists of all rows before the columns that already have `depth` columns before them: lists are
+ * sorted, so these are the last. Writes `ends` and `lows`. Returns the number of rows with columns left.
  */
 export function shortenLists(
   rows: i32,
@@ -255,7 +251,7 @@ function countBlock(
   }
 }
 
-/** Takes `count` columns with their scores out of the counts of a row's listed columns start .. end - 1. */
+/** Subtracts `count` columns with their scores from the counts of a row's listed columns start .. end - 1. */
 export function discountListed(
   newScores: usize,
   newColumns: usize,

@@ -1,23 +1,21 @@
 /**
- * The best columns for one query x, exactly, without reading most of what is exact. Columns lie by falling
- * distance from their mean θ̄, d_v = θ_v - θ̄, in two forms: θ_v in float32, and d_v rounded to 8 bits with a
- * scale of its own. Since
+ * The best columns for one query x, exactly, without reading most of the exact data. Columns are sorted by
+ * falling distance from their mean θ̄, d_v = θ_v - θ̄, in two forms: θ_v in float32, and d_v rounded to 8
+ * bits with a scale for each column. Since
  *
  *     xᵀθ_v  =  xᵀθ̄ + xᵀd_v  <=  base + ‖x‖ ‖d_v‖                             (1)
  *     xᵀd_v  <=  x̂ᵀd̂_v + ‖x‖ ‖d_v - d̂_v‖ + ‖x - x̂‖ ‖d̂_v‖                     (2)
  *
- * the search ends at the first column whose bound (1) is below the worst score of the list, and computes the
- * score itself only for columns whose bound (2) reaches it: some hundred of 100,000. The score is that of
- * top-n, bit for bit: products summed in the order of features, one multiply-add each. Of equal scores the
+ * the search ends at the first column whose bound (1) is below the worst score of the list, and computes
+ * exact scores only for columns whose bound (2) reaches that score: some hundred of 100,000. Scores are those
+ * of top-n, bit for bit: products summed in the order of features, one multiply-add each. Of equal scores the
  * lower item stays.
  *
  *     exact      Float32[columns][size / 4]         coarse     Int8[columns][width], width a multiple of 16, padding 0
  *     guide      four rows of `stride` bytes: Float32 lengths >= ‖d̂_v‖ and ‖d_v‖, falling; Float32 remainders >= ‖d_v - d̂_v‖;
- *                Float32 scales of d̂_v; Uint32 items. Read four columns at a time; what lies behind the last does not matter
+ *                Float32 scales of d̂_v; Uint32 items. Read four columns at a time; bytes after the last column do not matter
  *     x̂          Int16[width], times `step`         bound      Float32: base, ‖x‖, ‖x - x̂‖, step, slack for rounding
- *     left       Uint32[leftCount], ascending: items that are left out
- *
- *
+ *     left       Uint32[leftCount], ascending: items to leave out
  */
 import { clearHeap, replaceRoot, sortHeap } from './heap';
 import { multiplyAdd, sumLanesOfFourWhole } from './simd';
@@ -45,7 +43,7 @@ function isLeftOut(item: u32, left: usize, count: i32): bool {
   return low < count && load<u32>(left + ((<usize>low) << 2)) == item;
 }
 
-/** Puts a column into the list where it belongs there. */
+/** Inserts a column into the list if it is good enough. */
 @inline
 function offer(
   query: usize,
@@ -61,7 +59,7 @@ function offer(
   const value = score(query, column, rank);
   const worst = load<f32>(scores);
   if (!(value >= worst)) return;
-  // An empty entry has the score -Infinity, and gives way to any other.
+  // An empty entry has the score -Infinity and is replaced by any other.
   if (value == worst && (item > load<u32>(items) || value == -Infinity)) return;
   if (!isLeftOut(item, left, leftCount)) replaceRoot(scores, items, n, value, item);
 }
@@ -116,8 +114,8 @@ function coarseProducts(query: usize, column: usize, width: usize): v128 {
 }
 
 /**
- * Searches all columns; gives the number that it came to. `scores`, `items`: n entries each, best first at
- * the end.
+ * Searches all columns; returns the number of columns examined. `scores`, `items`: n entries each, best first
+ * at the end.
  */
 export function searchColumns(
   query: usize,
@@ -154,7 +152,7 @@ export function searchColumns(
     let most = f32x4.add(bases, f32x4.mul(products, f32x4.mul(step, v128.load(at + 2 * stride))));
     most = f32x4.add(most, f32x4.mul(lengths, v128.load(at + stride)));
     most = f32x4.add(most, f32x4.mul(missing, v128.load(at)));
-    // Not below, so that a NaN is looked at.
+    // "Not below", so that NaN is examined.
     let reach = i32x4.bitmask(v128.not(f32x4.lt(most, f32x4.splat(worst))));
     reach &= columns - column < 4 ? (1 << (columns - column)) - 1 : 15;
     while (reach != 0) {
@@ -177,7 +175,7 @@ export function searchColumns(
   return min(column, columns);
 }
 
-/** Searches `count` columns that are named, by their exact scores alone. `chosen`: Uint32[count]. */
+/** Searches only the `count` columns in `chosen`, a Uint32[count], by their exact scores. */
 export function searchChosen(
   query: usize,
   rank: i32,

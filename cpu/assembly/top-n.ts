@@ -5,8 +5,8 @@
  *     columnPanel  eight columns: [rank][8], packed anew for each eight and used by all rows of the group
  *     thresholds   Float32[rows rounded up to 4]: score of the worst entry kept; Infinity for missing rows
  *     rowNorms     Float32[likewise]: ‖x‖
- *     bounds       Float32[columns / 8], or 0: no column from that eight on has a longer θ. Since xᵀθ <= ‖x‖ ‖θ‖, a block whose
- *                  bound is below all four thresholds is not formed; where columns come by falling norm, many are not
+ *     bounds       Float32[columns / 8], or 0: the largest ‖θ‖ of all columns from that eight on. Since xᵀθ <= ‖x‖ ‖θ‖, a block
+ *                  whose bound is below all four thresholds is skipped: many, where columns are sorted by falling norm
  *     scores, items  one heap of n entries a row (heap.ts)
  *     order        Uint32[columns], or 0: the item of each column
  *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out
@@ -14,8 +14,6 @@
  * A 4 x 8 block of scores is formed in registers and compared with the four thresholds there. Few blocks have
  * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Of equal
  * scores the lower item stays: the column, or its number in `order`.
- *
- *
  */
 import { multiplyAdd } from './simd';
 import { clearHeap, replaceRoot, sortHeap } from './heap';
@@ -117,7 +115,9 @@ export function scoreBlock(
   return true;
 }
 
-/** Compares the eight scores of one row at `block` with its heap. `order`: of these columns, or 0. */
+/**
+ * Compares the eight scores of one row at `block` with its heap. `order`: the items of these columns, or 0.
+ */
 function enter(
   block: usize,
   left: u32,
@@ -134,7 +134,7 @@ function enter(
     const score = load<f32>(block + ((<usize>column) << 2));
     if (!(score >= worst) || ((left >> column) & 1) != 0) continue;
     const item = order ? load<u32>(order + ((<usize>column) << 2)) : first + column;
-    // An empty entry has the score -Infinity, and gives way to any other.
+    // An empty entry has the score -Infinity and is replaced by any other.
     if (score == worst && (item > load<u32>(items) || score == -Infinity)) continue;
     replaceRoot(scores, items, n, score, item);
     worst = load<f32>(scores);
@@ -201,7 +201,7 @@ export function offerColumns(
   }
 }
 
-/** Puts every row's list in order, best first. */
+/** Sorts every row's list, best first. */
 export function finishTopN(rows: i32, n: i32, scores: usize, items: usize): void {
   for (let row = 0; row < rows; row++) {
     const heap = (<usize>row * <usize>n) << 2;

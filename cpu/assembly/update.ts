@@ -1,8 +1,8 @@
 /**
  * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row
- * begins (cuMF, eq. 2). A row has a shift, which is added once to the diagonal: λ n_u, or what regularization
- * stands in its place. The method for a row depends on its own length alone, so that the result does not
- * depend on the cut of rows into chunks or tasks:
+ * starts (cuMF, eq. 2). A row has a shift, which is added once to the diagonal: λ n_u, or another
+ * regularization. The method for a row depends on its own length alone, so that the result does not depend on
+ * how rows are cut into chunks or tasks:
  *
  *     n = 0                    x = 0
  *     non-negative             the minimum over x >= 0 of the formed A: solve/nonnegative.ts
@@ -10,20 +10,18 @@
  *     else, n below f          Cholesky of the dual n x n system
  *     else                     Cholesky of A
  *
- * A row's objective, xᵀ(A + shift I) x - 2 bᵀx and with biases what β adds, is known to every solver for a
- * sum or two: with Σ r² it is the row's part of the loss, so that no pass over the ratings is needed for
- * that.
+ * Every solver also computes a row's objective, xᵀ(A + shift I) x - 2 bᵀx, with biases including β, for one
+ * or two more sums. With Σ r² it is the row's part of the loss, so that the loss needs no pass over the
+ * ratings.
  *
- * With biases a row's own bias is solved with it, exactly where x is, and without a bound: see
- * solve/eliminate-bias.ts and solve/dual.ts. The ratings have μ and the fixed side's biases taken off.
+ * With biases a row's own bias is solved too, exactly where x is, and without a bound: see
+ * solve/eliminate-bias.ts and solve/dual.ts. The ratings have μ and the fixed side's biases subtracted.
  *
  * Workspace of one thread, `size` = bytes of a factor row:
  *
  *     matrix     size² / 4              A, or the dual's matrix
  *     vectors    VECTORS * size + 128   b, the solvers' work, the objective, and s at the end
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
- *
- *
  */
 import { addNormalEquations } from './normal-equations';
 import { behindPanels, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
@@ -37,10 +35,7 @@ import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
 
-/**
- * The least part of n that a bias's own regularization must have for the dual system, whose condition it
- * sets.
- */
+/** Least ratio of a bias's own regularization to n at which the dual system is well enough conditioned. */
 const LEAST_DUAL_BIAS: f32 = 1e-3;
 
 @inline
@@ -59,13 +54,13 @@ export function sumsOf(workspace: usize, size: usize): usize {
   return gatheredOf(workspace, size) - size;
 }
 
-/** A float64: the row's objective. It lies behind the work of every solver. */
+/** A float64, the row's objective, stored after the work of every solver. */
 @inline
 export function objectiveOf(workspace: usize, size: usize): usize {
   return sumsOf(workspace, size) - size;
 }
 
-/** Number of ratings whose panels can be kept, besides one panel of θ as it is. */
+/** Number of ratings whose panels can be kept, in addition to one unpacked panel of θ. */
 @inline
 export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool): i32 {
   return (
@@ -75,9 +70,8 @@ export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool):
 
 /**
  * Compares the two ways of CG by their measured cost, in units of one register-block step for a rating and a
- * feature: forming A costs `stride` of them a rating, a pass over it 4 ratings' worth; a matrix-free pass 4 a
- * kept rating and 8 a rating gathered anew.
- *
+ * feature. Forming A costs `stride` a rating, and a pass over A as much as 4 ratings; a matrix-free pass
+ * costs 4 a kept rating and 8 a rating that is gathered again.
  */
 @inline
 function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool {
@@ -86,8 +80,8 @@ function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool 
 }
 
 /**
- * True for rows below f ratings in whole register blocks. Padding is less than one block, so these have fewer
- * ratings than features.
+ * True for rows with fewer ratings than f in whole register blocks. Padding is less than one block, so these
+ * rows have fewer ratings than features.
  */
 @inline
 function dualIsCheaper(count: i32, size: usize): bool {
@@ -95,10 +89,8 @@ function dualIsCheaper(count: i32, size: usize): bool {
 }
 
 /**
- * Solves the row whose A (without its shift), b and s lie in the workspace; true when x is a finite solution.
- * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: where β goes. `method`: see
- * solve/exact.ts.
- *
+ * Solves the row whose A (without its shift), b and s are in the workspace; true when x is a finite solution.
+ * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: address of β. `method`: see solve/exact.ts.
  */
 export function solveAccumulated(
   size: usize,
@@ -134,8 +126,8 @@ export function solveAccumulated(
 }
 
 /**
- * Adds ratings of one long row to the workspace's A and b, and with `biased` to s; see addNormalEquations
- * about the sizes of the calls.
+ * Adds ratings of one long row to the workspace's A and b, and with `biased` to s; see addNormalEquations for
+ * the sizes of calls.
  */
 export function accumulateRow(
   theta: usize,
@@ -163,7 +155,7 @@ export function accumulateRow(
   );
 }
 
-/** `ownShift`: the regularization of the row's bias, which `bias` is the place of; 0 for no bias. */
+/** `bias`: address of the row's bias, and `ownShift` its regularization; 0 for no bias. */
 function updateRow(
   theta: usize,
   size: usize,
@@ -260,14 +252,16 @@ function updateRow(
 }
 
 /**
- * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values`
- * hold the ratings from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the
- * rows' biases, or 0. `output` and `previous`: the first row's factors. `settles`: rows by CG whose steps
- * leave more of a residual than exact solves do are solved exactly. `exactMethod`: of
- * exact solves; any but Cholesky takes all rows. `objective`: a float64 that the rows'
- * objectives are added to, in their order. `far`: see gatherAndMultiply. Gives the first row without a finite
- * solution, or -1.
+ * Updates `rows` consecutive rows. Returns the first row without a finite solution, or -1.
  *
+ * - `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings from offsets[0]
+ *   on.
+ * - `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the rows' biases, or 0.
+ * - `output` and `previous`: the first row's factors.
+ * - `settles`: rows by CG whose steps leave a larger residual than exact solves are solved exactly.
+ * - `exactMethod`: of exact solves; any but Cholesky applies to all rows.
+ * - `objective`: a float64 to which the rows' objectives are added, in order.
+ * - `far`: see gatherAndMultiply.
  */
 export function updateRows(
   theta: usize,

@@ -42,7 +42,7 @@ export function sumOf(values: usize, count: i32): f64 {
 }
 
 /** Σ (x - mean)² of `count` numbers, in float64 and two chains. */
-export function squaresApart(values: usize, count: i32, mean: f64): f64 {
+export function squaredDeviations(values: usize, count: i32, mean: f64): f64 {
   const means = f64x2.splat(mean);
   let even = f64x2.splat(0);
   let odd = even;
@@ -64,8 +64,8 @@ export function squaresApart(values: usize, count: i32, mean: f64): f64 {
 }
 
 /**
- * Writes the least and the most of `count` > 0 numbers to Float32[2] at `bounds`; 1 where all of them are
- * whole.
+ * Writes the least and the largest of `count` > 0 numbers to Float32[2] at `bounds`; returns 1 where all of
+ * them are whole.
  */
 export function boundsOf(values: usize, count: i32, bounds: usize): i32 {
   let least = f32x4.splat(load<f32>(values));

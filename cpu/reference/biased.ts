@@ -26,7 +26,7 @@ export function biasedEquations(
   );
 }
 
-/** The same equations with `shift` on the diagonal of the factors and `ownShift` on that of the bias. */
+/** The same equations with `shift` on the factors' diagonal and `ownShift` on the bias's. */
 export function shifted({ matrix, bias }: NormalEquations, shift: number, ownShift: number): NormalEquations {
   const features = bias.length;
   return {
@@ -37,10 +37,7 @@ export function shifted({ matrix, bias }: NormalEquations, shift: number, ownShi
   };
 }
 
-/**
- * The equations that are left for x when β is eliminated, (A - s sᵀ / c) x = b - (t / c) s, and the β of an
- * x.
- */
+/** The equations for x after β is eliminated, (A - s sᵀ / c) x = b - (t / c) s, and the β of an x. */
 export function leftOfBias({ matrix, bias }: NormalEquations): {
   readonly factors: NormalEquations;
   biasOf(x: Float64Array): number;

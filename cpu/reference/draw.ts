@@ -2,7 +2,7 @@ import { randomU32, uniform } from '../../engine/random.ts';
 
 /**
  * Two independent standard normal numbers from two u32 (Box-Muller), written to out[at] and out[at + 1]:
- * sqrt(-2 ln u) (cos 2πv, sin 2πv). The tails end at |z| = 6.8, where 32 bits end.
+ * sqrt(-2 ln u) (cos 2πv, sin 2πv). 32 bits limit |z| to 6.8.
  */
 export function gaussianPair(u1: number, u2: number, out: Float32Array | Float64Array, at: number): void {
   const radius = Math.sqrt(-2 * Math.log(uniform(u1)));

@@ -7,7 +7,7 @@ import { implicitEquations } from './implicit.ts';
 import { normalEquations, type RatedColumns } from './normal-equations.ts';
 
 export interface EquationKind {
-  /** Adds s and t; the values of the row have μ and γ taken off. */
+  /** Adds s and t; μ and γ are already subtracted from the row's values. */
   readonly biases?: boolean;
   readonly implicit?: ImplicitWeights;
 }

@@ -42,7 +42,7 @@ export function errors(
   return { squared, absolute, count };
 }
 
-/** Σ n_u β_u², Σ β_u² and Σ T_u β_u over those of the rows [from, to) that have ratings. */
+/** Σ n_u β_u², Σ β_u² and Σ T_u β_u over the rows in [from, to) with ratings. */
 export function biasSums(
   bias: ArrayLike<number>,
   totals: ArrayLike<number>,
@@ -62,8 +62,8 @@ export function biasSums(
 }
 
 /**
- * Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over those of the rows [from, to)
- * that have ratings.
+ * Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over the rows in [from, to) with
+ * ratings.
  */
 export function weightedNorm(
   x: ArrayLike<number>,

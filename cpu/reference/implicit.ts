@@ -19,7 +19,7 @@ export function gramMatrix(
   return gram;
 }
 
-/** w and t of a rating: its part of A is w θθᵀ, and of b t θ. */
+/** w and t of a rating: it adds w θθᵀ to A, and t θ to b. */
 export function weightsOf(
   rating: number,
   { alpha, base }: ImplicitWeights,

@@ -1,8 +1,7 @@
 /**
  * Twin of cpu/assembly/rank-listed.ts: for each listed column of one row the number of columns before it by
- * score, ties by lower column, excluded ones left out. A score that is not a number, or -Infinity, is before
- * none.
- *
+ * score, ties by lower column, without excluded ones. A column with score NaN or -Infinity is before no
+ * other.
  */
 export function rankListed(
   scores: ArrayLike<number>,

@@ -24,10 +24,9 @@ export function updateRow(
 }
 
 /**
- * The same with the row's bias β, whose ratings have μ and the fixed side's biases taken off: [x, β].
- * `shift`: on the diagonal of A; `ownShift`: on that of β. Undefined when the equations are not positive
+ * The same with the row's bias β: [x, β]. μ and the fixed side's biases are already subtracted from the
+ * ratings. `shift`: on the diagonal of A; `ownShift`: on β's. Undefined when the equations are not positive
  * definite.
- *
  */
 export function updateBiasedRow(
   theta: ArrayLike<number>,

@@ -1,4 +1,4 @@
-/** Compressed rows of ratings, as in blocks. */
+/** Compressed rows of ratings, like blocks. */
 export interface CompressedRows {
   readonly offsets: Int32Array;
   readonly indices: Uint32Array;

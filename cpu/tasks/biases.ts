@@ -6,7 +6,10 @@ export function biasColumn(scope: TaskScope, name: string): Float32Array | undef
   return scope.hasInput(name) ? (scope.partition(name).columns.values as Float32Array) : undefined;
 }
 
-/** Takes μ and the fixed side's biases off the ratings of a chunk in scratch: r_uv becomes r_uv - μ - γ_v. */
+/**
+ * Subtracts μ and the fixed side's biases from the ratings of a chunk in scratch: r_uv becomes r_uv - μ -
+ * γ_v.
+ */
 export function subtractFixed(scope: TaskScope, chunk: RowChunk, mean: number, fixed: Float32Array): void {
   const indices = new Uint32Array(scope.memory.buffer, chunk.indices, chunk.count);
   const values = new Float32Array(scope.memory.buffer, chunk.values, chunk.count);

@@ -16,7 +16,8 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
   const lowAt = scope.scratch + WORK_BYTES * (rank + 4 - (rank % 4));
   const chunk = Math.floor(CHUNK_BYTES / (8 + 4 * stride));
   const [highAt, rowsAt] = [lowAt + 4 * chunk, lowAt + 8 * chunk];
-  // Two words of the seed: for each seed the 64-bit key of a row is another one, and rows stay distinct.
+  // Two words of the seed are mixed into the 64-bit key of a row: each seed gives other keys, and rows stay
+  // distinct.
   const [seedLow, seedHigh] = [mix32(seed, 1), mix32(seed, 2)];
   for (let row = from; row < to && !scope.cancelled(); row += chunk) {
     const end = Math.min(row + chunk, to);

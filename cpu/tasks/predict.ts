@@ -4,7 +4,7 @@ import { SCRATCH_BYTES, STRIDE_STEP, type TaskHandler } from '../handler.ts';
 /** Pairs in scratch at a time. */
 const CHUNK_PAIRS = 65_536;
 
-/** One side of the pairs: rows at an address, and what names the rows of a chunk of pairs there. */
+/** One side of the pairs: rows at an address, and how the rows of a chunk of pairs are named. */
 interface Side {
   readonly pointer: number;
   readonly stride: number;
@@ -32,7 +32,7 @@ export const predict: TaskHandler<'predict'> = (scope) => {
     const values = scope.partition(name).columns.values as Float32Array;
     const pointer = free;
     free += 4 * stride * chunk;
-    // Rows leave its padding as it is.
+    // Writing rows keeps the padding 0.
     const gathered = new Float32Array(buffer, pointer, stride * chunk).fill(0);
     const numbers = Uint32Array.from({ length: chunk }, (_, k) => k);
     const place = (positions: Uint32Array) => {

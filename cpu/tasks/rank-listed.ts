@@ -2,21 +2,21 @@ import { sharedArray } from '../../engine/partition.ts';
 import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
 
 /**
- * Rows that share one pass over the columns, their listed columns together, and columns of a call of the
- * kernel.
+ * Rows that share one pass over the columns, their total of listed columns, and the columns of one kernel
+ * call.
  */
 const GROUP_ROWS = 512;
 const GROUP_LISTED = 65_536;
 const TILE_COLUMNS = 256;
-/** Room of a bound for the rounding of a float32 product of 512 terms. */
+/** Factor of bounds for the rounding of a float32 product of 512 terms. */
 const ROUNDING = 1 + 1e-4;
-/** Rows are packed again when fewer than this part of them have columns left to count for. */
+/** Rows are packed again when less than this share of them still has columns to count. */
 const REPACKED = 0.8;
 /** Columns that are scored one by one in a call. */
 const CHUNK = 16_384;
 
 /**
- * Some listed columns of one row: entries [from, to) of the block `listed`. A row with too many for a group
+ * Some listed columns of one row: entries [from, to) of the block `listed`. A row with too many for one group
  * is in several.
  */
 interface Entry {
@@ -135,8 +135,8 @@ class Ranking {
   }
 
   /**
-   * Counts all columns before the listed ones. Rows without a column whose count matters are left out of the
-   * tiles that follow.
+   * Counts all columns before the listed ones. Rows without a column that still counts are skipped in later
+   * tiles.
    */
   countAll(): void {
     const {
@@ -177,10 +177,7 @@ class Ranking {
     }
   }
 
-  /**
-   * Packs the rows of those of the entries in the panels that have columns left, and moves their starts and
-   * ends to the front.
-   */
+  /** Packs the rows with columns left into the panels, and moves their starts and ends to the front. */
   #pack(entries: readonly Entry[]): readonly Entry[] {
     const {
       kernels,
@@ -209,7 +206,7 @@ class Ranking {
     };
   }
 
-  /** Takes the excluded columns out of the counts. Gives the bytes of them. */
+  /** Subtracts the excluded columns from the counts. Returns the bytes read. */
   discountExcluded(): number {
     const { kernels } = this.#scope;
     if (!this.#scope.hasInput('exclude')) return 0;
@@ -230,7 +227,7 @@ class Ranking {
     return bytes;
   }
 
-  /** Writes the counts to the places of the block's entries, of which `first` has place 0. */
+  /** Writes the counts to `places`; `first` is the entry with place 0. */
   write(indices: Uint32Array, places: Uint32Array, first: number): void {
     const { memory } = this.#scope;
     const listed = new Uint32Array(memory.buffer, this.#at.listed, GROUP_LISTED);
@@ -281,7 +278,7 @@ class Ranking {
   }
 }
 
-/** The place of a column among the entries [from, to), whose columns ascend. */
+/** The index of a column among the entries [from, to), whose columns ascend. */
 function placeOf(indices: Uint32Array, from: number, to: number, column: number): number {
   let [low, high] = [from, to];
   while (low < high) {

@@ -3,19 +3,18 @@ import { CACHED_BYTES } from '../../engine/plan/device-info.ts';
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../handler.ts';
 
 /**
- * Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the 1,024 that the kernels
- * sum at a time.
+ * Most ratings in scratch at a time; longer rows are cut into pieces. A multiple of the 1,024 that the
+ * kernels sum at a time.
  */
 export const CHUNK_RATINGS = 65_536;
 export const CHUNK_ROWS = 8_192;
 
-/** Numbers that a handler may have for each row of a chunk. */
+/** Number columns that a handler may have for each row of a chunk. */
 const ROW_COLUMNS = 3;
 const ROW_COLUMNS_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);
 
 /**
- * Bytes of scratch in front of the handler's own part: indices, values, offsets, and columns of numbers for
- * each row.
+ * Bytes of scratch before the handler's own part: indices, values, offsets, and number columns for each row.
  */
 const WORKSPACE_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
 
@@ -23,16 +22,19 @@ const WORKSPACE_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
 export const WORKSPACE_BYTES = SCRATCH_BYTES - WORKSPACE_AT;
 
 /**
- * Some rows of a rating-block, or a piece of a long one, in WebAssembly memory. Addresses are those of
- * scratch.
+ * Some rows of a rating-block, or a piece of a long row, in WebAssembly memory. All numbers without units are
+ * addresses in scratch.
  */
 export interface RowChunk {
   /** First row, a row of the block. */
   readonly row: number;
   readonly rows: number;
-  /** Ratings. */
+  /** Number of ratings. */
   readonly count: number;
-  /** False for a piece of a row that goes on: the others of its row come right before and after. */
+  /**
+   * Both true for whole rows. A long row's pieces follow each other: the first starts and the last ends the
+   * row.
+   */
   readonly starts: boolean;
   readonly ends: boolean;
   /** Int32[rows + 1], absolute in the block for whole rows, and [0, count] for a piece. */
@@ -45,7 +47,7 @@ export function workspaceOf(scope: TaskScope): number {
   return scope.scratch + WORKSPACE_AT;
 }
 
-/** Numbers of a chunk's rows, in scratch: `address`, and as seen from here. */
+/** Numbers of a chunk's rows, in scratch: their address, and a view. */
 export function rowColumn(
   scope: TaskScope,
   which: 0 | 1 | 2,
@@ -54,14 +56,15 @@ export function rowColumn(
   return { address, values: new Float32Array(scope.memory.buffer, address, CHUNK_ROWS) };
 }
 
-/** A float64 in scratch behind the offsets, 0 at first, that kernels add to. */
+/** A float64 in scratch after the offsets, initially 0, that kernels add to. */
 export function runningSum(scope: TaskScope): { readonly address: number; readonly view: Float64Array } {
   const address = scope.scratch + 8 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 8);
   return { address, view: new Float64Array(scope.memory.buffer, address, 1).fill(0) };
 }
 
 /**
- * 1 where rows of a matrix come from memory, for the kernels' `far`: elsewhere requests ahead only cost time.
+ * 1 where rows of a matrix are read from memory (the kernels' `far`); in the caches, prefetching would only
+ * cost time.
  */
 export function isFar({ rows, stride }: MatrixView): 0 | 1 {
   return rows * stride * 4 >= CACHED_BYTES ? 1 : 0;
@@ -73,9 +76,9 @@ export function lastObjective(scope: TaskScope, workspace: number, size: number)
 }
 
 /**
- * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk, and stops early when the task is
- * cancelled. A row comes whole when it has at most CHUNK_RATINGS ratings. `costPerRating` and `costPerRow`,
- * in units of about a nanosecond, keep a chunk of ordinary rows to some milliseconds.
+ * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk; stops early when the task is
+ * cancelled. Rows with at most CHUNK_RATINGS ratings are not cut. `costPerRating` and `costPerRow`, in units
+ * of about a nanosecond, limit a chunk of ordinary rows to some milliseconds.
  */
 export function* rowChunks(
   scope: TaskScope,

@@ -1,6 +1,9 @@
 import type { ExactSolver, SolverChoice } from '../../operators/tasks/task-types.ts';
 
-/** `method`: its number in cpu/assembly/solve/exact.ts. `factorizations`: of a row, about, for its cost. */
+/**
+ * `method`: the solver's number in cpu/assembly/solve/exact.ts. `factorizations`: approximate cost of a row,
+ * in factorizations.
+ */
 const exactSolvers: Readonly<
   Record<ExactSolver, { readonly method: number; readonly factorizations: number }>
 > = {

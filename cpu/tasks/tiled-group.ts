@@ -9,7 +9,7 @@ const LIST_BYTES = 256;
 /** Bytes of a row's state. */
 const STATE_BYTES = 48;
 
-/** Ratings that are taken between two looks at whether the task is cancelled, about. */
+/** Approximate ratings between two checks for cancellation. */
 const TURN_RATINGS = 300_000;
 
 export interface TiledRow {
@@ -79,8 +79,8 @@ export function layoutOf(
 }
 
 /**
- * What rows that were solved tile by tile leave: the objective of each run of rows, and the first without a
- * finite solution, or -1.
+ * The result for rows that were solved tile by tile: the objective of each run of rows, and the first row
+ * without a finite solution, or -1.
  */
 export interface SolvedTiles {
   rows: number;
@@ -96,7 +96,7 @@ interface GroupShape {
   readonly ratings: number;
 }
 
-/** The rows of one group, solved step by step together. */
+/** The rows of one group, which take their CG steps together. */
 export class TiledGroup {
   readonly #scope: ScopeOf<'update'>;
   readonly #group: readonly TiledRow[];
@@ -130,7 +130,9 @@ export class TiledGroup {
     solved.ratings += this.#shape.ratings;
   }
 
-  /** One pass over the ratings, tile by tile. `which`: the products, see cpu/assembly/solve/tiled/rows.ts. */
+  /**
+   * One pass over the ratings, tile by tile. `which`: the kind of pass, see cpu/assembly/solve/tiled/rows.ts.
+   */
   #pass(which: 0 | 1 | 2, p: number, y: number): void {
     const [scope, at] = [this.#scope, this.#at];
     const { tiles, tileRows, size, ratings } = this.#shape;
@@ -253,8 +255,8 @@ export class TiledGroup {
 }
 
 /**
- * Brings the ratings of a group to its place in scratch, sorted by row and so by tile. Gives Σ r of each row,
- * of those for which the fixed side's biases leave; 0 without biases.
+ * Copies the ratings of a group to its place in scratch, sorted by row and so by tile. Returns Σ r of each
+ * row after the fixed side's biases are subtracted; 0 without biases.
  */
 function placeGroup(
   scope: ScopeOf<'update'>,

@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { type MatrixView, type TaskHandler, type TaskScope } from '../handler.ts';
 
-/** Rows that share one pass over the columns, and columns of a tile: what one call of the kernel looks at. */
+/** Rows that share one pass over the columns, and columns of a tile: the input of one kernel call. */
 const GROUP_ROWS = 512;
 const TILE_COLUMNS = 1_024;
 const MASK_BYTES = (TILE_COLUMNS / 8) * GROUP_ROWS;
@@ -115,7 +115,10 @@ function offerAll(search: Search, row: number, rows: number): void {
   kernels.finishTopN(rows, n, at.scores, at.items);
 }
 
-/** Brings what is known of a tile's columns into scratch. Returns the addresses; 0 for what there is not. */
+/**
+ * Copies the bounds, items and exclusions of a tile's columns into scratch. Returns their addresses; 0 where
+ * there are none.
+ */
 function placeTile(
   { scope, at, exclusion, bounds, order }: Search,
   first: number,
@@ -132,19 +135,19 @@ function placeTile(
 }
 
 /**
- * The excluded columns of a group's rows, dealt to tiles: entries have the column in its tile, and the row in
- * the group.
+ * The excluded columns of a group's rows, dealt to tiles: an entry has the column's number in its tile, and
+ * the row's in the group.
  */
 class Exclusion {
   readonly #offsets: Int32Array;
   readonly #indices: Uint32Array;
-  /** The column of each number by which columns are excluded; undefined where these are the columns' own. */
+  /** The column of each excluded number; undefined where exclusions already list columns. */
   readonly #columnOf: Uint32Array | undefined;
-  /** The entries of tile t begin at #starts[t]. */
+  /** The entries of tile t start at #starts[t]. */
   readonly #starts: Uint32Array;
   #entries = new Uint32Array(0);
   #rows = 0;
-  /** Read so far. */
+  /** Bytes read so far. */
   bytes = 0;
 
   constructor(block: Partition, columns: number, order: Uint32Array | undefined) {
@@ -159,8 +162,8 @@ class Exclusion {
     const [offsets, indices, columnOf, starts] = [this.#offsets, this.#indices, this.#columnOf, this.#starts];
     const [first, end] = [offsets[row], offsets[row + rows]];
     if (this.#entries.length < end - first) this.#entries = new Uint32Array(2 * (end - first));
-    // Counts stand two places behind their tile, so that dealing moves each start from its place to the end
-    // of its tile.
+    // Counts are stored two entries after their tile, so that dealing advances each start from its own entry
+    // to the tile's end.
     starts.fill(0);
     for (let k = first; k < end; k++)
       starts[Math.floor((columnOf ? columnOf[indices[k]] : indices[k]) / TILE_COLUMNS) + 2]++;

@@ -17,8 +17,8 @@ import type { SolvedTiles } from './tiled-group.ts';
 import { solveTiledRows } from './tiled-rows.ts';
 
 /**
- * See `update` of KernelTasks. Rows that are not solved tile by tile and are longer than a chunk are summed
- * piece by piece and solved on their formed A.
+ * See `update` of KernelTasks. Rows that are longer than a chunk and not solved tile by tile are summed piece
+ * by piece and solved on their formed A.
  */
 export const update: TaskHandler<'update'> = (scope) => {
   const { tiled, only } = scope.params;
@@ -46,7 +46,7 @@ class RowUpdate {
   readonly #fixedBias: Float32Array | undefined;
   readonly #bias: Float32Array | undefined;
   readonly #workspace: number;
-  /** Of a chunk's rows: what is added to the diagonal of A, the same for a bias, and the biases. */
+  /** For a chunk's rows: shifts of A's diagonal, shifts of the biases, and the biases. */
   readonly #columns: Readonly<Record<'shifts' | 'ownShifts' | 'biases', ReturnType<typeof rowColumn>>>;
   readonly #objective: ReturnType<typeof runningSum>;
   /** Ratings of a long row so far, and their sum. */
@@ -132,7 +132,8 @@ class RowUpdate {
   }
 
   /**
-   * Adds a piece of a long row to its A, and solves the row after its last. Returns 0 for a bad row, else -1.
+   * Adds a piece of a long row to its A; after the last piece solves the row. Returns 0 for a bad row, else
+   * -1.
    */
   #addPiece({ row, starts, ends, count, indices, values }: RowChunk): number {
     const { kernels } = this.#scope;

@@ -10,7 +10,7 @@ import { builds, TestMemory } from './scope.ts';
 
 const random = new CounterRandom(7);
 
-/** Ids between two numbers, both among them. */
+/** Ids in a range, including both ends. */
 function idsBetween(least: number, greatest: number, rows: number): Int32Array {
   const ids = Int32Array.from({ length: rows }, (_, row) => least + random.below(row, greatest - least + 1));
   [ids[0], ids[rows - 1]] = [greatest, least];
@@ -48,10 +48,10 @@ describe.each(builds)('near ids, %s', (build) => {
     [100, 90_000, WINDOW],
     [0, 40, WINDOW + 3],
     [-70_000, 9, 2 * WINDOW + 1],
-    // A table of counts in two parts, the last of one entry and of more.
+    // A table of counts in two parts: the last part with one entry, and with more.
     [-1, TABLE - 1, 1_100_000],
     [0, 4_300_000, 1_100_000],
-    // Too far apart to be counted.
+    // Too far apart to be counted in a table.
     [-(2 ** 31), 2 ** 31 - 1, 4],
     [0, 5_000, 3],
   ])(

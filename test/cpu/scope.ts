@@ -15,7 +15,7 @@ export class TestMemory {
   readonly scratch: number;
   #next: number;
 
-  /** `megabytes`: beside the scratch. */
+  /** `megabytes`: in addition to the scratch. */
   constructor(build: KernelBuild, megabytes = 24) {
     this.memory = new WebAssembly.Memory({
       initial: (SCRATCH_BYTES >> 16) + megabytes * 16,
@@ -25,7 +25,7 @@ export class TestMemory {
     this.kernels = loadKernels(this.memory, compileKernels(build));
     this.scratch = 65_536;
     this.#next = this.scratch + SCRATCH_BYTES;
-    // Scratch is undefined on entry: NaN shows reads before writes.
+    // Scratch is undefined on entry: NaN reveals reads before writes.
     new Uint32Array(this.memory.buffer, this.scratch, SCRATCH_BYTES / 4).fill(0x7fc00000);
   }
 
@@ -145,7 +145,7 @@ export function residual(matrix: Float64Array, x: ArrayLike<number>, bias: Float
   return norm(rest) / (norm(matrix) * norm(x) + norm(bias) || 1);
 }
 
-/** A block with the first column that each row of another has not. */
+/** A block with, for each row of another block, the first column that the row does not have. */
 export function missingColumns(block: Partition, columnCount: number): Partition {
   const { offsets, indices } = block.columns as { offsets: Int32Array; indices: Uint32Array };
   const free = Array.from({ length: block.rows }, (_, row) =>

@@ -1,5 +1,5 @@
 /**
- * The search of one row at a time against top-n, which looks at everything: the same items and the same bits
+ * The search of one row at a time against top-n, which computes all scores: the same items and the same bits
  * of scores.
  */
 import * as fc from 'fast-check';

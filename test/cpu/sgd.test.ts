@@ -167,7 +167,7 @@ describe.each(builds)('sgd-block with %s', (build) => {
     const memory = new TestMemory(build);
     const block = ratingBlock([3, CHUNK_RATINGS + 5, 2], 50, 5);
     const all = matrices(memory, 3, 50, 8, false);
-    // The rounding of 1 - γλ adds up over so many steps on one row: without λ they stay near the twin's.
+    // The rounding of 1 - γλ accumulates over the steps on one row: without λ they stay near the twin's.
     const small = { ...steps(8, false), rate: 1e-3, rowLambda: 0, columnLambda: 0 };
     const expected = twin(memory, all, visited(block), small, false);
     sgdBlock(memory.scope({ ...small, adaptive: false }, { block }, { ...all }));

@@ -10,7 +10,7 @@ import { builds, norm, ratingBlock, relativeDistance, residual, rowOf, TestMemor
 
 const exact = { cgBelow: 0, cgSteps: 0 };
 const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });
-/** CG up to the residual of an exact solve, which is made where `cgSteps` do not reach it. */
+/** CG to the residual of an exact solve; solves exactly where `cgSteps` steps do not reach it. */
 const settling = (cgSteps: number) => ({ ...cg(cgSteps), settles: true });
 type Solver = typeof exact & { readonly settles?: boolean };
 
@@ -59,7 +59,7 @@ describe.each(builds)('update with %s', (build) => {
         if (lengths[row] === 0) return expect(norm(x)).toBe(0);
         if (solver === exact || solver.settles) {
           const { matrix, bias } = normalEquations(memory.values(theta), theta.stride, rank, ratings, lambda);
-          // Of rank 1 the one number of b cancels, down to its rounding.
+          // At rank 1 the single number of b cancels, down to its rounding.
           return expect(residual(matrix, x, bias)).toBeLessThan(
             solver === exact ? 1e-5 : rank === 1 ? 1e-4 : 1.5e-5,
           );

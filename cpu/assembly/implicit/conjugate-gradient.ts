@@ -3,18 +3,16 @@
  *
  *     A p = G p + shift p + Σ w θ (θᵀp)      b = Σ t θ
  *
- * The row's θ are gathered once into panels, which serve all steps; G, the same for all rows, stays in the
- * cache.
+ * The row's θ are gathered once into panels, which are used by all steps; G, the same for all rows, stays in
+ * the cache.
  *
- * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w
- * θᵀx) θ.
- *
+ * `anchored` adds (G + shift) x to b, for the row's previous x: the first residual is then Σ (t - w θᵀx) θ.
  */
 import { behindPanels, packs } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
 import { NO_PANELS, PACKED_PANELS, PANELS } from '../solve/gather-panels';
 import { multiplyPackedPanels } from '../solve/packed-panels';
-import { advance, enoughOf, isSettled, lower, turn } from '../solve/steps';
+import { advance, endingRho, isSettled, lower, turn } from '../solve/steps';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
 import { addMultiple, clear, copy, dot } from '../vectors';
 import { multiplyGram } from './multiply-gram';
@@ -30,8 +28,8 @@ export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): v
 }
 
 /**
- * Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G,
- * of a row's `size` bytes. `objective` and `far` as there.
+ * Ratings, panels, `work`, `settles`, `objective`, `far` and the result as in solveMatrixFree; `gram`: the
+ * upper triangle of G, rows of `size` bytes.
  */
 export function solveImplicit(
   theta: usize,
@@ -104,7 +102,7 @@ export function solveImplicit(
   let rho = dot(r, r, size);
   // The residual of x = 0 is b.
   const biasSquares: f32 = squares > 0 ? (along * along) / squares : rho;
-  const enough = enoughOf(rho, biasSquares);
+  const enough = endingRho(rho, biasSquares);
   if (rho <= enough) return isSettled(rho, biasSquares);
   copy(p, r, size);
   const full = settles ? steps : steps - 1;
@@ -138,7 +136,7 @@ export function solveImplicit(
     rho = next;
   }
   if (settles || steps == 0) return false;
-  // The last step needs pᵀA p, and leaves no residual.
+  // The last step only needs pᵀA p, and computes no residual.
   v128.store(products, f32x4.splat(0));
   addPanelsCurvature(panels, size, weights, min(kept, count), packed, (steps & 1) == 1, p, factors, products);
   if (kept < count)

@@ -1,10 +1,9 @@
 /**
- * Rows [from, to) of G = weight ΘᵀΘ, and by symmetry those columns: `from` and `to` are multiples of eight
+ * Rows [from, to) of G = weight ΘᵀΘ, and by symmetry the same columns. `from` and `to` are multiples of eight
  * features, so that tasks for different rows of G write different elements and need no sum over tasks.
  *
- * Rows of θ lie one after the other, and tiles of them serve the register blocks of normal-equations.ts where
- * they are. Parts of 1,024 rows are summed apart in float32, and the parts in float64.
- *
+ * Rows of θ are adjacent, so tiles of them are input of the register blocks of normal-equations.ts without a
+ * copy. Parts of 1,024 rows are summed in float32, and the parts in float64.
  */
 import { multiplyBlock, PART_RATINGS, TILE_ROWS } from '../normal-equations';
 import { VECTOR, WORD } from '../simd';

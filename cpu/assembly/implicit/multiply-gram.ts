@@ -1,4 +1,4 @@
-/** Products with the Gram matrix G, whose both triangles are there. */
+/** Products with the Gram matrix G, of which both triangles are stored. */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 import { clear } from '../vectors';
 

@@ -1,8 +1,7 @@
 /**
  * One half-iteration of implicit ALS: for each row u, (G + Σ w θθᵀ + shift_u I) x_u = Σ t θ is solved before
- * the next row begins, where G is the Gram matrix of all θ, computed once for all rows. A row without ratings
- * becomes 0. The workspace is that of update.ts.
- *
+ * the next row starts. G is the Gram matrix of all θ, computed once for all rows. A row without ratings
+ * becomes 0. The workspace has the layout of update.ts.
  */
 import { factor } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
@@ -41,10 +40,9 @@ export function accumulateImplicit(
 }
 
 /**
- * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error where A is not definite without
- * that in float32, as weights of millions make it. Only an A whose rounding error is above `shift` is tried
+ * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error where A is not definite in
+ * float32 without it, as with weights of millions. Only an A whose rounding error is above `shift` is tried
  * first, in a copy.
- *
  */
 function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
   const least = definiteShift(workspace, size, rank, shift);
@@ -56,9 +54,8 @@ function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
 }
 
 /**
- * Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`:
+ * Solves the row whose A (without G and shift) and b are in the workspace; true when x is finite. `method`:
  * see solve/exact.ts. `anchored`: (G + shift) times the row's previous factors is added to b.
- *
  */
 export function solveAccumulatedImplicit(
   size: usize,
@@ -104,11 +101,9 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 }
 
 /**
- * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`:
- * Float32[rows]; `gram`: stride x stride. `settles` as there. `exactMethod` as there. `anchored`: rows
- * without ratings stay as they are. `objective` and `far` as there. Gives the first row without a finite
- * solution, or -1.
- *
+ * Updates `rows` consecutive rows, as updateRows does, which explains `settles`, `exactMethod`, `objective`
+ * and `far`. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`: stride x stride.
+ * `anchored`: rows without ratings do not change. Returns the first row without a finite solution, or -1.
  */
 export function updateRowsImplicit(
   theta: usize,

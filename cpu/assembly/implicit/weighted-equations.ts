@@ -31,9 +31,7 @@ function gatherWeightedTile(
   }
 }
 
-/**
- * Adds `count` ratings to A and b, or starts them; parts, sizes and `work` are those of addNormalEquations.
- */
+/** Adds `count` ratings to A and b, or overwrites them; parts, sizes and `work` as in addNormalEquations. */
 export function addWeightedEquations(
   theta: usize,
   size: usize,

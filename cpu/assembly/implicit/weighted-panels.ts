@@ -23,8 +23,7 @@ function subtractFromTargets(targets: usize, weights: usize, factors: usize, pro
 }
 
 /**
- * y += Θᵀ W Θ p over `count` > 0 ratings whose panels lie at `panels`; order and `factors` as in
- * multiplyPanels.
+ * y += Θᵀ W Θ p over `count` > 0 ratings with panels at `panels`; order and `factors` as in multiplyPanels.
  */
 export function multiplyWeightedPanels(
   panels: usize,
@@ -62,10 +61,9 @@ export function multiplyWeightedPanels(
 }
 
 /**
- * The same for ratings that are gathered on the way; `left`, `panels`, `spare` and `far` as in
- * gatherAndMultiply. With `targets`, y += Σ (t - w θᵀp) θ instead, and the four lanes at factors + 32 get Σ t
- * θᵀp added. `factors`: 96 bytes.
- *
+ * The same for ratings that are gathered in the same pass; `left`, `panels`, `spare` and `far` as in
+ * gatherAndMultiply. With `targets`, y += Σ (t - w θᵀp) θ instead, and Σ t θᵀp is added to the four lanes at
+ * factors + 32. `factors`: 96 bytes.
  */
 export function gatherAndMultiplyWeighted(
   theta: usize,

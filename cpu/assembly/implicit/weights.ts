@@ -1,13 +1,10 @@
 /**
  * The weights of implicit data (Hu, Koren and Volinsky 2008): an observed pair weighs α |r| more than an
- * unobserved one and is preferred when r > 0. Its part of the normal equations is w θ θᵀ in A and t θ in b:
+ * unobserved one and is preferred when r > 0. It adds w θ θᵀ to A and t θ to b:
  *
  *     w = α |r|        t = base + α r where r > 0, else 0        base: the weight of the unobserved zero that the pair replaces
  *
- * A kernel's vectors read up to seven elements behind the last rating; both lists end in eight zeros for
- * them.
- *
- *
+ * A kernel's vectors read up to seven elements past the last rating; both lists end in eight zeros for them.
  */
 import { VECTOR, WORD } from '../simd';
 

@@ -1,8 +1,7 @@
 /**
- * The loops of loading that go a rating at a time. A module of its own, without what only training needs,
- * over a memory that each thread has for itself. Addresses are bytes, all numbers have 4 bytes, nothing is
- * kept between calls, and numbers that are places are not checked.
- *
+ * The loops of loading that process one rating at a time. They are a module of its own, without the code for
+ * training, over a memory that each thread has for itself. Addresses are bytes, all numbers have 4 bytes, no
+ * state is kept between calls, and indices are not checked.
  */
 
 export { addSums, dampSums, sumApart, sumRows } from './row-sums';

@@ -1,10 +1,10 @@
 /**
- * Sums of the ratings of rows, in float64. `offsets` has the place of each row's first rating in all, and
- * `values` the ratings from place `first` on.
+ * Sums of the ratings of rows, in float64. `offsets` has the index of each row's first rating among all
+ * ratings, and `values` the ratings from index `first` on.
  */
-import { boundsOf, squaresApart, sumOf } from '../vectors';
+import { boundsOf, squaredDeviations, sumOf } from '../vectors';
 
-/** Places in the totals of sumRows: seven float64. */
+/** Offsets of the totals of sumRows: seven float64. */
 const LEAST: usize = 0;
 const MOST: usize = 8;
 const BROKEN: usize = 16;
@@ -14,11 +14,10 @@ const SQUARES: usize = 40;
 const BOUNDS: usize = 48;
 
 /**
- * Adds the ratings of rows that lie in [first, end) to `sums` (float64[rows]) and to the totals: the least,
- * the most, how many rows have a rating that is not whole, their number, mean and squares Σ (r - mean)², put
- * together row by row as in Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for
- * computing sample variances.
- *
+ * Adds the ratings [first, end) of rows to `sums` (float64[rows]) and to the totals: least, most, number of
+ * rows with a rating that is not whole, number of ratings, mean, and squares Σ (r - mean)². Mean and squares
+ * are merged row by row (Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for
+ * computing sample variances).
  */
 export function sumRows(
   values: usize,
@@ -43,7 +42,7 @@ export function sumRows(
     const mean = load<f64>(totals + MEAN);
     const between = own / <f64>length - mean;
     const squares =
-      squaresApart(at, length, own / <f64>length) +
+      squaredDeviations(at, length, own / <f64>length) +
       (between * between * count * <f64>length) / (count + <f64>length);
     store<f64>(totals + SQUARES, load<f64>(totals + SQUARES) + squares);
     store<f64>(totals + COUNT, count + <f64>length);
@@ -52,7 +51,7 @@ export function sumRows(
   }
 }
 
-/** Adds sums to others, and gives the total of the sums. */
+/** Adds sums to others, and returns the total of the sums. */
 export function addSums(sums: usize, rows: u32, others: usize): f64 {
   let total: f64 = 0;
   for (let at: usize = 0, end = (<usize>rows) << 3; at < end; at += 8) {
@@ -64,8 +63,8 @@ export function addSums(sums: usize, rows: u32, others: usize): f64 {
 }
 
 /**
- * Adds Σ r - mean - the column's mean of the ratings that lie in [first, end) to `sums`, in their order.
- * `means`: Float32 of each rating's column.
+ * Adds Σ r - mean - the column's mean of the ratings [first, end) to `sums`, in order. `means`: Float32 of
+ * each rating's column.
  */
 export function sumApart(
   values: usize,
@@ -88,7 +87,7 @@ export function sumApart(
   }
 }
 
-/** Divides each sum by the row's number of ratings and `damping` together, as float32. */
+/** Divides each sum by the row's number of ratings plus `damping`, as float32. */
 export function dampSums(sums: usize, offsets: usize, rows: u32, damping: f64, means: usize): void {
   for (let row: usize = 0; row < <usize>rows; row++) {
     const count = <f64>(load<u32>(offsets + (row << 2), 4) - load<u32>(offsets + (row << 2)));

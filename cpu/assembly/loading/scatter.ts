@@ -1,17 +1,17 @@
 /**
- * Ratings to the bands of their rows: see operators/tasks/data-tasks.ts. A place is a row's band above its
- * number in the band, which has `rowBits` bits.
+ * Scatters ratings to the bands of their rows: see operators/tasks/data-tasks.ts. A row's place has its band
+ * in the upper bits, and in the lower `rowBits` bits its number in the band.
  */
 
-/** Replaces each of `count` numbers by that of the table at its place. */
+/** Replaces each of `count` numbers by the entry of the table that it indexes. */
 export function lookUp(numbers: usize, count: u32, table: usize): void {
   const end = numbers + ((<usize>count) << 2);
   for (let at = numbers; at < end; at += 4) store<u32>(at, load<u32>(table + ((<usize>load<u32>(at)) << 2)));
 }
 
 /**
- * Writes the row of each rating from `from` to `to`, where `offsets` has the first rating of `row` and of the
- * rows behind it. Gives the row of the last.
+ * Writes the row of each rating in [from, to) to `out`. `offsets` starts with the first rating of `row`.
+ * Returns the row of the last rating.
  */
 export function numberRows(offsets: usize, row: u32, from: u32, to: u32, out: usize): u32 {
   let k = from;
@@ -49,8 +49,8 @@ export function startsOf(counts: usize, count: u32): void {
 }
 
 /**
- * Each rating to the next place of its band, which `cursors` count up: its key, made of the row's number in
- * the band and the column, and its value.
+ * Writes each rating to the next index of its band, which `cursors` count up: its key (the row's number in
+ * the band, and the column) and its value.
  */
 export function scatter(
   places: usize,

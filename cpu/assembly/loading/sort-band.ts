@@ -1,12 +1,11 @@
 /**
- * A band's ratings by row and column. A key is the row's number in the band above the column, which has
- * `columnBits` bits. While they are sorted a rating is a pair: its key and the bits of its value, 8 bytes, so
- * that each step writes to one place.
- *
+ * Sorts a band's ratings by row and column. A key has the row's number in the band in its upper bits, the
+ * column in its lower `columnBits` bits. While they are sorted a rating is a pair of its key and the bits of
+ * its value, 8 bytes, so that each step writes to one address.
  */
 import { startsOf } from './scatter';
 
-/** Keys and values to pairs. */
+/** Interleaves keys and values to pairs. */
 export function pairUp(keys: usize, bits: usize, count: u32, pairs: usize): void {
   const whole = (<usize>(count & ~3)) << 2;
   const end = (<usize>count) << 2;
@@ -53,7 +52,7 @@ export function sortByDigit(
   }
 }
 
-/** Sorted pairs to columns and values. Gives the number of keys that equal the one before. */
+/** Splits sorted pairs into columns and values. Returns the number of keys equal to the one before. */
 export function takeApart(pairs: usize, count: u32, columnBits: u32, columns: usize, bits: usize): u32 {
   if (count == 0) return 0;
   const mask: u32 = (1 << columnBits) - 1;

@@ -1,7 +1,6 @@
 /**
- * Loops over ids that lie near each other, and over tables of how often each occurs. Ids are int32, codes and
- * positions uint32, counts int32, `n` of them one behind the other.
- *
+ * Loops over ids in a narrow range, and over tables that count each id. Ids are int32, codes and positions
+ * uint32, counts int32; `n` of them are adjacent.
  */
 import { VECTOR, WORD } from '../simd';
 
@@ -42,9 +41,8 @@ export function subtractLeast(ids: usize, n: i32, least: i32): void {
 }
 
 /**
- * Moves the low halves of n int64 together, in place: lows 0..n-1 lie at `halves` then. Gives 1 where each id
+ * Moves the low halves of n int64 together, in place, to the n words at `halves`. Returns 1 where each id
  * fits int32, so that its high half only repeats the sign.
- *
  */
 export function takeLowHalves(halves: usize, n: i32): i32 {
   let difference = 0;
@@ -58,8 +56,8 @@ export function takeLowHalves(halves: usize, n: i32): i32 {
 }
 
 /**
- * Counts codes: that of code c is at c + shift of the table, which has so many entries; codes that lie
- * outside of it are left out.
+ * Counts codes: the count of code c is entry c + shift of the table. Codes outside the table's `entries` are
+ * ignored.
  */
 export function countCodes(codes: usize, n: i32, shift: i32, counts: usize, entries: i32): void {
   for (let i = 0; i < n; i++, codes += WORD) {
@@ -86,10 +84,9 @@ export function countUsed(counts: usize, n: i32): i32 {
 }
 
 /**
- * Gives the ids of entries that are not 0 their positions, from `position` on; the first entry is that of the
- * id `first`. map: the position of each entry, 0 where there is none. ids, own: ids and counts of the
- * positions. Gives the next position.
- *
+ * Assigns positions, from `position` on, to the ids whose counts are not 0; the first entry counts id
+ * `first`. map: the position of each entry, 0 where the count is 0. ids, own: ids and counts by position.
+ * Returns the next position.
  */
 export function rankCounts(
   counts: usize,

@@ -1,14 +1,12 @@
 /**
- * The steps of sgd.ts with a learning rate of each row's own: AdaGrad as libmf has it, one sum of squared
- * gradients a row (Chin, Zhuang, Juan, Lin: A Learning-rate Schedule for Stochastic Gradient Methods to
- * Matrix Factorization, 2015):
+ * The steps of sgd.ts with a learning rate for each row: AdaGrad as in libmf, one sum of squared gradients a
+ * row (Chin, Zhuang, Juan, Lin: A Learning-rate Schedule for Stochastic Gradient Methods to Matrix
+ * Factorization, 2015):
  *
  *     g = e q - λ_p p;   p <- p + α / √(1 + G_p) g;   G_p <- G_p + ‖g‖² / f
  *
  *     sums      one float32 G a row
  *     steps     6 vectors: mask of the first four features of p and of q (0 where a feature stays 1), λ_p, λ_q, α, 1 / f
- *
- *
  */
 import { VECTOR, WORD, indexAt, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { dot } from '../vectors';

@@ -1,12 +1,11 @@
 /**
- * Cholesky A = UᵀU in float64 that leaves dependent features out, for the systems of a passive set: n x n, n
- * a multiple of 4, `stride` = 8 n bytes a row. The same blocks as cholesky.ts, 4 x 4 numbers at a time, but
+ * Cholesky A = UᵀU in float64 that omits dependent features, for the systems of a passive set: n x n, n a
+ * multiple of 4, `stride` = 8 n bytes a row. The blocks of cholesky.ts, 4 x 4 numbers at a time, except that
  *
  *     pivot_i <= floor_i:   1 / U_ii = 0, so that row i of U, y_i and x_i are 0
  *
- * A column that depends on those before it to within the rounding of A thereby gets x = 0 instead of a
- * quotient of noise.
- *
+ * So a column that depends on earlier columns to within the rounding of A gets x = 0 instead of a quotient of
+ * noise.
  */
 import { VECTOR, multiplyAddDouble, multiplySubtractDouble, sumLanesDouble } from '../simd';
 

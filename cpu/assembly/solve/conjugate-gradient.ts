@@ -4,24 +4,22 @@
  *     r = b - A x;  p = r;  ρ = rᵀr
  *     repeat f_s times:   q = A p;  α = ρ / pᵀq;  x += α p;  r = r - α q;  ρ' = rᵀr;  p = r + (ρ'/ρ) p;  ρ = ρ'
  *
- * Line 5 of the paper misses the α. The loop ends at once when r = 0 (the next α would be 0/0), and when
- * float32 cannot improve x: when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could
- * underflow. A matrix-free solve knows b only through xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for
- * ‖b‖².
+ * Line 5 of the paper lacks the α. The loop ends early when r = 0 (the next α would be 0/0), and when float32
+ * cannot improve x: when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could
+ * underflow. A matrix-free solve does not compute b, only xᵀb = Σ r_uv θ_vᵀx, and uses (xᵀb)² / xᵀx <= ‖b‖²
+ * for ‖b‖².
  *
- * A bias of the row, a further unknown whose column of A is s and whose diagonal is c, is eliminated
- * beforehand: x solves (A - s sᵀ / c) x = b - (t / c) s, whose condition is never worse than that of both
- * together (eliminate-bias.ts).
+ * A bias of the row is one more unknown, with column s of A and diagonal c. It is eliminated first: x solves
+ * (A - s sᵀ / c) x = b - (t / c) s, whose condition is never worse than the full system's
+ * (eliminate-bias.ts).
  *
- * The last step leaves no residual, and takes pᵀq from curvature.ts, at half the work of q.
+ * The last step needs no residual, and takes pᵀq from curvature.ts, at half the work of q.
  *
- * The objective xᵀA x - 2 bᵀx, which x minimizes, costs a sum: it begins at -xᵀ(b + r), and each step lowers
- * it by α ρ.
+ * The objective xᵀA x - 2 bᵀx, which x minimizes, is cheap: it starts at -xᵀ(b + r), and each step lowers it
+ * by α ρ.
  *
  * A is applied either matrix-free through the row's panels (panels.ts, packed-panels.ts), or as a formed
  * matrix whose upper triangle is valid.
- *
- *
  */
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
 import { clear, dot, scale } from '../vectors';
@@ -29,7 +27,7 @@ import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from './
 import { NO_PANELS, PACKED_PANELS, PANELS, gatherAndMultiply } from './gather-panels';
 import { multiplyPackedPanels } from './packed-panels';
 import { multiplyPanels } from './panels';
-import { beginSteps, endResidual, isEnough, isSettled, takeLastStep, takeStep } from './steps';
+import { beginSteps, endResidual, isConverged, isSettled, takeLastStep, takeStep } from './steps';
 
 /**
  * y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and
@@ -93,16 +91,15 @@ export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize
 }
 
 /**
- * Bytes of a row's panels from which on they are packed: half a second-level cache, whose other half holds
- * rows of Θ.
+ * Bytes of a row's panels from which they are packed: half a second-level cache; the other half holds rows of
+ * Θ.
  */
 const PACKED_FROM: usize = 1 << 19;
 
 /**
- * True where the steps take θ in 16 bits (packed-panels.ts): on long rows, in at most a quarter as many steps
- * as there are features, which leave far more of the residual than the packing does. The rounding evens out
- * over columns that differ, so rows with fewer of them than twice the features stay in float32.
- *
+ * True where the steps use θ in 16 bits (packed-panels.ts): on long rows, if the steps are at most a quarter
+ * of the features, since then far more of the residual remains than packing changes. Rounding averages out
+ * over different columns, so rows with fewer columns than twice the features stay in float32.
  */
 export function packs(indices: usize, size: usize, count: i32, steps: i32, settles: bool): bool {
   if (settles || (<usize>steps) << 4 > size || <usize>count * size < PACKED_FROM) return false;
@@ -113,19 +110,23 @@ export function packs(indices: usize, size: usize, count: i32, steps: i32, settl
   return differing >= least;
 }
 
-/** Address behind the panels of `kept` ratings. */
+/** Address after the panels of `kept` ratings. */
 @inline
 export function behindPanels(panels: usize, size: usize, kept: i32, packed: bool): usize {
   return panels + <usize>kept * (packed ? size >> 1 : size);
 }
 
 /**
- * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over
- * the row's ratings: the first `kept` have their panels, the others are gathered in every pass, and with
- * `sums` the bias is eliminated. `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128
- * bytes more. True where the residual is settled; it is known behind the last step only with `settles`.
- * `objective`: a float64, that of the first x, which becomes that of the last. `far`: see gatherAndMultiply.
+ * The iteration, from a residual that is in `work`.
  *
+ * - A is `matrix`, or when that is 0, ΘᵀΘ + shift I over the row's ratings: the first `kept` have panels, the
+ *   others are gathered in every pass. With `sums` the bias is eliminated.
+ * - `biasSquares`: ‖b‖² or less.
+ * - work: r, p, q of `size` bytes each, and 128 bytes more.
+ * - `objective`: a float64, of the first x; becomes the objective of the last.
+ * - `far`: see gatherAndMultiply.
+ *
+ * Returns true where the residual is settled; after the last step that is known only with `settles`.
  */
 function iterate(
   matrix: usize,
@@ -154,7 +155,7 @@ function iterate(
   const spare = behindPanels(panels, size, kept, packed);
   const numbers = factors + 96;
   let rho = beginSteps(size, sums, biasSquares, r, p, numbers);
-  if (isEnough(rho, numbers)) return isSettled(rho, biasSquares);
+  if (isConverged(rho, numbers)) return isSettled(rho, biasSquares);
   const full = settles ? steps : steps - 1;
   for (let step = 0; step < full; step++) {
     if (matrix) {
@@ -183,7 +184,7 @@ function iterate(
     }
     rho = takeStep(size, sums, weight, x, r, p, q, numbers, objective);
     if (rho < 0) return false;
-    if (isEnough(rho, numbers)) return isSettled(rho, biasSquares);
+    if (isConverged(rho, numbers)) return isSettled(rho, biasSquares);
   }
   if (settles || steps == 0) return false;
   let curvature: f32;
@@ -212,8 +213,8 @@ function iterate(
 }
 
 /**
- * Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. `objective`: where the
- * float64 xᵀA x - 2 bᵀx goes.
+ * Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. `objective`: address of the
+ * float64 xᵀA x - 2 bᵀx.
  */
 export function solveFormed(
   matrix: usize,
@@ -232,14 +233,18 @@ export function solveFormed(
 }
 
 /**
- * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings. The panels of its first
- * `kept` (a positive multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up
- * to 8), half of that where they are packed, and 8 * size more where they are or count > kept. `work`: 3 *
- * size + 128 bytes. `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t.
- * `settles`: gives true where the steps have settled the residual, which needs an x near 0 or near the
- * solution. `objective`: where the float64 xᵀA x - 2 bᵀx goes, with a bias that of the system it is
- * eliminated from. `far`: see gatherAndMultiply.
+ * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings.
  *
+ * - `kept`, a positive multiple of 8: the first ratings, whose panels are kept.
+ * - `panels`: `size` bytes for each of min(kept, count rounded up to 8), half of that where they are packed;
+ *   and 8 * size more if they are packed or count > kept.
+ * - `work`: 3 * size + 128 bytes.
+ * - `sums`: 0, or the address for s of a bias, with `weight` its c and `total` its t.
+ * - `objective`: address of the float64 xᵀA x - 2 bᵀx; with a bias, of the full system.
+ * - `far`: see gatherAndMultiply.
+ *
+ * With `settles` returns true where the steps have settled the residual, which needs an x near 0 or near the
+ * solution.
  */
 export function solveMatrixFree(
   theta: usize,

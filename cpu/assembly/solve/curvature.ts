@@ -1,7 +1,6 @@
 /**
  * pᵀA p without A p: half the work of the product. The last step of conjugate gradients needs no more, since
- * x += (ρ / pᵀA p) p. `weights`: of the ratings, ending in eight zeros, or 0 for weights of 1.
- *
+ * x += (ρ / pᵀA p) p. `weights`: of the ratings, followed by eight zeros, or 0 for weights of 1.
  */
 import { VECTOR, multiplyAdd, sumLanes, sumLanesOfFour } from '../simd';
 import { gatherAndMultiplyPanel, touchRows } from './gather-panels';
@@ -19,8 +18,8 @@ function addSquares(weights: usize, products: usize, sum: usize): void {
 }
 
 /**
- * Adds Σ w (θᵀp)² over the `count` > 0 ratings whose panels, or packed ones, lie at `panels` to the four
- * lanes at `sum`. Order and `products` as in multiplyPanels.
+ * Adds Σ w (θᵀp)² over the `count` > 0 ratings with panels, packed or not, at `panels` to the four lanes at
+ * `sum`. Order and `products` as in multiplyPanels.
  */
 export function addPanelsCurvature(
   panels: usize,
@@ -74,7 +73,7 @@ export function addGatheredCurvature(
   store<u32>(products, touched);
 }
 
-/** pᵀA p for a symmetric A given by its upper triangle: its elements beside the diagonal count twice. */
+/** pᵀA p for a symmetric A given by its upper triangle: elements off the diagonal count twice. */
 export function symmetricCurvature(matrix: usize, size: usize, p: usize): f32 {
   let sum = f32x4.splat(0);
   const end = p + size;

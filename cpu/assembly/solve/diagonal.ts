@@ -1,13 +1,12 @@
 /** Shifts of the diagonal of A before it is solved. */
 import { WORD } from '../simd';
 
-/** Of A's rounding error over its largest element and √f, so that a matrix that is definite remains so. */
+/** A's rounding error relative to its largest element and √f: a shift this large keeps A definite. */
 const ROUNDING: f32 = 5e-6;
 
 /**
- * The shift for an exact solve: `shift`, or where that is below the rounding error of A, and A all but
- * singular, that error. It changes A by no more than float32 does. A matrix of zeros gets 1, and so x = 0.
- *
+ * The shift for an exact solve: `shift`, or A's rounding error where `shift` is smaller and A almost
+ * singular. It changes A by no more than float32 does. A matrix of zeros gets 1, and so x = 0.
  */
 export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32): f32 {
   if (shift < 0) return shift;

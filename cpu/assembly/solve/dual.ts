@@ -4,12 +4,10 @@
  *     x = (ΘᵀΘ + s I)⁻¹ Θᵀ r = Θᵀ (ΘΘᵀ + s I)⁻¹ r        Θ: n x f, s = λ n
  *
  * A bias of weight ω = λ n + d is one more feature: β = κ Σ z and (ΘΘᵀ + κ 11ᵀ + s I) z = r with κ = s / ω,
- * so that Θᵀ has one more row, of √κ.
+ * so Θᵀ has one more row, of √κ.
  *
- * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that ΘΘᵀ comes out of the same 4 x 8
- * register blocks as the normal equations. Padding ratings are zero columns with 1 on the diagonal: their z
- * is 0.
- *
+ * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that the 4 x 8 register blocks of the
+ * normal equations compute ΘΘᵀ. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { solveCholesky } from './cholesky';
@@ -91,11 +89,10 @@ function combineRows(theta: usize, size: usize, indices: usize, z: usize, count:
 }
 
 /**
- * Solves one row of 1 <= count <= size / 4 ratings. With width = 4 * count rounded up to 32: `matrix`: width²
- * / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes. False when not definite.
- * `ratio`: κ, or 0 without a bias; `bias`: where β goes. `objective`: where the float64 s rᵀz - rᵀr goes,
- * which is xᵀA x - 2 bᵀx.
- *
+ * Solves one row of 1 <= count <= size / 4 ratings. Sizes, with width = 4 * count rounded up to 32: `matrix`:
+ * width² / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes. `ratio`: κ, or 0
+ * without a bias; `bias`: address of β. `objective`: address of the float64 s rᵀz - rᵀr, which equals xᵀA x -
+ * 2 bᵀx. False when not definite.
  */
 export function solveDual(
   theta: usize,
@@ -130,7 +127,7 @@ export function solveDual(
   memory.copy(work, values, <usize>count * WORD);
   const squares = dot(work, work, width);
   const definite = solveCholesky(matrix, width, work, z, z + width);
-  // rᵀz is the square of the solution of Uᵀy = r, which lies in r's place.
+  // rᵀz is the square of the solution of Uᵀy = r, which has overwritten r.
   store<f64>(objective, <f64>diagonal * <f64>dot(work, work, width) - <f64>squares);
   combineRows(theta, size, indices, z, count, x);
   if (ratio > 0) store<f32>(bias, ratio * <f32>sumOf(z, count));

@@ -1,19 +1,18 @@
 /**
- * The bias β of a row beside its factors x: with s = Σ θ_v, t = Σ r_uv and c = n + λ n + d the normal
+ * The bias β of a row in addition to its factors x: with s = Σ θ_v, t = Σ r_uv and c = n + λ n + d the normal
  * equations are
  *
  *     | A + shift I   s | | x |   | b |
  *     | sᵀ            c | | β | = | t |
  *
- * β = (t - sᵀx) / c is eliminated, which leaves a system of the size of A for every solver:
+ * β = (t - sᵀx) / c is eliminated, which leaves a system of A's size for every solver:
  *
  *     (A + shift I - s sᵀ / c) x = b - (t / c) s
- *
  */
 import { VECTOR, WORD, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, dot } from '../vectors';
 
-/** Takes β out of A (upper triangle, without the shift) and b. */
+/** Eliminates β from A (upper triangle, without the shift) and b. */
 export function eliminateBias(
   matrix: usize,
   size: usize,
@@ -35,7 +34,7 @@ export function biasOf(size: usize, sums: usize, weight: f32, total: f32, x: usi
   return (total - dot(sums, x, size)) / weight;
 }
 
-/** q -= a s, which takes the bias out of q = A p where a = sᵀp / c; gives the new pᵀq. */
+/** q -= a s, which eliminates the bias from q = A p where a = sᵀp / c; returns the new pᵀq. */
 @inline
 export function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f32 {
   const factor = f32x4.splat(a);
@@ -52,9 +51,9 @@ export function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f
   return sumLanes(f32x4.add(even, odd));
 }
 
-/** p = r + β p; gives sᵀp, which is needed only after the product A p: its latency is hidden. */
+/** p = r + β p. Also returns sᵀp, which is needed only after the product A p, so its latency is hidden. */
 @inline
-export function turnBeside(beta: f32, s: usize, p: usize, r: usize, size: usize): f32 {
+export function turnWithBias(beta: f32, s: usize, p: usize, r: usize, size: usize): f32 {
   const factor = f32x4.splat(beta);
   let even = f32x4.splat(0);
   let odd = even;

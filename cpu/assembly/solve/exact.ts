@@ -1,4 +1,4 @@
-/** The exact solvers of a formed A, by the number that tasks give (cpu/tasks/solvers.ts). */
+/** The exact solvers of a formed A, by the number in tasks (cpu/tasks/solvers.ts). */
 import { dot } from '../vectors';
 import { solveCholesky } from './cholesky';
 import { solveNonnegative } from './nonnegative';
@@ -9,9 +9,9 @@ export const CHOLESKY: i32 = 1;
 export const NONNEGATIVE: i32 = 2;
 
 /**
- * Solves A x = b for the x at `output` and stores -bᵀx, a float64, at `objective`. A is at `workspace`, its
- * shift added. `previous`: the x of before. `room`: the rest of the workspace. False for an A that has no
- * solution, and for a number that is none of these.
+ * Solves A x = b for x at `output` and stores -bᵀx, a float64, at `objective`. A is at `workspace`, with its
+ * shift added. `previous`: the last x. `room`: the rest of the workspace. False for an A without a solution,
+ * and for an unknown `method`.
  */
 export function solveExactly(
   method: i32,
@@ -31,7 +31,7 @@ export function solveExactly(
     return solved;
   }
   if (method != CHOLESKY || !solveCholesky(workspace, size, b, output, b + size)) return false;
-  // The solution of Uᵀy = b has taken b's place; its square is bᵀx.
+  // The solution of Uᵀy = b has overwritten b; its square is bᵀx.
   store<f64>(objective, -(<f64>dot(b, b, size)));
   return true;
 }

@@ -1,9 +1,8 @@
 /**
- * Conjugate gradients of conjugate-gradient.ts cut where devices exchange vectors: products with the ratings
- * that one of them has, and the steps of a row, whose products are sums over all ratings. A row's numbers lie
- * in the layout of operators/tasks/vector-tasks.ts; `gradients` is its r, `scalars` the numbers behind r, and
+ * Conjugate gradients of conjugate-gradient.ts, divided where devices exchange vectors: products with one
+ * device's ratings, and the steps of a row, whose products are sums over all ratings. A row's numbers have
+ * the layout of operators/tasks/vector-tasks.ts; `gradients` is its r, `scalars` the numbers after r, and
  * `sums` its s, or 0 without a bias.
- *
  */
 import { addShift } from '../implicit/conjugate-gradient';
 import { multiplyGram } from '../implicit/multiply-gram';
@@ -12,19 +11,18 @@ import { sumLanes } from '../simd';
 import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
 import { biasOf, projectOut } from './eliminate-bias';
 import { NO_PANELS, gatherAndMultiply } from './gather-panels';
-import { advance, enoughOf, turn } from './steps';
+import { advance, endingRho, turn } from './steps';
 
 /** Bytes of a row's numbers from n on. */
 const TOTAL: usize = 4;
 const ALONG: usize = 8;
 const RHO: usize = 12;
-const ENOUGH: usize = 16;
+const ENDING_RHO: usize = 16;
 
 /**
- * y += Σ (θᵀp) θ over `count` > 0 ratings, or with `values` y += Σ (r - θᵀp) θ, and with `sums` sums += Σ θ;
- * gives Σ r θᵀp. `weights`: 0, or those of implicit data, whose targets are the values. work: 96 + 8 * size
- * bytes.
- *
+ * y += Σ (θᵀp) θ over `count` > 0 ratings, or with `values` y += Σ (r - θᵀp) θ; with `sums` also sums += Σ θ.
+ * Returns Σ r θᵀp. `weights`: 0, or the weights of implicit data, whose targets are the values. work: 96 + 8
+ * * size bytes.
  */
 export function addVectorProducts(
   theta: usize,
@@ -94,8 +92,8 @@ export function beginVectors(
   const rho = dot(gradients, gradients, size);
   // The residual of x = 0 is b.
   const biasSquares: f32 = squares > 0 ? (along * along) / squares : rho;
-  const enough = enoughOf(rho, biasSquares);
-  store<f32>(scalars, enough, ENOUGH);
+  const enough = endingRho(rho, biasSquares);
+  store<f32>(scalars, enough, ENDING_RHO);
   if (rho <= enough) end(scalars, p, size);
   else {
     store<f32>(scalars, rho, RHO);
@@ -138,7 +136,7 @@ export function stepVectors(
     return;
   }
   const next = advance(rho / curvature, p, q, x, gradients, size);
-  if (next <= load<f32>(scalars, ENOUGH)) {
+  if (next <= load<f32>(scalars, ENDING_RHO)) {
     end(scalars, p, size);
     return;
   }
@@ -146,7 +144,7 @@ export function stepVectors(
   store<f32>(scalars, next, RHO);
 }
 
-/** True where x is finite; the bias of the row goes to `bias`, where that is not 0. */
+/** Returns true where x is finite; writes the row's bias to `bias`, where that is not 0. */
 export function endVectors(
   size: usize,
   weight: f32,

@@ -1,9 +1,9 @@
-/** Passes over rows of θ that become panels (see panels.ts) on the way. */
+/** Passes over rows of θ that also build panels (see panels.ts). */
 import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
 import { addAndPack, addSumAndPack, halfWords } from './packed-panels';
 import { PANEL, PANEL_STEP, addPanel, addPanelAndSum, multiplyPanel } from './panels';
 
-/** The panels that a pass leaves: none, those of panels.ts, or packed ones. */
+/** Which panels a pass stores: none, those of panels.ts, or packed ones. */
 export const NO_PANELS: i32 = 0;
 export const PANELS: i32 = 1;
 export const PACKED_PANELS: i32 = 2;
@@ -27,10 +27,9 @@ function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel
 }
 
 /**
- * Gathers `count` rows of θ into a panel, and products[k] = θ_kᵀ p for them: of eight rows each element is
- * stored from the register in which it is multiplied. Even and odd columns have chains of sums of their own.
- * `size` is a multiple of 32.
- *
+ * Gathers `count` rows of θ into a panel, and computes products[k] = θ_kᵀ p: each element is stored from the
+ * register in which it is multiplied. Even and odd columns have separate chains of sums. `size` is a multiple
+ * of 32.
  */
 export function gatherAndMultiplyPanel(
   theta: usize,
@@ -111,10 +110,9 @@ export function gatherAndMultiplyPanel(
 }
 
 /**
- * Reads a word of every cache line of eight rows of θ, line by line of all eight, so that their misses of
- * caches and page tables overlap; the rows are then gathered from the first-level cache. Gives a sum that the
- * caller stores: reads without a use could be left out.
- *
+ * Reads a word of every cache line of eight rows of θ, line by line of all eight, so that their cache and
+ * page-table misses overlap; the rows are then gathered from the first-level cache. Returns a sum, which the
+ * caller stores: a compiler may remove reads without a use.
  */
 export function touchRows(theta: usize, size: usize, indices: usize): u32 {
   let sum: u32 = 0;
@@ -148,13 +146,13 @@ export function touchRows(theta: usize, size: usize, indices: usize): u32 {
 }
 
 /**
- * factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products`
- * += r_k factors[k].
+ * factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for missing ones; the 4 lanes at `products` +=
+ * r_k factors[k].
  */
 @inline
 function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
   if (count < PANEL) {
-    // A copy beside the factors, padded with zeros, since the next row's ratings follow these.
+    // A copy after the factors, padded with zeros, since the next row's ratings follow these.
     const tail = products + 16;
     memory.fill(tail, 0, 32);
     memory.copy(tail, values, (<usize>count) << 2);
@@ -170,12 +168,11 @@ function subtractFromRatings(values: usize, count: i32, factors: usize, products
 }
 
 /**
- * multiplyPanels for `count` > 0 ratings that are gathered on the way. `left`: the panels that then stay at
- * `panels`; for packed ones and for none `spare` has room for a panel. With `values`, y += Σ (r_uv - θ_vᵀ p)
- * θ_v instead, and the four lanes at factors + 32 get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as
- * well. `factors`: 96 bytes. With `far` Θ is larger than the caches: the rows of the next panel are then
- * requested before the sum over this one, which runs while they arrive.
- *
+ * multiplyPanels for `count` > 0 ratings that are gathered in the same pass. `left`: which panels are stored
+ * at `panels`; for packed panels and for none, `spare` has room for a panel. With `values`, y += Σ (r_uv -
+ * θ_vᵀ p) θ_v instead, and Σ r_uv θ_vᵀ p is added to the four lanes at factors + 32. With `sums`, sums += Σ
+ * θ_v as well. `factors`: 96 bytes. `far`: Θ is larger than the caches, so the rows of the next panel are
+ * requested before the sum over this one.
  */
 export function gatherAndMultiply(
   theta: usize,

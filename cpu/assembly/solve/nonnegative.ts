@@ -6,23 +6,21 @@
  *
  * x is the minimum when, with g = A x - b, each feature has either x_i > 0 and g_i = 0, or x_i = 0 and g_i >=
  * 0. Features that may differ from zero form the passive set P, on which x solves A_PP x_P = b_P exactly
- * (passive-set.ts). What remains is to find P:
+ * (passive-set.ts). P is found in two steps:
  *
- * 1. Block principal pivoting from P = {previous_i > 0}: every feature with the wrong sign changes sides at
- *    once, as long as there come to be fewer of them, with PATIENCE steps of grace. Mostly 2 to 6 steps at
- *    any rank, fewer the warmer the start. (J. Kim and H. Park, Fast nonnegative matrix factorization: an
- *    active-set-like method and comparisons, SIAM J. Sci. Comput. 33, 2011; after Portugal, Júdice and
+ * 1. Block principal pivoting from P = {previous_i > 0}: all features with the wrong sign change sides at
+ *    once, as long as their number falls; PATIENCE steps without a new minimum are allowed. Usually 2 to 6
+ *    steps at any rank, fewer from a good start. (J. Kim and H. Park, Fast nonnegative matrix factorization:
+ *    an active-set-like method and comparisons, SIAM J. Sci. Comput. 33, 2011; after Portugal, Júdice and
  *    Vicente, 1994.)
- * 2. Where that circles, as it may when A is all but singular: the active-set method from x = 0, one feature
+ * 2. Where step 1 cycles, as it may when A is almost singular: the active-set method from x = 0, one feature
  *    a step, whose objective falls with every step (C. Lawson and R. Hanson, Solving Least Squares Problems,
- *    1974, chapter 23). It takes the place of Kim and Park's backup rule, which needs hundreds of steps
- *    there.
+ *    1974, chapter 23). It replaces Kim and Park's backup rule, which needs hundreds of steps there.
  *
  * The stopping rule is the same for all rows: no feature of P below 0, and no g_i outside P below -1e-6 ‖b‖.
- * A feature that depends on others of P to within float32 is left at 0, with 1e-4 ‖b‖ as the limit of its
- * g_i, which is A's rounding. A row that does not meet the rule within 3 f + 20 steps of the second method
- * has no solution, and becomes NaN.
- *
+ * A feature that depends on others of P to within float32 stays at 0; the limit of its g_i is 1e-4 ‖b‖, A's
+ * rounding. A row that does not meet the rule within 3 f + 20 steps of the second method has no solution, and
+ * becomes NaN.
  */
 import { WORD } from '../simd';
 import {
@@ -39,11 +37,11 @@ import {
 } from './passive-set';
 import { allFinite } from '../vectors';
 
-/** Limits of g_i, over ‖b‖. */
+/** Limits of g_i relative to ‖b‖. */
 const TOLERANCE: f64 = 1e-6;
 const DEPENDENT_TOLERANCE: f64 = 1e-4;
 
-/** Steps of block pivoting without fewer features of the wrong sign than ever before. */
+/** Steps of block pivoting without a new minimum of features with the wrong sign. */
 const PATIENCE: i32 = 3;
 
 function norm(b: usize, rank: i32): f64 {
@@ -111,7 +109,7 @@ function steepest(size: usize, rank: i32, work: usize, least: f64): i32 {
 }
 
 /**
- * Moves x towards z until a feature reaches 0, and removes those at 0 from P. False when z itself is
+ * Moves x towards z until a feature reaches 0, and removes features at 0 from P. False when z itself is
  * feasible.
  */
 function retreat(size: usize, rank: i32, work: usize): bool {
@@ -136,7 +134,7 @@ function retreat(size: usize, rank: i32, work: usize): bool {
   return true;
 }
 
-/** x = z, and barred features get another chance. */
+/** x = z; barred features may be tried again. */
 function advance(size: usize, rank: i32, work: usize): void {
   memory.copy(pointOf(work, size, 0), solutionOf(work, size, 0), 2 * size);
   for (let i = 0; i < rank; i++) {

@@ -1,15 +1,14 @@
 /**
  * Panels of a long row's ratings in 16 bits an element, for the directions of conjugate gradients: half the
  * bytes of panels.ts, which each step reads again from the third-level cache or from memory. The residual of
- * a row's x is a sum over θ itself, so the point that the steps tend to is that of float32; the rounding,
- * 2^-8 of an element at most, is random from rating to rating and evens out over thousands of them.
+ * a row's x is a sum over the exact θ, so the steps converge to the float32 solution. The rounding, at most
+ * 2^-8 of an element, is random from rating to rating and averages out over thousands of them.
  *
  *     packed panel:  [column / 4][rating 0..3][column % 4]      4 * size bytes
  *
  * A word holds an element of rating k in its upper half and the same column of rating k + 4 in its lower
- * half, each the upper half of a float32. The word itself is taken for rating k's element, and is rounded as
- * a whole: so unpacking is one shift for two elements.
- *
+ * half, each the upper half of a float32. The whole word is read as rating k's element, and is rounded as a
+ * whole: so unpacking is one shift for two elements.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 import { PANEL, PANEL_STEP } from './panels';
@@ -18,8 +17,8 @@ import { PANEL, PANEL_STEP } from './panels';
 const STEP: usize = PANEL_STEP / 2;
 
 /**
- * The words for `upper` and `lower`, both rounded to the nearest. `half`: words of 0x8000. An upper 0 becomes
- * 2^-126, since the lower half of its word would be taken from nothing.
+ * The words for `upper` and `lower`, both rounded to nearest. `half`: words of 0x8000. An upper 0 becomes
+ * 2^-126, since its word would have nothing to subtract the lower half from.
  */
 @inline
 function packed(upper: v128, lower: v128, half: v128): v128 {
@@ -28,11 +27,7 @@ function packed(upper: v128, lower: v128, half: v128): v128 {
   return v128.shuffle<i16>(low, i32x4.add(i32x4.sub(upper, low), half), 0, 9, 2, 11, 4, 13, 6, 15);
 }
 
-/**
- * Words of 0x8000. They come by way of memory, 4 bytes at `spare`, since a constant would be made anew at
- * each use.
- *
- */
+/** Words of 0x8000, loaded from 4 bytes at `spare`: the compiler would build a constant again at each use. */
 @inline
 export function halfWords(spare: usize): v128 {
   store<u32>(spare, 0x8000);
@@ -204,9 +199,8 @@ export function weigh(weights: usize, factors: usize): void {
 }
 
 /**
- * y += Θᵀ W Θ p over the `count` > 0 ratings whose packed panels lie at `panels`; `weights`: of the ratings,
- * ending in eight zeros, or 0 for weights of 1. Order and `factors` as in multiplyPanels.
- *
+ * y += Θᵀ W Θ p over the `count` > 0 ratings with packed panels at `panels`; `weights`: of the ratings,
+ * followed by eight zeros, or 0 for weights of 1. Order and `factors` as in multiplyPanels.
  */
 export function multiplyPackedPanels(
   panels: usize,

@@ -2,15 +2,14 @@
  * Matrix-free products with a row's ratings: y += Θ_uᵀ (Θ_u p), never forming A (cuMF_ALS, section IV,
  * applied per row).
  *
- * The row's θ are gathered once into panels of eight ratings, four columns of all eight side by side, so that
- * the passes that follow read memory from front to back and address everything at constant offsets:
+ * The row's θ are gathered once into panels of eight ratings, with four columns of all eight adjacent, so
+ * that later passes read memory sequentially and address everything at constant offsets:
  *
  *     panel:  [column / 4][rating 0..7][column % 4]      8 * size bytes
  *     rank 8: θ0[0..3] θ1[0..3] .. θ7[0..3]  θ0[4..7] .. θ7[4..7]
  *
- * One pass forms the eight products t_k = θ_kᵀ p of a panel and adds Σ t_k θ_k to y while it is still in the
- * first-level cache. The last panel is filled with zero rows, which add nothing.
- *
+ * One pass forms the eight products t_k = θ_kᵀ p of a panel and adds Σ t_k θ_k to y while the panel is still
+ * in the first-level cache. The last panel is padded with zero rows, which add nothing.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 
@@ -116,11 +115,10 @@ export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usi
 }
 
 /**
- * y += Θᵀ Θ p over the `count` > 0 ratings whose panels lie at `panels`, from the last panel to the first
- * when `backward`: alternating passes find in the cache the panels that the last pass read at its end.
- * `factors`: 64 bytes. The products of the next panel come before the sum over this one, which hides their
- * latency.
- *
+ * y += Θᵀ Θ p over the `count` > 0 ratings with panels at `panels`, from the last panel to the first when
+ * `backward`: with alternating directions a pass finds the panels in the cache that the previous pass read
+ * last. `factors`: 64 bytes. The products of the next panel are computed before the sum over this one, which
+ * hides their latency.
  */
 export function multiplyPanels(
   panels: usize,

@@ -1,11 +1,11 @@
 /**
- * The steps that non-negative solvers share. A set P of features, the passive ones, may differ from zero; the
+ * The parts that non-negative solvers share. A set P of features, the passive ones, may differ from zero; the
  * others are zero:
  *
  *     z_P = A_PP⁻¹ b_P,   z = 0 elsewhere,   g = A z - b          g_P = 0
  *
  * A and b are the float32 of the normal equations; all other numbers are float64, so that the signs of z and
- * g, which decide about P, are right down to the rounding of A itself.
+ * g, which determine P, are right down to the rounding of A itself.
  *
  * Workspace of PASSIVE_VECTORS * size + size² / 2 bytes, `size` = bytes of a factor row; f float64 take 2 *
  * size:
@@ -16,12 +16,11 @@
  *     state              size               Int32 by feature: ZERO, PASSIVE, or BARRED
  *     members            size               Int32: P, ascending
  *     system             size² / 2          A_PP
- *
  */
 import { VECTOR, WORD, multiplyAddDouble } from '../simd';
 import { solveCholeskyDouble } from './cholesky-double';
 
-/** States of a feature. A barred one is zero, and float32 is too coarse to decide about it. */
+/** States of a feature. A barred feature is zero because float32 cannot determine its sign. */
 export const ZERO: i32 = 0;
 export const PASSIVE: i32 = 1;
 export const BARRED: i32 = 2;
@@ -29,8 +28,7 @@ export const BARRED: i32 = 2;
 const PASSIVE_VECTORS: usize = 14;
 
 /**
- * A pivot below this part of its diagonal element is the rounding of A: the feature depends on those before
- * it.
+ * A pivot below this fraction of its diagonal element is rounding of A: the feature depends on earlier ones.
  */
 const DEPENDENT: f64 = 2.384185791015625e-7; // 2^-22
 
@@ -119,7 +117,7 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
     const at = (<usize>a) << 3;
     let target = system + <usize>a * stride;
     if (a >= count) {
-      // A missing feature is a row of the unit matrix.
+      // A missing feature is a row of the identity matrix.
       for (let c = a & ~3; c < padded; c++) store<f64>(target + ((<usize>c) << 3), c == a ? 1 : 0);
       store<f64>(floors + at, 0);
       store<f64>(solution + at, 0);

@@ -1,22 +1,21 @@
 /**
- * The steps of conjugate gradients along directions whose products with the ratings are formed elsewhere: by
- * one row's panels (conjugate-gradient.ts), or tile by tile for many rows (tiled/). Between them a row's
- * numbers lie in memory.
- *
+ * The steps of conjugate gradients along directions whose products with the ratings are computed elsewhere:
+ * by one row's panels (conjugate-gradient.ts), or tile by tile for many rows (tiled/). Between steps a row's
+ * numbers are in memory.
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, copy, dot } from '../vectors';
-import { projectOut, turnBeside } from './eliminate-bias';
+import { projectOut, turnWithBias } from './eliminate-bias';
 
-/** Limits of ρ over ‖b‖², and over the first ρ. */
+/** Limits of ρ relative to ‖b‖², and to the first ρ. */
 const BIAS_TOLERANCE: f32 = 1e-10;
 const RESIDUAL_TOLERANCE: f32 = 1e-12;
-/** Limit of ρ, below which its products underflow. */
+/** Limit of ρ below which its products underflow. */
 const SMALLEST: f32 = 1e-30;
 
-/** Places in a row's numbers, 16 bytes: ρ, the ρ at which the steps end, and sᵀp. */
-const ENOUGH: usize = 4;
-const BESIDE: usize = 8;
+/** Offsets in a row's numbers, 16 bytes: ρ, the ρ at which the steps end, and sᵀp. */
+const ENDING_RHO: usize = 4;
+const BIAS_PRODUCT: usize = 8;
 
 /** x += α p; r -= α q; gives the new rᵀr. */
 @inline
@@ -40,13 +39,13 @@ export function turn(beta: f32, p: usize, r: usize, size: usize): void {
     v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
 }
 
-/** The objective of the next x: α ρ less, with α = ρ / pᵀq. */
+/** Lowers the objective by α ρ, with α = ρ / pᵀq. */
 @inline
 export function lower(objective: usize, rho: f32, curvature: f32): void {
   store<f64>(objective, load<f64>(objective) - (<f64>rho * <f64>rho) / <f64>curvature);
 }
 
-/** True where ‖r‖ is at most 1e-5 of ‖b‖, as exact solves leave it. */
+/** True where ‖r‖ is at most 1e-5 of ‖b‖, as after exact solves. */
 @inline
 export function isSettled(rho: f32, biasSquares: f32): bool {
   return rho <= biasSquares * BIAS_TOLERANCE;
@@ -54,17 +53,17 @@ export function isSettled(rho: f32, biasSquares: f32): bool {
 
 /** The ρ at which the steps end, from the first ρ and ‖b‖² or less. */
 @inline
-export function enoughOf(rho: f32, biasSquares: f32): f32 {
+export function endingRho(rho: f32, biasSquares: f32): f32 {
   const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
-  // Numbers beyond float32 are not small: the steps go on, and the solution shows them.
+  // Numbers that overflow float32 are not small: the steps continue, and the solution becomes infinite or
+  // NaN.
   return enough < Infinity ? enough : 0;
 }
 
 /**
- * Makes r the residual of x, from Σ (r_uv - θ_vᵀx) θ_v - shift x, and tells the objective xᵀA x - 2 bᵀx;
- * gives ‖b‖² or less. `along`: Σ r_uv θ_vᵀx. `sums`: 0, or s of a bias, with `weight` its c and `total` its
+ * Makes r the residual of x, from Σ (r_uv - θ_vᵀx) θ_v - shift x, and stores the objective xᵀA x - 2 bᵀx;
+ * returns ‖b‖² or less. `along`: Σ r_uv θ_vᵀx. `sums`: 0, or s of a bias, with `weight` its c and `total` its
  * t.
- *
  */
 @inline
 export function endResidual(
@@ -89,7 +88,8 @@ export function endResidual(
 }
 
 /**
- * The first direction p = r, and the row's numbers; gives ρ. No step is taken where ρ is at most enoughOf.
+ * Stores the first direction p = r, and the row's numbers; returns ρ. No step is taken where ρ is at most
+ * endingRho.
  */
 @inline
 export function beginSteps(
@@ -102,23 +102,22 @@ export function beginSteps(
 ): f32 {
   const rho = dot(r, r, size);
   store<f32>(numbers, rho);
-  store<f32>(numbers, enoughOf(rho, biasSquares), ENOUGH);
+  store<f32>(numbers, endingRho(rho, biasSquares), ENDING_RHO);
   copy(p, r, size);
-  store<f32>(numbers, sums ? dot(sums, p, size) : 0, BESIDE);
+  store<f32>(numbers, sums ? dot(sums, p, size) : 0, BIAS_PRODUCT);
   return rho;
 }
 
-/** True where ρ leaves nothing to be done. */
+/** True where ρ is small enough to end. */
 @inline
-export function isEnough(rho: f32, numbers: usize): bool {
-  return rho <= load<f32>(numbers, ENOUGH);
+export function isConverged(rho: f32, numbers: usize): bool {
+  return rho <= load<f32>(numbers, ENDING_RHO);
 }
 
 /**
- * A step along p, from q = A p without the bias's part; gives the new ρ, and the next direction where it is
- * not enough yet. -1, and no step, where rounding leaves no curvature, since A is all but singular: x is then
- * as good as float32 makes it.
- *
+ * A step along p, from q = A p without the bias's term. Returns the new ρ; computes the next direction if
+ * steps continue. Returns -1, without a step, where rounding leaves no curvature, since A is almost singular:
+ * x is then as good as float32 allows.
  */
 @inline
 export function takeStep(
@@ -134,19 +133,19 @@ export function takeStep(
 ): f32 {
   const rho = load<f32>(numbers);
   const curvature: f32 = sums
-    ? projectOut(load<f32>(numbers, BESIDE) / weight, sums, p, q, size)
+    ? projectOut(load<f32>(numbers, BIAS_PRODUCT) / weight, sums, p, q, size)
     : dot(p, q, size);
   if (curvature <= 0) return -1;
   const next = advance(rho / curvature, p, q, x, r, size);
   lower(objective, rho, curvature);
-  if (isEnough(next, numbers)) return next;
-  if (sums) store<f32>(numbers, turnBeside(next / rho, sums, p, r, size), BESIDE);
+  if (isConverged(next, numbers)) return next;
+  if (sums) store<f32>(numbers, turnWithBias(next / rho, sums, p, r, size), BIAS_PRODUCT);
   else turn(next / rho, p, r, size);
   store<f32>(numbers, next);
   return next;
 }
 
-/** The last step, which leaves no residual: it needs only `curvature` = pᵀA p without the bias's part. */
+/** The last step, which computes no residual: it needs only `curvature` = pᵀA p without the bias's term. */
 @inline
 export function takeLastStep(
   size: usize,
@@ -159,7 +158,7 @@ export function takeLastStep(
   objective: usize,
 ): void {
   const rho = load<f32>(numbers);
-  const beside = load<f32>(numbers, BESIDE);
+  const beside = load<f32>(numbers, BIAS_PRODUCT);
   if (sums) curvature -= (beside / weight) * beside;
   if (curvature <= 0) return;
   addMultiple(x, rho / curvature, p, size);

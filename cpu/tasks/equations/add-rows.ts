@@ -1,6 +1,6 @@
 import type { TaskHandler } from '../../handler.ts';
 
-/** Rows between two looks at whether the run is cancelled. */
+/** Rows between two checks for cancellation. */
 const ROWS_AT_ONCE = 256;
 
 /** See `add-rows` of KernelTasks. */

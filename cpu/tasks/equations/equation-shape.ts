@@ -1,7 +1,7 @@
 import type { MatrixView } from '../../handler.ts';
 
 /**
- * Throws where a matrix has no room for the equations of rows up to `last`, or other columns (see
+ * Throws where a matrix has too few rows for the equations up to `last`, or other columns (see
  * operators/tasks/equation-tasks.ts).
  */
 export function requireEquations(

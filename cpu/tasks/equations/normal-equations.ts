@@ -8,7 +8,7 @@ type WeighedChunk = RowChunk & { readonly weighed: ReturnType<typeof weighedChun
 
 /**
  * See `normal-equations` of KernelTasks. A row's ratings are summed in the workspace, as `update` sums them,
- * and then added to its equations at once.
+ * and then added to its equations.
  */
 export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const { from, to, rank, rowStart = 0, mean = 0, implicit } = scope.params;
@@ -21,7 +21,7 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const { kernels } = scope;
   const workspace = implicit ? workspaceAfterWeights(scope) : workspaceOf(scope);
   const size = fixed.stride * 4;
-  /** Adds ratings of a chunk, from place `at` on, to the sums in the workspace. */
+  /** Adds n ratings of a chunk, from index `at` on, to the sums in the workspace. */
   const accumulate = ({ indices, values, weighed }: WeighedChunk, at: number, n: number, more: 0 | 1) =>
     weighed
       ? kernels.accumulateImplicit(

@@ -5,7 +5,7 @@ export const gram: TaskHandler<'gram'> = (scope) => {
   const { from, to, weight } = scope.params;
   const factors = scope.matrix('factors');
   const { pointer, stride } = scope.matrix('gram');
-  // The last slice has the padding too.
+  // The last slice also writes the padding.
   const end = Math.min(stride, Math.ceil(to / 8) * 8);
   scope.kernels.gramRows(
     factors.pointer,

@@ -24,7 +24,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   let badRow = -1;
   let length = 0;
   let bytesUp = 0;
-  // A row applies G in every step.
+  // Every CG step of a row multiplies by G.
   for (const chunk of rowChunks(scope, block, from, to, work, work * output.stride * exact.factorizations)) {
     const { row, rows, count, indices } = chunk;
     const { targets, weights, shiftsAt } = weighedChunk(scope, scope.params, chunk, shifts);

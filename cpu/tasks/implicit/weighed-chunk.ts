@@ -8,11 +8,11 @@ import {
   workspaceOf as behindChunks,
 } from '../row-chunks.ts';
 
-/** Weights and targets of a chunk, each with the zeros behind them that weighRatings writes. */
+/** Weights and targets of a chunk, each followed by the zeros that weighRatings writes. */
 const LIST_BYTES = 4 * (CHUNK_RATINGS + 16);
 const SHIFT_BYTES = 4 * CHUNK_ROWS;
 
-/** Bytes of scratch that are left beside them. */
+/** Bytes of scratch left for the workspace. */
 export const WORKSPACE_BYTES = BYTES_BEHIND_CHUNKS - 2 * LIST_BYTES - SHIFT_BYTES;
 
 export function workspaceOf(scope: TaskScope): number {

@@ -1,7 +1,7 @@
 import { loading, type LoadingKernels } from '../../generated/loading-wasm.ts';
 
 const WASM_PAGE = 1 << 16;
-/** Numbers lie at multiples of so many bytes. */
+/** Alignment of arrays in bytes. */
 const ALIGNMENT = 64;
 /** Largest memory that a thread keeps: WebAssembly memory never shrinks. */
 const KEPT_BYTES = 32 << 20;
@@ -10,9 +10,9 @@ let module: WebAssembly.Module | undefined;
 let kept: LoadingMemory | undefined;
 
 /**
- * The kernels of loading and a memory of this thread alone, into which tasks copy ratings that they sort: it
- * stays in the core's cache. V8 compiles the module once for all threads, where a loop in JavaScript would
- * run in each thread's interpreter and be compiled there.
+ * The kernels of loading and a memory of this thread alone, into which tasks copy ratings to sort them: it
+ * stays in the core's cache. V8 compiles the module once for all threads, whereas a JavaScript loop would be
+ * interpreted and compiled in each thread.
  */
 export class LoadingMemory {
   readonly kernels: LoadingKernels;
@@ -24,14 +24,14 @@ export class LoadingMemory {
       .exports as unknown as LoadingKernels;
   }
 
-  /** The memory of this thread, which a task has alone until it ends. */
+  /** The memory of this thread, which one task uses at a time. */
   static own(): LoadingMemory {
     return (kept ??= new LoadingMemory());
   }
 
   /**
-   * Addresses of arrays of so many numbers, in place of those given before. Throws RangeError where there is
-   * no memory.
+   * Addresses of arrays of the given lengths, which replace earlier arrays. Throws RangeError where memory
+   * does not suffice.
    */
   layOut<const Lengths extends readonly number[]>(
     ...lengths: Lengths

@@ -6,7 +6,7 @@ interface Block {
   readonly values: Float32Array;
 }
 
-/** Rows between two looks at the cancel flag. */
+/** Rows between two checks for cancellation. */
 const CHUNK_ROWS = 8_192;
 
 /** See `place-columns` of KernelTasks. */

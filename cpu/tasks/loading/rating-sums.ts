@@ -4,14 +4,14 @@ import type { TaskHandler, TaskScope } from '../../handler.ts';
 import { LoadingMemory } from './loading-memory.ts';
 import { type Coded, tableWords, writerOf } from './scatter-by-band.ts';
 
-/** Totals of the kernel `sumRows`, with room for bounds. */
+/** Float64 totals of the kernel `sumRows`, with room for bounds. */
 const TOTALS = 7;
-/** Rows between two looks at the cancel flag. */
+/** Rows between two checks for cancellation. */
 const CHUNK_ROWS = 8_192;
 
-/** Ratings that are copied at a time, for the loops that read them. */
+/** Ratings that are copied to the kernels' memory at a time. */
 const COPIED = 1 << 15;
-/** Ratings of a row that are summed in one go: a longer one is summed in parts. */
+/** Most ratings of a row that are summed at once: a longer row is summed in parts. */
 const PART = 1 << 20;
 
 /** See `sum-ratings` of KernelTasks. */

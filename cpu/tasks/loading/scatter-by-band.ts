@@ -2,21 +2,21 @@ import type { LoadingMemory } from './loading-memory.ts';
 
 /** Ratings that are sorted by band at a time. */
 const PIECE = 1 << 18;
-/** Ratings that are copied from memory at a time, for the loops that read them. */
+/** Ratings that are copied from memory at a time. */
 const COPIED = 1 << 15;
 
-/** Codes that stand for numbers: each map has the number of a code, or what is a code to the next map. */
+/** Codes for numbers: each map translates a code to the number, or to a code of the next map. */
 export interface Coded {
   readonly codes: Uint32Array;
   readonly maps: readonly Uint32Array[];
 }
 
-/** Puts numbers of the ratings [from, to) into the kernels' memory. */
+/** Writes numbers of the ratings [from, to) to the kernels' memory. */
 export type WriteNumbers = (from: number, to: number, address: number) => void;
 
 /**
- * Words of a table from codes to numbers in the kernels' memory; 0 where it is not worth it, with many more
- * codes than ratings.
+ * Words of a table from codes to numbers in the kernels' memory; 0 where there are too many codes for the
+ * ratings.
  */
 export function tableWords({ codes, maps }: Coded): number {
   const words = maps.reduce((sum, { length }) => sum + length, 0);
@@ -24,8 +24,8 @@ export function tableWords({ codes, maps }: Coded): number {
 }
 
 /**
- * Makes the table from codes to numbers at `tableAt`, which has room for `tableWords`, and gives the function
- * that goes by it.
+ * Builds the table from codes to numbers at `tableAt`, which has room for `tableWords`, and returns the
+ * function that uses it.
  */
 export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): WriteNumbers {
   const { codes, maps } = coded;
@@ -43,7 +43,7 @@ export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): 
   };
 }
 
-/** By maps that are too large for a copy: their numbers are far apart, so that memory is waited for. */
+/** Reads maps that are too large to copy: their entries are far apart, so that reads wait for memory. */
 function gather(codes: Uint32Array, [first, second]: readonly Uint32Array[], target: Uint32Array): void {
   for (let k = 0; k < codes.length; k++)
     target[k] = second === undefined ? first[codes[k]] : second[first[codes[k]]];
@@ -68,8 +68,7 @@ export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number,
 }
 
 /**
- * Ratings on their way to bands. `columns`: numbers of columns, with the words that they need in the kernels'
- * memory.
+ * Ratings to scatter to bands. `columns`: numbers of columns, and the words they need in the kernels' memory.
  */
 export interface Scattered {
   readonly rows: Coded;
@@ -83,8 +82,8 @@ export interface BandKeys {
 }
 
 /**
- * Scatters ratings to the next places of their bands, which `cursors` count up. They are sorted by band piece
- * by piece in the core's cache, so that each band's are copied in one go.
+ * Scatters ratings to the next indices of their bands, which `cursors` count up. They are sorted by band
+ * piece by piece in the core's cache, so that each band's ratings are copied together.
  */
 export function scatterByBand(
   memory: LoadingMemory,

@@ -31,12 +31,12 @@ export const countColumns: TaskHandler<'count-columns'> = (scope) => {
 export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
   const { offsets, keys: columns, bits } = keysOf(scope.partition('block'));
   const { placeOf } = bandsOf(scope);
-  // A private copy: inputs are never written.
+  // A private copy, since inputs must not be written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
   const { from, to } = scope.params;
   const [first, end] = [offsets[from], offsets[to]];
   const memory = LoadingMemory.own();
-  /** The ratings' rows, piece by piece: a piece begins in the last row of the one before. */
+  /** The ratings' rows, piece by piece: a piece starts in the last row of the previous one. */
   const writer = (address: number): WriteNumbers => {
     memory
       .words(address, to + 1 - from)

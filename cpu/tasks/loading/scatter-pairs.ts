@@ -27,7 +27,7 @@ export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
 
 /** See `scatter-pairs` of KernelTasks. */
 export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
-  // A private copy: inputs are never written.
+  // A private copy, since inputs must not be written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
   const { placeOf } = bandsOf(scope);
   const target = keysOf(scope.partition('block'));
@@ -74,8 +74,8 @@ export function bandsOf(scope: TaskScope): { readonly placeOf: Uint32Array; read
 }
 
 /**
- * The arrays of a block that hold keys, then columns, and values as their bits, so that ratings and row
- * numbers go alike.
+ * The arrays of a block: `keys`, which later hold columns, and `bits`, the values' bits, so that ratings and
+ * row numbers are handled alike.
  */
 export function keysOf({ columns }: Partition): {
   readonly offsets: Int32Array;
@@ -90,10 +90,7 @@ export function keysOf({ columns }: Partition): {
   return { offsets, keys: indices, bits: new Uint32Array(values.buffer, values.byteOffset, values.length) };
 }
 
-/**
- * The codes of a chunk, those of rows and those of columns, and their maps to positions where they are not
- * positions.
- */
+/** A chunk's codes of rows and of columns, and their maps to positions where codes are not positions. */
 interface Pairs {
   readonly rowCodes: Uint32Array;
   readonly columnCodes: Uint32Array;

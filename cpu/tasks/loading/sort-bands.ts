@@ -2,7 +2,7 @@ import type { TaskHandler } from '../../handler.ts';
 import { LoadingMemory } from './loading-memory.ts';
 import { bandsOf, keysOf } from './scatter-pairs.ts';
 
-/** Bits of a digit, at most: its counters stay in the core's first cache. */
+/** Most bits of a digit, so that its counters fit the core's first-level cache. */
 const DIGIT_BITS = 12;
 
 /** See `sort-bands` of KernelTasks. */
@@ -17,7 +17,7 @@ export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
     const [firstOf, endOf] = [firstRow[band], firstRow[band + 1]];
     const [low, high] = [offsets[firstOf], offsets[endOf]];
     const digits = digitsOf(order === 'kept' ? columnBits : 0, columnBits + bitsBelow(endOf - firstOf));
-    // Where all keys are the same, each rating but the first repeats it.
+    // Where all keys are equal, each rating except the first repeats it.
     if (low === high || (order === 'kept' && digits.length === 0)) continue;
     const count = high - low;
     const [first, second, counters] = memory.layOut(2 * count, 2 * count, 2 ** DIGIT_BITS);
@@ -52,8 +52,8 @@ function bitsBelow(end: number): number {
 }
 
 /**
- * Digits of the bits from `low` to `high`, the lowest first: each sort keeps the order of those before it.
- * Without bits all keys are the same.
+ * Digits of the bits from `low` to `high`, the lowest first: each sort is stable. Without bits all keys are
+ * equal.
  */
 function digitsOf(low: number, high: number): readonly { readonly shift: number; readonly width: number }[] {
   const count = Math.ceil((high - low) / DIGIT_BITS);
@@ -65,8 +65,8 @@ function digitsOf(low: number, high: number): readonly { readonly shift: number;
 }
 
 /**
- * Finds the first rating that has the row and column of the one before. With `bits` those of a row and column
- * are sorted by value.
+ * Finds the first rating with the row and column of the previous one. With `bits`, ratings with equal row and
+ * column are sorted by value.
  */
 function findRepeated(
   offsets: Int32Array,

@@ -39,15 +39,15 @@ interface ShareKeys {
 }
 
 /**
- * The place of a part's first id in each share. Ids lie in shares by their hash, so the ids of one share cut
- * all of them evenly.
+ * The index of a part's first id in each share. Ids are distributed to shares by hash, so the ids of one
+ * share divide all of them evenly.
  */
 function boundsOf(sources: readonly ShareKeys[], part: number, parts: number): number[] {
   if (part === 0) return sources.map(() => 0);
   if (part === parts) return sources.map(({ keys }) => keyCount(keys));
   const pivots = sources[0].keys;
   const pivot = Math.floor((keyCount(pivots) * part) / parts);
-  // Without ids in the first share, all are in the last part.
+  // If the first share is empty, all ids are in the last part.
   if (keyCount(pivots) === 0) return sources.map(() => 0);
   return sources.map(({ keys }) => {
     let [from, to] = [0, keyCount(keys)];
@@ -60,7 +60,7 @@ function boundsOf(sources: readonly ShareKeys[], part: number, parts: number): n
   });
 }
 
-/** Copies the key at a place of a share to a position; positions come one after the other. */
+/** Returns a function that copies the key at an index of a share to the next position. */
 function writer(
   target: KeyColumn,
   sources: readonly ShareKeys[],

@@ -4,19 +4,18 @@ import { sharedArray } from '../../../engine/partition.ts';
 import { SCRATCH_BYTES, type TaskScope } from '../../handler.ts';
 
 /**
- * Numbers that are copied to scratch at a time: few enough for the core's cache. Kernels, which are compiled
- * once for all threads, go over them: each thread would take longer to compile loops of its own than to run
- * them.
+ * Numbers copied to scratch at a time: few enough for the core's cache. WebAssembly kernels, compiled once
+ * for all threads, process them: each thread would take longer to compile JavaScript loops than to run them.
  */
 export const WINDOW = 1 << 16;
-/** Bytes of scratch in front of a table of counts: a window of int64, and the range of ids. */
+/** Bytes of scratch before a table of counts: a window of int64, and the range of ids. */
 const TABLE_AT = 8 * WINDOW + 64;
 /** Entries of a table of counts in scratch. */
 export const TABLE = (SCRATCH_BYTES - TABLE_AT) / 4;
 
 /**
- * The ids of a chunk as codes in `codes`: near where they are numbers that fit int32, else coded (see
- * NumberedKeys).
+ * The ids of a chunk as codes in `codes`: distances in a narrow range where they are numbers that fit int32,
+ * else coded (see NumberedKeys).
  */
 export function numberColumn(scope: TaskScope, column: KeyColumn, codes: Uint32Array): NumberedKeys {
   const range = column.type === 'utf8' ? undefined : rangeOf(scope, column, codes.length);
@@ -44,7 +43,7 @@ function rangeOf(
   return [range[0], range[1]];
 }
 
-/** The ids may lie where their codes go. */
+/** `codes` may be the memory of the ids. */
 function nearKeys(
   scope: TaskScope,
   column: NumberColumn,
@@ -94,7 +93,7 @@ function takeWindow(
   return kernels.takeLowHalves(scratch, n) === 1;
 }
 
-/** A table of counts in scratch, behind a window. */
+/** A table of counts in scratch, after the window. */
 export function zeroTable({ memory, scratch }: TaskScope, entries: number): Int32Array {
   return new Int32Array(memory.buffer, scratch + TABLE_AT, entries).fill(0);
 }

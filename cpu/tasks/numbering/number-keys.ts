@@ -8,7 +8,7 @@ import { numberColumn } from './near-keys.ts';
 export const numberKeys: TaskHandler<'number-keys'> = (scope) => {
   const { rows } = scope.params;
   const { columns } = scope.partition('ids');
-  // Inputs are never written.
+  // Inputs must not be written.
   const users = numberColumn(scope, keysFromArrays(columns, 'user'), pagedArray(Uint32Array, rows));
   const items = numberColumn(scope, keysFromArrays(columns, 'item'), pagedArray(Uint32Array, rows));
   return {

@@ -43,7 +43,8 @@ export const uniteIds: TaskHandler<'unite-ids'> = (scope) => {
 };
 
 /**
- * The positions of hashes of the share: one of equal ranges of their upper half, since tables use the lower.
+ * The indices of the hashes in a share: shares are equal ranges of the hashes' upper half, since tables use
+ * the lower.
  */
 function ofShare(hashes: Int32Array, share: number, shares: number): Uint32Array {
   const found = new Uint32Array(hashes.length);

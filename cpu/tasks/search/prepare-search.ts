@@ -1,8 +1,8 @@
 import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
-/** Makes a float64 number a float32 one that is not below it, for sums of the lengths of a vector. */
-const UP = 1 + 1e-6;
+/** Factor that makes the float32 of a float64 number not smaller than it, for norms. */
+const ROUND_UP = 1 + 1e-6;
 
 /** See `prepare-search` of KernelTasks, and cpu/assembly/search.ts for the equations. */
 export const prepareSearch: TaskHandler<'prepare-search'> = (scope) => {
@@ -29,7 +29,7 @@ export const prepareSearch: TaskHandler<'prepare-search'> = (scope) => {
   at.center.fill(0);
   at.center.set(mean);
   at.center.set(differs, at.centerStride);
-  at.center[2 * at.centerStride] = longest * UP;
+  at.center[2 * at.centerStride] = longest * ROUND_UP;
   at.exact.fill(0);
   at.coarse.fill(0);
   for (let place = 0; place < columns && !scope.cancelled(); place++) {
@@ -37,14 +37,14 @@ export const prepareSearch: TaskHandler<'prepare-search'> = (scope) => {
     read(given, item * width, vector);
     at.exact.set(vector, place * at.exactStride);
     const { scale, remainder } = toBytes(vector, mean, at.coarse, place * at.coarseStride);
-    at.lengths[place] = (lengths[item] + remainder) * UP;
-    at.remainders[place] = remainder * UP;
+    at.lengths[place] = (lengths[item] + remainder) * ROUND_UP;
+    at.remainders[place] = remainder * ROUND_UP;
     at.scales[place] = scale;
     at.items[place] = item;
     at.places[item] = place;
   }
-  // Lengths with their remainders need not fall, but the search ends at the first that is short: each is at
-  // least the next.
+  // Sums of lengths and remainders need not fall, but the search ends at the first small one: each is raised
+  // to at least the next.
   for (let place = columns - 2; place >= 0; place--)
     at.lengths[place] = Math.max(at.lengths[place], at.lengths[place + 1]);
   return { rows: columns, bytesUp: given.byteLength };
@@ -64,7 +64,7 @@ function readUnit(given: Float32Array, from: number, vector: Float32Array): Floa
   return vector;
 }
 
-/** θ̄, the same for any order of columns, and the largest ‖θ_v‖. */
+/** θ̄, independent of the order of columns, and the largest ‖θ_v‖. */
 function meanOf(
   columns: number,
   rank: number,
@@ -87,7 +87,7 @@ function meanOf(
   };
 }
 
-/** Rounds θ - θ̄ to 8 bits; gives the scale and the length of what is lost. */
+/** Rounds θ - θ̄ to 8 bits; returns the scale and the length of the rounding error. */
 function toBytes(
   vector: Float32Array,
   mean: Float32Array,
@@ -107,7 +107,7 @@ function toBytes(
   return { scale, remainder: Math.sqrt(squares) };
 }
 
-/** The matrices of the index as arrays. Strides count their elements. */
+/** The matrices of the index as arrays, with strides in elements. */
 function viewsOf(scope: TaskScope) {
   const { buffer } = scope.memory;
   const [exact, coarse, guide, center] = ['exact', 'coarse', 'guide', 'center'].map((name) =>

@@ -41,7 +41,9 @@ function vector(layout: string, values: Float32Array): Partition {
   return { layout, rows: values.length, columns: { values } };
 }
 
-/** Copies θ of the items to the matrix of the task, whose last two rows are x and its start; γ beside it. */
+/**
+ * Copies θ of the items to the task's matrix, whose last two rows are x and its start, and γ of the items.
+ */
 function gather(scope: ScopeOf<'search-for-row'>, rank: number) {
   const { rated: items } = scope.params;
   const { buffer } = scope.memory;

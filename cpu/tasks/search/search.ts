@@ -7,12 +7,12 @@ import {
   SCRATCH_BYTES,
 } from '../../handler.ts';
 
-/** Largest number of x̂: with |d̂| <= 127 the sum over the features stays within 32 bits. */
+/** Largest number of x̂: with |d̂| <= 127 the sum over the features fits 32 bits. */
 const MOST_QUERY = 16_383;
 
 /**
- * Roundings of a float32 sum of `rank` products, of the bounds and of the base, relative to the lengths of
- * both vectors.
+ * Rounding errors of a float32 sum of `rank` products, of the bounds and of the base, relative to the lengths
+ * of both vectors.
  */
 const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 
@@ -30,7 +30,7 @@ export const search: TaskHandler<'search'> = (scope) => {
   const rows = allowed === undefined ? searchAll(scope, at, index) : searchChosen(scope, at, index, allowed);
   const items = new Uint32Array(buffer, at.items, n);
   const scores = new Float32Array(buffer, at.scores, n);
-  // Empty entries come last.
+  // Empty entries are last.
   let found = n;
   while (found > 0 && Number.isNaN(scores[found - 1])) found--;
   return {
@@ -49,7 +49,7 @@ interface SearchIndex {
   readonly width: number;
 }
 
-/** Searches the columns of the items `allowed` alone. Returns their number. */
+/** Searches only the columns of the items `allowed`. Returns their number. */
 function searchChosen(
   { kernels, memory, params }: ScopeOf<'search'>,
   at: Layout,
@@ -77,7 +77,7 @@ function searchChosen(
   return allowed.length;
 }
 
-/** Searches all columns, coarse numbers first. Returns the number of those whose score was computed. */
+/** Searches all columns, coarse numbers first. Returns the number of columns whose score was computed. */
 function searchAll(
   scope: ScopeOf<'search'>,
   at: Layout,
@@ -110,8 +110,8 @@ function searchAll(
 }
 
 /**
- * x̂ into `coarse`; gives base, ‖x‖, ‖x - x̂‖, step and slack, lengths over the features in which columns
- * differ.
+ * Writes x̂ to `coarse`; returns base, ‖x‖, ‖x - x̂‖, step and slack. Lengths are over the features in which
+ * columns differ.
  */
 function boundsOf(
   x: Float32Array,

@@ -2,12 +2,10 @@ import type { Partition } from '../../../engine/partition.ts';
 import type { ScopeOf, TaskHandler, TaskScope } from '../../handler.ts';
 import { rowChunks, workspaceOf } from '../row-chunks.ts';
 
-/**
- * Ratings in scratch at a time: so few that the columns' vectors stay in the core's own cache beside them.
- */
+/** Ratings in scratch at a time: few enough that the columns' vectors stay in the core's own cache too. */
 const CHUNK_RATINGS = 8_192;
 
-/** Makes rowChunks end a chunk after about so many ratings. */
+/** Makes rowChunks end a chunk after about this number of ratings. */
 const COST_PER_RATING = 8e6 / CHUNK_RATINGS;
 
 /** See `sgd-block` of KernelTasks. */
@@ -57,10 +55,7 @@ function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number)
   return count;
 }
 
-/**
- * Batches are gathered into scratch until it holds CHUNK_RATINGS, in the order in which they are to be
- * visited.
- */
+/** Batches are gathered into scratch, in the order of steps, until it holds CHUNK_RATINGS. */
 function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): number {
   const { from = 0, to = 0, batch = 1, adaptive } = scope.params;
   const order = scope.partition('order').columns.order as Uint32Array;
@@ -120,13 +115,13 @@ function sumsOf(scope: TaskScope): readonly [rowSums: number, columnSums: number
   return [scope.matrix('rowSums').pointer, scope.matrix('columnSums').pointer];
 }
 
-/** The vectors that cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts call steps; their address. */
+/** Writes the vectors `steps` of cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts; returns their address. */
 function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   const { rank, biases, rate, rowLambda, columnLambda, adaptive } = scope.params;
   const address = workspaceOf(scope);
   const steps = new Float32Array(scope.memory.buffer, address, 32);
   const every = (vector: number, value: number) => steps.fill(value, 4 * vector, 4 * vector + 4);
-  // With biases feature 1 of a row and feature 0 of a column are 1, and stay it.
+  // With biases feature 1 of a row and feature 0 of a column are constant 1.
   const [rowOne, columnOne] = [1, 0];
   if (adaptive) {
     [1, 1, rowLambda, columnLambda, rate, 1 / (rank + (biases ? 1 : 0))].forEach((value, vector) =>

@@ -1,7 +1,7 @@
 import { mix32, randomU32 } from '../../../engine/random.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
-/** Groups between two looks at the cancel flag. */
+/** Groups between two checks for cancellation. */
 const CHUNK_GROUPS = 64;
 
 /** See `deal-ratings` of KernelTasks. */

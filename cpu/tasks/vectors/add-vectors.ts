@@ -4,7 +4,7 @@ import { weighedChunk, workspaceOf as workspaceBehindWeights } from '../implicit
 import { rowChunks, type RowChunk, workspaceOf } from '../row-chunks.ts';
 import { gradientOffsets } from './gradient-shape.ts';
 
-/** Pieces of a chunk that are of one row each, with the address of its first rating in the lists. */
+/** Splits a chunk into pieces of one row each, with the address of the piece's first rating in the lists. */
 function* rowsOf(
   { row, rows, count, starts, ends }: RowChunk,
   offsets: Int32Array,

@@ -1,13 +1,13 @@
 import type { MatrixView, TaskScope } from '../../handler.ts';
 
-/** Addresses of the parts of a row of gradients (operators/tasks/vector-tasks.ts) behind that of the row. */
+/** Offsets of the parts of a row of gradients (operators/tasks/vector-tasks.ts) from the row's address. */
 export interface GradientOffsets {
   readonly scalars: number;
   /** 0 without biases. */
   readonly sums: number;
 }
 
-/** The addresses; throws where a matrix has no room for gradients of rows up to `last`, or other columns. */
+/** The offsets; throws where a matrix has too few rows for gradients up to `last`, or other columns. */
 export function gradientOffsets(
   task: string,
   { rows, columns }: MatrixView,
@@ -29,7 +29,7 @@ export function hasBiases({ columns }: MatrixView, rank: number): boolean {
   return columns > Math.ceil(rank / 16) * 16 + 16;
 }
 
-/** The Gram matrix and the shifts of implicit data; the address 0 where there are none. */
+/** The Gram matrix and the shifts of implicit data; address 0 for explicit data. */
 export function shiftedBy(scope: TaskScope): {
   readonly gram: number;
   readonly shifts: Float32Array | undefined;

@@ -18,7 +18,7 @@ it('sums of ratings are those of all rows, for whole numbers and halves, of shor
   const found = sumRatings(
     memory.scope({ from: 0, to: rows }, { block, rowSums: { layout: 'sums', rows, columns: { sums } } }, {}),
   );
-  // Halves: sums are exact in every order.
+  // Multiples of 1/2, so that sums are exact in every order.
   const expected = lengths.map((_, row) =>
     values.subarray(offsets[row], offsets[row + 1]).reduce((sum, value) => sum + value, 100),
   );

@@ -24,7 +24,7 @@ function shared(values: Iterable<number>): Uint32Array {
   return array;
 }
 
-/** Row pointers of rows with such ratings, and bands of `rowsOfBand` rows each. */
+/** Row pointers of rows with these ratings, and bands of `rowsOfBand` rows each. */
 function banded(rowOf: Uint32Array, rows: number, rowsOfBand: number, columns: number) {
   const offsets = sharedArray(Int32Array, rows + 1);
   for (const row of rowOf) offsets[row + 1]++;
@@ -61,7 +61,7 @@ function banded(rowOf: Uint32Array, rows: number, rowsOfBand: number, columns: n
   };
 }
 
-/** The numbers of the ratings, by row, then by column, then as they came. */
+/** The numbers of the ratings by row, then by column, then in the original order. */
 function inOrder(rowOf: ArrayLike<number>, columnOf: ArrayLike<number>): number[] {
   return Array.from({ length: rowOf.length }, (_, k) => k).sort(
     (left, right) => rowOf[left] - rowOf[right] || columnOf[left] - columnOf[right] || left - right,
@@ -101,8 +101,8 @@ describe('ratings by bands', () => {
       const bits = shared(Array.from({ length: ratings }, (_, k) => k));
       const to = banded(rowOf, rows, rowsOfBand, columns);
       const counts = new Int32Array(to.count);
-      // Codes that are rows already; tables of places are too long for a copy where rows are more than twice
-      // the ratings.
+      // Codes are rows already. Tables of places are too long to copy where rows are more than twice the
+      // ratings.
       const coded = { codes: rowOf, maps: [to.placeOf] };
       expect(tableWords(coded) > 0).toBe(rows <= 2 * ratings);
       countByBand(memory, coded, to.rowBits, counts);
@@ -147,7 +147,7 @@ describe('ratings by bands', () => {
         column: repeated.length > 0 ? columnOf[repeated[0]] : -1,
       });
 
-      // Its columns as rows, in four groups. Too many columns for a test have no row pointers.
+      // Its columns as rows, in four groups. With very many columns the test makes no row pointers.
       if (columns > 2 ** 20) return;
       const from = shared(order.map((k) => rowOf[k]));
       const back = banded(columnsOf(to.block), columns, Math.max(1, Math.ceil(columns / 5)), rows);

@@ -11,12 +11,12 @@ import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { builds, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from '../scope.ts';
 
 const rank = 128;
-/** Around the 1,024 ratings from which on rank 128 is packed. */
+/** Lengths around 1,024 ratings, from which rank 128 is packed. */
 const lengths = [1023, 1024, 1025, 1031, 1500];
 const weights = { alpha: 2.5, base: 1 };
 /**
- * The rounding to 16 bits evens out over a thousand ratings: it moves these rows by 5e-5 of their length at
- * most, and implicit ones, whose weights differ, by 5e-4.
+ * The rounding to 16 bits averages out over a thousand ratings: it moves these rows by 5e-5 of their length
+ * at most, and implicit ones, whose weights differ, by 5e-4.
  */
 const ROUNDING = 1e-3;
 

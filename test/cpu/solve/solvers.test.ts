@@ -101,7 +101,7 @@ describe.each(builds)('kernels with %s', (build) => {
     const expected = solveCholesky(twin.matrix, twin.bias)!;
     const objective = memory.allocate(8);
     const told = new Float64Array(memory.memory.buffer, objective, 1);
-    // xᵀA x - 2 bᵀx in float64, over Σ r², which is the largest number beside it.
+    // xᵀA x - 2 bᵀx in float64, relative to Σ r², its largest term.
     const expectObjective = () => {
       let sum = 0;
       for (let i = 0; i < rank; i++) {

@@ -23,9 +23,9 @@ const columnsOfRows: readonly (readonly number[])[] = [
   every(90, 7, 11),
   every(8, 130, 128).filter((column) => column < COLUMNS),
   every(COLUMNS, 0),
-  // A tile between empty ones, behind a single rating.
+  // A tile between empty ones, after a single rating.
   [5, ...every(37, 640)],
-  // One column that is rated again and again, over the end of a list, and beside others.
+  // One column that is rated repeatedly, across the end of a list, and next to others.
   every(35, 200, 0),
   [1, 1, 1, ...every(9, 300, 0), 301, 301],
 ];
@@ -116,7 +116,7 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
         )!;
         const found = [...x(row).subarray(0, rank), bias[row]];
         expect(norm(x(row).subarray(rank))).toBe(0);
-        // The twin knows ‖b‖, and so may end a step before the kernels do.
+        // The twin computes ‖b‖, and so may end a step before the kernels do.
         expect(relativeDistance(found, twin), `row ${row} of ${n}, ${cgSteps} steps`).toBeLessThan(
           cgSteps < 6 ? ROUNDING : 1e-3,
         );
@@ -134,7 +134,7 @@ describe.each(builds)('rows solved tile by tile with %s', (build) => {
     const lengths = [90, 2 * CHUNK_RATINGS + 33, CHUNK_RATINGS, 50, CHUNK_RATINGS + 1];
     const block = ratingBlock(lengths, COLUMNS, 2);
     const { offsets, values } = block.columns as { offsets: Int32Array; values: Float32Array };
-    // Large ratings where pieces meet show one that is lost, doubled or beside another column.
+    // Large ratings where pieces meet reveal one that is lost, doubled or assigned to another column.
     for (const at of [
       CHUNK_RATINGS - 1,
       CHUNK_RATINGS,

@@ -13,7 +13,7 @@ export const lambda = 0.05;
 export const mean = 2.5;
 export const gamma = Float32Array.from({ length: COLUMNS }, (_, k) => Math.sin(k));
 
-/** The columns `first`, `first + step`, .. of so many ratings. */
+/** The columns `first`, `first + step`, .. of `count` ratings. */
 export const every = (count: number, first: number, step = 1) =>
   Array.from({ length: count }, (_, k) => first + k * step);
 
@@ -47,7 +47,7 @@ export interface Given {
   readonly memory: TestMemory;
   readonly theta: MatrixView;
   readonly block: Partition;
-  /** The rows that CG starts from; default: drawn ones. */
+  /** The rows that CG starts from; default: random ones. */
   readonly previous?: MatrixView;
 }
 
@@ -63,7 +63,7 @@ export interface Call {
   readonly only?: 'tiled' | 'others';
 }
 
-/** What calls of the task leave, and the tiled kernels that they ran. */
+/** The results of the task's calls, and the tiled kernels that they ran. */
 export function solve(
   { memory, theta, block, previous: given }: Given,
   { biased = false, ...asked }: Asked,

@@ -1,27 +1,25 @@
 /**
- * Products of some ratings of a row with the rows of a tile of Θ, from where they lie. Of LISTED ratings at a
- * time, whose rows stay in the first-level cache, the products are formed four at a time, and then added
- * column by column: the sums stay in registers, and nothing is stored between the ratings. A list's sums
- * begin at 0 and are then added to those of the row, so that a row of a million ratings has no chain of a
- * million roundings.
- *
+ * Products of some ratings of a row with the rows of a tile of Θ, read in place. Of LISTED ratings at a time,
+ * whose rows stay in the first-level cache, the products are computed four at a time, and then summed column
+ * by column: the sums stay in registers, and nothing is stored between ratings. Sums of a list start at 0 and
+ * are then added to the row's, so that a row of a million ratings has no chain of a million roundings.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../../simd';
 
-/** Ratings of a list: addresses of their rows, and behind these their factors. */
+/** A list has the addresses of its ratings' rows, then their factors. */
 const LISTED: i32 = 32;
 const FACTORS: usize = 128;
 
-/** Bytes of a list, behind which lies a row of zeros. */
+/** Bytes of a list, which is followed by a row of zeros. */
 const LIST: usize = 256;
 
-/** Address of a row of the tile, whose number in it takes 16 bits. */
+/** Address of a row of the tile, whose 16-bit number is at `local`. */
 @inline
 function rowAt(tile: usize, size: usize, local: usize): usize {
   return tile + <usize>load<u16>(local) * size;
 }
 
-/** [θ_0ᵀp, .. θ_3ᵀp]. Even and odd columns have chains of sums of their own. */
+/** [θ_0ᵀp, .. θ_3ᵀp]. Even and odd columns have separate chains of sums. */
 @inline
 function productsOfFour(row0: usize, row1: usize, row2: usize, row3: usize, p: usize, size: usize): v128 {
   let even0 = f32x4.splat(0);
@@ -63,10 +61,9 @@ function addTo(y: usize, sum: v128, offset: usize = 0): void {
 }
 
 /**
- * y += Σ factors[k] θ_k over the rows listed up to `end`, for 2, 4 or 8 vectors of columns, whose sums have
- * room in registers, and if `summed`, of at most 4 vectors, sums += Σ θ_k. `vectors` and `summed` are
- * constants.
- *
+ * y += Σ factors[k] θ_k over the rows listed up to `end`, for 2, 4 or 8 vectors of columns, whose sums fit
+ * the registers; if `summed`, for at most 4 vectors, also sums += Σ θ_k. `vectors` and `summed` are
+ * compile-time constants.
  */
 @inline
 function addColumns(
@@ -155,9 +152,8 @@ function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize):
 }
 
 /**
- * The work of the functions below, in which `residual` and `added` are constants. Gives four lanes whose sum
- * is Σ r t of residuals, or Σ t² where nothing is added, beside that of `along`.
- *
+ * The work of the functions below, where `residual` and `added` are compile-time constants. Returns `along`
+ * plus four lanes whose sum is Σ r t for residuals, or Σ t² where nothing is added.
  */
 @inline
 function pass(
@@ -230,10 +226,9 @@ function pass(
 }
 
 /**
- * y += Σ (r - θᵀp) θ over `count` > 0 ratings, whose θ are rows `locals` of the tile, and where `sums` is not
- * 0 sums += Σ θ; gives `along` and Σ r θᵀp, in four lanes. `values` may be read up to 12 bytes beyond the
- * last. work: 256 bytes, and a row of zeros behind them.
- *
+ * y += Σ (r - θᵀp) θ over `count` > 0 ratings, whose θ are rows `locals` of the tile; if `sums` is not 0,
+ * sums += Σ θ. Returns `along` plus Σ r θᵀp, in four lanes. `values` may be read up to 12 bytes past the
+ * last. work: 256 bytes, followed by a row of zeros.
  */
 export function addResiduals(
   tile: usize,
@@ -263,7 +258,7 @@ export function addProducts(
   pass(tile, size, locals, 0, count, p, y, 0, work, false, true, f32x4.splat(0));
 }
 
-/** `sum` and Σ (θᵀp)², in four lanes. */
+/** Returns `sum` plus Σ (θᵀp)², in four lanes. */
 export function addSquares(
   tile: usize,
   size: usize,

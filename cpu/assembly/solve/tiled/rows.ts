@@ -1,34 +1,32 @@
 /**
- * Conjugate gradients of many long rows at once, tile by tile: Θ is cut into tiles that stay in a core's
- * second-level cache, and each pass takes the ratings of all rows of a group in one tile before it goes on to
- * the next. A row of Θ so comes from memory once for all rows of the group, in the order of addresses, where
- * row by row it comes once for each rating. The ratings are gathered in every pass, from the cache, and no
+ * Conjugate gradients of many long rows at once, tile by tile: Θ is cut into tiles that fit a core's
+ * second-level cache, and each pass processes the ratings of all rows of a group in one tile before it
+ * continues with the next. So a row of Θ is read from memory once for all rows of the group, in the order of
+ * addresses, instead of once for each rating. Ratings are gathered in every pass, from the cache, and no
  * panels are kept.
  *
  *     pass 0        r = Σ (r_uv - θ_vᵀx) θ_v - shift I x       endResidual
  *     passes 1 ..   q = Σ (θ_vᵀp) θ_v + shift I p              takeStep
  *     the last      pᵀA p                                      takeLastStep
  *
- * A group's ratings lie row behind row: the 16-bit number of θ_v in its tile, and r_uv. `starts`: Int32[tiles
- * + 1][rows], the first rating of each row in each tile. x, r, p, q and s of the rows: one behind the other,
- * `size` bytes each. `states`: 48 bytes for each row.
- *
+ * A group's ratings are stored row by row: the 16-bit number of θ_v in its tile, and r_uv. `starts`:
+ * Int32[tiles + 1][rows], the first rating of each row in each tile. x, r, p, q and s of the rows are
+ * adjacent, `size` bytes each. `states`: 48 bytes for each row.
  */
 import { indexAt, sumLanes } from '../../simd';
 import { allFinite, clear, dot, scale } from '../../vectors';
 import { biasOf } from '../eliminate-bias';
-import { beginSteps, endResidual, isEnough, lower, takeLastStep, takeStep } from '../steps';
+import { beginSteps, endResidual, isConverged, lower, takeLastStep, takeStep } from '../steps';
 import { addProducts, addResiduals, addSquares } from './products';
 
-/** Of a state: the objective (float64), the numbers of steps.ts, and four lanes that a pass adds to. */
+/** A state has the objective (float64), the numbers of steps.ts, and four lanes that a pass adds to. */
 const NUMBERS: usize = 8;
 const LANES: usize = 32;
 
 /**
- * Appends `count` ratings of a row to a group, from the rating `at` on. `tile`: that of the rating before
- * them, -1 for the first. `starts`: those of the row, `step` bytes from tile to tile. Gives the tile of the
- * last one.
- *
+ * Appends `count` ratings of a row to a group, from the rating `at` on. `tile`: the tile of the previous
+ * rating, -1 for the first. `starts`: of the row, `step` bytes from tile to tile. Returns the tile of the
+ * last rating.
  */
 export function placeRatings(
   indices: usize,
@@ -51,7 +49,7 @@ export function placeRatings(
       store<i32>(starts + <usize>tile * step, at + k);
     }
     const local = locals + ((<usize>(at + k)) << 1);
-    // Indices ascend, so eight lie in the tile where the last of them does.
+    // Indices ascend, so eight are in one tile if the last of them is.
     if (tile >= 0 && k + 8 <= count && <i32>indexAt(indices, k + 7) < first + tileRows) {
       const four = indices + ((<usize>k) << 2);
       const base = i32x4.splat(first);
@@ -76,7 +74,7 @@ export function startTiledRow(size: usize, shift: f32, x: usize, r: usize, sums:
   v128.store(state + LANES, f32x4.splat(0));
 }
 
-/** Reads a word of each line of a tile in their order, which the processor recognizes and reads ahead. */
+/** Reads a word of each line of a tile in order, which the processor's prefetcher recognizes. */
 function bringTile(tile: usize, bytes: usize): u32 {
   let touched: u32 = 0;
   for (const end = tile + bytes; tile < end; tile += 64) touched += load<u32>(tile);
@@ -85,9 +83,8 @@ function bringTile(tile: usize, bytes: usize): u32 {
 
 /**
  * A pass over the tiles [from, to): 0, 1 or 2 for residuals, products and curvatures. `p`: the rows' x or p,
- * `y`: their r or q. `brings`: whether most rows of a tile are read. work: 256 bytes, and a row of zeros
- * behind them.
- *
+ * `y`: their r or q. `brings`: whether to prefetch tiles, since most rows of a tile are read. work: 256
+ * bytes, followed by a row of zeros.
  */
 export function passTiles(
   theta: usize,
@@ -164,7 +161,7 @@ function prepare(goesOn: bool, size: usize, shift: f32, p: usize, q: usize, stat
   v128.store(state + LANES, f32x4.splat(0));
 }
 
-/** Behind pass 0. */
+/** After pass 0. */
 export function beginTiledRow(
   size: usize,
   shift: f32,
@@ -180,10 +177,10 @@ export function beginTiledRow(
   const numbers = state + NUMBERS;
   const biasSquares = endResidual(size, sums, weight, total, sumLanes(v128.load(state + LANES)), x, r, state);
   const rho = beginSteps(size, sums, biasSquares, r, p, numbers);
-  prepare(!isEnough(rho, numbers), size, shift, p, q, state);
+  prepare(!isConverged(rho, numbers), size, shift, p, q, state);
 }
 
-/** Behind a pass for products. */
+/** After a pass for products. */
 export function stepTiledRow(
   size: usize,
   shift: f32,
@@ -197,12 +194,12 @@ export function stepTiledRow(
 ): void {
   const numbers = state + NUMBERS;
   const rho = takeStep(size, sums, weight, x, r, p, q, numbers, state);
-  prepare(!(rho < 0 || isEnough(rho, numbers)), size, shift, p, q, state);
+  prepare(!(rho < 0 || isConverged(rho, numbers)), size, shift, p, q, state);
 }
 
 /**
- * Behind the pass for curvatures. Writes the row's bias, where `bias` is not 0; true where x is finite. The
- * objective is the first number of the state.
+ * After the pass for curvatures. Writes the row's bias, where `bias` is not 0; returns true where x is
+ * finite. The objective is the first number of the state.
  */
 export function endTiledRow(
   size: usize,
