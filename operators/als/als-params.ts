@@ -13,8 +13,8 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   readonly regParam: number | 'auto';
   /**
    * Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or the faster of the two
-   * for each row (`auto`). `nonnegative` has an exact solver of its own, whichever of `auto` and `cholesky`
-   * this is. Default 'auto'.
+   * for each row (`auto`). With `nonnegative`, `auto` and `cholesky` both mean the exact non-negative solver.
+   * Default 'auto'.
    */
   readonly solver: 'auto' | 'cholesky' | 'cg';
   /**
@@ -55,11 +55,17 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly alpha: number | 'auto';
   /**
-   * The weight w of an implicit rating r: `raw` |r|, `binary` 1, `log` 1 + ln(1 + |r| / g) with g the
-   * geometric mean of |r|, `bm25` |r| / g saturated and divided by the item's popularity (k1 = 1.2, b =
-   * 0.75). All are divided by their mean, so that α means the same on any set; `spark` is |r| as it is, and
-   * so Spark's and implicit's form. `auto`: `log`. Default 'auto', and `spark` of `ALS.spark()`.
+   * The weight w of an implicit rating r:
    *
+   * - `raw`: |r|
+   * - `binary`: 1
+   * - `log`: 1 + ln(1 + |r| / g) with g the geometric mean of |r|
+   * - `bm25`: |r| / g, saturated and divided by the item's popularity (k1 = 1.2, b = 0.75)
+   * - `spark`: |r| unscaled, the form of Spark and implicit
+   * - `auto`: `log`
+   *
+   * All but `spark` are divided by their mean, so that α means the same for any data set. Default 'auto', and
+   * `spark` for `ALS.spark()`.
    */
   readonly weight: WeightForm;
   /**
@@ -83,17 +89,14 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly partitionItems?: string;
   /**
-   * Of a side that is solved from several vertical parts, what their devices add up: `equations`, once f (f +
-   * 1) / 2 numbers a row, or `vectors`, f numbers a row in each step of conjugate gradients, with which no A
-   * is formed. `auto`: the cheaper. The others choose among grids with vertical parts alone. Default 'auto'.
-   *
+   * For a side that is solved from several vertical parts: what its devices sum. `equations`: f (f + 1) / 2
+   * numbers a row, once. `vectors`: f numbers a row in each step of conjugate gradients, without forming A.
+   * `auto`: the cheaper. `equations` and `vectors` only consider grids with vertical parts. Default 'auto'.
    */
   readonly partitionSums: 'auto' | 'equations' | 'vectors';
   /**
-   * Devices in each group, in their order, such as "2,2": partial sums of vertical parts add up inside groups
-   * before they cross (cuMF, Figure 5 b). Default: groups of the machine's sockets, where that takes less
-   * time.
-   *
+   * Numbers of devices in each group, in order, such as "2,2": partial sums of vertical parts are added
+   * inside groups first (cuMF, Figure 5 b). Default: the machine's sockets, if that takes less time.
    */
   readonly partitionGroups?: string;
 }

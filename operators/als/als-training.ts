@@ -24,7 +24,7 @@ import { TEST_PLACES } from './implicit/stages.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
 import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
-import { solvedErrors, solvedObjective, squaresBeside } from './solved-loss.ts';
+import { solvedErrors, solvedObjective, squaresForObjective } from './solved-loss.ts';
 
 /** Facts of the ratings that the loss needs besides the measures. */
 export interface LossFacts {
@@ -60,7 +60,7 @@ export class AlsTraining implements AlsFunctions {
     this.#facts = facts;
     this.#ranking = ranking;
     this.#bound = bound;
-    // The solve of the users gives the loss of their rows.
+    // The solve of the users also computes the loss of their rows.
     if (bound.phases.measure.some(({ brief }) => brief !== undefined))
       this.errorsOfRound = (measured, round) =>
         params.implicitPrefs
@@ -139,7 +139,7 @@ export class AlsTraining implements AlsFunctions {
     const ofBiases = this.#params.biases ? items : undefined;
     return solvedErrors(
       solvedObjective(round),
-      squaresBeside(this.#data.byItem.ratings, level, ofBiases),
+      squaresForObjective(this.#data.byItem.ratings, level, ofBiases),
       { users: this.#penaltyOf(users, 'users'), items: this.#penaltyOf(items, 'items') },
       this.#data.byUser.ratings,
       unit,
@@ -163,7 +163,8 @@ export class AlsTraining implements AlsFunctions {
 }
 
 /**
- * The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats.
+ * The ranks of the validation pairs; a device that slices its passes returns their bits in a vector of
+ * floats.
  */
 function placesOf(measured: StepResults, name: string): Uint32Array {
   const parts = measured

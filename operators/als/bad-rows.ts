@@ -6,7 +6,7 @@ import { lengthOfRow } from '../ratings/ratings.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import type { AlsData } from './bind/als-data.ts';
 
-/** Throws DivergedError for an iteration in which a row has no finite solution. */
+/** Throws DivergedError for an iteration with a row that has no finite solution. */
 export function requireSolved(
   number: number,
   results: StepResults,
@@ -47,8 +47,8 @@ function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'
 }
 
 /**
- * The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of
- * slices.
+ * The first row, over all parts, whose solution is not finite. Tasks report rows of their part, in the order
+ * of slices.
  */
 function badRow(
   values: readonly (readonly ValuesOf<'update'>[])[],

@@ -14,7 +14,7 @@ import { startNorm } from './rating-unit.ts';
 const STAGE = 'draw-rows';
 
 /**
- * The rows with which training begins, keys x rank in shared memory, by seed and external id: the same as
+ * The rows from which training starts, keys x rank in shared memory, by seed and external id: the same as
  * those of a plan's `initialize`. `slices`: the rows of each task.
  */
 export async function drawRows(
@@ -48,7 +48,7 @@ export async function drawRows(
     slices,
   );
   steps.free(STAGE, place, [keys, drawn]);
-  // They are read in host memory, where rows lie without the padding of a matrix.
+  // They are read in host memory, where rows have no matrix padding.
   const values = sharedArray(Float32Array, rows * rank);
   const given = [
     [keys, { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }, place],

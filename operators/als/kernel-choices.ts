@@ -34,7 +34,7 @@ export interface SideTunings {
   readonly items?: KernelTuning;
 }
 
-/** The largest rating where it is not known: that of stars. */
+/** The largest rating where it is not known: five stars. */
 const STARS = 5;
 
 /**

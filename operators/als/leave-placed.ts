@@ -7,10 +7,9 @@ import { placeRows, staysAt } from './place-ratings.ts';
 import { sides } from './plan/grid.ts';
 
 /**
- * Ratings in parts that stay on the only device for the whole run leave host memory, once they and the lists
- * of their rows have been made there: where that device is lost the run ends with the last copy, so nothing
- * reads them again. The start's steps have given them to the device.
- *
+ * Frees the host memory of ratings in parts that stay on the only device for the whole run, once they and the
+ * lists of their rows are on the device. If that device is lost the run ends with the last copy, so nothing
+ * reads them again. The start's steps have uploaded them.
  */
 export async function leavePlaced(
   { byUser, byItem }: AlsData,

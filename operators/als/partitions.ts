@@ -11,14 +11,13 @@ export interface AskedPartition {
 }
 
 /**
- * The grids that parameters ask for, by the side that is solved, and what the devices add up of vertical
- * parts.
+ * The grids that parameters request, by the side that is solved, and what devices sum over vertical parts.
  */
 export interface Asked {
   readonly users?: AskedPartition;
   readonly items?: AskedPartition;
   readonly sums?: SumsOfParts;
-  /** Devices of each group in which sums add up first. */
+  /** Devices of each group inside which sums are added first. */
   readonly groups?: readonly number[];
 }
 
@@ -57,7 +56,9 @@ export function askedPartitions(params: PartitionParams): Asked {
   };
 }
 
-/** Throws UsageError where a side has other vertical parts than those in which the other side is solved. */
+/**
+ * Throws UsageError where a side's vertical parts differ from the parts in which the other side is solved.
+ */
 function requireMatching(
   name: 'partitionUsers' | 'partitionItems',
   one: AskedPartition | undefined,
@@ -73,7 +74,7 @@ function requireMatching(
   );
 }
 
-/** Throws UsageError where groups are not those of so many devices. */
+/** Throws UsageError where groups do not add up to the number of devices. */
 export function requireGroupsOf({ groups }: Asked, devices: number): void {
   if (groups === undefined) return;
   const all = groups.reduce((sum, count) => sum + count, 0);

@@ -37,7 +37,8 @@ export async function placeBlock(
 }
 
 /**
- * Brings the ratings of a side in parts to a device, with the lists of their rows, unless they are there.
+ * Uploads the ratings of a side in parts to a device, with the lists of their rows, unless the device has
+ * them.
  */
 export async function placeRows(
   bound: BoundPlan,

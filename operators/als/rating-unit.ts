@@ -4,7 +4,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { replaceParts } from '../ratings/parts-in-files.ts';
 import type { Ratings } from '../ratings/ratings.ts';
 
-/** Ratings whose size lies in this range, or whose inverse does, are trained as they are. */
+/** Ratings whose magnitude, or its inverse, is at most this are trained unscaled. */
 const USUAL = 64;
 
 /** μ and σ of ratings. */
@@ -25,11 +25,10 @@ export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: num
 }
 
 /**
- * The unit in which ratings are trained, a power of four near their size (their deviation with biases, else
- * their root mean square), so that factors and sums stay within float32 and float16 for ratings of any size.
- * 1 for usual ratings. Training in the unit u with λ / u gives factors over √u and biases over u; both are
- * powers of two, so nothing is rounded.
- *
+ * The unit in which ratings are trained, a power of four near their magnitude (their deviation with biases,
+ * else their root mean square), so that factors and sums stay within float32 and float16 for ratings of any
+ * magnitude. 1 for usual ratings. Training in the unit u with λ / u gives factors divided by √u and biases
+ * divided by u; both are powers of two, so nothing is rounded.
  */
 export function ratingUnit(
   { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>,
@@ -50,7 +49,7 @@ export function unitOfSize(size: number): number {
  */
 const FARTHEST = 1024;
 
-/** The norm of the rows with which training in a unit begins. */
+/** The norm of the initial rows in a unit. */
 export function startNorm(unit: number): number {
   return Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST);
 }

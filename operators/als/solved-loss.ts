@@ -6,10 +6,8 @@ import type { SideNorms, TrainingErrors } from '../training/loss.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
 /**
- * Largest Σ r² over Σ e² at which e comes out of the solve: their difference is one of sums in float32, or in
- * float16 with those of A and b. Beyond, where ratings are all but reproduced, a pass over the ratings finds
- * it.
- *
+ * Largest ratio of Σ r² to Σ e² at which the solve's objective gives e: above it cancellation in float32 (or
+ * in float16 A and b) is too large, and a pass over the ratings computes the error.
  */
 export const MOST_CANCELLED = 100;
 
@@ -43,16 +41,15 @@ export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'colu
 }
 
 /**
- * Σ (r - μ - γ_v)² over all ratings, the squares that the objective of the users belongs to: Σ (r - μ)² is
- * known once, and the items' biases enter by sums over the items,
+ * Σ (r - μ - γ_v)² over all ratings, which the users' objective must be added to. Σ (r - μ)² is computed
+ * once, and the items' biases enter by sums over the items:
  *
  *     Σ (r - μ)² + Σ n_v γ_v² - 2 Σ T_v γ_v
  *
  * Without biases Σ r². `mean`: μ, or 0 without biases. `items`: sums over the items' biases; undefined
  * without biases.
- *
  */
-export function squaresBeside(
+export function squaresForObjective(
   ratings: number,
   { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>,
   items: Pick<SideNorms, 'biasSum' | 'biasAlong'> | undefined,
@@ -62,10 +59,9 @@ export function squaresBeside(
 }
 
 /**
- * Loss and training RMSE, beside the errors of `tests`, from the objective of the users, the squares beside
- * it, and the penalties of both sides, which the users' part of the loss has (users) and has not (items).
+ * Loss and training RMSE, together with the errors of `tests`, from the users' objective, the `squares` it is
+ * added to, and the penalties of both sides: the users' part of the loss includes theirs, and not the items'.
  * Undefined where cancellation leaves too few digits.
- *
  */
 export function solvedErrors(
   objective: number,

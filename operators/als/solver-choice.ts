@@ -3,7 +3,7 @@ import type { AlsParams } from './als-params.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import type { SolverChoice } from '../tasks/task-types.ts';
 
-/** A number of ratings above that of any row. */
+/** More ratings than any row has. */
 export const ALL_ROWS = 2 ** 31 - 1;
 
 /**
@@ -25,12 +25,13 @@ type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>
 type Counts = Pick<RatingsProfile, 'users' | 'items' | 'ratings'>;
 
 /**
- * o in standard deviations from which every row is held near the mean, so that few steps end at its solution.
+ * o, relative to the ratings' deviation, from which every row stays near the mean, so that few steps reach
+ * its solution.
  */
 const HELD = 1;
 
 /**
- * Ratings of a row for each feature, on average of the side with more rows, from which few steps end at its
+ * Average ratings of a row for each feature, on the side with more rows, from which few steps reach its
  * solution as well.
  */
 const RATED = 2;
@@ -41,10 +42,9 @@ export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
 }
 
 /**
- * True where later iterations take fewer steps: where rows are held by `regOffset`, or have twice as many
- * ratings on average as features. On sparser data with less regularization fewer steps changed the test RMSE
- * after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
- *
+ * True where later iterations take fewer steps: where `regOffset` keeps rows near the mean, or rows have on
+ * average twice as many ratings as features. On sparser data with less regularization fewer steps changed the
+ * test RMSE after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
  */
 export function takesFewer(
   { rank, cgSteps, implicitPrefs, regOffset }: Steps,
@@ -63,13 +63,15 @@ export function stepsOf(params: Steps, counts: Counts, iteration: number): numbe
 }
 
 /**
- * The solver of each row. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations
- * for the normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps
- * and the first residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and,
- * from f of about 40 on, for any row; a GPU has other rates, and solves all rows one way. Non-negative
- * factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same
- * model. `fewer`: later iterations take fewer steps.
+ * The solver of each row. Operations with n ratings and f features:
  *
+ * - exact: n f (f + 1) + 2 n f for the normal equations, and f³/3 + 4 f² for Cholesky
+ * - matrix-free CG: 4 n f for the first residual and for each of its f_s steps, and 2 n f for b
+ *
+ * The exact solve costs more for a short row (its f³ is fixed) and, from f of about 40 on, for any row. A GPU
+ * has other rates, and solves all rows one way. Non-negative factors have only one solver. The choice depends
+ * only on f and f_s, so the same parameters always give the same model. `fewer`: later iterations take fewer
+ * steps.
  */
 export function chooseSolver(
   params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>,

@@ -21,7 +21,7 @@ const MOST_RATINGS = 2.2e6;
 const MOST_TILES = 2 ** 17;
 
 /**
- * Ratings of a group of rows, for each row of the fixed side, which comes from memory once for all of them.
+ * Ratings of a group of rows for each row of the fixed side, which is read from memory once for all of them.
  */
 const MOST_OF_GROUP = 16;
 
@@ -29,8 +29,8 @@ const MOST_OF_GROUP = 16;
 const LEAST_OF_GROUP = 4;
 
 /**
- * A tiling, and what the groups of its rows depend on: the rows of the fixed side, and the tasks that run at
- * the same time.
+ * A tiling, and what the groups of its rows depend on: the rows of the fixed side, and the number of
+ * concurrent tasks.
  */
 export interface Tiled {
   readonly tiling: Tiling | undefined;
@@ -39,11 +39,10 @@ export interface Tiled {
 }
 
 /**
- * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long ones, by conjugate
- * gradients, from a fixed side that no cache holds: of a smaller one panels are faster than a second
- * gathering. It depends on parameters and sizes alone, so a row's bits do not depend on the number of threads
- * or parts. Undefined where no row is solved so: with few features, forming A costs less than the steps.
- *
+ * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long rows, by conjugate
+ * gradients, from a fixed side that exceeds the caches; for a smaller one panels are faster than gathering
+ * again. It depends only on parameters and sizes, so a row's bits do not depend on the number of threads or
+ * parts. Undefined where there are no such rows: with few features, forming A costs less than the steps.
  */
 export function tilingOf(
   { rank, implicitPrefs, nonnegative }: Pick<AlsParams, 'rank' | 'implicitPrefs' | 'nonnegative'>,
@@ -67,11 +66,10 @@ export function tilingOf(
 }
 
 /**
- * The slices of an update: those that solve the rows of the tiling in groups, first, since they take longest,
- * and then `slices` for all other rows. Groups are as large as pays, and as many for each of `parallelism`
- * threads. They consist of runs of rows, which depend on the ratings alone, as do the sums over a run's rows:
+ * The slices of an update. The first solve the rows of the tiling in groups, since these take longest; then
+ * `slices` solve all other rows. Groups are as large as pays, in equal numbers for each of `parallelism`
+ * threads. They consist of runs of rows, which depend only on the ratings, as do the sums over a run's rows:
  * no bit depends on the groups.
- *
  */
 export function tiledSlices(
   offsets: Int32Array | Float64Array,
@@ -109,8 +107,8 @@ export function tiledSlices(
 }
 
 /**
- * The runs of a slice, with a rating for each row of the fixed side. They depend on its rows alone: parts of
- * ratings in files begin where slices do, and so have the runs of one block.
+ * The runs of a slice, each with about one rating for each row of the fixed side. They depend only on the
+ * slice's rows: parts of ratings in files start where slices do, and so have the runs of a whole block.
  */
 function runsOf(tiled: Float64Array, { from, to }: RowRange, fixedRows: number): RowRange[] {
   const ratings = tiled[to] - tiled[from];

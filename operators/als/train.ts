@@ -6,7 +6,7 @@ import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
-import { ofCourse } from '../training/planned-measures.ts';
+import { planAfterRun } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { modelRows } from './biases.ts';
@@ -26,7 +26,7 @@ export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   readonly plan: PhysicalPlan;
   /** Standard deviation of the ratings, where regOffset is in units of it. */
   readonly ratingDeviation?: number;
-  /** The factors in the unit of training and the biases apart: the start of a training that goes on. */
+  /** The factors in the unit of training, and the biases separately: the start of a continued training. */
   readonly raw: () => AlsStart;
 }
 
@@ -35,13 +35,13 @@ export interface TrainAlsOptions {
   readonly devices: readonly DeviceInfo[];
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /**
-   * The unit of the given ratings, default 1: see ratingUnit. λ is that of the ratings themselves, as the
-   * model and the errors are.
+   * The unit of the given ratings, default 1: see ratingUnit. λ, the model and the errors are in the ratings'
+   * own unit.
    */
   readonly unit?: number;
   /** The level of the given ratings, where it is known. */
   readonly level?: RatingLevel | undefined;
-  /** Factors to begin with, in place of drawn ones. */
+  /** Initial factors; default: drawn. */
   readonly start?: AlsStart;
   /** See LoopOptions. */
   readonly copySeconds?: number;
@@ -160,7 +160,7 @@ class AlsRun {
   }
 
   /** The plan as it was run. */
-  planOf(result: Parameters<typeof ofCourse>[2]): PhysicalPlan {
-    return this.#bound ? ofCourse(this.#planned, this.#bound, result) : this.#planned;
+  planOf(result: Parameters<typeof planAfterRun>[2]): PhysicalPlan {
+    return this.#bound ? planAfterRun(this.#planned, this.#bound, result) : this.#planned;
   }
 }

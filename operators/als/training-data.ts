@@ -1,4 +1,4 @@
-/** What a training of ALS finds out about its ratings before it begins. */
+/** What ALS computes about its ratings before training. */
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import {
   validationMetric,
@@ -58,7 +58,8 @@ export async function rankedPairs(
 }
 
 /**
- * The ratings with what the plan's steps take besides: shifts of implicit rows, totals of items with biases.
+ * The ratings with the further inputs of the plan's steps: shifts of implicit rows, totals of items with
+ * biases.
  */
 export async function trainedData(
   ratings: AlsData,

@@ -10,8 +10,8 @@ import { columnsAs } from './same-rows.ts';
 import { takeRows } from './take-rows.ts';
 
 /**
- * Keeps the rows of which the predicate is true; rows of which it is false or null are left out. `keeps`: the
- * columns of the result; default: all of the input's.
+ * Keeps the rows for which the predicate is true; rows for which it is false or null are left out. `keeps`:
+ * the columns of the result; default: all of the input's.
  */
 export class Filter implements Operator {
   readonly name = 'filter';

@@ -85,7 +85,7 @@ export class MapBatches implements Operator {
       const made = this.#checked(await this.#called(apply, batch, args), schema);
       if (made.numRows === 0) continue;
       const origin = originOf(batch);
-      // Rows that are as many are taken for the same ones.
+      // If the number of rows is unchanged, the rows are assumed to be the same.
       yield origin !== undefined && made.numRows === batch.numRows ? setOrigin(made, origin) : made;
     }
   }

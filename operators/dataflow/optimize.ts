@@ -23,7 +23,7 @@ import { pushIntoWide } from './rules/push-into-wide.ts';
 import { resolveColumns } from './rules/resolve-columns.ts';
 import { takeTopRows } from './rules/take-top-rows.ts';
 
-/** In the order in which they are applied, and by name for `explain`. */
+/** By name for `explain`, in order of application. */
 export const rules: Readonly<Record<string, Rule>> = {
   'resolve columns': resolveColumns,
   'push filters': pushFilters,

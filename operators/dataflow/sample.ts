@@ -18,9 +18,8 @@ export interface SampleOptions {
 }
 
 /**
- * Keeps about a fraction of the rows: those whose hash of the columns `by` and the seed, as a fraction of 1,
- * lies below it. Rows with the same values stay together, and the sample does not depend on the order of
- * rows.
+ * Keeps about a fraction of the rows: rows whose hash of the columns `by` and the seed, as a fraction of 1,
+ * is below it. Rows with the same values stay together, and the sample does not depend on the order of rows.
  */
 export class Sample implements Operator {
   readonly name = 'sample';

@@ -27,7 +27,7 @@ export interface DampedMeans {
   readonly items: Float32Array;
 }
 
-/** Errors as they come in, in float64. */
+/** Sums errors in float64. */
 export class ErrorSums {
   #squared = 0;
   #absolute = 0;
@@ -64,8 +64,8 @@ export class BaselineSums {
 const PIECE = 1 << 16;
 
 /**
- * The baselines over a block of other ratings of the same rows and columns; undefined where it is empty. Lets
- * others have their turn: a training may go on beside it.
+ * The baselines over a block of other ratings of the same rows and columns; undefined where it is empty.
+ * Yields to other work of this thread, such as a running training.
  */
 export async function baselinesOf(
   { rows, ratings, offsets, indices, values }: RatingBlock,

@@ -15,7 +15,7 @@ interface Errors {
   readonly baselines: Baselines;
 }
 
-/** A model of which no more is known than that it has biases. */
+/** A model of which only is known whether it has biases. */
 export interface JudgedErrors extends Errors {
   readonly biases: boolean;
 }
@@ -31,13 +31,13 @@ export interface JudgedModel extends Errors {
 }
 
 /**
- * A warning where a model's RMSE is not below that of damped means, with parameters to try where the training
- * is known.
+ * A warning where a model's RMSE is not below the RMSE of damped means, with parameters to try where the
+ * training is known.
  */
 export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarning | undefined {
   const { testRmse, baselines } = judged;
   const { mean, dampedMeans } = baselines;
-  // Perfect means come from equal ratings, which another warning tells.
+  // An error of 0 by means implies equal ratings, about which another warning is reported.
   if (testRmse < dampedMeans.rmse || dampedMeans.rmse === 0) return undefined;
   const [worse, by] =
     testRmse < mean.rmse
@@ -60,7 +60,7 @@ function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: Judg
   const overfits = trainRmse < dampedMeans.rmse;
   const set = (name: string, value: number, when: boolean) =>
     when ? [`${name}: ${Number(value.toPrecision(3))}`] : [];
-  // Beside a λ of each side, regParam is refused.
+  // regParam is refused together with a λ for each side.
   const lambdas = Object.entries(
     regParamUsers !== undefined && regParamItems !== undefined
       ? { regParamUsers, regParamItems }

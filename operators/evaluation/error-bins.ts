@@ -11,7 +11,7 @@ export type ErrorBin = {
   readonly dampedMeansRmse?: number;
 };
 
-/** Pairs whose predictions lie close together: the mean prediction and the mean rating. */
+/** Pairs with similar predictions: the mean prediction and the mean rating. */
 export type CalibrationBin = {
   readonly pairs: number;
   readonly predicted: number;
@@ -27,7 +27,7 @@ export type ErrorBreakdown = {
    */
   readonly byUserRatings?: readonly ErrorBin[];
   readonly byItemRatings?: readonly ErrorBin[];
-  /** Ten groups of as many pairs each, by prediction. */
+  /** Ten groups of equally many pairs, by prediction. */
   readonly calibration: readonly CalibrationBin[];
 };
 

@@ -31,7 +31,7 @@ export interface Evaluation extends PairErrors {
   readonly baselines?: Baselines;
   /** Warnings about the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
-  /** The errors by properties of the pairs, where that was asked for and the model knows a pair. */
+  /** The errors by properties of the pairs, if requested and the model knows a pair. */
   readonly breakdown?: ErrorBreakdown;
 }
 
@@ -49,8 +49,7 @@ export interface EvaluateOptions {
 }
 
 /**
- * Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as SelectRatings gives
- * them.
+ * Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as from SelectRatings.
  */
 export class Evaluate implements Sink<Evaluation> {
   readonly name = 'evaluate';

@@ -45,7 +45,7 @@ export interface RatingShape extends ValueFacts {
   readonly items: SideFacts;
 }
 
-/** The training ratings, summed once before training: what warnings and baselines need. */
+/** Sums of the training ratings, computed once before training, for warnings and baselines. */
 export interface RatingFacts extends RatingShape {
   readonly means: BlockMeans;
   /** Ratings of each column. */
@@ -93,13 +93,13 @@ export async function sortedMeans(
 }
 
 /**
- * The facts of ratings by their rows alone. Damped means are the item's first, then the user's of what is
- * left:
+ * The facts of ratings by their rows alone. Damped means are the item's first, then the user's of the
+ * remainder:
  *
  *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
  *
- * `rowsAre` says which side the rows are. `given`: μ and means of earlier ratings, NaN for rows and columns
- * that are new; those stay as they are. Sums are float64, and do not depend on the number of threads.
+ * `rowsAre`: which side the rows are. `given`: μ and means of earlier ratings, NaN for new rows and columns;
+ * given means are kept. Sums are float64, and do not depend on the number of threads.
  */
 export async function rowFacts(
   ratings: Ratings,
@@ -206,7 +206,7 @@ function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-rati
   });
 }
 
-/** Runs a task over all ratings, part by part. `taskOf` names the partitions that it gives. */
+/** Runs a task over all ratings, part by part. `taskOf` names the partitions that it returns. */
 export async function passOver<K extends 'sum-ratings' | 'damped-means' | 'standardize'>(
   ratings: Ratings,
   ctx: ExecutionContext,

@@ -31,8 +31,8 @@ const LEAST_TIME = 1e8;
 /** Nanoseconds since 1970 in 2286. */
 const LAST_TIME = 1e19;
 /**
- * A scale of ratings has at most so many times its deviation above its mean; 0 to 100 with most ratings at 0
- * has about 10.
+ * Largest distance of the maximum from the mean on a scale of ratings, in deviations; 0 to 100 with most
+ * ratings at 0 has about 10.
  */
 const HEAVY_TAIL = 12;
 /** The largest value of scales of stars and points. */
@@ -42,8 +42,8 @@ const LARGEST_SCALE = 20;
 const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
 
 /**
- * Warnings about ratings that are unlike ratings on a scale. `duplicates` repeat an earlier pair, where that
- * is known.
+ * Warnings about ratings that do not look like ratings on a scale. `duplicates`: the number that repeat an
+ * earlier pair, if known.
  */
 export function ratingWarnings(
   facts: RatingShape,

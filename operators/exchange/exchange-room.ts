@@ -1,9 +1,7 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 
-/**
- * A stage of a pipeline with exchanges, and the memory that its tasks take, beside the parts of exchanges.
- */
+/** A stage of a pipeline with exchanges, and the memory of its tasks, without the parts of exchanges. */
 export interface RowStage {
   readonly name: string;
   readonly bytes: number;
@@ -25,8 +23,8 @@ export interface ProcessMemory {
 const SPARE = 1.03;
 
 /**
- * Host memory that the parts of exchanges may take together; what it does not hold goes to files. It is the
- * budget without the process itself and without what the tasks of the runs under way take.
+ * Most host memory that the parts of all exchanges may take; parts beyond it are written to files. It is the
+ * budget less the process itself and the tasks of current runs.
  */
 export class ExchangeRoom {
   readonly #memory: ProcessMemory;

@@ -2,10 +2,10 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 
 /**
- * The way in which rows are divided among the parts of an exchange.
+ * How rows are divided among the parts of an exchange.
  *
  *     hash     rows with the same values of some columns are in one part
- *     range    all rows of a part come before those of the next part in the order of sort keys
+ *     range    all rows of a part are before all rows of the next part in the order of sort keys
  *     evenly   in turn
  */
 export type Exchange =
@@ -53,6 +53,6 @@ export function partitionsOf(bytes: readonly number[]): number[] {
 export type ExchangeParams = JsonObject & {
   readonly by: Exchange;
   readonly parts: number;
-  /** Number of the task among those of the exchange, in the order of rows. */
+  /** Index of the task within the exchange, in the order of rows. */
   readonly task: number;
 };

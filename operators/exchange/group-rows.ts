@@ -9,7 +9,7 @@ import type { WideInput, WideOperator } from './wide.ts';
 export class GroupRows implements WideOperator {
   readonly name = 'group-rows';
   readonly after: readonly Aggregate[];
-  /** Without keys all rows are one group, also where there are none. */
+  /** Without keys all rows are one group, even of an empty input. */
   readonly parts?: 1;
   readonly #options: Omit<AggregateOptions, 'step'>;
   readonly #partial: Aggregate;

@@ -98,7 +98,7 @@ export class JoinedExchange implements RowExchange {
     return this.#divided(whole, ctx);
   }
 
-  /** The sides that may be small enough, those first of which that is known. */
+  /** The sides that may be small enough; sides known to be small are first. */
   #mayBeWhole(): Side[] {
     const bytes = (side: Side) => estimatedBytes(this.#sides[side]);
     return (['right', 'left'] as const)

@@ -3,7 +3,7 @@ import { wordsOfType } from '../../engine/keys/row-words.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
 
-/** Rows and bytes up to which pieces become one batch. */
+/** Most rows and bytes of pieces that are joined to one batch. */
 const BATCH_ROWS = 1 << 15;
 const BATCH_BYTES = 1 << 22;
 

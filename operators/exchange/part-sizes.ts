@@ -8,7 +8,7 @@ const STREAM_PARTS = 128;
 
 /** The sizes of an exchange, in bytes of rows in memory; all follow from the stored bytes of a task. */
 export class PartSizes {
-  /** Bytes of a part: with what operators hold beside them, some times as many for each thread. */
+  /** Bytes of a part: each thread needs some times as many, with the state of operators. */
   readonly part: number;
   /** Fewest bytes that a task takes: smaller parts are taken together. */
   readonly unit: number;
@@ -30,7 +30,10 @@ export class PartSizes {
     this.ofStream = 4 * splitBytes;
   }
 
-  /** The number of parts for rows of so many bytes; it depends on nothing else, as the order of rows does. */
+  /**
+   * The number of parts for rows of `bytes` bytes; it depends on nothing else, so neither does the order of
+   * rows.
+   */
   partsOf(bytes: number | undefined): number {
     if (bytes === undefined) return STREAM_PARTS;
     return Math.max(1, Math.min(MOST_PARTS, Math.ceil(bytes / this.part)));

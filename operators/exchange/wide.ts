@@ -32,8 +32,8 @@ export interface WideOperator extends Description {
   /** The number of parts, where it is not to follow from the bytes of the rows. */
   readonly parts?: number;
   /**
-   * The columns of which a condition may be asked of the input's rows in place of the result's, with the same
-   * outcome; 'all' where each row of the result is one of the input.
+   * The columns for which a condition on the result's rows may be evaluated on the input's rows instead;
+   * 'all' where each row of the result is a row of the input.
    */
   readonly filterable: readonly string[] | 'all';
   /**
@@ -73,7 +73,7 @@ export class Wide implements Source {
     return this.operator.outputSchema(await schemaOf(this.inputs[0]));
   }
 
-  /** The plan of the rows to exchange, and the way in which they are exchanged. */
+  /** The plan of the rows to exchange, and how they are exchanged. */
   async rowsToExchange(
     wanted: readonly string[] | undefined,
     signal: AbortSignal,

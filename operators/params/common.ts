@@ -34,7 +34,7 @@ export interface CommonParams {
   /** f, k in papers on SGD: factors per user and item, 1 to 512. Default 10. */
   readonly rank: number;
   /**
-   * Iterations of ALS, 1 or more, default 10; epochs of SGD, each of which visits every rating once, default
+   * Iterations of ALS, at least 1, default 10; or epochs of SGD, which each visit every rating once, default
    * 20.
    */
   readonly maxIter: number;
@@ -77,8 +77,8 @@ export interface CommonParams {
    */
   readonly earlyStop?: number;
   /**
-   * The metric of `earlyStop`: the RMSE, or a ranking metric such as 'ndcg@20', over full rankings of what
-   * users have not rated in the training set. Default 'rmse'.
+   * The metric of `earlyStop`: the RMSE, or a ranking metric such as 'ndcg@20', over full rankings of the
+   * items that users have not rated in the training set. Default 'rmse'.
    */
   readonly earlyStopMetric?: EarlyStopMetric;
   /**

@@ -16,8 +16,8 @@ const synonyms: Readonly<Record<string, string>> = {
 };
 
 /**
- * The candidate that a word means, by a name from another program or by its letters; undefined when none is
- * near. `inForm` gives the form of a name in which candidates are compared, such as a flag's.
+ * The candidate that a word probably means, by a name from another program or by its letters; undefined when
+ * none is similar. `inForm` converts a name to the form in which candidates are compared, such as a flag's.
  */
 export function nearestName(
   word: string,

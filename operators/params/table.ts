@@ -7,7 +7,7 @@ interface Described<T> {
   readonly help: string;
   /** The heading of the flag; default 'Model:'. */
   readonly group?: 'Model:' | 'Held-out ratings:';
-  /** The name in messages about the range, where a symbol goes with it: "regParam (λ)". */
+  /** The name in messages about the range, with its symbol if it has one: "regParam (λ)". */
   readonly called?: string;
   readonly fallback?: T;
   /** For --help, where there is no fallback. */

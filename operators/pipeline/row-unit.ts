@@ -57,7 +57,7 @@ export interface OtherRows {
 export class RowUnit {
   /** The other side of the first join among the operators, where it belongs to these rows. */
   readonly others: readonly OtherRows[];
-  /** True for rows of which there are too few for a task. */
+  /** True for rows that are too few for a task. */
   readonly small: boolean;
   readonly parts: readonly RowPart[];
   readonly #place: Place;
@@ -134,7 +134,7 @@ export async function keepPartitions(
   return partitions.map((partition) => ({ ...partition, spilled }));
 }
 
-/** The rows of a stream as units of about so many `bytes`; a stream of few rows gives one that is small. */
+/** The rows of a stream as units of about `bytes` bytes; a stream of few rows gives one small unit. */
 export async function* unitsOfStream(
   schema: Schema,
   batches: AsyncIterable<RecordBatch>,

@@ -60,7 +60,7 @@ export function inThreads(plan: LogicalPlan, reading: RowsReading): LogicalPlan 
   return rest.reduce(andThen, fromSource(source));
 }
 
-/** The way in which `inThreads` reads a plan's rows, for `explain`. */
+/** How `inThreads` reads a plan's rows, for `explain`. */
 export interface RowsPlan {
   /** The operators that run with the source. */
   readonly pipeline: readonly Operator[];

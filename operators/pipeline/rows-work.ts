@@ -34,7 +34,7 @@ export type TakenRows =
   | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> }
   | { readonly kind: 'exchange'; readonly exchange: RowExchange };
 
-/** An exchange that has not begun. */
+/** An exchange that has not been started. */
 export interface RowExchange {
   /** A line of text for plans. */
   describe(): string;

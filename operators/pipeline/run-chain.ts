@@ -3,7 +3,7 @@ import type { BinaryOperator } from '../../engine/stream/binary-operator.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 
-/** An operator of a pipeline; a join takes its other side beside the rows of the pipeline. */
+/** An operator of a pipeline; a join has another side in addition to the pipeline's rows. */
 export type ChainOperator = Operator | BinaryOperator;
 
 export function isBinary(operator: ChainOperator): operator is BinaryOperator {

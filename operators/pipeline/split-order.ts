@@ -70,7 +70,7 @@ export class RangeOrder {
     return isGuess(group) ? this.#reached : { rows: 0, lines: 0 };
   }
 
-  /** Goes on after a group. */
+  /** Continues after a group. */
   pass(group: SplitGroup, { rows, end }: GroupEnd): void {
     const { file, range } = group[group.length - 1];
     if (range === undefined || end === null) return;

@@ -10,8 +10,8 @@ import { OrderRows } from '../exchange/order-rows.ts';
 import { Wide } from '../exchange/wide.ts';
 
 /**
- * The same plan, in which exchanges take the places of operators that need all rows: threads sort ranges of
- * them.
+ * The same plan with operators that need all rows replaced by exchanges, in which threads sort ranges of the
+ * rows.
  */
 export function withExchanges(plan: LogicalPlan): LogicalPlan {
   return operatorsOf(plan).reduce(

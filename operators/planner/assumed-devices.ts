@@ -7,8 +7,8 @@ import { ratesOf } from './device-rates.ts';
 const BINDING_BYTES = 2 ** 31 - 4;
 
 /**
- * GPUs that are not there, for plans without data: alike but for their memory, with a CPU device beside them
- * that loads. `groups`: the number of each one's socket.
+ * Assumed GPUs, for plans without data: equal except for their memory, with a CPU device that loads.
+ * `groups`: the number of each one's socket.
  */
 export function assumedDevices(bytes: readonly number[], groups?: readonly number[]): PlanDevices {
   const gpu = (capacityBytes: number, n: number): DeviceInfo => {

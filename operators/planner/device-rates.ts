@@ -1,13 +1,13 @@
 import { type DeviceInfo, SOFTWARE_MARK } from '../../engine/plan/device-info.ts';
 
-/** Rates by which the time of an iteration is estimated. */
+/** Rates from which the time of an iteration is estimated. */
 export interface DeviceRates {
   readonly name: string;
   readonly source: string;
   /** Seconds of a rating in a half-iteration: a + b f², with f as it is stored. */
   readonly perRating: number;
   readonly perSquare: number;
-  /** Seconds of a row in a half-iteration beside its ratings: a + b f². */
+  /** Seconds of a row in a half-iteration in addition to its ratings: a + b f². */
   readonly perRow: number;
   readonly perRowSquare: number;
   /** Bytes a second of the device's own memory. */
@@ -24,8 +24,8 @@ export interface DeviceRates {
    */
   readonly exchange: number;
   /**
-   * Seconds that the device's thread takes to send a part's tasks and to wait for its rows, beside their
-   * copies.
+   * Seconds that the device's thread takes to send a part's tasks and to wait for its rows, in addition to
+   * their copies.
    */
   readonly perPart: number;
 }
@@ -103,8 +103,8 @@ const software: DeviceRates = {
 };
 
 /**
- * The rates of a GPU by its memory, where it is known; those of a CPU device by its threads. `cgSteps`: f_s,
- * 0 for exact solves.
+ * The rates of a GPU by its memory, where known; of a CPU device by its threads. `cgSteps`: f_s, 0 for exact
+ * solves.
  */
 export function ratesOf(
   { kind, capacityBytes, parallelism, description }: DeviceInfo,
@@ -127,8 +127,8 @@ export function ratesOf(
     exchange: 4e9,
     perPart: 0,
   };
-  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating; a linear term is taken at f = 64, where the
-  // choice between the solvers lies.
+  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating; approximated linearly at f = 64, near which
+  // the choice of solver changes.
   if (cgSteps > 0)
     return {
       ...core,

@@ -28,10 +28,9 @@ export function blockBytes(rows: number, ratings: number): number {
 }
 
 /**
- * Peak host bytes while ratings are loaded and sorted in memory: coded chunks (12 a rating) beside the first
- * block (8); the chunks are freed meanwhile, and the second block is made. `timed`: of timestamps (8) as
- * well, and of ratings and timestamps by row number (12).
- *
+ * Peak host bytes while ratings are loaded and sorted in memory: coded chunks (12 a rating) and the first
+ * block (8); the second block is made while the chunks are freed. `timed`: also timestamps (8), and ratings
+ * and timestamps by row number (12).
  */
 export function loadingBytes(ratings: number, timed = false): number {
   return (timed ? 40 : 20) * ratings;
@@ -43,16 +42,16 @@ export function spilledLoadingBytes(ratings: number): number {
 }
 
 /**
- * The same where blocks go to files too, in parts of so many ratings: a part, and the chunks that it is
- * sorted from. Freed memory is collected late.
+ * The same where blocks are written to files, in parts of `ratings`: a part, and the chunks that it is sorted
+ * from. Freed memory is collected late.
  */
 export function partLoadingBytes(ratings: number): number {
   return 32 * ratings;
 }
 
 /**
- * Peak bytes in files of so many ratings: coded chunks (12 a rating), those cut by parts (12), which replace
- * them, and the parts by user (8).
+ * Peak bytes in files: coded chunks (12 a rating), the chunks cut by parts (12), which replace them, and the
+ * parts by user (8).
  */
 export function spilledBytes(ratings: number): number {
   return 32 * ratings;

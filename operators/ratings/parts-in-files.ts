@@ -50,7 +50,7 @@ async function* blockInFile(
   }
 }
 
-/** All ratings as one block. Throws CapacityError where a block does not have so many. */
+/** All ratings as one block. Throws CapacityError where they exceed a block. */
 export async function inMemory(ratings: Ratings, ctx: ExecutionContext): Promise<RatingBlock> {
   const block = soleBlock(ratings);
   if (block !== undefined) return block;
@@ -92,7 +92,7 @@ export async function spillParts(
   return ofParts(spilled);
 }
 
-/** The same parts with other ratings of their rows; those of before are removed from files. */
+/** The same parts with other ratings of their rows; the old ratings are removed from files. */
 export async function replaceParts(
   ratings: Ratings,
   change: (block: HeldBlock) => RatingBlock,
@@ -128,7 +128,7 @@ async function replacedInFile(
   steps.free(STAGE, place, [ref]);
   steps.free(STAGE, SPILL, [old.ref]);
   await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
-  // Those of the part that was read are overwritten by the next.
+  // Arrays of the part that was read will be overwritten by the next.
   const offsets = block.offsets === read.offsets ? old.offsets : block.offsets;
   return { ...old, ref, ratings: block.ratings, offsets };
 }

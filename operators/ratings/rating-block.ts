@@ -2,7 +2,7 @@ import { type Partition, type PartitionRef, sharedArray } from '../../engine/par
 
 /**
  * One block R(ij) of ratings in compressed rows, and its name on the devices (layout rating-block of
- * operators/tasks/tasks.ts). The arrays are those of an Arrow List<Struct<index, value>>:
+ * operators/tasks/tasks.ts). Its arrays form an Arrow List<Struct<index, value>>:
  *
  *   offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
  */
@@ -18,8 +18,8 @@ export interface RatingBlock {
 }
 
 /**
- * The typed arrays of a block that is to be filled; offsets follow from the rows' lengths. `room`: memory for
- * as many ratings or more.
+ * The typed arrays of a block to be filled; offsets follow from the rows' lengths. `room`: memory for at
+ * least these ratings.
  */
 export function emptyBlock(
   lengths: Int32Array,

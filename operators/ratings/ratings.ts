@@ -18,7 +18,7 @@ export interface RatingPart extends RatedRows {
    * The ratings in memory, in the order of their columns. Absent: they are in a file, under the part's name.
    */
   readonly blocks?: readonly ColumnBlock[];
-  /** The slices of a pass over all ratings that are in this part, where parts are those of a pass. */
+  /** The slices of a pass over all ratings that are in this part, where parts consist of whole slices. */
   readonly slices?: readonly RowRange[];
 }
 

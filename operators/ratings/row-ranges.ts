@@ -36,7 +36,7 @@ export function balancedRanges(
   return ranges;
 }
 
-/** Row pointers of rows with so many ratings, which together may be more than a block has. */
+/** Row pointers for rows with these numbers of ratings, in total possibly more than a block may have. */
 export function offsetsOf(counts: Int32Array): Float64Array {
   const offsets = new Float64Array(counts.length + 1);
   for (let row = 0; row < counts.length; row++) offsets[row + 1] = offsets[row] + counts[row];

@@ -48,8 +48,8 @@ export interface SortOptions {
   /** `users`: there are no parts by item. Default: both. */
   readonly sides?: 'users' | 'both';
   /**
-   * Default: one part with one block in memory. `partRatings`: parts in files, of at most so many ratings
-   * each but for long rows.
+   * Default: one part with one block in memory. `partRatings`: parts in files, each with at most this number
+   * of ratings except for long rows.
    */
   readonly cut?: PartCounts | { readonly partRatings: number } | undefined;
   /** Gets each block in memory as soon as it is sorted. */

@@ -28,7 +28,7 @@ export function chooseItems(items: KeyColumn, { deny, allow }: ItemLists): Chose
   };
 }
 
-/** The model with those items alone that may be recommended; the model itself where that is all of them. */
+/** The model with only the items that may be recommended; the model itself where all may be. */
 export function withChosenItems(model: FactorModel, { denied, allowed }: ChosenItems): FactorModel {
   if (denied.length === 0 && allowed === undefined) return model;
   const { rank, items, itemFactors } = model;

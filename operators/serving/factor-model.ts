@@ -9,7 +9,7 @@ import type { Place } from '../../engine/plan/place.ts';
 
 /** The result of training, which prediction needs. Factors are row-major without padding; ids ascend. */
 export interface FactorModel {
-  /** Numbers of a row: the rank that was asked for, and with biases two more. */
+  /** Numbers of a row: the requested rank, and with biases two more. */
   readonly rank: number;
   readonly users: KeyColumn;
   readonly items: KeyColumn;

@@ -1,4 +1,4 @@
-/** Rows of a matrix: row r begins at `stride * rows[r]` of `values` and has `features` numbers. */
+/** Rows of a matrix: row r starts at `stride * rows[r]` of `values` and has `features` numbers. */
 export interface PlaneInput {
   readonly values: Float32Array;
   readonly stride: number;
@@ -9,7 +9,7 @@ export interface PlaneInput {
 export interface PrincipalPlane {
   /** x and y of each row, in order: rows x 2. */
   readonly points: Float64Array;
-  /** Parts of the rows' variance along x and y, 0 to 1. */
+  /** Shares of the rows' variance along x and y, 0 to 1. */
   readonly shares: readonly [x: number, y: number];
 }
 
@@ -21,9 +21,8 @@ const SETTLED = 1e-10;
 
 /**
  * Projects rows on the plane of largest variance (PCA): subspace iteration over their features x features
- * covariance, in float64. Deterministic; the largest coordinate of each axis is positive. A direction without
- * variance gives zeros.
- *
+ * covariance, in float64. Deterministic; the largest coordinate of each axis is positive. Directions without
+ * variance give zeros.
  */
 export function principalPlane(input: PlaneInput): PrincipalPlane {
   const { features, rows } = input;
@@ -84,7 +83,7 @@ function orthonormal([first, second]: readonly Float64Array[]): Float64Array[] {
   const a = scaled(first, 1 / Math.max(length(first), Number.MIN_VALUE));
   const along = dot(a, second);
   const rest = second.map((value, k) => value - along * a[k]);
-  // A remainder that is rounding alone gives no direction.
+  // A remainder that is only rounding error has no direction.
   return [a, length(rest) <= 1e-12 * length(second) ? rest.fill(0) : scaled(rest, 1 / length(rest))];
 }
 

@@ -134,18 +134,17 @@ export async function* ranges(users: number, step: number): AsyncGenerator<Range
 }
 
 /**
- * Ranges under way at once. On a device that works in order one computes while the users of another go up and
- * the lists of a third come down.
+ * Ranges in flight. On a device that works in order, one is computed while the users of another are uploaded
+ * and the lists of a third downloaded.
  */
 export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
 }
 
 /**
- * The search for a range of users. A device with memory of its own is given each range's users and exclusions
- * when it is their turn, so that some go up while it searches for others; threads of the host are given all
- * at once. `bounds` and `order` of items that come by falling norm.
- *
+ * The search for a range of users. A device with memory of its own gets each range's users and exclusions
+ * when it is their turn, so that some are uploaded while it searches for others; threads of the host get all
+ * at once. `bounds` and `order`: of items sorted by falling norm.
  */
 export async function topOf(
   model: FactorModel,

@@ -10,7 +10,7 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'search';
 
-/** Vectors to be searched: rows of `width` numbers in shared memory, of which the first `rank` count. */
+/** Vectors to be searched: rows of `width` numbers in shared memory, the first `rank` of which are used. */
 export interface SearchSpace {
   readonly vectors: Float32Array;
   readonly width: number;
@@ -122,7 +122,7 @@ export async function searchIndex(
   return { positions: items, scores };
 }
 
-/** What a search finds, but for the query. */
+/** The parameters of a search without the query. */
 export function searchParams({ n, left = [], allowed }: Omit<SearchRequest, 'query'>) {
   return { n, left: Array.from(left), ...(allowed && { allowed: Array.from(allowed) }) };
 }

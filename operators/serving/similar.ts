@@ -18,7 +18,7 @@ export interface SimilarQuery {
   readonly rank: number;
   /** The features that are compared: without the two that biases fold into. */
   readonly features: number;
-  /** Positions whose neighbours are asked for. */
+  /** Positions whose neighbours are requested. */
   readonly positions: Uint32Array;
   readonly similarity: Similarity;
 }

@@ -147,7 +147,7 @@ function ratingsOfBlocks({ blocks, tests }: SgdLayoutData): Record<string, numbe
   return { ...(blocks ? { blocks: sizes(blocks) } : {}), ...(tests ? { tests: sizes(tests) } : {}) };
 }
 
-/** Of blocks on devices: what the tasks take that step them. */
+/** Inputs of the tasks that step blocks on devices. */
 function blockFields(
   { params, schedule, compute, cuts: { width } }: Problem,
   blocks: readonly (readonly HostPart[])[],

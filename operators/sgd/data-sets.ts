@@ -15,7 +15,7 @@ export interface SteppedMatrix {
   readonly name: string;
   readonly side: 'row' | 'column';
   readonly key: 'rows' | 'columns' | 'rowSums' | 'columnSums';
-  /** The task's name for the version that it steps from, where that is another. */
+  /** The task's name for the version it reads, where that is a different one. */
   readonly source: string;
 }
 
@@ -90,15 +90,15 @@ export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): 
  *     rows, columns           factors of the side with more rows, and of the other; with AdaGrad row-sums, column-sums
  *     ratings                 R by row, on the scale of its deviation, for errors and for GPUs that lay it out themselves
  *     blocks                  R cut by a grid, in row-major order
- *     list, lists             R, or each block, shuffled (Hogwild!); order, orders: in which an epoch visits the batches of that
+ *     list, lists             R, or each block, shuffled (Hogwild!); order, orders: the order of an epoch's batches
  *     tests                   the validation set: whole, or cut as R is
  *     row-counts, column-counts   ratings of each row and column, as blocks without ratings
  *
- * One device holds all. More ratings than a block may have, and the rows' factors with them, are in bands. By
- * blocks on devices, a band of rows, or several, is on each of them. Segments of columns, as wide as the
- * widest, are on all of them and are stepped by turns; on their way they are passed-columns,
- * passed-column-sums. Where blocks are staged for want of room, segments are in host memory. `resident`: the
- * blocks of devices are not staged.
+ * One device has everything. More ratings than a block may have are in bands, with the rows' factors. With
+ * blocks on several devices, each has one or several bands of rows. Segments of columns, all as wide as the
+ * widest, are on all devices, which step them by turns; in transit they are passed-columns,
+ * passed-column-sums. Where blocks are staged because memory is short, segments are in host memory.
+ * `resident`: the blocks of devices are not staged.
  */
 export function sgdDataSets(
   sizes: SgdSizes,
@@ -133,7 +133,7 @@ export function sgdDataSets(
     keys('column'),
     ...passedSets(factors),
     ...(parted ? [counts('row')] : []),
-    // Beside the blocks that were cut from it, where no stage reads it.
+    // Left out where only the blocks cut from it are read.
     ...(parted && sizes.columns.length === 1 ? [] : [ratings]),
     ...steppedSets(sizes, schedule, { device: compute[0], host, atBlock }),
     counts('column'),
@@ -141,7 +141,7 @@ export function sgdDataSets(
   ];
 }
 
-/** The ratings as an epoch steps them, and the order in which it does. */
+/** The ratings as an epoch steps them, and the order of its steps. */
 function steppedSets(
   sizes: SgdSizes,
   { kind, tile, precision, workers, columnBands, deviceBlocks }: SgdSchedule,

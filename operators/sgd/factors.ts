@@ -30,8 +30,8 @@ export interface TrainedFactors {
 }
 
 /**
- * One side of a model over its trained matrix (labels x features, on the scale of SgdData), which is read
- * when the model is: factors times √σ on both sides make products times σ, biases are multiplied by σ, μ goes
+ * One side of a model, computed from its trained matrix (labels x features, on the scale of SgdData) when the
+ * model is read. Factors times √σ on both sides make products times σ, biases are multiplied by σ, μ is added
  * to the users' bias, and labels become positions.
  *
  *     user [x, β + μ, 1] · item [θ, 1, γ]  =  xᵀθ + β + μ + γ
@@ -75,7 +75,7 @@ export function modelSides(
     : { users: columnSide, items: rowSide };
 }
 
-/** The inverse of modelSides, for training that goes on from a model. */
+/** The inverse of modelSides, for training that continues from a model. */
 export function fromModel(model: ModelFactors, data: SgdData, params: SgdParams): TrainedFactors {
   return {
     rows: fromModelSide(model, 'rows', data, params),

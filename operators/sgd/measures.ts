@@ -38,8 +38,8 @@ function wholeErrors(problem: SgdProblem): Stage[] {
 }
 
 /**
- * A sweep over the blocks in which any device may read any segment. The first that reads a segment measures
- * its norm too.
+ * A sweep over the blocks in which any device may read any segment. The first device that reads a segment
+ * also measures its norm.
  */
 function blockErrors(problem: SgdProblem): Stage[] {
   const { profile, params, schedule, features: rank, rowPlaces: at } = problem;
@@ -85,7 +85,7 @@ function errorTask(rank: number, block: string): TaskPlan {
   return { kernel: 'squared-error', uses, params: { rank } };
 }
 
-/** A task over the first rows of a part, by the number that the field `to` of the visited block gives. */
+/** A task over the first rows of a part; the field `to` of the visited block is their number. */
 function partly(task: TaskPlan, to: string): TaskPlan {
   return { ...task, params: { ...task.params, from: 0 }, takes: { to } };
 }

@@ -43,8 +43,7 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
     ...rankingBytes(params, profile, device, true),
     reasons: [...planReasons(problem, bytes), ...rejected],
   };
-  // Two versions of the factors that do not fit alone need no walk of the steps, of which a large grid has
-  // millions.
+  // If two versions of the factors alone do not fit, the steps are not walked: a large grid has millions.
   const least = VERSIONS * bytes;
   if (schedule.deviceBlocks === undefined && device.capacityBytes !== null && least > device.capacityBytes)
     return withMemory(problem, plan, { [device.place]: least });
@@ -77,7 +76,7 @@ function withMemory(
   // copy until a later epoch replaces them.
   const versions = device.ownMemory ? (staysOnDevice(schedule).rows ? 2 : 1) : 0;
   const copies = versions * 4 * features * (users + items);
-  // Bands are sorted while there are no factors yet, and may have left when these come back.
+  // Bands are sorted before factors exist, and may have been freed when the factors are copied back.
   const left = bandsLeave(schedule, device) ? blockBytes(Math.max(users, items), ratings) : 0;
   const hostBytes = schedule.inBands
     ? Math.max(loadingBytes(ratings), running, running + copies - left)
@@ -86,8 +85,8 @@ function withMemory(
 }
 
 /**
- * The stages that load the ratings and lay them out for the steps; a GPU lays tiles and waves out by itself
- * in the first epoch.
+ * The stages that load the ratings and lay them out for the steps; a GPU lays out tiles and waves itself in
+ * the first epoch.
  */
 function sgdLoadStages({ profile, host: { place }, layout }: SgdProblem): Stage[] {
   const { users, items, ratings } = profile;

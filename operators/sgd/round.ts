@@ -19,7 +19,7 @@ interface Round extends SgdProblem {
   readonly epoch: Omit<Stage, 'work'>;
 }
 
-/** The stages of an epoch. λ and the level of the ratings come with the data. */
+/** The stages of an epoch. λ and the level of the ratings are bound with the data. */
 export function roundStages(round: Round): Stage[] {
   const { schedule, device } = round;
   if (schedule.deviceBlocks) return blocksOfDevices(round, schedule.deviceBlocks);
@@ -59,8 +59,8 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
 }
 
 /**
- * A segment is shrunk by the device that steps it first, and a band that comes from host memory where it is
- * stepped. Their sums come as they are stepped later, so that they are there once.
+ * A segment is shrunk by the device that steps it first, and a staged band where it is stepped. Their sums
+ * are in memory only once, since they are copied when stepped.
  */
 function shrinkAtFirst({ params, schedule }: Round, stays: { readonly rows: boolean }): TaskPlan[] {
   return shrinkTasks(params, schedule.rows).flatMap(({ side, task }): TaskPlan[] =>

@@ -20,7 +20,7 @@ const SPREAD = 0.06;
 
 /**
  * Parameters of the task `initialize` for the rows or the columns. Without biases all factors also get the
- * same shift, so that products begin at the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) = μ/σ.
+ * same shift, so that initial products are near the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) = μ/σ.
  */
 export function startParams(
   { rank, seed, biases }: Pick<SgdParams, 'rank' | 'seed' | 'biases'>,
@@ -33,7 +33,7 @@ export function startParams(
   return { rank, seed, norm: SPREAD * Math.sqrt(rank), ...form };
 }
 
-/** The stages of a given start: its matrices come from the host in place of drawn ones and of zeros. */
+/** The stages of a given start: its matrices are copied from the host instead of being drawn or zero. */
 export function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, epoch: number): Stage[] {
   const withSums = rowSums !== undefined;
   return start.flatMap((stage): Stage[] => {

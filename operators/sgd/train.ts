@@ -13,7 +13,7 @@ import { type SideNorms, trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
 import { MOST_RESTARTS } from '../training/course.ts';
 import { runLoop } from '../training/loop.ts';
-import { ofCourse } from '../training/planned-measures.ts';
+import { planAfterRun } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
@@ -34,7 +34,7 @@ export interface SgdInput {
   readonly data: SgdData;
   /** Known pairs of the validation set, by loadSgdTest. */
   readonly test?: RatingBlock;
-  /** Factors to go on from, by position; without them training starts at random. */
+  /** Factors to continue from, by position; without them training starts at random. */
   readonly start?: ModelFactors;
 }
 
@@ -71,8 +71,8 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
 
 /**
  * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the
- * factors of the one before; one that diverges is discarded and run again at half the rate, three times at
- * most. Where one column has most of the ratings, the loss sometimes rises by that much for any order of
+ * previous epoch's factors; an epoch that diverges is discarded and run again at half the rate, at most three
+ * times. Where one column has most of the ratings, the loss sometimes rises by that much for any order of
  * blocks. Throws DivergedError when the fourth attempt diverges too, and DeviceLostError when the last device
  * is lost before any factors were copied from it.
  */
@@ -109,7 +109,7 @@ export async function trainSgd(
   return {
     ...result,
     sides: modelSides(factors, data, params),
-    plan: steps ? ofCourse(run, steps, result) : run,
+    plan: steps ? planAfterRun(run, steps, result) : run,
   };
 }
 
@@ -132,15 +132,15 @@ async function boundRun(
   from: HostCopy<TrainedFactors> | undefined,
   ctx: ExecutionContext,
 ): Promise<BoundRun> {
-  // The workers lay the ratings out while the calling thread fills a model's factors in.
+  // The workers lay the ratings out while the calling thread fills in a model's factors.
   const laying = layOut(data, { test, schedule: scheduleOf(plan), seed: params.seed }, ctx);
   const given = from?.factors ?? (start && fromModel(start, data, params));
   return bindSgd(plan, params, data, await laying, given, 1 + (from?.iteration ?? 0));
 }
 
 /**
- * Bands that stay on the only device for the whole run leave host memory: where that device is lost the run
- * ends with the last copy, so nothing reads them again.
+ * Frees the host memory of bands that stay on the only device for the whole run: if that device is lost the
+ * run ends with the last copy, so nothing reads them again.
  */
 async function leaveBands(
   { ratings }: SgdData,

@@ -16,8 +16,8 @@ import {
 } from './pair-order.ts';
 
 /**
- * The last k ratings of every user in an order, by the number that the table gives the user; repetitions of a
- * pair at one place count once.
+ * The last k ratings of every user in an order, by the user's number in the table; repetitions of a pair at
+ * one place count once.
  */
 export interface HeldOutRatings {
   readonly users: KeyTable;

@@ -12,7 +12,7 @@ export type PairOrder = { readonly user: string; readonly item: string } & (
   | { readonly by: 'random'; readonly seed: number }
 );
 
-/** A batch's keys in an order: first `times`, then `hashes`, by which repetitions of a pair are equal. */
+/** A batch's keys in an order: first `times`, then `hashes`, which are equal for repetitions of a pair. */
 export interface OrderedPairs {
   readonly users: KeyColumn;
   /** All 0 in a random order. */

@@ -1,7 +1,7 @@
 /**
- * A float64 as three digits whose order is the order of the numbers, so that the number of any rank is found
- * exactly by counting one digit a pass. The 64 bits of a number, all flipped when it is negative and only the
- * sign flipped otherwise, ascend with the number when they are read as an unsigned integer:
+ * Splits a float64 into three digits whose order is the order of the numbers, so that the number of any rank
+ * is found exactly by counting one digit a pass. The 64 bits of a number, all flipped when it is negative and
+ * else only the sign, ascend with the number when read as an unsigned integer:
  *
  *     high word                            low word
  *     [ 22 bits: digit 0 ][ 10 bits         11 bits ][ 21 bits: digit 2 ]

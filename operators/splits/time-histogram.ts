@@ -8,7 +8,7 @@ import { requireTimes, timesOf } from './times.ts';
 
 export interface TimeCounts {
   readonly rows: number;
-  /** Number of times with each digit, for each prefix that was asked for. */
+  /** Number of times with each digit, for each requested prefix. */
   readonly counts: readonly Float64Array[];
   /**
    * True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a
@@ -19,9 +19,7 @@ export interface TimeCounts {
   readonly sizes: TimeSizes;
 }
 
-/**
- * One pass of the selection: of the times that begin with one of the prefixes, counts the digit that follows.
- */
+/** One pass of the selection: for the times that start with one of the prefixes, counts the next digit. */
 export class TimeHistogram implements Sink<TimeCounts> {
   readonly name = 'time-histogram';
   readonly #column: string;

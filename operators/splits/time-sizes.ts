@@ -44,7 +44,7 @@ export class TimeSizes {
     return [1, 2, 3, 4].filter((size) => this.#counts[size] > 0);
   }
 
-  /** A note of the unit, or a warning of two, by which the order of the times is wrong. */
+  /** Reports the unit as a note; or warns about two units, with which the order of times would be wrong. */
   report({ events }: Pick<ExecutionContext, 'events'>): void {
     const used = this.#used;
     if (used.length === 1)

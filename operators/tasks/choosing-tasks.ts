@@ -1,6 +1,6 @@
 /**
- * The tasks that choose among a device's kernels, time them and begin to compile them, beside those of
- * tasks.ts: part of the same contract between the operators and the devices.
+ * The tasks that choose a device's kernels, time them and start to compile them. Together with tasks.ts they
+ * are the contract between the operators and the devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -36,12 +36,12 @@ export type UpdateProblem = {
 export type KernelChoice = {
   readonly variant: string;
   readonly precision: 'f32' | 'f16' | 'int8';
-  /** Power of two by which ratings are multiplied before they are rounded to float16. */
+  /** Power of two that multiplies ratings before they are rounded to float16. */
   readonly ratingScale: number;
   readonly reason: string;
   /**
-   * Bytes of the device's memory that the variant keeps beside its inputs and outputs: work lists, copies of
-   * half the width.
+   * Device memory of the variant in addition to its inputs and outputs: work lists and copies of half the
+   * width.
    */
   readonly deviceBytes: number;
   /**
@@ -58,7 +58,7 @@ export type KernelTuning = {
   readonly variant: string;
   /** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
   readonly reason: string;
-  /** In the order in which they were timed; `milliseconds` is null, with the problem, for one that failed. */
+  /** In the order of timing; `milliseconds` is null, with the problem, for a variant that failed. */
   readonly times: readonly {
     readonly variant: string;
     readonly milliseconds: number | null;
@@ -105,8 +105,8 @@ export interface ChoosingTasks {
   };
 
   /**
-   * Starts compiling the kernels of `update`, or with `implicit` of update-implicit, by these variants, and
-   * those of its measures, while ratings are read.
+   * Starts compiling the kernels of these variants of `update`, or with `implicit` of update-implicit, and of
+   * its measures, while ratings are read.
    */
   'compile-update': {
     inputs: None;

@@ -1,6 +1,6 @@
 /**
- * The tasks that prepare data, beside those of tasks.ts: part of the same contract between the operators and
- * the devices.
+ * The tasks that prepare data. Together with tasks.ts they are the contract between the operators and the
+ * devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -26,14 +26,14 @@ type Keyed = { readonly columnBits: number };
 
 /**
  * Sorting ratings into compressed rows takes two steps that both stay within the processor's caches and page
- * tables. A *band* is a run of adjacent rows with some ten thousand ratings together.
+ * tables. A *band* is a run of adjacent rows with some ten thousand ratings in total.
  *
- *   1. Ratings are scattered to their bands, in any order within a band, to where the band lies in the block: the value among the
- *      values, and a *key* of 32 bits among the indices, the row's number in its band above the column: (row - first row) 2^columnBits + column.
- *   2. Each band is sorted in its place by key, and its keys become columns.
+ *   1. Ratings are scattered to their bands, in any order within a band, directly to the band's place in the block: the value among
+ *      the values, and a *key* of 32 bits among the indices: (row - first row of the band) 2^columnBits + column.
+ *   2. Each band is sorted in place by key, and its keys become columns.
  *
- * So sorting takes no memory beside the block. Both steps are cut into groups that fill places of their own,
- * known from counts before anything is written.
+ * So sorting takes no memory in addition to the block. Both steps are cut into groups that fill separate
+ * places, known from counts before anything is written.
  */
 export interface DataTasks {
   /**
@@ -65,8 +65,8 @@ export interface DataTasks {
   };
 
   /**
-   * The same two for a transposition: from rows of `block`, whose columns become the rows of `transposed`.
-   * Group g has the rows [starts[g], starts[g + 1]); the one that is scattered has [from, to).
+   * The same two steps for a transposition: from rows of `block`, whose columns become the rows of
+   * `transposed`. Group g has the rows [starts[g], starts[g + 1]); the scattered group has [from, to).
    */
   'count-columns': {
     inputs: { bands: PartitionRef; block: PartitionRef };
@@ -82,11 +82,13 @@ export interface DataTasks {
   };
 
   /**
-   * Sorts the bands [from, to). Input: `bands`. Output, there already and filled by the scattering tasks:
-   * `block` with its offsets. `order`: 'kept' where the columns of each row ascend already (a transposition
-   * reads rows in order); 'by-column' sorts them; 'by-value' also sorts the ratings of one row and column by
-   * value. Values, but for 'kept': `extra` (ratings beyond the first of their pair), `row`, `column` of the
-   * first such pair (-1 when there is none).
+   * Sorts the bands [from, to). Input: `bands`. Output, already allocated and filled by the scattering tasks:
+   * `block` with its offsets.
+   *
+   * `order`: 'kept' where the columns of each row ascend already (a transposition reads rows in order);
+   * 'by-column' sorts them; 'by-value' also sorts the ratings of one row and column by value. Values, except
+   * for 'kept': `extra` (ratings beyond the first of their pair), `row`, `column` of the first such pair (-1
+   * when there is none).
    */
   'sort-bands': {
     inputs: { bands: PartitionRef };
@@ -96,10 +98,10 @@ export interface DataTasks {
   };
 
   /**
-   * Cuts the ratings of `chunks` chunks by parts, which are runs of rows: those of part p have rows counted
-   * from its first. Inputs: `parts` (layout row-parts), and of each chunk c `codes.c`, `values.c`, and
-   * `rowMap.c`, `columnMap.c` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
-   * codes are such rows (as `users`) and positions of columns.
+   * Cuts the ratings of `chunks` chunks by parts, which are runs of rows; within a part rows are counted from
+   * its first. Inputs: `parts` (layout row-parts), and of each chunk c `codes.c`, `values.c`, and `rowMap.c`,
+   * `columnMap.c` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose codes are
+   * such rows (as `users`) and positions of columns.
    */
   'split-pairs': {
     inputs: { parts: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
@@ -120,9 +122,9 @@ export interface DataTasks {
   };
 
   /**
-   * Looks for ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths`
-   * (`lengths` Int32[to - from]: the rows' lengths once duplicates are one), `repeated` (`columns` Uint32:
-   * those of the ratings beyond the first of their pair).
+   * Finds ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths` (`lengths`
+   * Int32[to - from]: the rows' lengths once duplicates are merged), `repeated` (`columns` Uint32: columns of
+   * the ratings beyond the first of their pair).
    */
   'find-duplicates': {
     inputs: { block: PartitionRef };
@@ -144,8 +146,8 @@ export interface DataTasks {
   };
 
   /**
-   * Sums the ratings of the rows [from, to) of a block in their order, in float64. Output, there already:
-   * `rowSums` (`sums` Float64[rows]), to which each row's are added. Values: `sum`, the `least` and the
+   * Sums the ratings of the rows [from, to) of a block in order, in float64. Output, already allocated:
+   * `rowSums` (`sums` Float64[rows]), to which each row's sum is added. Values: `sum`, the `least` and the
    * `most` (infinite without ratings), `whole` (all are whole numbers), and of the `count` ratings their
    * `mean` and `squares` = Σ (r - mean)².
    */

@@ -97,8 +97,8 @@ export interface EquationTasks {
   };
 
   /**
-   * Copies all rows of a part into a larger matrix of as many columns, or a part's biases into those of all
-   * parts: row 0 becomes row `rowFrom`.
+   * Copies all rows of a part into a larger matrix with the same columns, or a part's biases into the biases
+   * of all parts: row 0 becomes row `rowFrom`.
    */
   'place-rows': {
     inputs: { rows: PartitionRef };

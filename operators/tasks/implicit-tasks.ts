@@ -14,17 +14,14 @@ import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';
 /** The weights of ratings. */
 export type ImplicitWeights = {
   readonly alpha: number;
-  /**
-   * The part of a positive rating's target that does not come from α: 1 for Spark's weights, 0 for those of
-   * iALS.
-   */
+  /** The part of a positive rating's target that does not depend on α: 1 for Spark's weights, 0 for iALS. */
   readonly base: number;
 };
 
 export interface ImplicitTasks {
   /**
-   * Rows [from, to) of G and, by symmetry, those columns. Both are multiples of 8, or the last. Output:
-   * `gram`, at least as many rows as its stride.
+   * Rows [from, to) of G and, by symmetry, the same columns. Both are multiples of 8, or the last. Output:
+   * `gram`, with at least as many rows as its stride.
    */
   gram: {
     inputs: { factors: PartitionRef };
@@ -53,9 +50,8 @@ export interface ImplicitTasks {
         /** See `update`. */
         readonly measured?: boolean;
         /**
-         * Adds (G + shift_u I) x for the x of `previous` to b, and leaves rows without ratings as they are:
-         * new ratings move a row away from x as far as what G and the shift tell about it allows. A GPU does
-         * not have it.
+         * Adds (G + shift_u I) x for the x of `previous` to b, and keeps rows without ratings: new ratings
+         * move a row away from x as far as G and the shift allow. A GPU does not support it.
          */
         readonly anchored?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */

@@ -81,18 +81,17 @@ export type ReadRowsValues = {
 export type NearSide = { readonly least: number; readonly wide: boolean };
 
 /**
- * Ids become positions in three steps. Chunks of rows are numbered by themselves, while others are read (see
- * NumberedKeys). Their ids are then counted together: near ones in a table of their whole range, others in
- * hash tables, each of which has a share of the ids. At last all chunks get maps from their codes to
- * positions.
+ * Ids become positions in three steps. Chunks of rows are numbered separately, while others are read (see
+ * NumberedKeys). Then their ids are counted together: ids in a narrow range in a table of the range, others
+ * in hash tables, each with a share of the ids. Finally all chunks get maps from their codes to positions.
  */
 export interface ReadingTasks {
   /**
-   * Reads splits of a source to chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`: the
+   * Reads splits of a source into chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`: the
    * columns of the splits, as an Arrow stream without rows). Outputs of chunk i: `codes.i`, `users.i`,
-   * `items.i` as number-keys gives them, `values.i` (`values` Float32[rows] and, where they were selected,
-   * `timestamps` Float64[rows]); those of chunks that do not come about are left out. With an output `room`,
-   * which is there already (see PairRoom), codes and values are views of the task's part of it.
+   * `items.i` as from number-keys, `values.i` (`values` Float32[rows] and, where they were selected,
+   * `timestamps` Float64[rows]); outputs of chunks that are not made are left out. With an output `room`,
+   * already allocated (see PairRoom), codes and values are views of the task's part of it.
    */
   'read-ratings': {
     inputs: { schema: PartitionRef };
@@ -129,8 +128,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Turns near codes of a side, or of both, into those of distinct ids. Output: `recoded`, and the keys of
-   * such a side.
+   * Turns narrow-range codes of a side, or of both, into codes of distinct ids. Output: `recoded`, and the
+   * keys of such a side.
    */
   'recode-ids': {
     inputs: { codes: PartitionRef };
@@ -140,9 +139,9 @@ export interface ReadingTasks {
   };
 
   /**
-   * Counts near ids over all chunks. Inputs: `keys.i`, or `codes.i` where the keys of a chunk have no counts.
-   * Output: `counts` (`counts` Int32), there already, of which this task fills [from, to). `starts`: the code
-   * 0 of each chunk in `counts`.
+   * Counts narrow-range ids over all chunks. Inputs: `keys.i`, or `codes.i` where the keys of a chunk have no
+   * counts. Output: `counts` (`counts` Int32), already allocated, of which this task fills [from, to).
+   * `starts`: the code 0 of each chunk in `counts`.
    */
   'count-ids': {
     inputs: Numbered<'keys' | 'codes'>;
@@ -163,10 +162,10 @@ export interface ReadingTasks {
   };
 
   /**
-   * Collects the distinct ids of all chunks whose hash is of one `share` among `shares`. Inputs: `keys.i`.
-   * Outputs: `share` (the ids, ascending, prefix "key", and `counts`); `map.i` (`map` Uint32: by code of
-   * chunk i), there already, in which this task sets the codes of such ids to place in the share * shares +
-   * share.
+   * Collects the distinct ids of all chunks whose hash belongs to one `share` among `shares`. Inputs:
+   * `keys.i`. Outputs: `share` (the ids, ascending, prefix "key", and `counts`); `map.i` (`map` Uint32: by
+   * code of chunk i), already allocated, in which this task sets the codes of such ids to place in the share
+   * * shares + share.
    */
   'unite-ids': {
     inputs: Numbered<'keys'>;

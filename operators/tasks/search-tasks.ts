@@ -1,14 +1,14 @@
 /**
- * The tasks that answer requests of one row at a time, beside those of tasks.ts: part of the same contract
- * between the operators and the devices.
+ * The tasks that answer requests of one row at a time. Together with tasks.ts they are the contract between
+ * the operators and the devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { None, UpdateParams } from './task-types.ts';
 
 /**
- * A searchable form of some vectors θ_v, as matrices of a CPU device. Columns lie by falling distance from
- * their mean.
+ * A searchable form of some vectors θ_v, as matrices of a CPU device. Columns are sorted by falling distance
+ * from their mean.
  */
 export type SearchIndex = {
   /** θ_v in float32: columns x rank. */
@@ -21,8 +21,8 @@ export type SearchIndex = {
    */
   readonly guide: PartitionRef;
   /**
-   * Three rows of `rank` numbers: θ̄, then 1 for features in which columns differ and 0 for the others, then
-   * the largest ‖θ_v‖ in front.
+   * Three rows of `rank` numbers: θ̄; 1 for features in which columns differ and 0 for the others; and the
+   * largest ‖θ_v‖ first in the third.
    */
   readonly center: PartitionRef;
 };
@@ -41,9 +41,9 @@ export interface SearchTasks {
   };
 
   /**
-   * The n items of highest xᵀθ_v for the query x, best first, ties by lower item; as `top-n` finds them, in
-   * every bit. `left`: items that are left out, ascending; `allowed`: the only ones that are searched.
-   * Values: `items`, `scores`, as many as there are.
+   * The n items with the highest xᵀθ_v for the query x, best first, ties by lower item; equal to the results
+   * of `top-n` in every bit. `left`: items to leave out, ascending; `allowed`: the only items to search.
+   * Values: `items`, `scores`, fewer than n if there are fewer.
    */
   search: {
     inputs: SearchIndex;
@@ -53,10 +53,10 @@ export interface SearchTasks {
   };
 
   /**
-   * The same for the x of one row, which is solved by `update` or `update-implicit` from `values`, its
-   * ratings of the items `rated`, ascending; with a mean items are [θ_v, 1, γ_v], and the query is [x, β + μ,
-   * 1]. Further input: `gram` of implicit rows, whose `shift` is that of row-shifts. `rows`: a matrix of as
-   * many rows as `rated` and two more, all 0, in which the row is solved. `solved` is false where x is not
+   * The same for the x of one row, which `update` or `update-implicit` solves from `values`, its ratings of
+   * the items `rated`, ascending; with a mean items are [θ_v, 1, γ_v], and the query is [x, β + μ, 1].
+   * Further input: `gram` for implicit rows, whose `shift` is that of row-shifts. `rows`: a matrix with a row
+   * for each of `rated` and two more, all 0, in which the row is solved. `solved` is false where x is not
    * finite.
    */
   'search-for-row': {

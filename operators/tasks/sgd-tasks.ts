@@ -1,14 +1,14 @@
 /**
- * The tasks of SGD beside those of tasks.ts: part of the same contract between the operators and the devices.
+ * The tasks of SGD. Together with tasks.ts they are the contract between the operators and the devices.
  *
  * One side of R is called the rows and the other the columns; the plan chooses which of them is the users.
- * Ids are relabelled at random before anything is sorted, so that bands of adjacent rows and columns are like
- * any others.
+ * Ids are relabelled at random before anything is sorted, so that no band of adjacent rows or columns is
+ * special.
  *
  * Further partition layouts
  *
  *   rating-list    ratings in the order in which they are visited: `rows`, `columns` Uint32[k], `values` Float32[k].
- *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list, each of so many ratings but the last.
+ *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list; all but the last have the same size.
  *   wave-order     `order` Uint32[waves * workers]: the band of columns that each worker steps in each wave; 0xffffffff: none.
  *   features       with biases a row of factors is [β, 1, x..] and a column [1, γ, θ..]: their product is β + γ + xᵀθ.
  */
@@ -125,9 +125,8 @@ export interface SgdTasks {
   };
 
   /**
-   * Draws the order in which an epoch visits the batches of a rating-list, from (`seed`, `stream`) and the
-   * epoch, and from the `block` where each block has an order of its own. Output: `order` (layout
-   * batch-order).
+   * Draws the order of a rating-list's batches in an epoch, from (`seed`, `stream`) and the epoch, and from
+   * the `block` where each block has an order of its own. Output: `order` (layout batch-order).
    */
   'batch-order': {
     inputs: None;
@@ -143,8 +142,8 @@ export interface SgdTasks {
   };
 
   /**
-   * Draws the waves of an epoch of sgd-waves: those of a grid of `workers` x `columnBands` blocks. Output:
-   * `order` (layout wave-order).
+   * Draws the waves of an epoch of sgd-waves, for a grid of `workers` x `columnBands` blocks. Output: `order`
+   * (layout wave-order).
    */
   'wave-order': {
     inputs: None;
@@ -159,12 +158,12 @@ export interface SgdTasks {
   };
 
   /**
-   * Shuffling ratings in two steps that stay within the caches. Ratings are dealt in groups of as many as
-   * there are buckets, one to each bucket, by a permutation of the group's own; then each bucket is shuffled
-   * by itself. With Nz = G buckets + r ratings bucket b begins at b G + min(b, r); the last r ratings go to
-   * the buckets 0 .. r - 1.
+   * Shuffles ratings in two steps that stay within the caches. Ratings are dealt in groups of one rating for
+   * each bucket, by a random permutation for each group; then each bucket is shuffled separately. With Nz = G
+   * buckets + r ratings bucket b starts at b G + min(b, r); the last r ratings are dealt to the buckets 0 ..
+   * r - 1.
    *
-   * `deal-ratings`: the groups [from, to). Input `block`; output `list`, there already.
+   * `deal-ratings`: the groups [from, to). Input `block`; output `list`, already allocated.
    * `shuffle-ratings`: the buckets [from, to). Output `list`, in place.
    */
   'deal-ratings': {
@@ -176,14 +175,14 @@ export interface SgdTasks {
   'shuffle-ratings': { inputs: None; outputs: { list: PartitionRef }; params: Shuffling; values: None };
 
   /**
-   * Takes from the rows [from, to) of a matrix, in place, what the part of the regularization that does not
-   * grow with a row's ratings takes in an epoch of rate γ: the minimum of o ‖x‖² + d β² and of the squared
-   * distance to the row over 2 γ.
+   * Shrinks the rows [from, to) of a matrix, in place, by the part of the regularization that does not grow
+   * with a row's ratings, for an epoch of rate γ: minimizes o ‖x‖² + d β² plus the squared distance to the
+   * row over 2 γ.
    *
    *     x <- x / (1 + γ o);   β <- β / (1 + γ d)
    *
-   * Output `factors`. With biases `own` is the column of β and `one` that of the 1, which stays (layout
-   * features). With AdaGrad the input `sums` makes γ that of each row, `rate` / √(1 + G).
+   * Output `factors`. With biases `own` is the column of β and `one` the column of the constant 1, which
+   * stays (layout features). With AdaGrad the input `sums` makes γ the row's own, `rate` / √(1 + G).
    */
   'shrink-rows': {
     inputs: { sums?: PartitionRef };

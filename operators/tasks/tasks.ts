@@ -50,10 +50,9 @@ export type RowsTask = {
 }[RowsKernel];
 
 /**
- * Every kernel. Those that choose and compile kernels are in choosing-tasks.ts, those that prepare data in
- * data-tasks.ts, those of data-parallel ALS in equation-tasks.ts and vector-tasks.ts, those of implicit ALS
- * in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read
- * in reading-tasks.ts.
+ * Every kernel. Other files have the tasks that choose kernels (choosing-tasks.ts), read and prepare data
+ * (reading-tasks.ts, data-tasks.ts), of data-parallel ALS (equation-tasks.ts, vector-tasks.ts), implicit ALS
+ * (implicit-tasks.ts), requests (search-tasks.ts) and SGD (sgd-tasks.ts).
  */
 export interface KernelTasks
   extends
@@ -122,12 +121,12 @@ export interface KernelTasks
   };
 
   /**
-   * `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over those of the rows [from, to) that have ratings, in
-   * float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. `plainWeights`: `plain` is Σ w_k
-   * x_uk², with w of the first feature, of the second and of all others. With the input `bias` (β) also
-   * `biasSum` = Σ n_u β_u² and `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout
-   * row-totals) `biasAlong` = Σ T_u β_u. With `shifts` (row-shifts) in place of `block`: `sum` = Σ shift_u
-   * ‖x_u‖², and `plain` over the rows whose shift is not 0.
+   * Norms of the rows in [from, to) with ratings, in float64: `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖².
+   * Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. `plainWeights`: `plain` is Σ w_k x_uk²,
+   * with w of the first feature, of the second and of all others. With the input `bias` (β) also `biasSum` =
+   * Σ n_u β_u² and `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout row-totals)
+   * `biasAlong` = Σ T_u β_u. With `shifts` (row-shifts) in place of `block`: `sum` = Σ shift_u ‖x_u‖², and
+   * `plain` over the rows whose shift is not 0.
    */
   'weighted-norm': {
     inputs: {
@@ -158,13 +157,13 @@ export interface KernelTasks
   };
 
   /**
-   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the
-   * input `order` (layout column-order: `values` Uint32[columns], distinct) its number there, which `top`
-   * then has. Inputs: `rowFactors`, `columnFactors`, and optionally `order`, `exclude`: a rating-block over
-   * the same rows whose columns, ascending and by the same numbers as those of `top`, are left out; `bounds`
-   * (layout column-bounds: `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than
-   * values[i], with room for rounding), which lets a kernel leave out columns that cannot be among the best.
-   * Row 0 of `rowFactors` is row `rowStart` (default 0) of `exclude`. Output: `top` (rows to - from).
+   * The n best columns of each row in [from, to) by x_uᵀθ_v, ties by lower item. Output: `top` (rows
+   * to - from), which lists columns, or with the input `order` (layout column-order: `values`
+   * Uint32[columns], distinct) their items. Inputs: `rowFactors`, `columnFactors`, and optionally `order`;
+   * `exclude`, a rating-block over the same rows with the items (or columns) to leave out, ascending, whose
+   * row `rowStart` (default 0) is row 0 of `rowFactors`; and `bounds` (layout column-bounds: `values`
+   * Float32[columns / 8 rounded up]): values[i] is at least the norm of every θ from column 8 i on, with room
+   * for rounding, so that a kernel can skip columns that cannot be among the best.
    */
   'top-n': {
     inputs: {
@@ -180,14 +179,15 @@ export interface KernelTasks
   };
 
   /**
-   * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of
-   * columns with a higher score, or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`,
-   * and rating-blocks over the same rows, whose values are not read: `listed`, with distinct columns in a
-   * row, and optionally `exclude`, whose columns are not counted; none is listed. A column whose score is not
-   * a number is before none and behind all others. Output: `places`, of the entries of `listed` in those
-   * rows; where it has been allocated, a vector of all entries, whose part for those rows is written, as
-   * Uint32. In place of one from `depth` on (default: none) any number of at least `depth`, which lets a
-   * kernel stop counting.
+   * The rank of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns
+   * with a higher score, or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and
+   * rating-blocks over the same rows, whose values are not read: `listed`, with distinct columns in a row,
+   * and optionally `exclude`, whose columns are not counted; none is listed. A column with score NaN ranks
+   * after all others.
+   *
+   * Output: `places`, one for each entry of `listed` in those rows; where it was allocated, a vector for all
+   * entries, of which the part for those rows is written, as Uint32. Ranks from `depth` on (default: none)
+   * may be any number of at least `depth`, so that a kernel can stop counting.
    */
   'rank-listed': {
     inputs: {

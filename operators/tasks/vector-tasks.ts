@@ -1,13 +1,13 @@
 /**
  * Tasks of data-parallel ALS by conjugate gradients without A (cuMF, section 4.3 and Algorithm 3, with
- * cuMF_ALS, Algorithm 1): the devices that have vertical parts of θ compute products with A of the ratings
- * that they have, which are added up, and the place of the rows takes each step.
+ * cuMF_ALS, Algorithm 1). Devices with vertical parts of θ compute products of A over their own ratings;
+ * these are summed, and the place of the rows takes each step.
  *
  * Layout of gradients: a matrix (layout factors) with a row for each solved row u, and `gradientColumns`
- * columns. F is f in whole 16s:
+ * columns. F is f rounded up to a multiple of 16:
  *
  *     r          F numbers, of which f are used: Σ (r_uv - θ_vᵀx) θ_v of the ratings, then the residual b - A x
- *     n, t       n_u, and with biases Σ r_uv with μ and γ_v taken off
+ *     n, t       n_u, and with biases Σ r_uv with μ and γ_v subtracted
  *     along      Σ r_uv θ_vᵀx
  *     ρ, ε       |r|², 0 once the steps have ended, and the ρ at which they end; 11 more numbers are not used
  *     s          with biases: Σ θ_v, F numbers
@@ -51,8 +51,8 @@ type Shifted = { readonly gram?: PartitionRef; readonly shifts?: PartitionRef };
 
 export interface VectorTasks {
   /**
-   * Adds r, n, t, along and s of the ratings of the rows [from, to) of a block to gradients of the same rows,
-   * for the x of `previous`. Biases and `mean` as in `update`.
+   * Adds r, n, t, along and s over the ratings of the rows [from, to) of a block to gradients of the same
+   * rows, for the x of `previous`. Biases and `mean` as in `update`.
    */
   'add-residuals': {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
@@ -84,7 +84,7 @@ export interface VectorTasks {
   };
 
   /**
-   * One step along the directions, whose products over all ratings are given. A row that has ended has the
+   * One step along the directions, given their products over all ratings. A row that has ended has the
    * direction 0.
    */
   'step-gradients': {

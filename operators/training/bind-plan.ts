@@ -9,7 +9,7 @@ import type { Given } from '../../engine/run/run-steps.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { contracts } from '../tasks/tasks.ts';
 
-/** A part that exists before the first step; without its partition where that is in a file. */
+/** A part that exists before the first step; without its partition if that is in a file. */
 export interface GivenPart {
   readonly ref: PartitionRef;
   readonly partition?: Partition;
@@ -71,7 +71,7 @@ function counted(stage: Stage, own: readonly (readonly Slice[])[] | undefined): 
   return own === undefined ? stage : { ...stage, tasks: Math.max(...own.map((ranges) => ranges.length)) };
 }
 
-/** The plan with the memory of its real cuts: parts of as many ratings have unlike numbers of rows. */
+/** The plan with the memory of its real cuts: parts balanced by ratings have different numbers of rows. */
 function withRealCuts(plan: PhysicalPlan, bound: BoundPlan): PhysicalPlan {
   if (plan.datasets.every(({ parts }) => parts.length === 1)) return plan;
   const peak = peakOf(bound, contracts, plan.keep);
@@ -97,7 +97,7 @@ export function cutRows(
   });
 }
 
-/** The keys by which a start is drawn; a given start has none. */
+/** The keys from which a start is drawn; a given start has none. */
 export function cutKeys(name: string, ranges: readonly RowRange[], ids?: KeyColumn): GivenPart[] {
   const none = new Uint32Array(0);
   return cutRows(

@@ -31,7 +31,10 @@ export function resultOf<Factors>(copy: HostCopy<Factors>, figures: RunFigures):
   return { ...figures, iterations: copy.iterations, factors, bestIteration: iteration };
 }
 
-/** The course of a run on the devices of one attempt: what it has, and what the errors of a round change. */
+/**
+ * The course of a run on the devices of one attempt: its current state, and what the errors of a round
+ * change.
+ */
 export class Course<Factors> {
   readonly #rounds: Rounds<Factors>;
   readonly #copies: FactorCopies<Factors>;
@@ -73,7 +76,7 @@ export class Course<Factors> {
     return this.#end();
   }
 
-  /** Sends a round and acts on its errors. Gives the result of the run where it ends with this round. */
+  /** Sends a round and acts on its errors. Returns the result of the run if it ends with this round. */
   async #round(number: number): Promise<LoopResult<Factors> | undefined> {
     const [speculation, kept] = [this.#speculation, this.#kept()];
     const round = speculation.take(this.#good.versions, number, kept);
@@ -121,7 +124,7 @@ export class Course<Factors> {
     return this.#loss === undefined ? !Number.isFinite(loss) : training.diverged(loss, this.#loss);
   }
 
-  /** Drops what a round made that diverged: it is run again with smaller steps. */
+  /** Drops what a diverged round made, to run it again with smaller steps. */
   async #runAgain({ number, versions }: SentRound, kept: Versions[], loss: number): Promise<undefined> {
     const { training, options, ctx } = this.#rounds;
     if (training.slower === undefined || ++this.#restarts > MOST_RESTARTS)
@@ -135,7 +138,7 @@ export class Course<Factors> {
     });
   }
 
-  /** Reports a round that is kept, and gives the verdict of the stopping rule. */
+  /** Reports a round that is kept, and returns the stopping rule's verdict. */
   async #report(round: SentRound, seconds: number, errors: TrainingErrors): Promise<Verdict> {
     const { training, options, ctx, hasWholeVersions } = this.#rounds;
     const [{ number, versions, params }, { called, maxIter }] = [round, options];
@@ -166,7 +169,7 @@ export class Course<Factors> {
     return { ...rest, loss, ...(trainRmse === undefined ? {} : { trainRmse }) };
   }
 
-  /** Goes on from a round, and frees the versions that were kept for it. */
+  /** Continues from a round, and frees the versions that were kept for it. */
   async #accept({ number, versions }: SentRound, kept: Versions[], isBest: boolean): Promise<void> {
     this.#good = { number, versions };
     if (isBest) this.#best = this.#good;

@@ -16,10 +16,10 @@ const COPY_RATE = 1.7e9;
 /** Least seconds between two copies: about the work that the loss of a device may cost. */
 const COPY_SECONDS = 2;
 
-/** The factors after a round: on devices, or in host memory where a run goes on from an earlier one. */
+/** The factors after a round: on devices, or in host memory where a run continues an earlier one. */
 export type State<Factors> = Trained | { readonly number: number; readonly factors: Factors };
 
-/** The newest factors of a run, the best, and the iterations to which they belong. */
+/** The newest factors of a run, the best, and their iterations. */
 export interface RunState<Factors> {
   readonly good: State<Factors>;
   readonly best: State<Factors>;
@@ -29,7 +29,7 @@ export interface RunState<Factors> {
 /** Brings versions of a training to the host. */
 type Source<Factors> = Pick<Rounds<Factors>, 'training' | 'toHost'>;
 
-/** Copies of a run's factors in host memory. The run goes on from the last one when a device is lost. */
+/** Copies of a run's factors in host memory. The run continues from the last one when a device is lost. */
 export class FactorCopies<Factors> {
   last: HostCopy<Factors> | undefined;
   readonly #options: Pick<LoopOptions<Factors>, 'copySeconds' | 'checkpoints'>;

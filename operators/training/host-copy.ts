@@ -2,17 +2,16 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { TrainingIteration } from './iteration.ts';
 
 /**
- * Factors in host memory, and the state of the run after the iteration that they come from: all that a run
- * needs to go on.
+ * Factors in host memory, and the state of the run after their iteration: all that a run needs to continue.
  */
 export interface HostCopy<Factors> {
   readonly iteration: number;
   readonly factors: Factors;
-  /** The factors to keep so far, where they are those of an earlier iteration. */
+  /** The best factors so far, if they are of an earlier iteration. */
   readonly best?: { readonly iteration: number; readonly factors: Factors };
-  /** All iterations so far, from which the stopping rule has its state. */
+  /** All iterations so far, from which the stopping rule restores its state. */
   readonly iterations: readonly TrainingIteration[];
-  /** State of the algorithm beside the factors. */
+  /** State of the algorithm in addition to the factors. */
   readonly course?: JsonObject;
 }
 
@@ -20,11 +19,11 @@ export interface HostCopy<Factors> {
 export interface Checkpoints<Factors> {
   /** Iterations between two of them. */
   readonly interval: number;
-  /** Gives the copy that the run goes on from, where there is one, and forgets it: memory holds one copy. */
+  /** Returns the copy that the run continues from, if any, and drops it, so that memory holds one copy. */
   resume(): HostCopy<Factors> | undefined;
-  /** Waits until what was begun is written: there is memory for the next copy. */
+  /** Waits until started writes have ended, so that there is memory for the next copy. */
   ready(): Promise<void>;
-  /** Begins to write a copy. One that cannot be written does not end the run. */
+  /** Starts to write a copy. A failed write does not end the run. */
   write(copy: HostCopy<Factors>): void;
 }
 
@@ -36,7 +35,7 @@ export function partsOfMatrix(matrix: Matrices[string]): readonly Float32Array[]
   return matrix instanceof Float32Array ? [matrix] : matrix;
 }
 
-/** Checkpoints of matrices as those of an algorithm's factors. */
+/** Wraps checkpoints of matrices as checkpoints of an algorithm's factors. */
 export function checkpointsOf<Factors>(
   checkpoints: Checkpoints<Matrices> | undefined,
   toMatrices: (factors: Factors) => Matrices,

@@ -13,15 +13,14 @@ export interface TrainingIteration {
   /** Absent for implicit data. */
   readonly trainRmse?: number;
   /**
-   * `loss` and `trainRmse` come out of the solve of the users: those of the factors as its kernels read them,
+   * `loss` and `trainRmse` were computed by the solve of the users, for the factors as its kernels read them:
    * within 0.0003 of the ratings' deviation, in float32 to about six digits. Absent where a pass over the
-   * ratings found them, as behind the last iteration, and of the one whose factors are kept.
-   *
+   * ratings computed them: after the last iteration, and for the iteration whose factors are kept.
    */
   readonly fromSolve?: true;
   /**
-   * Of the last iteration: the errors that the solve told, which those of a pass over the ratings have
-   * replaced. A run that goes on behind it has them again.
+   * For the last iteration: the errors computed by the solve, which a pass over the ratings has replaced. A
+   * run that continues from it uses them again.
    */
   readonly solved?: { readonly loss: number; readonly trainRmse?: number };
   readonly testRmse?: number;

@@ -12,7 +12,7 @@ import type { LoopOptions, LoopResult } from './training.ts';
 /**
  * Runs rounds until the last, or until the stopping rule ends them: the one loop of all algorithms. Each
  * round is expanded, run, measured, and kept or run again with smaller steps (course.ts), while the next one
- * is prepared (speculation.ts). The factors are copied to the host now and then; when a device is lost, the
+ * is prepared (speculation.ts). The factors are copied to the host at intervals; when a device is lost, the
  * run continues from that copy on the remaining devices, or ends with it. At the checkpoint interval, and
  * after the last round, the copy is also written as a checkpoint.
  */

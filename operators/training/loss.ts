@@ -36,8 +36,8 @@ export interface TrainingErrors {
 }
 
 /**
- * Σ n^ν ‖x‖² and Σ ‖x‖² of a side over the features as they are trained, in float64; the sums over biases are
- * 0 where those are features, or there are none.
+ * Σ n^ν ‖x‖² and Σ ‖x‖² of a side over its trained features, in float64. Sums over biases are 0 where biases
+ * are features, or there are none.
  */
 export interface SideNorms extends BiasSums {
   readonly weighted: number;
@@ -51,9 +51,8 @@ export interface Norms {
 }
 
 /**
- * The errors that the tasks of the measuring stages found. `penalty`: the terms of J beside the errors.
- * `deviation`: σ of the ratings, where factors and ratings are on a scale of σ.
- *
+ * The errors that the tasks of the measuring stages computed. `penalty`: the terms of J other than the
+ * errors. `deviation`: σ of the ratings, where factors and ratings are on a scale of σ.
  */
 export function trainingErrors(
   measured: StepResults,

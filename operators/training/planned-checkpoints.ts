@@ -7,7 +7,7 @@ import type { DataSet, Stage } from '../../engine/plan/stages.ts';
 /** The stage under which the checkpoints of a run are measured. */
 export const CHECKPOINT_STAGE = 'write-checkpoint';
 
-/** Bytes of what the stages of a plan's end hand out. */
+/** Bytes of the results of a plan's last stages. */
 export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[]): number {
   const names = end.flatMap(({ work }) => (work.kind === 'exchange' && work.how === 'move' ? work.data : []));
   return datasets
@@ -19,8 +19,8 @@ export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[])
 }
 
 /**
- * The plan with a checkpoint every so many rounds, which takes a copy of the factors in host memory; with
- * early stop one of the best as well.
+ * The plan with a checkpoint every `every` rounds, which needs a copy of the factors in host memory; with
+ * early stop also a copy of the best.
  */
 export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): PhysicalPlan {
   if (every === undefined) return plan;

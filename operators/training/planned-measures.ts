@@ -12,11 +12,10 @@ import { handedBytes } from './planned-checkpoints.ts';
 const RANKED_USERS = 3 * 65_536;
 
 /**
- * Bytes that the ranking metric of early stop takes beside the steps: both sides with their biases at a
- * device that computes in host memory, else all items and some users; in host memory the pairs and their
- * places, and where training has rows under other positions (`relabelled`) the training pairs again. Nothing
+ * Bytes that the ranking metric of early stop takes in addition to the steps. On a device that computes in
+ * host memory: both sides with their biases; else all items and some users. In host memory: the pairs and
+ * their ranks, and where training has rows under other positions (`relabelled`) the training pairs again. 0
  * without such a metric, or where ranking is a step of the plan.
- *
  */
 export function rankingBytes(
   params: Parameters<typeof rankingMetricOf>[0] & { readonly rank: number; readonly biases: boolean },
@@ -49,7 +48,7 @@ export function rankingBytes(
  * A plan with the memory of the course that its run took: where each round was the best, early stop kept no
  * older version.
  */
-export function ofCourse(
+export function planAfterRun(
   plan: PhysicalPlan,
   bound: BoundPlan,
   { keptOlder }: { readonly keptOlder: boolean },

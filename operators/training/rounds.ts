@@ -31,7 +31,7 @@ export interface SentRound extends Trained {
   /** It was sent before the errors of the round before were known. */
   readonly speculative: boolean;
   /**
-   * One device was sent the round and its measure, whole and in order: what is sent now is run after them.
+   * A single device was sent the round and its measure, whole and in order: what is sent now runs after them.
    */
   readonly inOrder: boolean;
   /** Seconds of the round. Throws the error of its steps, or DivergedError. */
@@ -69,7 +69,7 @@ export class Rounds<Factors> {
     return this.training.bound.datasets.every(({ derived }) => !derived);
   }
 
-  /** Runs the start, and gives its versions. */
+  /** Runs the start, and returns its versions. */
   async start(): Promise<Versions> {
     const { training, ctx } = this;
     using _ = ctx.metrics.begin('start');
@@ -111,7 +111,7 @@ export class Rounds<Factors> {
       );
       return this.#measure(state, results, measuring);
     };
-    // A device that works in order goes from the round to its measure without a pause.
+    // A device that works in order runs the round and its measure without a pause.
     const errors = this.#measures(number)
       ? this.#scope.follow(atOnce ? measure() : ran.then(measure))
       : undefined;
@@ -160,8 +160,8 @@ export class Rounds<Factors> {
   }
 
   /**
-   * True if the errors come from the round's own results. The last round is measured by a pass over the
-   * ratings.
+   * True if the errors are computed from the round's own results. The last round is measured by a pass over
+   * the ratings.
    */
   #isBrief(number: number): boolean {
     return number < this.options.maxIter && this.training.errorsOfRound !== undefined;

@@ -2,7 +2,7 @@ import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 
-/** Errors by a pass over the ratings, beside those that the solve told of the last round. */
+/** Errors by a pass over the ratings, together with the errors computed by the solve of the last round. */
 export function withSolved<Errors extends TrainingErrors>(
   errors: Errors,
   told: TrainingErrors | undefined,
@@ -16,8 +16,8 @@ export function withSolved<Errors extends TrainingErrors>(
 }
 
 /**
- * The iterations of a copy that a run goes on from. The last one then has the errors of one that others
- * follow.
+ * The iterations of a copy that a run continues from. The last one gets the errors it would have if
+ * iterations followed it.
  */
 export function iterationsOf(copy: HostCopy<unknown> | undefined): TrainingIteration[] {
   return (copy?.iterations ?? []).map((one) => {

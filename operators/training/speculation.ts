@@ -5,10 +5,9 @@ import type { ExpandedRound, Rounds, SentRound } from './rounds.ts';
 
 /**
  * The next round, prepared after a round was sent, for the expected course of the run: that round is kept and
- * becomes the best. Where nothing but a failure can change the course, a device that works in order is sent
- * the next round before the errors are known, so that it does not stand still; else the round is expanded
- * while the devices measure. A run that takes another course discards it.
- *
+ * becomes the best. Where only a failure can change the course, a device that works in order is sent the next
+ * round before the errors are known, to keep it busy; else the round is expanded while the devices measure. A
+ * run that takes another course discards it.
  */
 export class Speculation<Factors> {
   readonly #rounds: Rounds<Factors>;
@@ -51,8 +50,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * Discards the next round, and `before` it: waits for the end of what was sent, and frees what it made,
-   * except the versions `kept`.
+   * Discards the next round, and `before` it: waits for the end of sent work, and frees its results, except
+   * the versions `kept`.
    */
   async discard(kept: readonly Versions[], before?: SentRound): Promise<void> {
     const rounds = [this.sent, before];

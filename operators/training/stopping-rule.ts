@@ -4,7 +4,7 @@ import type { TrainingIteration } from './iteration.ts';
 
 /** Parameters that end a run before its last iteration. */
 export interface StoppingParams {
-  /** Ends after so many iterations without a better value of the metric, and keeps the best. */
+  /** Ends after this number of iterations without a better value of the metric, and keeps the best. */
   readonly earlyStop?: number;
   /** See CommonParams. */
   readonly earlyStopMetric?: EarlyStopMetric;
@@ -15,15 +15,14 @@ export interface StoppingParams {
 export interface Verdict {
   /** These factors are the ones to keep so far. */
   readonly best: boolean;
-  /** The reason to stop now; undefined to go on. */
+  /** The reason to stop now; undefined to continue. */
   readonly stop?: string;
 }
 
 /**
- * Decides after each iteration which factors to keep and whether to go on. Without `earlyStop` the last
- * iteration is the best; with it the one with the lowest validation RMSE or the highest ranking metric is,
- * and training ends after so many without a better one.
- *
+ * Decides after each iteration which factors to keep and whether to continue. Without `earlyStop` the last
+ * iteration is the best. With it the iteration with the lowest validation RMSE or the highest ranking metric
+ * is, and training ends after `earlyStop` iterations without a better one.
  */
 export class StoppingRule {
   readonly #params: StoppingParams;
@@ -55,7 +54,7 @@ export class StoppingRule {
     return earlyStop === undefined && targetRmse === undefined;
   }
 
-  /** Forgets all iterations but these, and gives the verdict on the last of them. */
+  /** Forgets all iterations but these, and returns the verdict on the last of them. */
   rewind(iterations: readonly TrainingIteration[]): Verdict {
     this.#least = Number.POSITIVE_INFINITY;
     this.#bestIteration = 0;

@@ -32,7 +32,9 @@ export interface Training<Factors> {
   /** True where the loss shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;
-  /** Halves the steps of this round and later ones; gives the rate. Absent where rounds are not run again. */
+  /**
+   * Halves the steps of this round and later ones; returns the rate. Absent where rounds are not repeated.
+   */
   slower?(number: number): number;
   /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
@@ -56,7 +58,7 @@ export interface LoopOptions<Factors> {
   readonly checkpoints?: Checkpoints<Factors> | undefined;
   /** Measures only the first round and the last; nothing may end the run early. Default false. */
   readonly measuresEnds?: boolean | undefined;
-  /** Called when the result is in host memory, before what the devices hold is released. */
+  /** Called when the result is in host memory, before device memory is released. */
   fetched?: (() => void) | undefined;
   /** Further measures of a version, from its factors in host memory. */
   measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;

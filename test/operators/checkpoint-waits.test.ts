@@ -13,7 +13,7 @@ import { testRandom } from '../support/ratings.ts';
 import { secondDevice } from '../support/devices/second-device.ts';
 import { alsProblem } from '../support/steps/small-problems.ts';
 
-/** Turns of the event loop in which a run that did not wait would go on. */
+/** Turns of the event loop within which a run that did not wait would continue. */
 const TURNS = 50;
 
 /** A store whose writes end only when the run waits for them, and a log of both. */
@@ -42,7 +42,7 @@ class SlowStore implements Checkpoints<Matrices> {
     const { iteration, matrices, digest } = this.#writing;
     const [rounds, told] = [this.#rounds(), this.log.length];
     for (let turn = 0; turn < TURNS; turn++) await new Promise(setImmediate);
-    // No round began, and none was told of, meanwhile; the matrices stay as they were given.
+    // Meanwhile no round started, and none was reported; the matrices stay as they were given.
     expect([this.#rounds(), this.log.length, digestOf(matrices)]).toEqual([rounds, told, digest]);
     this.#writing = undefined;
     this.log.push(`${iteration} is whole behind round ${rounds}`);
@@ -55,7 +55,7 @@ function digestOf(matrices: Matrices): number {
     .reduce((sum, values) => values.reduce((all, value, at) => all + value * (1 + (at % 97)), sum), 0);
 }
 
-/** The log of a training of so many iterations, with a checkpoint every `interval`. */
+/** The log of a training of `maxIter` iterations, with a checkpoint every `interval`. */
 async function logOf(interval: number, maxIter: number): Promise<readonly string[]> {
   const random = testRandom(5);
   const rows = Array.from({ length: 60 }, () =>

@@ -28,8 +28,7 @@ function splitsOf(folder: string): (readonly [Dataset, Dataset])[] {
 }
 
 /**
- * Test RMSE over that of damped means, after the last iteration and after the third, averaged over the
- * splits.
+ * Test RMSE relative to damped means, after the last iteration and after the third, averaged over the splits.
  */
 async function ratiosOf(
   trainer: ALS | SGD,

@@ -153,7 +153,7 @@ const cases: Readonly<Record<string, Case>> = {
     fit: (size, { train, validation }) =>
       new SGD({ ...sgd, ...size, ...biased, earlyStop: 2 }).fit(train, { validation }),
   },
-  // As many bands of rows as workers, s.
+  // One band of rows a worker, s.
   'sgd wavefront': { ...blocksCase({ ...sgd, schedule: 'wavefront' }), grid: (workers) => `s = ${workers}` },
 };
 

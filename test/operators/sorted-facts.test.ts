@@ -1,6 +1,6 @@
 /**
- * Facts of sorted ratings, which tasks sum by kernels, beside those of the block's order in float64, and the
- * deviation of two passes.
+ * Facts of sorted ratings, which tasks sum with kernels, compared with sums in the block's order in float64
+ * and the deviation of two passes.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RatingInput } from '../../api/rating-input.ts';

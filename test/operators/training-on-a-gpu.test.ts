@@ -1,4 +1,4 @@
-/** Training with any device beside the CPU. */
+/** Training with any device in addition to the CPU. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
 import { DeviceLostError } from '../../engine/errors.ts';

@@ -26,7 +26,7 @@ export interface TrainedSide {
   readonly bias?: Float32Array;
 }
 
-/** The factors with which training begins. */
+/** The factors from which training starts. */
 export interface AlsStart {
   /**
    * The first part of the names of its partitions, where they are on the way to a device already; see
@@ -37,7 +37,7 @@ export interface AlsStart {
   readonly items: TrainedSide;
 }
 
-/** The parts of both sides in host memory, in order; with biases each with those of its rows. */
+/** The parts of both sides in host memory, in order; with biases each part includes its rows' biases. */
 export interface TrainedFactors {
   readonly users: readonly RowPart[];
   readonly items: readonly RowPart[];

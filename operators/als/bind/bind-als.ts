@@ -34,10 +34,9 @@ export interface BoundAls extends BoundRun {
 type Cuts = Readonly<Record<Side, readonly RowRange[]>>;
 
 /**
- * Binds a plan to sorted ratings: each side is cut by its ratings into as many parts as the plan has, the
- * ratings of a side that is solved from vertical parts into blocks, and each pass over a part or block into
- * slices.
- *
+ * Binds a plan to sorted ratings. Each side is cut by its ratings into the plan's number of parts; the
+ * ratings of a side that is solved from vertical parts are cut into blocks; and each pass over a part or
+ * block into slices.
  */
 export function bindAls(
   planned: PhysicalPlan,
@@ -144,8 +143,8 @@ function givenParts(
 }
 
 /**
- * The parts of a side: those that its ratings have already, else as many as the plan has, balanced by
- * ratings.
+ * The parts of a side: the parts of its ratings if they are already cut, else the plan's number of parts,
+ * balanced by ratings.
  */
 function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   const { q } = grid;

@@ -10,7 +10,9 @@ import type { AlsProblem } from '../plan/problem.ts';
 /** Rows that one task of a device with slices solves from their equations, at least. */
 const SOLVED_ROWS = 64;
 
-/** Rows of ratings. Those in files have their slices, which are those of the same ratings in memory. */
+/**
+ * Rows of ratings. Ratings in files carry their slices, which equal the slices of the same ratings in memory.
+ */
 type SlicedRows = RatedRows & { readonly slices?: readonly RowRange[] };
 
 /**

@@ -5,7 +5,7 @@ import type { Given } from '../../../engine/run/run-steps.ts';
 import { type Side, sides } from '../plan/grid.ts';
 import type { AlsStart } from './als-data.ts';
 
-/** The stages of a given start: its factors come from the host in place of drawn ones and of zeros. */
+/** The stages of a given start: its factors are copied from the host instead of being drawn or zero. */
 export function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   const names = datasets.filter(({ given, derived }) => !given && !derived).map(({ name }) => name);
   return start.flatMap((stage): Stage[] => {

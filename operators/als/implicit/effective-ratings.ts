@@ -16,11 +16,10 @@ export interface EffectiveRatings {
 }
 
 /**
- * The ratings that have an effect on implicit training. A rating of 0 has no weight. The solution of a user
- * or item without a positive rating is 0, since its b is, and a zero row adds nothing to those of the other
- * side; so its ratings can be left out of both blocks without a change to any other row. Gives the blocks as
- * they are where all ratings are positive.
- *
+ * The ratings that affect implicit training. A rating of 0 has no weight. A user or item without a positive
+ * rating has b = 0, so its solution is 0, and a zero row adds nothing to the other side's equations. So its
+ * ratings can be left out of both blocks without changing any other row. Returns the blocks unchanged where
+ * all ratings are positive.
  */
 export async function effectiveRatings(
   blocks: SortedRatings,

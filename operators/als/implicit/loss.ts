@@ -29,9 +29,8 @@ export function implicitErrorsOfSolve(
 
 /**
  * J of implicit data in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ shift_v ‖θ_v‖².
- * `prefix`: that of the names of the data sets' versions. Each Gram matrix has the weight w₀ of unobserved
- * pairs, so that the trace of their product has it twice.
- *
+ * `prefix`: of the names of the data sets' versions. Each Gram matrix has the weight w₀ of unobserved pairs,
+ * so the trace of their product has it twice.
  */
 export function implicitErrors(
   measured: StepResults,

@@ -9,8 +9,8 @@ import { ValueCounts } from './value-index.ts';
 export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
 
 /**
- * The weight of implicit ratings, with the constants that its training set gave it: new ratings of the model
- * get theirs by the same.
+ * The weight of implicit ratings, with constants learned from the training set; new ratings for the model get
+ * weights by the same formula.
  *
  *     spark   |r|
  *     raw     |r| · scale
@@ -19,7 +19,6 @@ export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
  *     bm25    x (k1 + 1) / (k1 (1 - b + b n_v / meanCount) + x) · scale,   x = |r| / unit,   n_v ratings of the item
  *
  * `scale` makes the mean over the training set 1, `unit` is the geometric mean of |r|.
- *
  */
 export interface RatingWeight {
   readonly form: KnownForm;
@@ -28,7 +27,7 @@ export interface RatingWeight {
   readonly meanCount: number;
 }
 
-/** A weight with what the plan needs to know of its values. */
+/** A weight with the properties of its values that the plan needs. */
 export interface LearnedWeight extends RatingWeight {
   /** The largest weight of the training set. */
   readonly largest: number;

@@ -76,8 +76,8 @@ export function gramStage(
 }
 
 /**
- * The stages that compute G of a side that is fixed in parts: that of each part, and at each place their sum
- * in part order.
+ * The stages that compute G of a side that is fixed in parts: G of each part, and at each place their sum in
+ * part order.
  */
 export function gramOfParts(
   side: Side,
@@ -125,17 +125,18 @@ export function gramOfParts(
   ];
 }
 
-/** Uses and parameters of a half-iteration's task beside those of explicit ALS. */
+/** Inputs and parameters that a half-iteration's task has in addition to explicit ALS. */
 export function implicitUses(solved: Side, fixed: Side): DataUses {
   return { gram: implicitNames(fixed).gram, shifts: implicitNames(solved).shifts };
 }
 
 /**
- * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace
- * of the product of both Gram matrices, and the observed pairs are corrected one by one. `items`: the data
- * set with all of Θ. The loss out of the solve of the users has their penalty, and all pairs: what `error`
- * leaves out of brief measures they do too. `ranked`: of a run that a ranking metric may end.
+ * The stages that measure the loss without computing m x n predictions: Σ w₀ (x_uᵀθ_v)² over all pairs is the
+ * trace of the product of both Gram matrices, and the observed pairs are corrected one by one. `items`: the
+ * data set with all of Θ. `ranked`: the run may be ended by a ranking metric.
  *
+ * The loss computed by the solve of the users already includes their penalty and all pairs; brief measures
+ * only compute the rest.
  */
 export function implicitMeasure(
   params: SizedAlsParams,
@@ -229,7 +230,7 @@ function rankStages(params: SizedAlsParams, items: string, places: readonly Plac
   ];
 }
 
-/** The places that the metric of the early stop tells apart. */
+/** The number of top ranks that the metric of the early stop distinguishes. */
 function depthOfMetric(params: SizedAlsParams): number | undefined {
   const { metric, k = 1 } = parseMetric(rankingMetricOf(params) ?? 'auc', 'earlyStopMetric');
   return depthOf([metric], [k]);

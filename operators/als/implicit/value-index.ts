@@ -4,8 +4,8 @@ const SLOTS = 2 * MOST_VALUES;
 const SHIFT = 32 - Math.log2(SLOTS);
 
 /**
- * Numbers distinct float32 values in the order in which they come, by their bits: a hash table with open
- * addresses.
+ * Numbers distinct float32 values in order of first occurrence, by their bits: a hash table with open
+ * addressing.
  */
 export class ValueIndex {
   readonly #bits = new Int32Array(SLOTS);
@@ -74,10 +74,7 @@ export class ValueCounts {
     }
   }
 
-  /**
-   * Values with their counts, ascending, so that sums over them do not depend on the order in which values
-   * came.
-   */
+  /** Values with their counts, ascending, so that sums over them do not depend on the order of insertion. */
   sorted(): readonly (readonly [value: number, count: number])[] | undefined {
     if (this.#tooMany) return undefined;
     return this.#values

@@ -6,7 +6,9 @@ import type { Ratings } from '../../ratings/ratings.ts';
 import { type RatingWeight, weightOf } from './rating-weight.ts';
 import { mapValues } from './value-index.ts';
 
-/** Ratings from which a table of distinct values costs less than the weights of all of them. */
+/**
+ * Number of ratings above which a table of distinct values is cheaper than computing each rating's weight.
+ */
 const LEAST_MAPPED = 4096;
 
 /**

@@ -9,7 +9,7 @@ import type { SizedAlsParams } from './sized-params.ts';
 type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
 type ShiftParams = Pick<SizedAlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;
 
-/** The weight of a pair without a rating: that of the Gram matrix. */
+/** The weight of a pair without a rating, which is also the Gram matrix's. */
 export function unobservedWeightOf({
   unobservedWeight = 1,
 }: Pick<SizedAlsParams, 'unobservedWeight'>): number {
@@ -18,9 +18,8 @@ export function unobservedWeightOf({
 
 /**
  * The weights of ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r| (Spark; Hu, Koren and
- * Volinsky 2008), so that a rating replaces an unobserved zero of weight 1; with it the zero stays, and the
- * rating comes on top with weight α|r| (Rendle et al. 2021).
- *
+ * Volinsky 2008), so a rating replaces an unobserved zero of weight 1. With it the zero stays, and the rating
+ * is added with weight α|r| (Rendle et al. 2021).
  */
 export function implicitWeights({ alpha, unobservedWeight }: WeightParams): ImplicitWeights {
   if (alpha === 'auto') throw new Error('α follows from sizes that are not known here: see sizedParams');
@@ -38,7 +37,7 @@ export function rowShifts(block: RatingBlock, columns: number, params: ShiftPara
   return shiftsOf(positive, columns, params);
 }
 
-/** The same of ratings that may lie in parts. */
+/** The same for ratings that may be in parts. */
 export async function sortedRowShifts(
   ratings: Ratings,
   columns: number,
@@ -52,8 +51,8 @@ export async function sortedRowShifts(
 }
 
 /**
- * Σ over positive ratings of α r + base, in float64: the share of implicit data's loss that the solve of the
- * users does not tell.
+ * Σ over positive ratings of α r + base, in float64: the term of implicit data's loss that the solve of the
+ * users does not compute.
  */
 export async function positiveTargets(
   ratings: Ratings,

@@ -113,7 +113,7 @@ export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSi
             side: 'users',
             layout: 'places',
             derived: true,
-            // The slices of a pass write one vector; a device without slices gives it.
+            // The slices of a pass write one vector; a device without slices returns it.
             ...(problem.device.wholePasses ? {} : { columns: 1 }),
             parts: tests.map(({ ratings: own }, j) => ({
               rows: own,
@@ -222,8 +222,8 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
 }
 
 /**
- * G of a side on every device, that of each part of a side that is fixed in parts, and the shifts of the
- * rows. G has rows up to the stride, which solvers read.
+ * G of a side on every device, G of each part of a side that is fixed in parts, and the shifts of the rows. G
+ * has rows up to the stride, which solvers read.
  */
 function implicitSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { params, grid, places } = problem;

@@ -10,7 +10,7 @@ export const sides = ['users', 'items'] as const;
 /** The side that is fixed while this one is solved. */
 export const otherSide = { users: 'items', items: 'users' } as const;
 
-/** The cut of one side of R, and the memory in which its parts lie. */
+/** The cut of one side of R, and the memory of its parts. */
 export type SideGrid = {
   /**
    * Horizontal parts of the side when it is solved (q), which are its vertical parts (p) when it is fixed in
@@ -22,7 +22,7 @@ export type SideGrid = {
    * this side).
    */
   readonly fixed: 'whole' | 'parts';
-  /** The home of its factors. From `host` a part comes to a device for as long as it is used there. */
+  /** The home of its factors. With `host`, a part is on a device only while it is used there. */
   readonly factors: 'device' | 'host';
   /**
    * The home of the ratings that are sorted by this side: at the device, or staged from host memory or from
@@ -30,8 +30,8 @@ export type SideGrid = {
    */
   readonly ratings: 'device' | 'host' | 'spill';
   /**
-   * The form in which the side is solved from vertical parts: sums of normal equations, the default, or of
-   * vectors in each step of conjugate gradients.
+   * What devices exchange when the side is solved from vertical parts: sums of normal equations, the default,
+   * or of vectors in each step of conjugate gradients.
    */
   readonly sums?: SumsOfParts;
   /**
@@ -47,8 +47,8 @@ export type SideGrid = {
 };
 
 /**
- * The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the
- * usual one.
+ * The grid of both half-iterations (cuMF, section 4): plain JSON, stored in the choices of a plan with an
+ * unusual grid.
  */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
@@ -67,8 +67,8 @@ export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean
 }
 
 /**
- * True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all
- * in float32: users are gathered in float16.
+ * True where the Gram matrix of a side is the sum of its parts' matrices, since no device has all rows, or
+ * has all in float32: users are read in float16.
  */
 export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
   return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
@@ -89,7 +89,7 @@ export function suits(grid: AlsGrid, asked: Asked): boolean {
   });
 }
 
-/** The form in which a side is solved from vertical parts; undefined where it is not. */
+/** What is exchanged when a side is solved from vertical parts; undefined where it is not. */
 export function sumsOf(grid: AlsGrid, side: Side): SumsOfParts | undefined {
   return isInBlocks(grid, side) ? (grid[side].sums ?? 'equations') : undefined;
 }
@@ -114,8 +114,8 @@ export function isInBlocks(grid: AlsGrid, solved: Side): boolean {
 }
 
 /**
- * True where the lengths of a side's rows lie apart from its ratings, which are in blocks or come from
- * elsewhere.
+ * True where the lengths of a side's rows are stored separately from its ratings, which are in blocks or
+ * staged.
  */
 export function hasLengths(grid: AlsGrid, side: Side): boolean {
   return isInBlocks(grid, side) || grid[side].ratings !== 'device';
@@ -126,7 +126,9 @@ export function verticalParts(grid: AlsGrid, solved: Side): number {
   return isInBlocks(grid, solved) ? grid[otherSide[solved]].q : 1;
 }
 
-/** The places of each part, its home first: adjacent parts lie together, and a common one at all places. */
+/**
+ * The places of each part, its home first: adjacent parts share a home, and a common part is at all places.
+ */
 export function placesOfParts({ q, common }: SideGrid, places: readonly Place[]): Place[][] {
   const own = common === undefined ? q : q - 1;
   const homes = Array.from({ length: own }, (_, part) => [places[Math.floor((part * places.length) / own)]]);

@@ -89,9 +89,8 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
 }
 
 /**
- * True where the solve of the users tells the loss of their rows, so that a pass over the ratings is left to
- * the last measure: on a CPU, and by kernels of a GPU that do; not where the rows are solved by exchanged
- * vectors.
+ * True where the solve of the users also computes the loss of their rows, so that only the last measure needs
+ * a pass over the ratings: on a CPU, and with GPU kernels that do; not with exchanged vectors.
  */
 export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
   return (
@@ -101,12 +100,12 @@ export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): bool
   );
 }
 
-/** True where that loss needs the sums of each item's ratings, which its bias is multiplied with. */
+/** True where that loss needs the sums of each item's ratings, by which its bias is multiplied. */
 export function hasTotals(problem: AlsProblem): boolean {
   return problem.params.biases && !problem.params.implicitPrefs && tellsLoss(problem);
 }
 
-/** Asks the tasks that solve the users, who come last, for the loss of their rows. */
+/** Requests the loss of their rows from the tasks that solve the users, the last side of an iteration. */
 export function measuredOf(problem: AlsProblem, side: Side): { readonly measured?: true } {
   return side === 'users' && tellsLoss(problem) ? { measured: true } : {};
 }
@@ -130,8 +129,8 @@ export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
 }
 
 /**
- * The device's memory that a choice takes beside the data sets, of work lists and of scratch the given
- * shares.
+ * Device memory of a kernel choice in addition to the data sets: the given shares of work lists and of
+ * scratch.
  */
 export function heldBy(
   choice: KernelChoice | undefined,
@@ -148,10 +147,7 @@ export function heldBy(
   };
 }
 
-/**
- * The share of a side's work lists that a device holds at once: of ratings that are staged those of two
- * parts.
- */
+/** The share of a side's work lists that a device has at once: of staged ratings the lists of two parts. */
 function listsHeld({ grid, places }: AlsProblem, side: Side): number {
   const { q, ratings, common = 0, speeds } = grid[side];
   const parts = Math.ceil(q / places.length);
@@ -194,8 +190,8 @@ export function regularizationOf(
 }
 
 /**
- * The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each
- * place, unless they are read part by part, and its Gram matrix.
+ * The stages after the update of a side that prepare it to be fixed: its parts become one matrix at each
+ * place, unless they are read part by part; and its Gram matrix.
  */
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, places, rows, device, grid } = problem;
@@ -233,7 +229,7 @@ export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   return [gather, ...gram];
 }
 
-/** The pipeline in which the parts of a side are solved, and gathered. */
+/** The name of the pipeline that solves and gathers the parts of a side. */
 export function pipelineName(side: Side): string {
   return `${side}-by-parts`;
 }

@@ -45,8 +45,8 @@ function endBytes(problem: AlsProblem): number {
 }
 
 /**
- * True for ratings in parts that one device has for itself: they leave the host after the first round, before
- * the factors come back.
+ * True for ratings in parts on a single device: they are removed from the host after the first round, before
+ * the factors are copied back.
  */
 function leavesHost({ device, compute, profile, grid }: AlsProblem): boolean {
   return (

@@ -104,8 +104,8 @@ export class PartedSide {
   }
 
   /**
-   * The exchange in which sums of `bytes`, of which each device has a part, add up at the places of the rows:
-   * in two phases where that takes less time, or as asked.
+   * The exchange that adds sums of `bytes`, which every device has partly, at the places of the rows: in two
+   * phases where that takes less time or was requested.
    */
   reduce(name: string, data: string, to: string, bytes: number): Stage[] {
     if (!this.several) return [];

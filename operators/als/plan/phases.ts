@@ -7,7 +7,7 @@ import { hasLengths, sides } from './grid.ts';
 import { fixStages, hasTotals } from './half-iteration.ts';
 import { type AlsProblem, sideNames } from './problem.ts';
 
-/** The ratings go to their places, users are drawn, and items begin as zeros. */
+/** Ratings are sent to their places, users are drawn, and items are zero. */
 export function startStages(problem: AlsProblem): Stage[] {
   const { profile, testRatings, params, places, host, device, rows, grid } = problem;
   const [users, items] = sides.map((side) => sideNames(side, problem));

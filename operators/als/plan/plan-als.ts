@@ -19,7 +19,7 @@ import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, too
 import { type UsualWay, usualWays } from './usual-ways.ts';
 
 /**
- * Another grid than the usual one must save so much of an iteration, and so many seconds: estimates are not
+ * An unusual grid must save at least this share of an iteration, and these seconds, since estimates are not
  * exact.
  */
 const WORTH = { share: 0.2, seconds: 0.005 };
@@ -28,10 +28,10 @@ const WORTH = { share: 0.2, seconds: 0.005 };
 const FINER = 1;
 
 /**
- * The physical plan of ALS: a pure function of profile, parameters and devices. The usual grid is taken where
- * it fits: each side in a part a device. Else, or with several devices, the grid with the least estimated
- * time that fits; those that were rejected are listed with their reasons. Throws CapacityError when none
- * fits, before anything is allocated.
+ * The physical plan of ALS: a pure function of profile, parameters and devices. The usual grid (each side in
+ * one part a device) is taken where it fits on one device. Otherwise the fitting grid with the least
+ * estimated time is taken; rejected grids are listed with their reasons. Throws CapacityError when none fits,
+ * before anything is allocated.
  */
 export function planAls(
   profile: RatingsProfile,
@@ -94,7 +94,7 @@ interface PricedPlan {
   readonly cost: IterationCost;
 }
 
-/** A grid that comes into question, and its estimated time. */
+/** A candidate grid, and its estimated time. */
 interface Candidate {
   readonly grid: AlsGrid;
   readonly fits: boolean;
@@ -134,7 +134,7 @@ class PlanSearch {
     return { ...this.#chosen.plan, estimate, rejected: this.#rejected };
   }
 
-  /** Throws UsageError for what is asked for and no plan can have. */
+  /** Throws UsageError for requests that no plan can satisfy. */
   #requirePossible(): void {
     requireRowsForParts(this.#asked, this.#problem.rows);
     requireGroupsOf(this.#asked, this.#problem.compute.length);

@@ -21,7 +21,7 @@ import {
   verticalParts,
 } from './grid.ts';
 
-/** All that the pieces of a plan are made from. */
+/** The inputs of all parts of a plan. */
 export interface AlsProblem {
   readonly profile: RatingsProfile;
   /** Pairs that are measured: implicit data have no test error, a validation set serves rankings. */
@@ -51,7 +51,7 @@ export interface AlsPlanOptions {
   readonly ratings?: readonly SideGrid['ratings'][];
   /** Bytes of host memory for ratings and factors. Default: no bound here. */
   readonly hostBytes?: number;
-  /** True estimates the time of an iteration, and lists what was rejected, on one device too. */
+  /** True to estimate the time of an iteration and list rejected grids, even on one device. */
   readonly compares?: boolean;
 }
 
@@ -108,7 +108,10 @@ export function allPlaces({ grid, places }: AlsProblem, side: Side): Place[][] {
   return placesOfParts(grid[side], places);
 }
 
-/** The place of each block of the ratings by a side's rows, row-major: that of its part of the fixed side. */
+/**
+ * The place of each block of the ratings by a side's rows, row-major: the place of its part of the fixed
+ * side.
+ */
 export function blockPlaces(problem: AlsProblem, side: Side): Place[] {
   const columns = partPlaces(problem, otherSide[side]);
   return Array.from({ length: problem.grid[side].q }, () => columns).flat();
@@ -137,8 +140,8 @@ export function overRatings(
 }
 
 /**
- * True where all rows of a side are gathered for kernels that read them in float16, or in 8 bits, which are
- * rounded from it. Errors, which read those of items, are in float32.
+ * True where kernels read all rows of a side in float16, or in 8 bits, which are rounded from it. Errors,
+ * which read the items, use float32.
  */
 export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
   return (
@@ -149,7 +152,7 @@ export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'pl
   );
 }
 
-/** The use of the other side beside the ratings by a side's rows: whole, or the part of the block. */
+/** How the other side is used with the ratings by a side's rows: whole, or the part of the block. */
 export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts: string): string | DataUse {
   return isInBlocks(grid, side) ? { set: parts, part: 'column' } : whole;
 }

@@ -11,10 +11,10 @@ import { blockShare, leastBytes } from './cost/device-bytes.ts';
 import { type AlsGrid, sides, verticalParts } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Blocks of a side whose steps are walked only to tell how much memory they need. */
+/** Most blocks of a side for which steps are walked only to report the memory that they need. */
 const MOST_WALKED = 4096;
 
-/** Throws UsageError for sums of vectors that are asked for, where a solver needs A. */
+/** Throws UsageError where sums of vectors are requested but a solver needs A. */
 export function requireVectorSums({ sums }: Asked, { solver }: AlsProblem): void {
   if (sums === 'vectors' && solver.cgBelow < ALL_ROWS)
     throw new UsageError(
@@ -23,10 +23,7 @@ export function requireVectorSums({ sums }: Asked, { solver }: AlsProblem): void
     );
 }
 
-/**
- * Throws UsageError for sums of vertical parts that are asked for, where no grid that comes into question has
- * such parts.
- */
+/** Throws UsageError where sums of vertical parts are requested but no candidate grid has vertical parts. */
 export function requireVertical({ users, items, sums, groups }: Asked): void {
   if ((sums === undefined && groups === undefined) || users !== undefined || items !== undefined) return;
   const asked = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
@@ -76,8 +73,8 @@ export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): s
 }
 
 /**
- * The error of a problem without a grid that fits: the least that a device must have, or the grid that would
- * fit if parts were not asked for.
+ * The error where no grid fits: the least memory that a device must have, or the grid that would fit without
+ * the requested parts.
  */
 export function noneFits(
   problem: AlsProblem,

@@ -12,17 +12,16 @@ const WORTH_DEVICE = 0.15;
 export interface UsualWay {
   readonly name: string;
   readonly problem: AlsProblem;
-  /** Given where it is not the one that devices have without a comparison of times. */
+  /** Present where it differs from the grid that devices have without a comparison of times. */
   readonly grid?: AlsGrid;
   readonly cost: IterationCost;
 }
 
 /**
- * The usual grid on each number of devices, in the order in which they are to be tried: those with memory of
- * their own exchange rows through the host, which may take longer than what they save; then fewer are faster,
- * or a share of the rows is solved on each of them. Of parts that are asked for, and of devices that share
- * the host's memory, all have some.
- *
+ * The usual grid on each number of devices, in the order to try. Devices with memory of their own exchange
+ * rows through the host, which may take longer than the time they save; then fewer devices, or a share of the
+ * rows solved on each of them, are faster. Requested parts, and devices that share the host's memory, use all
+ * devices.
  */
 export function usualWays(
   problem: AlsProblem,

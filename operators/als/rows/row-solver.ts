@@ -40,12 +40,12 @@ export type RowsLoss =
 
 /**
  * A block of rows of R, some users with all their ratings or some items with theirs, whose factors are solved
- * from those of the other side, which is held fixed: the half-iteration of ALS for a part of the rows, with
- * the bits of training. Long rows that a CPU solves tile by tile (see tilingOf) have those bits where
- * `columns` are all rows of that side. The ratings stay on the device; one version of the rows and the fixed
- * side stay in host memory. Holds no biases. Matrices are row-major without padding, in the ratings' own
- * unit.
+ * from the other side's, which is fixed: the half-iteration of ALS for a part of the rows, with the bits of
+ * training. For long rows that a CPU solves tile by tile (see tilingOf) that requires `columns` to be all
+ * rows of the other side.
  *
+ * The ratings stay on the device; one version of the rows and the fixed side stay in host memory. No biases.
+ * Matrices are row-major without padding, in the ratings' own unit.
  */
 export class RowSolver {
   /** Ids of the rows, ascending. */
@@ -96,7 +96,7 @@ export class RowSolver {
     return this.#version;
   }
 
-  /** Draws the rows with which training begins, by seed and id, as version `version`. */
+  /** Draws the initial rows, by seed and id, as version `version`. */
   async start(version: number): Promise<Float32Array> {
     const values = this.#isEmpty
       ? new Float32Array(0)
@@ -167,7 +167,9 @@ export class RowSolver {
     return Float64Array.from(gram.subarray(0, rank * rank));
   }
 
-  /** The terms of the loss. `errors`: those of the ratings too, which the blocks of one side have. */
+  /**
+   * The terms of the loss. `errors`: include the ratings' errors, which only the blocks of one side report.
+   */
   async loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
     const [{ implicitPrefs, regParam }, unit] = [this.#params, this.#unit];
     if (this.#isEmpty)
@@ -226,7 +228,7 @@ export class RowSolver {
     return runSteps(steps.steps, this.#ctx, { given });
   }
 
-  /** Frees what the device holds. */
+  /** Frees the device's memory. */
   async forget(): Promise<void> {
     if (this.#isEmpty) return;
     const steps = new StepList(contracts);
@@ -241,12 +243,12 @@ export class RowSolver {
     await runSteps([], this.#ctx, { given: [given] });
   }
 
-  /** True for a block without rows, of which a device knows nothing. */
+  /** True for a block without rows, which is never sent to a device. */
   get #isEmpty(): boolean {
     return this.block.rows === 0;
   }
 
-  /** Gives the rows in the ratings' own unit. */
+  /** Returns the rows in the ratings' own unit. */
   #hold(version: number, values: Float32Array): Float32Array {
     this.#version = version;
     this.#rows = values;

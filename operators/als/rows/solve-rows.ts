@@ -21,7 +21,7 @@ import { rowShifts } from '../implicit/weights.ts';
 import { tiledSlices } from '../tiles.ts';
 import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
 
-/** The rule by which rows follow from their ratings and the fixed side. */
+/** How rows follow from their ratings and the fixed side. */
 export interface RowRule extends RowRegularization {
   readonly rank: number;
   /** μ, of rules with biases alone: each row has a bias, which is solved with its factors. */
@@ -140,7 +140,7 @@ export async function solveRows(
   };
 }
 
-/** Gives a partition to the device, or allocates one there, under the name of its part. */
+/** Puts a partition on the device, or allocates one there, under the name of its part. */
 type Put = (part: string, partition: Partition) => PartitionRef;
 type Make = (part: string, shape: MatrixShape) => PartitionRef;
 

@@ -23,10 +23,10 @@ export interface AggregateOptions {
 }
 
 /**
- * A row for each distinct combination of the keys' values, in the order in which they first occur, with
- * aggregates of its rows. Without keys 'final' and 'whole' give one row, also of no rows: of an input in
- * parts one alone must be run. A partial step that merges few rows gives the rest of them as groups of one
- * row.
+ * A row for each distinct combination of the keys' values, in order of first occurrence, with aggregates of
+ * its rows. Without keys 'final' and 'whole' return one row, even for an empty input; for an input in parts
+ * only one of them must be run then. A partial step that merges few rows passes the remaining rows on as
+ * groups of one row.
  */
 export class Aggregate implements Operator {
   readonly name = 'aggregate';

@@ -15,13 +15,13 @@ export interface Argument {
   readonly values: Values;
   /** A column of numbers as it is stored, which `values` would copy. */
   readonly stored: StoredNumbers | undefined;
-  /** A byte a row, 0 for a null; undefined where there is none. */
+  /** A byte a row, 0 for a null; undefined if there are no nulls. */
   readonly valid: Uint8Array | undefined;
   /** Without a dictionary. */
   readonly data: Data;
 }
 
-/** The Arrow type of an argument's data: that of a bare column stays. */
+/** The Arrow type of an argument's data: a bare column keeps its type. */
 export function argumentType(checked: Checked, input: Schema): DataType {
   return plainType(resultType(checked, input));
 }

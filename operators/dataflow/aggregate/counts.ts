@@ -5,7 +5,7 @@ import type { Argument } from './argument.ts';
 /** Most rows that are counted in one state. */
 export const MOST_COUNTED = 2 ** 31 - 1;
 
-/** Rows of which the first ones of a batch are inspected. */
+/** Rows at the start of a batch that are inspected. */
 const SAMPLE = 128;
 
 /**
@@ -54,7 +54,7 @@ export class RowCounts extends Counts {
   isWanted = false;
 }
 
-/** The values of a group that are not null: its rows without the nulls, of which there are few. */
+/** Counts the values of a group that are not null: its rows less the nulls, which are few. */
 export class ValueCounts {
   readonly #rows: RowCounts;
   #nulls = new Float64Array(0);
@@ -67,7 +67,8 @@ export class ValueCounts {
   }
 
   /**
-   * Takes rows that are counted already. `valid`: a byte a row, 0 for a null; undefined where there is none.
+   * Takes rows that are already counted. `valid`: a byte a row, 0 for a null; undefined if there are no
+   * nulls.
    */
   add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
     if (valid === undefined) return;

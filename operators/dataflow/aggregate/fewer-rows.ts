@@ -2,7 +2,7 @@
 const ROWS = 1 << 16;
 const SHARE = 1 / 3;
 
-/** Most groups of which it is known that merging their rows is never given up. */
+/** Most groups for which merging rows is certainly worth it. */
 export const MOST_MERGED = Math.floor(ROWS * (1 - SHARE));
 
 /**

@@ -31,7 +31,7 @@ import { Deviation, FloatSums, IntegerSums, Mean, Sum } from './sums.ts';
 
 /** An aggregate of values of one type: its columns, and what collects the values. */
 export interface AggregateForm {
-  /** The columns of a partial aggregation's states; the names begin with that of the result. */
+  /** The columns of a partial aggregation's states; their names start with the result's name. */
   readonly states: readonly Field[];
   readonly result: Field;
   /** `isPartial`: it will be asked for states. `rows`: of the same groups. */
@@ -192,7 +192,7 @@ export function formOf(aggregation: Aggregation, type: DataType): AggregateForm 
   });
 }
 
-/** The form of an aggregation whose states begin with a column. */
+/** The form of an aggregation, from its first state column. */
 export function formOfState(aggregation: Aggregation, state: Field): AggregateForm {
   const { typeOf } = functions[aggregation.call];
   return formOf(aggregation, typeOf(state));

@@ -96,7 +96,7 @@ export class Groups {
   *batches(): Generator<RecordBatch> {
     const { columns, step, schema, keys } = this.#grouping;
     const isEmpty = this.#size === 0;
-    // Without keys all rows are one group, also where there are none.
+    // Without keys all rows are one group, even of an empty input.
     const groups = isEmpty && keys.length === 0 && step !== 'partial' ? 1 : this.#size;
     if (groups === 0) return;
     const results = this.#accumulators.flatMap((accumulator, i) => {

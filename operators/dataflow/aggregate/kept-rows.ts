@@ -3,14 +3,14 @@ import { joinData, nullData } from '../../../engine/stream/join-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { grown } from './accumulator.ts';
 
-/** Rows that are kept although no group has them any more, beside one for each group. */
+/** Rows kept in addition to one for each group, though no group uses them any more. */
 const SPARE_ROWS = 1 << 17;
 
-/** A value of each group, of any type, in the columns from which they were taken. */
+/** A value of each group, of any type, in the columns it was read from. */
 export class KeptRows {
   readonly #type: DataType;
   #chunks: Data[] = [];
-  /** The row of the first value of each chunk among those of all. */
+  /** The index of each chunk's first value among all values. */
   #starts: number[] = [];
   #rows = 0;
   /** The row + 1 of each group's value; 0 for none. */
@@ -38,7 +38,7 @@ export class KeptRows {
     return [low, row - this.#starts[low]];
   }
 
-  /** The values at some rows become those of their groups. True where the chunks were made anew. */
+  /** Replaces the values of groups by the values at some rows. True if the chunks were rebuilt. */
   replace(data: Data, positions: Uint32Array, codes: Uint32Array, groups: number): boolean {
     this.#at = grown(this.#at, groups);
     this.#groups = groups;

@@ -100,8 +100,8 @@ export class Listed implements Accumulator {
 
 /**
  * The number of distinct values of a group that are not null. The state of a part of the rows is the list of
- * its distinct values; where most of them are, their duplicates stay in the list, as the next step looks at
- * all of them anyway.
+ * its distinct values. Where most values are distinct, duplicates stay in the list, since the next step
+ * compares all of them anyway.
  */
 export class CountDistinct implements Accumulator {
   readonly #numbers: RowNumbers;

@@ -1,4 +1,4 @@
-/** The rows with which groups from `before` on begin: these are numbered in the order of the rows. */
+/** The first rows of the groups from `before` on; groups are numbered in the order of rows. */
 export function newGroups(codes: Uint32Array, before: number, groups: number): Uint32Array {
   const positions = new Uint32Array(groups - before);
   for (let i = 0, next = before; next < groups; i++) if (codes[i] === next) positions[next++ - before] = i;

@@ -18,8 +18,8 @@ export type Schemas = Readonly<Record<Side, Schema>>;
 
 /**
  * The columns of the result: the keys under the left's names, then the left's other columns, then the
- * right's; of semi and anti those of the left as they are. Throws UsageError for keys that are missing or do
- * not fit, and for a name that both sides have.
+ * right's; for semi and anti joins the left's columns unchanged. Throws UsageError for keys that are missing
+ * or do not fit, and for a name that both sides have.
  */
 export function joinColumns(params: JoinParams, schemas: Schemas): JoinColumn[] {
   requireKeys(params, schemas);

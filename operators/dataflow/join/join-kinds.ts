@@ -31,7 +31,7 @@ export function keepsUnmatched(kind: JoinKind, side: Side): boolean {
   return kind === side || kind === 'full';
 }
 
-/** True for kinds whose rows are those of the left alone. */
+/** True for kinds that only return rows of the left. */
 export function keepsLeftOnly(kind: JoinKind): boolean {
   return kind === 'semi' || kind === 'anti';
 }

@@ -78,7 +78,7 @@ export class JoinRows implements BinaryOperator {
     return batchStream(schema, checked(batches, ctx));
   }
 
-  /** The rows of the left of which the right has a match, or none. */
+  /** The rows of the left with a match in the right, or without. */
   async *#filter({ left, right }: Streams, schema: Schema): AsyncGenerator<RecordBatch> {
     const { kind, keys } = this.params;
     const numbers = await keySets.of(right, [keys.right], () => keySetOf(right, keys.right));

@@ -85,7 +85,7 @@ export class JoinedBatches {
     }
   }
 
-  /** Floats of the held side in place of those of the probe rows that match them: -0 for 0, say. */
+  /** Replaces floats of the probe rows by the matching values of the held side, for example -0 by 0. */
   #replace(taken: Data, name: string, build: Uint32Array): void {
     const [values, held] = [
       taken.values as Float64Array,
@@ -101,8 +101,8 @@ export class JoinedBatches {
 }
 
 /**
- * Equal keys have equal bits, but for floats. Those of the probe side are nearest then; floats are taken from
- * the side whose value the key has.
+ * Equal keys have equal bits, except floats. Usually the probe side's values are nearest in memory; floats
+ * are read from the side whose value is the key's.
  */
 function fromOf({ left, right, field }: JoinColumn, { kind, build }: JoinParams): From {
   const probe = otherSide(build);

@@ -57,7 +57,7 @@ export class Joined implements Source {
     return new JoinRows(this.params).outputSchema(left, right);
   }
 
-  /** The same join of inputs whose keys have the same types: those of the narrower type are cast. */
+  /** The same join with key types that are equal: keys of the narrower type are cast. */
   comparable(schemas: Schemas): Joined {
     const [left, right] = this.inputs;
     return this.of([

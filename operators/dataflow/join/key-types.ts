@@ -11,8 +11,8 @@ import { differentTypes } from './join-columns.ts';
 
 /**
  * The type to which both keys of a pair are cast so that they can be compared; undefined where their types
- * are the same. Integers become the wider type, as floats do. Throws UsageError for types with values that
- * have no exact equal in one type.
+ * are equal. The wider of two integer or float types. Throws UsageError for types whose values have no exact
+ * equal in one type.
  */
 export function commonKeyType(left: Field, right: Field): ValueType | undefined {
   if (`${left.type}` === `${right.type}`) return undefined;

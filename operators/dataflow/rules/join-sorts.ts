@@ -5,7 +5,9 @@ import { Project } from '../project.ts';
 import { SortRows } from '../sort/sort-rows.ts';
 import type { Rule } from './chain.ts';
 
-/** Sorts in a row are one, whose later keys are those of the first; rows that are counted are not sorted. */
+/**
+ * Merges adjacent sorts into one, with the last sort's keys first; rows that are only counted are not sorted.
+ */
 export const joinSorts: Rule = (chain) => {
   const operators: Operator[] = [];
   for (const [i, operator] of chain.operators.entries()) {

@@ -9,9 +9,9 @@ import type { Rule } from './chain.ts';
 import { substitute } from './substitute.ts';
 
 /**
- * Filters go before operators that don't change what they look at, so that fewer rows go through those, and
- * before the source's side a source may leave out what they rule out. Filters in a row become one. A
- * condition that may fail is not asked of rows that an operator or a condition before it leaves out.
+ * Moves filters before operators that do not change the columns they use, so that fewer rows pass through
+ * those. Before a source, filters are also given to it, so that it can skip splits. Adjacent filters become
+ * one. A condition that may fail is never evaluated on rows that an earlier operator or condition leaves out.
  */
 export const pushFilters: Rule = (chain) => {
   let { schema } = chain;
@@ -24,7 +24,7 @@ export const pushFilters: Rule = (chain) => {
   return { ...chain, operators };
 };
 
-/** The parts of a predicate, all of which must be true. */
+/** The parts of a predicate that must all be true. */
 export function conjunctsOf(predicate: Expression): Expression[] {
   return predicate.kind === 'call' && predicate.name === 'and'
     ? predicate.args.flatMap(conjunctsOf)

@@ -15,7 +15,10 @@ import { substitute } from './substitute.ts';
 
 const sides: readonly Side[] = ['left', 'right'];
 
-/** The sides of which the result has no rows but those that match, or that are all there. */
+/**
+ * For each kind of join, the sides that can be filtered: their rows only appear in the result where they
+ * match, or all appear.
+ */
 const filtered: Readonly<Record<JoinKind, readonly Side[]>> = {
   inner: sides,
   left: ['left'],
@@ -85,7 +88,7 @@ function sidesOf(
   );
 }
 
-/** True where the value of a column is that of a side. */
+/** True where the value of a column comes from a side. */
 function isOf(column: JoinColumn, side: Side, kind: JoinKind): boolean {
   if (column[side] === undefined) return false;
   const isKey = column.left !== undefined && column.right !== undefined;

@@ -6,9 +6,7 @@ import type { Rule } from './chain.ts';
 /** Most rows of a limit that are kept at hand while rows are read. */
 const MOST_ROWS = 1 << 20;
 
-/**
- * The first sorted rows are found without sorting all: those of each split, and of those the first of all.
- */
+/** Finds the first sorted rows without sorting all rows: the first of each split, and the first of these. */
 export const takeTopRows: Rule = (chain) => {
   const operators = chain.operators.flatMap((operator, i) => {
     const [before, after] = [chain.operators[i - 1], chain.operators[i + 1]];

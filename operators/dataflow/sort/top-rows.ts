@@ -14,12 +14,10 @@ import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts'
 import { takeRows } from '../take-rows.ts';
 import { requireKeys, requireOrder, withKeys } from './sort-rows.ts';
 
-/** Rows beyond those of the result, at least, that are collected before they are sorted again. */
+/** Least number of rows collected beyond the result's before they are sorted again. */
 const FEWEST_CANDIDATES = 4096;
 
-/**
- * The rows of which these are the first: those of each split, from which the first of all are taken, or all.
- */
+/** Which rows these are the first of: of each split (whose first rows are then merged), or of all. */
 export type TopRowsOf = 'split' | 'all';
 
 /**
@@ -114,9 +112,7 @@ class Candidates {
     this.#last = this.#all.of(last.slice(last.numRows - 1));
   }
 
-  /**
-   * The rows before the last one: first those whose first word says so, then those of which all of it does.
-   */
+  /** The rows before the last one: compares first words, then all words of the remaining rows. */
   #before(batch: RecordBatch, last: KeyWords): RecordBatch | undefined {
     const near = rowsUpTo(this.#first.of(batch), last);
     if (near.length === 0) return undefined;
@@ -129,7 +125,7 @@ class Candidates {
   }
 }
 
-/** The rows whose flag and first word are not above those of a row. */
+/** The rows whose flag and first word are at most those of a row. */
 function rowsUpTo({ words: [flags, values = 0], rows }: KeyWords, last: KeyWords): Uint32Array {
   const flag = wordAt(last.words[0], 0);
   const value = last.words.length > 1 ? wordAt(last.words[1], 0) : 0;

@@ -14,10 +14,9 @@ export interface BootstrapOptions {
 
 /**
  * Percentile intervals of the means of several columns by the bootstrap over rows (Efron 1979): each resample
- * draws rows with replacement, the same for all columns. `values`: rows x columns, row-major. Of more than
- * 10,000 rows a resample draws 10,000, and its deviation from the mean shrinks by √(10,000 / rows), the m out
- * of n bootstrap. The same seed gives the same intervals.
- *
+ * draws rows with replacement, the same for all columns. `values`: rows x columns, row-major. With more than
+ * 10,000 rows a resample draws 10,000, and its deviation from the mean is multiplied by √(10,000 / rows), the
+ * m out of n bootstrap. The same seed gives the same intervals.
  */
 export function bootstrapIntervals(
   values: Float64Array,

@@ -41,7 +41,7 @@ export interface RankingSettings {
   readonly baselines: boolean;
   readonly resamples: number;
   readonly seed: number;
-  /** Users to rank at most; of more as many are drawn by the seed. */
+  /** Most users to rank; if there are more, this number is drawn by the seed. */
   readonly rankUsers: number;
   /** The training of the model, for advice. */
   readonly training?: RankedTraining | undefined;
@@ -84,10 +84,9 @@ export interface RankingEvaluation {
 }
 
 /**
- * Ranks, for each user of the test pairs, all items that the user has not seen, and measures where the user's
- * test items stand: full rankings (Krichene, Rendle 2020), or rankings of given candidates. Input: `user`,
+ * Ranks, for each user of the test pairs, all items that the user has not seen, and measures the ranks of the
+ * user's test items: full rankings (Krichene, Rendle 2020), or rankings of given candidates. Input: `user`,
  * `item` and, where there is a least rating, `rating`.
- *
  */
 export class EvaluateRanking implements Sink<RankingEvaluation> {
   readonly name = 'evaluate-ranking';
@@ -156,7 +155,7 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
       : coldWarnings({ pairs: relevant, coldPairs });
   }
 
-  /** The positives of the users to rank, the pairs that those have seen, and what was left out. */
+  /** The positives of the users to rank, the pairs that these users have seen, and what was left out. */
   async #read(input: BatchStream, ctx: ExecutionContext) {
     const { minRating, coldPairs: policy, exclude, rankUsers, seed } = this.#settings;
     const { users, items } = this.#model;

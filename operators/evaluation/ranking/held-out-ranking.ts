@@ -57,7 +57,7 @@ export interface HeldOutSets {
 type LeftOut = Pick<HeldOutRanking, 'availableUsers' | 'leakedPairs' | 'repeatedPairs'>;
 
 /**
- * Held-out pairs that are ready to be ranked by a model: they keep what they need of the training ratings.
+ * Held-out pairs that are ready to be ranked by a model; they keep what they need of the training ratings.
  */
 export class HeldOutPairs {
   readonly #ids: { readonly users: KeyColumn; readonly items: KeyColumn };

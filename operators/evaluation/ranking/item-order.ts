@@ -2,7 +2,7 @@ import { nextTurn } from '../../../engine/waits.ts';
 import { throwIfAborted } from '../../../engine/errors.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 
-/** Users between two looks at what else waits in this thread. */
+/** Users between two turns for other work of this thread. */
 const USERS_AT_ONCE = 4096;
 
 /** Pseudo-counts that pull an item's mean to the mean of all ratings. */
@@ -50,10 +50,9 @@ export function orderOf(scores: ArrayLike<number>): Uint32Array {
 }
 
 /**
- * The places of the positives where every user gets the same ranking, without the user's excluded items: as
- * rankPositives gives them for a model. An item's place is its place in `order` less the excluded items
+ * The ranks of the positives where every user gets the same ranking, without the user's excluded items;
+ * rankPositives computes the same for a model. An item's rank is its rank in `order` less the excluded items
  * before it.
- *
  */
 export async function placesByOrder(
   order: Uint32Array,

@@ -13,8 +13,8 @@ const NO_ITEM = 0xffff_ffff;
 export type ListCounts = readonly Uint32Array[];
 
 /**
- * The lists that a model gives the users who have positives. Ties by item: the items come in their own order,
- * without bounds.
+ * The lists of a model for the users with positives. Ties by item: items are in their own order, without
+ * bounds.
  */
 export async function listCounts(
   model: FactorModel,

@@ -26,10 +26,9 @@ interface Range {
 }
 
 /**
- * Places of a test set's positives in the rankings of models, one after the other. The blocks stay on the
- * device for as long as the holdings of `ctx` are open, so that the next model costs no more than its
- * factors. `positives` and `exclude` are blocks over the users and items of the models; no pair is in both.
- *
+ * Ranks a test set's positives by models, one model after the other. The blocks stay on the device while the
+ * holdings of `ctx` are open, so that the next model only uploads its factors. `positives` and `exclude` are
+ * blocks over the users and items of the models; no pair is in both.
  */
 export class PositiveRanks {
   readonly #positives: RatingBlock;
@@ -46,11 +45,10 @@ export class PositiveRanks {
   }
 
   /**
-   * The place of each positive in its user's ranking of all items that are not excluded: the number of items
-   * with a higher x_uᵀθ_v, or an equal one and a lower id, from 0. In the order of the block's entries:
-   * Uint32[positives.ratings]. In place of one from `depth` on (default: none) any number of at least
-   * `depth`. Needs no memory of m x n.
-   *
+   * The rank of each positive among all items that are not excluded for its user: the number of items with a
+   * higher x_uᵀθ_v, or an equal one and a lower id, from 0. In the order of the block's entries:
+   * Uint32[positives.ratings]. Ranks from `depth` on (default: none) may be any number of at least `depth`.
+   * Needs no memory of m x n.
    */
   async places(model: FactorModel, depth?: number): Promise<Uint32Array> {
     const { ratings, offsets, rows } = this.#positives;

@@ -3,7 +3,7 @@ import { emptyBlock, blockOf, type RatingBlock } from '../../ratings/rating-bloc
 import { lowerBound } from './item-order.ts';
 import type { NamedMeasure, UserRanking } from './ranking-metrics.ts';
 
-/** The positives of a test set that a model can rank, and what was left out of it. */
+/** The positives of a test set that a model can rank, and what was left out. */
 export interface RankedTest {
   /** Distinct pairs over the users and items of the model, none of them excluded. */
   readonly positives: RatingBlock;

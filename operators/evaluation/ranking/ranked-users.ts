@@ -5,10 +5,7 @@ import { mix32 } from '../../../engine/random.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 
-/**
- * Users that are ranked at most, unless more are asked for: their means are within about 0.01 of the means of
- * all users.
- */
+/** Most users to rank by default: their means are within about 0.01 of the means of all users. */
 export const RANKED_USERS = 10_000;
 
 /** Keeps the draw independent of splits with the same seed. */
@@ -22,9 +19,8 @@ export function usersOf({ rows, offsets }: Pick<RatingBlock, 'rows' | 'offsets'>
 }
 
 /**
- * All of the given positions of users, or `most` of them, ascending: the users with the smallest hashes of id
- * and seed. Any order of rows,
- * and any model that knows the same users, gives the same ones.
+ * All given positions of users, or `most` of them, ascending: the users with the smallest hashes of id and
+ * seed. Any order of rows, and any model that knows the same users, gives the same users.
  */
 export function drawUsers(users: KeyColumn, positions: Uint32Array, most: number, seed: number): Uint32Array {
   if (positions.length <= most) return positions;

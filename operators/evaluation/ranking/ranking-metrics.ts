@@ -1,7 +1,7 @@
 /**
- * Ranking metrics of one user, from the places of the user's positives in the ranking of all items that the
- * user has not seen. Relevance is binary. P positives, those of unknown items among them, at places r_1 < r_2
- * < ... from 0; N items are ranked, of which N - P' are no positives, P' of the positives being ranked.
+ * Ranking metrics of one user, from the ranks of the user's positives among all items that the user has not
+ * seen. Relevance is binary. P positives, including unknown items, have ranks r_1 < r_2 < ... from 0; N items
+ * are ranked, of which P' are positives.
  *
  *     precision@k     #{r < k} / k
  *     recall@k        #{r < k} / P
@@ -10,14 +10,13 @@
  *     map@k           Σ over r_j < k of j / (r_j + 1), divided by min(k, P)
  *     hit-rate@k      1 where some r < k, else 0
  *     mrr             1 / (r_1 + 1), or 0 without a ranked positive
- *     auc             mean over the positives of the share of the N - P' other items that are behind them
+ *     auc             mean over the positives of the share of the N - P' other items that are ranked lower
  *
  * Järvelin, Kekäläinen 2002 (NDCG); Krichene, Rendle 2020 (the others, over full rankings).
- *
  */
 import { UsageError } from '../../../engine/errors.ts';
 
-/** Metrics that are taken at each k, in the order in which they are reported. */
+/** Metrics with a cutoff k, in the order in which they are reported. */
 export const metricsAtK = ['precision', 'recall', 'recall-min', 'ndcg', 'map', 'hit-rate'] as const;
 export const metricsOfUser = [...metricsAtK, 'mrr', 'auc'] as const;
 /** Metrics of all lists together. */
@@ -29,7 +28,7 @@ export type RankingMetric = (typeof rankingMetricNames)[number];
 export type RankingMetricName = `${(typeof metricsAtK)[number]}@${number}` | 'mrr' | 'auc';
 
 export interface UserRanking {
-  /** Places of the `ranked` positives, ascending; what lies behind them means nothing. */
+  /** Ranks of the `ranked` positives, ascending; later elements are undefined. */
   readonly places: ArrayLike<number>;
   readonly ranked: number;
   /** Positives that are not ranked, since the model does not know their items. */
@@ -60,7 +59,7 @@ export function measuresOf(metrics: readonly RankingMetric[], ks: readonly numbe
   return [...atK, ...others];
 }
 
-/** The places that measures tell apart: those below the largest k, or undefined for all. */
+/** The number of top ranks that the metrics distinguish: the largest k, or undefined for all. */
 export function depthOf(metrics: readonly RankingMetric[], ks: readonly number[]): number | undefined {
   return metrics.includes('mrr') || metrics.includes('auc') ? undefined : Math.max(...ks);
 }

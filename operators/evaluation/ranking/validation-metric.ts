@@ -26,7 +26,7 @@ export interface RankedUsers {
 export interface ValidationRanking {
   /** The pairs that are ranked, by user. */
   readonly positives: RatingBlock;
-  /** The places that the metric tells apart; undefined: all. */
+  /** The number of top ranks that the metric distinguishes; undefined: all. */
   readonly depth: number | undefined;
   /**
    * The metric by its name, from the places of the positives in the order of their block. NaN where no pair
@@ -42,10 +42,9 @@ export interface RankedFactors {
 }
 
 /**
- * A ranking metric by its name such as ndcg@20: over full rankings of the items that a user has not rated in
- * the training set. Pairs that are in both sets are reported once and not ranked. If there are more than
- * `rankUsers` users, that many are drawn, the same for all iterations.
- *
+ * A ranking metric by its name, such as ndcg@20: over full rankings of the items that a user has not rated in
+ * the training set. Pairs in both sets are reported once and not ranked. If there are more than `rankUsers`
+ * users, that many are drawn, the same for all iterations.
  */
 export function validationRanking(
   name: string,
@@ -85,7 +84,7 @@ export function validationMetric(
   const ranking = validationRanking(name, pairs, ranked, ctx);
   let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;
   return async ({ userFactors, itemFactors }, held) => {
-    // The run goes on in another context after a lost device.
+    // After a lost device the run continues in another context.
     if (ranks?.ctx !== held)
       ranks = { ctx: held, of: new PositiveRanks(ranking.positives, train, { ...held, events: () => {} }) };
     const model = { rank: itemFactors.length / keyCount(items), users, items, userFactors, itemFactors };

@@ -17,15 +17,15 @@ export interface IndexedRatings {
   readonly chunks: readonly CodedChunk[];
   /** True where users and items have changed places (see relabel): `users` are then the items. */
   readonly swapped?: boolean;
-  /** True where memory did not hold the chunks: their codes and values lie in files. */
+  /** True where memory could not hold the chunks: their codes and values are in files. */
   readonly spilled?: boolean;
-  /** The memory of the chunks, where they lie in one. */
+  /** The common memory of the chunks, if they have one. */
   readonly room?: PairRoom;
 }
 
 /**
- * Numbers the ids of all chunks together, which `spilled` says lie in files. Throws DataError where there are
- * none.
+ * Numbers the ids of all chunks together; with `spilled` the chunks are in files. Throws DataError for an
+ * empty input.
  */
 export async function indexChunks(
   numbered: readonly NumberedChunk[],

@@ -37,7 +37,7 @@ export interface KnownPairs {
 /** Gets a batch and the positions of its users and items, UNKNOWN_KEY for those that are not known. */
 export type SeeCodes = (batch: RecordBatch, users: Uint32Array, items: Uint32Array) => void;
 
-/** Pairs that are numbered among themselves; no `own` where there are none. */
+/** Numbered pairs; without `own` if there are none. */
 export interface ReadPairs {
   readonly types: RatingTypes;
   readonly own?: IndexedRatings;

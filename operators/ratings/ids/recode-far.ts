@@ -13,8 +13,8 @@ export const STAGE = 'index-ids';
 export type Side = 'users' | 'items';
 
 /**
- * Near ids of all chunks are counted in one table where it has at most so many entries, or at most half as
- * many as there are ratings.
+ * Most entries of the one table that counts narrow-range ids of all chunks; it may also have half as many
+ * entries as there are ratings.
  */
 const TABLE_ENTRIES = 1 << 22;
 /** The range of near ids over all chunks, where one table can count them. */

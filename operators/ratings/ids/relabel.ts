@@ -48,7 +48,7 @@ export async function renumberChunks(
     [numbers.items, mapPartition(items), place],
   ];
   const steps = new StepList(contracts);
-  // Maps that are freed behind all tasks, since a task waits for what is freed before it.
+  // Maps that are freed after all tasks, since a task waits for releases before it.
   const composed: PartitionRef[] = [];
   const compose = (
     side: 'users' | 'items',

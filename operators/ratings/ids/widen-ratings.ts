@@ -15,8 +15,8 @@ export interface WidenedRatings {
 }
 
 /**
- * Numbers ratings anew among their own ids and those of a model, so that training can go on from it. Throws
- * DataError where ids of the two differ in kind.
+ * Renumbers ratings among their own ids and a model's, so that training can continue from the model. Throws
+ * DataError where their ids differ in kind.
  */
 export async function widenRatings(
   indexed: IndexedRatings,
@@ -44,7 +44,7 @@ export async function widenRatings(
   };
 }
 
-/** The ids of both in one column; those of either ascend. */
+/** The ids of both in one column; each input is ascending. */
 export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): MergedKeys {
   return mergeKeys(...sameType(first, second, side));
 }

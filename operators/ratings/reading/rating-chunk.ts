@@ -34,13 +34,13 @@ export const CHUNK_ROWS = 1 << 20;
 /** Bytes of text ids of a chunk, about. */
 const CHUNK_BYTES = 1 << 24;
 /**
- * Chunks of some splits beyond those of their known rows; from the `DOUBLING`th of these on, each is twice as
- * large as the one before.
+ * Chunks of some splits in addition to the chunks for their known rows; from the `DOUBLING`th on, each is
+ * twice as large as the previous one.
  */
 const MORE_CHUNKS = 32;
 const DOUBLING = 8;
 
-/** Most rows of a chunk, and the bytes of text ids with which it is full. */
+/** Most rows of a chunk, and the bytes of text ids at which it is full. */
 export interface ChunkLimits {
   readonly rows: number;
   readonly bytes: number;
@@ -126,9 +126,8 @@ export interface ChunkPlace {
 }
 
 /**
- * Gathers the columns of many batches into one chunk in shared memory: ids as they came, ratings beside them.
- * All are copied, so that batches need not stay.
- *
+ * Gathers the columns of many batches into one chunk in shared memory: ids in their original form, and
+ * ratings. All are copied, so that batches need not stay.
  */
 export class RatingChunk {
   readonly limits: ChunkLimits;
@@ -141,11 +140,11 @@ export class RatingChunk {
   #timestamps: Float64Array | undefined;
 
   /**
-   * `numbersText`: ids of text are numbered as they come, for `numbered`, so that each distinct one is there
-   * once. `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is
-   * used again. `place`: of as many rows as the chunk may have at most. Ratings lie there, and ids of 32 bits
-   * until they are numbered.
-   *
+   * - `numbersText`: number text ids on arrival, for `numbered`, so that each distinct id is stored once.
+   * - `recycled`: a chunk of the same types and limits whose ids are no longer needed; its memory is reused.
+   * - `place`: memory for the most rows that the chunk may have, for ratings, and ids of 32 bits until they
+   *   are
+   *   numbered.
    */
   constructor(
     limits: ChunkLimits,
@@ -165,7 +164,7 @@ export class RatingChunk {
     this.#timestamps = types.timestamps ? new Float64Array(0) : undefined;
   }
 
-  /** Takes as many of the rows from `from` on as fit; returns their number. */
+  /** Takes rows from `from` on until the chunk is full; returns their number. */
   append({ users, items, ratings, timestamps }: RatingRows, from: number): number {
     const to = Math.min(ratings.length, from + this.limits.rows - this.rows);
     this.#users.append(sliceKeys(users, from, to), this.rows);
@@ -217,7 +216,7 @@ export class RatingChunk {
   }
 }
 
-/** Gives the ids of a chunk codes, in the place for them, where ids of 32 bits may lie themselves. */
+/** Writes codes for a chunk's ids; ids of 32 bits may be in the same memory. */
 type NumberColumn = (column: KeyColumn, codes: Uint32Array) => NumberedKeys;
 
 function numberedBy(ids: IdGatherer, codes: Uint32Array, number: NumberColumn): NumberedKeys {

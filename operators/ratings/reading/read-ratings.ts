@@ -7,7 +7,7 @@ import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
 import { readChunks } from './read-chunks.ts';
 
 export interface ReadOptions {
-  /** More ratings are a CapacityError; default: those of one block. */
+  /** More ratings are a CapacityError; default: one block's limit. */
   readonly maximumRows?: number;
   /** Chunks of more ratings than these go to files; default: none. */
   readonly rowsInMemory?: number;
@@ -19,7 +19,7 @@ export interface ReadOptions {
 
 /**
  * Reads the ratings of a plan that ends in SelectRatings, and numbers their users and items. Throws DataError
- * where there are none.
+ * for an empty input.
  */
 export async function readRatings(
   plan: LogicalPlan,

@@ -34,7 +34,7 @@ export class BadRowCounter {
   #first: BadRow | null = null;
   #rows = 0;
 
-  /** `bad`: rows of the batch; `reason` tells that of the first. */
+  /** `bad`: rows of the batch; `reason` describes the first. */
   add(batch: RecordBatch, bad: readonly number[], reason: (row: number) => string): void {
     if (bad.length > 0 && this.#first === null) {
       const { file, rowGroup, row, line } = placeOf(batch, bad[0]) ?? {};

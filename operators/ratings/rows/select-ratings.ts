@@ -124,11 +124,8 @@ export class SelectRatings implements Operator {
     );
   }
 
-  /**
-   * The rows without the bad ones, which are counted only. `areFinite` tells whether all ratings of a batch
-   * are finite.
-   */
-  select(input: BatchStream, counter: BadRowCounter, areFinite: AreFinite = noneAmongOthers): BatchStream {
+  /** The rows without bad ones, which are counted. `areFinite`: true if all ratings of a batch are finite. */
+  select(input: BatchStream, counter: BadRowCounter, areFinite: AreFinite = areAllFinite): BatchStream {
     const schema = this.outputSchema(input.schema);
     const names = this.requiredColumns();
     for (const name of names) fieldOf(input.schema, name);
@@ -192,7 +189,7 @@ type AreFinite = (values: Float32Array) => boolean;
 const OTHERS = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
 /** Searches by V8's own loops: compiling one over all numbers would take longer than running it. */
-function noneAmongOthers(values: Float32Array): boolean {
+function areAllFinite(values: Float32Array): boolean {
   return !OTHERS.some((other) => values.includes(other));
 }
 

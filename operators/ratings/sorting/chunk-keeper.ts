@@ -28,7 +28,7 @@ export class ChunkKeeper {
     this.#ctx = ctx;
   }
 
-  /** True once chunks lie in files. */
+  /** True once chunks are written to files. */
   get spilled(): boolean {
     return this.#rows > this.#most;
   }

@@ -47,11 +47,10 @@ export function requireOnce(
 }
 
 /**
- * Applies the policy for repeated (user, item) pairs to sorted ratings. Gives the block itself where there
- * are none, and for `keep` and `error`, whose order is that of sort-bands: its caller knows all parts, and
- * throws. `rowData` belongs to the policy `last`, whose block carries row numbers. `firstRow`: position of
- * the block's first row.
- *
+ * Applies the policy for repeated (user, item) pairs to sorted ratings. Returns the block itself where there
+ * are none, and for `keep` and `error`, since sort-bands has already ordered them: for `error` the caller,
+ * which has all parts, throws. `rowData` is for the policy `last`, whose block has row numbers. `firstRow`:
+ * position of the block's first row.
  */
 export async function combineDuplicates(
   { block, repeated: { extra, row, column } }: SortedRows,

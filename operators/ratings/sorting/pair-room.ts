@@ -39,7 +39,10 @@ export async function roomForPairs(
   return { ref, columns };
 }
 
-/** Releases the room. `reused`: a block lies in its users and values, so that the items alone are garbage. */
+/**
+ * Releases the room. `reused`: a block uses the memory of users and values, so that only the items are
+ * garbage.
+ */
 export async function leaveRoom(
   { ref, columns: { items, ...kept } }: PairRoom,
   reused: boolean,

@@ -24,14 +24,13 @@ const STAGE = 'rating-parts';
 const PART_RATINGS = 1 << 22;
 
 /**
- * A chunk is cut into so many parts, where parts are in memory; for more, several are cut together. Pieces of
- * a megabyte have pages of their own, which go back to the system as soon as a part is sorted; of smaller
- * ones the allocator of the process keeps the memory (see pagedArray).
- *
+ * Pieces of a chunk, where parts are in memory; for more parts, several chunks are cut together. Pieces of a
+ * megabyte have pages of their own, which are returned to the system as soon as a part is sorted; the
+ * allocator of the process keeps the memory of smaller ones (see pagedArray).
  */
 const PARTS_OF_A_CHUNK = 4;
 
-/** Most chunks that one task cuts: as many are in the memory of each thread. */
+/** Most chunks that one task cuts, all in memory for each thread. */
 const MOST_TOGETHER = 16;
 
 export interface PartOptions {
@@ -46,11 +45,10 @@ export interface PartOptions {
 }
 
 /**
- * Coded ratings as sorted parts of adjacent rows, in row order: first those by user, then those by item. No
- * more than one part and what is under way is in memory where the others are spilled, so there may be more
- * ratings than memory holds. A part is its consumer's, who may free it (`block.ref` at the CPU's place),
- * spill it or send it on before asking for the next. Its bits are those of the same rows of the whole block.
- *
+ * Coded ratings as sorted parts of adjacent rows, in row order: first by user, then by item. Where parts are
+ * spilled, only one part and the current work are in memory, so there may be more ratings than memory holds.
+ * A part belongs to its consumer, who may free it (`block.ref` at the CPU's place), spill it or send it on
+ * before requesting the next. Its bits equal the same rows of the whole block.
  */
 export class RatingParts {
   readonly #indexed: IndexedRatings;
@@ -76,9 +74,8 @@ export class RatingParts {
   }
 
   /**
-   * The slices of a pass over all ratings, in the order of rows; a part ends where a slice ends. They are
-   * those of the whole block where no ratings are taken away and parts are not smaller than slices.
-   *
+   * The slices of a pass over all ratings, in the order of rows; a part ends where a slice ends. They equal
+   * the slices of the whole block where no ratings are removed and parts are at least as large as slices.
    */
   get slices(): Readonly<Record<'users' | 'items', readonly RowRange[]>> {
     return this.#slices;
@@ -126,7 +123,7 @@ export class RatingParts {
     await runSteps(steps.steps, this.#ctx);
   }
 
-  /** Once, behind `byUser`. */
+  /** Once, after `byUser`. */
   async *byItem(): AsyncGenerator<HeldBlock, void> {
     const lengths = lengthsWithout(this.#indexed.itemCounts, this.#removed);
     const name = dataSetName('items');
@@ -158,7 +155,8 @@ export class RatingParts {
   }
 
   /**
-   * The given cuts, else runs of slices of at most so many ratings; a slice with more is a part of its own.
+   * The given cuts, else runs of slices with at most this number of ratings; a larger slice is a part of its
+   * own.
    */
   #cut(counts: Int32Array, side: 'users' | 'items'): readonly RowRange[] {
     if (this.#options.cuts !== undefined) return this.#options.cuts[side];
@@ -275,7 +273,7 @@ export class RatingParts {
 
 interface SplitTask {
   readonly task: Omit<Task, 'outputs'>;
-  /** Partitions that are not needed behind it. */
+  /** Partitions that are not needed after it. */
   readonly frees: readonly PartitionRef[];
 }
 

@@ -6,7 +6,7 @@ import type { CodedChunk } from '../ids/numbered-chunk.ts';
 /** Ratings and timestamps by row number (policy `last`); the chunks' rows count from 0 in their order. */
 export type RowData = PartitionRef;
 
-/** Sorts the ratings of coded chunks into rows, those of users or those of items, and releases the chunks. */
+/** Sorts the ratings of coded chunks into rows, by users or by items, and releases the chunks. */
 export function sortChunks(
   chunks: readonly CodedChunk[],
   by: 'users' | 'items',

@@ -18,7 +18,10 @@ const STAGE = 'rating-blocks';
 const BAND_RATINGS = 1 << 16;
 const MAXIMUM_BANDS = 1024;
 
-/** Ratings of a group: its memory is free soon, and its own work is far more than that of sending it. */
+/**
+ * Ratings of a group: small enough that its memory is freed early, and large enough that sending it costs
+ * little.
+ */
 export const GROUP_RATINGS = 1 << 20;
 
 /** Bits of a row's number in its band, at most. */

@@ -9,7 +9,7 @@ import type { IndexedRatings } from '../ids/index-ids.ts';
 import { sortChunks } from './sort-chunks.ts';
 
 interface Rows {
-  /** The codes of the chunks that tell the rows; the items' where users and items have changed places. */
+  /** Which codes of the chunks are the rows; the items' where users and items are swapped. */
   readonly by: 'users' | 'items';
   /** Position of the first row, which the chunks and `userCounts` count as 0. */
   readonly firstRow: number;

@@ -7,8 +7,8 @@ import type { PairRoom } from './pair-room.ts';
 import { sortIntoRows } from './sort-into-rows.ts';
 
 /**
- * The columns of a block as rows, in which its rows ascend. `lengths`: ratings of each column. `room`: memory
- * for the result.
+ * The transpose of a block: its columns as rows, in which its rows ascend. `lengths`: ratings of each column.
+ * `room`: memory for the result.
  */
 export async function transposeBlock(
   block: RatingBlock,

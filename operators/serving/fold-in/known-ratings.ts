@@ -15,7 +15,7 @@ export interface KnownRatings extends LaterRatings {
   readonly coldRatings: number;
 }
 
-/** Takes what is unknown out of a block over its own users and items, in its own memory. */
+/** Removes unknown ratings from a block over its own users and items, in its own memory. */
 export function knownRatings(
   {
     users,

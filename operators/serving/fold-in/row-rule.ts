@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../../engine/json.ts';
 import { type RatingWeight, readWeight } from '../../als/implicit/rating-weight.ts';
 import type { RowRule } from '../../als/rows/solve-rows.ts';
 
-/** The rule by which a model's users were solved from its items, for users who come later. */
+/** How a model's users were solved from its items, for later users. */
 export interface UserRule extends RowRule {
   /** The form of implicit ratings' weights; undefined for explicit ones. */
   readonly weight?: RatingWeight;
@@ -13,10 +13,9 @@ export interface UserRule extends RowRule {
 const LEAST_LAMBDA = 0.001;
 
 /**
- * The rule of a trained or loaded model. `metadata`: the model's own. `meanBias` gives μ + β of the average
+ * The rule of a trained or loaded model. `metadata`: the model's own. `meanBias` returns μ + β of the average
  * user, for models without μ. Throws UsageError for a model without λ, such as one of Spark, unless
  * `regParam` is given.
- *
  */
 export function userRule(
   metadata: JsonObject,

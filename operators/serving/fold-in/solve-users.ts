@@ -13,14 +13,14 @@ import type { UserRule } from './row-rule.ts';
 
 const STAGE = 'fold-in';
 
-/** Ratings by users who come later: the block's columns are items of the model, by their positions in it. */
+/** Ratings by later users: the block's columns are items of the model, by position. */
 export interface LaterRatings {
   readonly block: RatingBlock;
   /** Ascending. */
   readonly items: Uint32Array;
 }
 
-/** The items of a model, and the rule by which its users are solved from them. */
+/** The items of a model, and how its users are solved from them. */
 export interface FixedItems {
   readonly model: Pick<FactorModel, 'rank' | 'itemFactors'>;
   /** n_v of each item, which the weights of bm25 read. */
@@ -124,7 +124,7 @@ export async function sharesOf(
   });
 }
 
-/** A weight beside which those of ratings are not changed, and whose root is a float32, too. */
+/** A weight so small that adding it does not change ratings' weights, and whose root is a float32. */
 const NO_WEIGHT = 2 ** -60;
 
 /** A block of one row, a column a value. */
@@ -167,7 +167,7 @@ export function weighted(
   return weight ? weightedBlock(block, weight, { countAt, keeps: false }) : block;
 }
 
-/** Those of the solved rows that are finite, as the model stores users. */
+/** The solved rows that are finite, in the layout of a model's users. */
 function modelRows(
   factors: Float32Array,
   biases: Float32Array | undefined,
@@ -178,7 +178,7 @@ function modelRows(
   const rows: number[] = [];
   const values = sharedArray(Float32Array, count * width);
   for (let row = 0; row < count; row++) {
-    // A sum of what is not finite is not finite.
+    // A sum is finite only if all terms are.
     let sum = biases?.[row] ?? 0;
     const at = rows.length * width;
     for (let k = 0; k < rank; k++) sum += values[at + k] = factors[row * rank + k];
@@ -193,7 +193,7 @@ function modelRows(
 }
 
 /**
- * Features from which CG from x = 0 to an exact solve's residual, 4 to 9 steps with common λ, costs less than
+ * Features from which CG from x = 0 to an exact solve's residual (4 to 9 steps with usual λ) costs less than
  * the exact solve.
  */
 const LEAST_SETTLING = 48;

@@ -22,7 +22,7 @@ export interface Continuation {
 const SAMPLED_PAIRS = 4096;
 
 /**
- * The start from a model: its rows are as they were, and new users and items are at the mean row of their
+ * The start from a model: its rows are unchanged, and new users and items start at the mean row of their
  * side, which gives them the model's average prediction; see solveNewRows. μ is the mean of the users'
  * biases, which contain it in a model.
  */
@@ -43,8 +43,8 @@ export function continueFrom(
 /**
  * σ of a model's predictions, over pairs drawn at random. Steps are in units of the σ of the ratings. A few
  * new ratings that are nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many
- * times too long; half of the predictions' σ bounds it from below, and is less than the σ of ratings like
- * those that the model was trained on.
+ * times too long. Half of the predictions' σ is a lower bound; it is less than the σ of ratings like the
+ * model's training ratings.
  */
 function predictionDeviation({ rank, users, items, userFactors, itemFactors }: FactorModel): number {
   const [rows, columns] = [keyCount(users), keyCount(items)];

@@ -14,7 +14,7 @@ export function countsBlock(
 ): Partition {
   const offsets =
     side === 'row' ? offsetsOfRows(data, { from, to }) : data.columnOffsets.subarray(from, to + 1);
-  // Counts that add up beyond 2^32 begin at 0 again, so that their differences are right.
+  // Counts above 2^32 wrap around to 0; their differences stay right.
   const own = sharedArray(Int32Array, count + 1);
   for (let row = 0; row <= count; row++) own[row] = offsets[Math.min(row, offsets.length - 1)] - offsets[0];
   return {

@@ -33,15 +33,15 @@ export interface NewRowRule {
 }
 
 /**
- * Solves the new users and items of a continuation in place, exactly, each from those of the other side that
- * are known: the normal equations of ALS (cuMF, eq. 2), about the mean row x̄ of the side, at which new rows
- * are already and where those stay that have no rating of anything known.
+ * Solves the new users and items of a continuation in place, exactly, from the known rows of the other side:
+ * the normal equations of ALS (cuMF, eq. 2), about the mean row x̄ of the side. New rows start there, and
+ * stay there if they rated nothing known.
  *
  *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + (λ (n_u + 10) + o σ) ‖d‖²
  *
- * With biases there is a difference of β as well, regularized by λ (n_u + 10) + the damping; the items have
- * likewise. `deviation`: σ of o. First items from the model's users, then users from all items, and both once
- * more where new users rated new items. Runs on the CPU, also where a GPU trains.
+ * With biases there is a difference of β as well, regularized by λ (n_u + 10) + the damping; likewise for
+ * items. `deviation`: σ of o. Items are solved first, from the model's users, then users from all items; both
+ * again where new users rated new items. Runs on the CPU, also where a GPU trains.
  */
 export async function solveNewRows(
   start: Continuation,

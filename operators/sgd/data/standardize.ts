@@ -105,8 +105,8 @@ async function sumOf(ratings: Ratings, apart: number | undefined, ctx: Execution
 }
 
 /**
- * Puts ratings on the scale, in place: only for ratings that no device but the CPU has been given yet. Gives
- * Σ r² on the scale.
+ * Scales ratings in place; only before they are sent to a device other than the CPU. Returns Σ r² on the new
+ * scale.
  */
 export async function standardize(
   ratings: Ratings,

@@ -43,7 +43,7 @@ export interface BlocksProblem {
   readonly why: string;
 }
 
-/** The numbers of bands and of segments, and what stays on the devices. */
+/** Numbers of bands and segments, and what stays on the devices. */
 export interface BlocksForm extends Pick<DeviceBlocks, 'resident' | 'bandsADevice' | 'rowsStaged' | 'stays'> {
   readonly columnBands: number;
 }
@@ -51,9 +51,11 @@ export interface BlocksForm extends Pick<DeviceBlocks, 'resident' | 'bandsADevic
 /**
  * The schedule blocks on devices (cuMF_SGD, section 4). A pure function.
  *
- *     i = a band of rows for each device, which stay there; j >= 2 i segments of columns, which go from device to device: where all blocks stay too, straight to the device that has
- *     the next turn
- *     one device whose buffers, or whose blocks, do not hold all rows: i bands, one after the other in an order drawn for each epoch, and all columns as one segment, which stays there
+ * - Several devices: i = a band of rows for each device, which stays there; j >= 2 i segments of columns,
+ *   which are
+ *   passed from device to device, directly to the device with the next turn where all blocks stay too.
+ * - One device whose buffers cannot hold all rows, or all blocks: i bands, in an order drawn for each epoch,
+ *   and all columns as one segment, which stays there.
  */
 export function blocksSchedule(
   { problem, params, devices, why }: BlocksProblem,
@@ -150,7 +152,7 @@ const UNEQUAL_ROWS = 1.05;
 const LISTED_BYTES = 8;
 
 /**
- * The least bands of rows on all devices: each with no more ratings than a block, and with factors of one
+ * The fewest bands of rows over all devices: each has at most a block's ratings, and factors that fit one
  * buffer.
  */
 export function leastBands(
@@ -194,7 +196,8 @@ export function bandsLeave(
 }
 
 /**
- * The homes of a schedule's factors: on its devices, or in host memory, from where they come with the blocks.
+ * Where a schedule's factors are stored: on its devices, or in host memory, from which they are copied with
+ * the blocks.
  */
 export function staysOnDevice({ deviceBlocks, columnBands }: SgdSchedule): {
   readonly rows: boolean;

@@ -19,10 +19,15 @@ import { cpuSchedule, type ScheduleProblem, type SgdSchedule, sidesOf, VERSIONS 
 
 /**
  * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure
- * function. `auto` takes one of several GPUs where their exchange would take longer than the steps that it
- * saves, else blocks on all of them, and blocks on one GPU where the other schedules do not fit. Blocks that
- * do not all fit are staged; with less memory there are more and smaller blocks. On a GPU whose buffers do
- * not hold the factors of all rows, or of ratings that no block holds, there are bands of rows.
+ * function.
+ *
+ * - `auto` takes one of several GPUs where their exchange would take longer than the steps it saves, else
+ *   blocks
+ *   on all of them; and blocks on one GPU where the other schedules do not fit.
+ * - Blocks that do not all fit are staged; with less memory there are more and smaller blocks.
+ * - On a GPU whose buffers cannot hold all rows' factors, and for ratings that exceed a block, there are
+ *   bands
+ *   of rows.
  */
 export function* schedulesFor(
   problem: ScheduleProblem,

@@ -23,7 +23,7 @@ export interface ConvergenceReport {
    */
   readonly collisionRate: number;
   readonly text: string;
-  /** Set when the schedule is outside of the bounds in which the paper found convergence. */
+  /** Set when the schedule is outside the bounds within which the paper found convergence. */
   readonly warning?: string;
 }
 
@@ -32,8 +32,8 @@ export interface ConvergenceProblem {
   readonly items: number;
   readonly ratings: number;
   /**
-   * Ratings of each item and of each user, where they are known; else all are taken to be equal, which gives
-   * the least rate there can be.
+   * Ratings of each item and of each user, where known; else all are assumed equal, which gives the lowest
+   * possible rate.
    */
   readonly itemCounts?: ArrayLike<number>;
   readonly userCounts?: ArrayLike<number>;
@@ -100,7 +100,7 @@ function ofCollisions(
 const DOMINANT_PART = 0.25;
 
 /**
- * A warning about an item with a large part of all ratings; undefined where there is none, or counts are not
+ * A warning about an item with a large share of all ratings; undefined where there is none, or counts are not
  * known.
  */
 export function dominantItem({

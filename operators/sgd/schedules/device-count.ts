@@ -5,8 +5,8 @@ import { type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
 import { tileShape } from './tiles.ts';
 
 /**
- * Seconds of each feature on one H200: by tiles of a rating, and of a row that comes to a tile; and of a step
- * by Hogwild!, whose columns come from memory too. Measured at k = 128 on the shapes of Netflix and
+ * Seconds for each feature on one H200: with tiles, of a rating and of a row that is read by a tile; and of a
+ * Hogwild! step, which also reads columns from memory. Measured at k = 128 on the shapes of Netflix and
  * YahooMusic.
  */
 const FEATURE = {
@@ -15,10 +15,10 @@ const FEATURE = {
 } as const;
 
 /**
- * Measured on two H200. `beside`, `between`: bytes a second that a device both sends and receives during its
- * steps, and between two epochs, where it waits for them. `perBlock`: seconds of a block in addition to its
- * steps: all rows of its band become float16 and float32 again, columns are copied out of memory and into it,
- * and its last tiles leave most of the device idle.
+ * Measured on two H200. Bytes a second that a device both sends and receives: `beside` during its steps,
+ * `between` two epochs, when it waits for them. `perBlock`: seconds of a block in addition to its steps: all
+ * rows of its band are converted to float16 and back, columns are copied out of memory and in, and its last
+ * tiles leave most of the device idle.
  */
 const PASSED = { beside: 6.4e9, between: 4.4e9, perBlock: 1.8e-3 } as const;
 
@@ -48,8 +48,8 @@ export function sharedSeconds(
 }
 
 /**
- * The seconds in which one device would step all blocks of a grid. A row of a block comes to each tile that
- * has ratings of it.
+ * Seconds in which one device would step all blocks of a grid. Each tile reads every row that has ratings in
+ * it.
  */
 function stepSeconds(
   problem: ScheduleProblem,

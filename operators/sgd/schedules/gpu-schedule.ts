@@ -7,10 +7,7 @@ import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape, wideTeam 
 /** Teams of Hogwild!: enough to hide the time that memory takes. */
 const TEAMS = 8448;
 
-/**
- * Least number of columns for each team: at Netflix's shape two give the error of sequential SGD, one epoch
- * later.
- */
+/** Fewest columns for each team: at Netflix's shape two give the error of sequential SGD, one epoch later. */
 const COLUMNS_A_TEAM = 2;
 
 /**
@@ -25,9 +22,9 @@ const BLOCK_RATINGS = 16;
 /**
  * The schedule on a GPU. A pure function.
  *
- *     tile        where the columns' factors fit the workgroups' memories, in no more tiles than ratings can be dealt to
- *     hogwild     where they do not; s teams, no more than one for two columns and for a batch
- *     wavefront   as asked: i = s <= 256, j = 2 s, 16 ratings a block at least; a wave after the other, the same bits each time
+ *     tile        where the columns' factors fit the workgroups' memories, in at most the tiles that ratings can be dealt to
+ *     hogwild     where they do not; s teams, at most one for two columns and for a batch
+ *     wavefront   as requested: i = s <= 256, j = 2 s, 16 ratings a block at least; waves in sequence, the same bits each time
  */
 export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   if (params.schedule === 'wavefront') return wavefront(problem, params, device);
@@ -63,7 +60,7 @@ export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device:
   return { ...whole, kind: 'hogwild', workers, lanes, reasons: [why(beyondTiles), teams] };
 }
 
-/** A band of rows for each team, and twice as many bands of columns. */
+/** A band of rows for each team, and twice that number of bands of columns. */
 function wavefront(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   const { ratings = Number.POSITIVE_INFINITY } = problem;
   const { rows, rowCount, columnCount } = sidesOf(problem);

@@ -11,7 +11,7 @@ export const BATCH_RATINGS = 256;
 /** Bytes of a core's own cache for the column vectors of a block. */
 const SEGMENT_BYTES = 1 << 20;
 
-/** A grid has no fewer bands, so that up to four workers share one grid and give the same bits. */
+/** The fewest bands of a grid, so that up to four workers share one grid and give the same bits. */
 const LEAST_BANDS = 8;
 
 /** The schedule blocks on devices that each hold a band of rows. */
@@ -19,29 +19,31 @@ export interface DeviceBlocks {
   /** The kernel that steps the ratings of a block. */
   readonly steps: 'tile' | 'hogwild';
   /**
-   * True where all blocks of ratings, and all segments of columns, stay on their devices; else two blocks at
-   * a time are there, and segments come from host memory, unless there is one alone.
+   * True where all blocks of ratings, and all segments of columns, stay on their devices. Else two blocks at
+   * a time are on a device, and segments are copied from host memory, unless there is only one.
    */
   readonly resident: boolean;
   /** Bands of rows on each device; default: one. */
   readonly bandsADevice?: number;
-  /** True where the factors of a band of rows come from host memory and go back with each of its blocks. */
+  /**
+   * True where the factors of a band of rows are copied from host memory and back with each of its blocks.
+   */
   readonly rowsStaged?: boolean;
   /**
-   * True where a device begins an epoch with the segments with which it ended the one before: they cross less
-   * often, and some blocks are stepped twice in a row.
+   * True where a device starts an epoch with the segments with which it ended the previous one: they are
+   * exchanged less often, and some blocks are stepped twice in a row.
    */
   readonly stays?: boolean;
   /** Columns of the widest segment, about. */
   readonly width: number;
-  /** Bytes of factors that go to devices in an epoch; the same number comes from them. */
+  /** Bytes of factors sent to devices in an epoch; the same number is sent back. */
   readonly movedBytes: number;
 }
 
 /** Least number of versions of the factors in memory: an epoch steps a copy of the one before. */
 export const VERSIONS = 2;
 
-/** The order in which ratings are visited, and the number of workers. */
+/** The order of ratings, and the number of workers. */
 export interface SgdSchedule {
   readonly kind: 'hogwild' | 'wavefront' | 'tile' | 'blocks';
   /** s: workers that step at the same time. */
@@ -91,7 +93,7 @@ export function sidesOf({ users, items }: ScheduleProblem): {
  * The schedule on CPU threads. A pure function.
  *
  *     hogwild     i = j = 1; every worker takes batches of 256 ratings of a shuffled order, without locks
- *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns in a sequence of each worker's own
+ *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns, in a sequence for each worker
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
  * j also grows until the column vectors of a band fit a core's own cache together with the stream of rows.
@@ -145,9 +147,7 @@ export function cpuSchedule(
 /** Bands end where rows do, so they are a little unequal. */
 const UNEQUAL = 1.05;
 
-/**
- * The least bands of rows of which each has no more ratings than a block; one where a block has all of them.
- */
+/** The fewest bands of rows with at most a block's ratings each; one if a block can hold all ratings. */
 export function bandsOfBlocks(ratings: number): number {
   return ratings > blockLimit.ratings ? Math.ceil((UNEQUAL * ratings) / blockLimit.ratings) : 1;
 }

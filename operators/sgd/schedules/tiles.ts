@@ -124,9 +124,9 @@ function columnBytes(
 }
 
 /**
- * Threads of a team that computes in float16, by the pieces of a row. By epochs of Netflix's shape on an H200
- * two pieces a thread are the fastest up to 64 features, and four beyond them, or five where they come out
- * even: teams whose last piece is not whole take up to half the time more.
+ * Threads of a team that computes in float16, by the pieces of a row. In epochs of Netflix's shape on an H200
+ * two pieces a thread are the fastest up to 64 features, and four above, or five where they divide evenly:
+ * teams whose last piece is partial take up to half as much time again.
  */
 function halfTeam(pieces: number): number {
   if (pieces <= 2) return 1;
@@ -136,9 +136,9 @@ function halfTeam(pieces: number): number {
 
 /**
  * Tiles for the columns: the fewest that hold all of them in workgroup memory, in whole waves, so that no
- * multiprocessor is idle in the last wave. A tile has at most four teams for each of its columns, and no more
- * than its ratings keep busy. Undefined where there would be too many tiles, or where one column does not
- * fit.
+ * multiprocessor idles in the last wave. A tile has at most four teams for each of its columns, and at most
+ * the teams that its ratings keep busy. Undefined where there would be too many tiles, or where one column
+ * does not fit.
  */
 export function tileShape(
   { columns, ratings }: { readonly columns: number; readonly ratings: number },

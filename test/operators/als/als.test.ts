@@ -109,7 +109,7 @@ describe('als', () => {
         async ({ seed, users, items, count, rank, lambda }) => {
           const rows = randomRatings(seed, users, items, count);
           const options: AlsOptions = { rank, regParam: lambda, solver: 'cholesky', seed };
-          // The loss after items alone is not reported: it lies between those of whole iterations, checked
+          // The loss after items alone is not reported: it is between the losses of whole iterations, checked
           // from the factors.
           const steps =
             (await fit(rows, { ...options, maxIter: 5 })).training?.iterations.map(

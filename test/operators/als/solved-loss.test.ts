@@ -1,5 +1,5 @@
 /**
- * Loss and training error out of the solve of the users, beside those of a pass over the ratings behind the
+ * Loss and training error computed by the solve of the users, compared with a pass over the ratings after the
  * last iteration.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -65,7 +65,7 @@ describe('loss and training error out of the solve', () => {
       expect(passed.fromSolve).toBeUndefined();
       expect(apart(told.loss, passed.loss)).toBeLessThan(2e-6);
       expect(apart(told.trainRmse, passed.trainRmse)).toBeLessThan(3e-6);
-      // The solve tells the same of the last iteration.
+      // The solve computes the same for the last iteration.
       expect(passed.solved).toEqual({
         loss: told.loss,
         ...(told.trainRmse === undefined ? {} : { trainRmse: told.trainRmse }),

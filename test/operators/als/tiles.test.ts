@@ -1,4 +1,4 @@
-/** Which rows are solved tile by tile, and in which tasks. */
+/** Tests of which rows are solved tile by tile, and in which tasks. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RowRange, Slice } from '../../../engine/plan/stages.ts';
@@ -113,12 +113,12 @@ describe('the slices of an update', () => {
           const runs = runsOf(groups);
           expect(runs).toEqual(runs.toSorted((a, b) => a - b));
           expect(new Set(runs).size).toBe(runs.length);
-          // The runs, and so their sums, are those of one thread.
+          // The runs, and so their sums, equal those for one thread.
           expect(runs).toEqual(runsOf(slicesOf(lengths, usual(lengths, parts), fixedRows, 1)));
           const ratings = lengths.reduce((sum, n) => sum + (isTiled(n, tiling) ? n : 0), 0);
           const fewest = Math.ceil(ratings / (16 * fixedRows));
-          // As many groups for each thread, unless that leaves fewer than 4 ratings for a row of the fixed
-          // side.
+          // The same number of groups for each thread, unless that leaves fewer than 4 ratings for a row of
+          // the fixed side.
           const asked = Math.max(
             fewest,
             Math.min(Math.ceil(ratings / (4 * fixedRows)), parallelism * Math.ceil(fewest / parallelism)),
@@ -131,7 +131,7 @@ describe('the slices of an update', () => {
           );
           for (const group of groups)
             expect(within(group)).toBeLessThanOrEqual(ratings / asked + 2 * largestRun);
-          // A part that begins with a slice has the runs of the whole.
+          // A part that starts with a slice has the runs of the whole.
           const { from } = usual(lengths, parts).at(-1)!;
           const last = tiledSlices(
             offsetsFor(lengths.slice(from)),

@@ -1,4 +1,4 @@
-/** Sorting and the first rows, beside DuckDB's ORDER BY. FACTORFLOW_SEED draws other rows. */
+/** Sorting and the first rows, compared with DuckDB's ORDER BY. FACTORFLOW_SEED draws other rows. */
 import {
   Dictionary,
   Field,

@@ -1,4 +1,4 @@
-/** The baselines beside a model's error, against means computed row by row in float64. */
+/** The baselines next to a model's error, against means computed row by row in float64. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -34,7 +34,7 @@ const fit = (
     onEvent,
   });
 
-/** The reference's two iterations from the users of a first one, beside a run of three. */
+/** The reference's two iterations from the users of a first one, compared with a run of three. */
 async function expectReference(
   ratings: readonly Triple[],
   form: ImplicitProblem,

@@ -130,7 +130,7 @@ describe('rating parts', () => {
       /^read: [\d,]+ ratings repeat an earlier \(user, item\) pair; the first pair: user -?\d+, item -?\d+/,
     );
     expect(await message(0)).toBe(await message());
-    // All parts are counted, those behind the first with such a pair too.
+    // All parts are counted, including parts after the first with such a pair.
     const inParts = async (
       inMemory: number | undefined,
       build: (indexed: IndexedRatings) => Promise<unknown>,

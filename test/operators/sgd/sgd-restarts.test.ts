@@ -190,7 +190,7 @@ describe('restarts of SGD', () => {
     expect(warnings[0]).toBe(
       'epoch 2 diverged: the loss is 200, after 100; it is run again from the epoch before with half the learning rate, 0.5',
     );
-    // The version that a round begins from and the one that it writes, and nothing older.
+    // Only the version that a round starts from and the version that it writes.
     expect([device.most, device.lying.size]).toEqual([2, 0]);
   });
 

@@ -22,7 +22,7 @@ export const HEADROOM = 0.97;
 
 export interface GridLimits {
   readonly asked: Asked;
-  /** All items, or all users, must lie together. */
+  /** Sides whose rows must all be in one place. */
   readonly whole?: readonly Side[];
   /** Bytes of host memory. */
   readonly hostBytes: number;
@@ -30,7 +30,7 @@ export interface GridLimits {
   readonly ratings: readonly SideGrid['ratings'][];
 }
 
-/** Ways to lay a side out. */
+/** Ways to store a side. */
 const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
   { fixed: 'whole', factors: 'device' },
   { fixed: 'parts', factors: 'device' },
@@ -40,8 +40,8 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
 /**
  * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the
  * fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed side fits,
- * then the smallest q). `fits` is false for those that no cut makes small enough. A side that is read by
- * parts has several: one part is a whole.
+ * then the smallest q). `fits` is false for grids that no cut makes small enough. A side that is read by
+ * parts has several: one part would be the whole.
  */
 export function candidateGrids(
   problem: AlsProblem,
@@ -122,7 +122,7 @@ function smallestCut(
   }
 }
 
-/** The need of a grid beside the least of the devices, in units of it. */
+/** The memory need of a grid relative to the smallest device. */
 function needOf(problem: AlsProblem, grid: AlsGrid): number {
   const capacity = Math.min(...problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity));
   const { bindingBytes = Infinity } = problem.device;

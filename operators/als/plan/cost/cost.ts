@@ -15,42 +15,35 @@ import { reduceWay, spreadSeconds } from './groups.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts';
 import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
-/**
- * Seconds of an iteration by their causes. Copies that come while a device computes cost time only beyond the
- * computation.
- */
+/** Seconds of an iteration by cause. Copies that overlap computation only count where they are longer. */
 export interface IterationCost {
   readonly seconds: number;
   readonly computing: number;
-  /** Ratings and factors that come to devices and go back, part by part. */
+  /** Copies of ratings and factors to devices and back, part by part. */
   readonly staging: number;
   /**
-   * Parts that are gathered, partial equations that are reduced, and Gram matrices of parts: what does not
-   * hide behind computation.
+   * Gathering parts, reducing partial equations, and Gram matrices of parts: what computation does not hide.
    */
   readonly exchange: number;
 }
 
 /**
- * Seconds of a part that is reduced, or of one whose directions go out and whose products come back, in those
- * of a part that goes or comes. Fitted to iterations by 2, 4 and 8 parts on two H200s
- * (bench/results, `cards-vertical`).
- *
+ * Cost of reducing one part, or of one CG exchange, relative to one plain transfer of a part. Fitted to
+ * iterations by 2, 4 and 8 parts on two H200s (bench/results, `cards-vertical`).
  */
 const REDUCED = 6;
 const STEPPED = 4;
 
 /**
- * Kernels of implicit ALS on a GPU beside those of explicit: weights of ratings, and a Gram matrix in each
+ * Kernel time of implicit ALS on a GPU relative to explicit: weights of ratings, and a Gram matrix in each
  * row's system. Measured at rank 128 on one H200.
  */
 const IMPLICIT = 1.13;
 
 /**
- * Seconds of a part's Gram matrix, in those of a part that goes or comes: it is fetched, put at the other
- * devices and added there after the part is solved, and the other side's kernels wait for the sum of all.
- * Fitted to the time of an iteration with three parts of users on two H200s.
- *
+ * Cost of a part's Gram matrix, relative to one plain transfer of a part: it is fetched, sent to the other
+ * devices and added there after the part is solved, and the other side's kernels wait for the sum. Fitted to
+ * the time of an iteration with three parts of users on two H200s.
  */
 const GRAM = 2.3;
 
@@ -61,32 +54,31 @@ type Costed = Pick<
 
 /** The half-iteration of a side whose parts are solved and exchanged at the same time. */
 export interface Pipelined {
-  /** Seconds in which the devices solve the side, shared out among them. */
+  /** Seconds in which the devices together solve the side. */
   readonly kernels: number;
   /** Seconds of a device's copies of the side's rows, out and in. */
   readonly copies: number;
-  /** Parts of each device, one behind the other. */
+  /** Parts of each device, solved in sequence. */
   readonly parts: number;
-  /** Seconds of the thread for each part that goes or comes. */
+  /** Seconds of the device's thread for each transfer of a part. */
   readonly perPart: number;
   readonly devices: number;
 }
 
 /**
- * The share of the kernels' time by which each further part prolongs it: a kernel ends with rows for which it
- * has too few threads at work.
+ * Relative increase of the kernels' time by each further part: at a kernel's end too few rows are left for
+ * its threads.
  */
 const PART_TAIL = 0.035;
 
-/** The seconds in which kernels solve the parts of a device, and the common rows. */
+/** Seconds in which kernels solve the parts of a device, and the common rows. */
 function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): number {
   return kernels * (1 - common + devices * common + PART_TAIL * (parts - (common > 0 ? 0 : 1)));
 }
 
 /**
- * The seconds of such a half-iteration where every device solves a share of the rows for itself. All copies
- * but those of the first part's rows may hide behind kernels, and those of the last part's behind the common
- * rows.
+ * Seconds of a half-iteration in which every device also solves a common share of the rows. Kernels can hide
+ * all copies except the first part's upload; the common rows can hide the last part's copies.
  */
 export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
   const { kernels, copies, parts, perPart, devices } = pipelined;
@@ -112,7 +104,7 @@ export function costOf(problem: Costed): IterationCost {
   };
 }
 
-/** The seconds in which each device would solve a side alone. */
+/** Seconds in which each device would solve a side alone. */
 export function secondsAlone(
   { profile: { ratings: nz }, params: { rank, implicitPrefs }, compute, rows, solver }: Costed,
   side: Side,
@@ -158,8 +150,8 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
 }
 
 /**
- * The seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts, beside
- * all other work.
+ * Seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts; nothing
+ * hides them.
  */
 export function gramSeconds(
   { params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed,
@@ -171,17 +163,14 @@ export function gramSeconds(
     : 0;
 }
 
-/**
- * Passes over a row's vectors in a step: of the products that come together, and of x, r, p and their sums.
- */
+/** Passes over a row's vectors in a step: over the received products, and over x, r, p and their sums. */
 const STEP_PASSES = 8;
 
 /**
- * The seconds in which a side is solved by conjugate gradients that exchange vectors: a pass over the ratings
- * and their θ for the residual and for each step, and at the rows' places passes over vectors. Behind each
- * pass sums go to the places of the rows, and directions come back: each waits for the one before it, so that
- * parts hide one another's alone.
- *
+ * Seconds in which a side is solved by conjugate gradients that exchange vectors: a pass over the ratings and
+ * their θ for the residual and for each step, and passes over vectors at the rows' places. After each pass
+ * sums are sent to the rows' places and directions are sent back. Each waits for the previous one, so that a
+ * part's exchange only overlaps other parts' work.
  */
 function vectorSeconds(
   problem: Costed,
@@ -205,7 +194,7 @@ function vectorSeconds(
   const computing =
     gathered / rates.gathers / used + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
   if (d === 1) return { computing, exchange: 0 };
-  // Sums of all devices go to their owners, and directions come back to all devices.
+  // Sums of all devices are sent to their owners, and directions are sent to all devices.
   const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
   const exchanged =
     reduceWay(problem, residuals).seconds +
@@ -257,7 +246,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
     if (d > 1) waiting = reduceWay(problem, equations).seconds + REDUCED * q * rates.perPart;
     if (fixed.factors === 'host') staged += (q * other) / d;
   }
-  // A part comes as it was and goes back.
+  // A part is uploaded and sent back.
   if (factors === 'host') staged += (2 * own) / d;
   if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
   if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);

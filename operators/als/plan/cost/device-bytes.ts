@@ -5,7 +5,7 @@ import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '
 import type { AlsProblem } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 
-/** The large matrices; of sums the versions of one part that are there at once. */
+/** The large matrices; for sums the versions of one part that exist at the same time. */
 const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | number>>> = {
   factors: 'factors',
   whole: 'whole',
@@ -15,21 +15,21 @@ const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' 
   products: 1,
 };
 
-/** Rows of one part have more ratings than those of another; the cut is by ratings and rows. */
+/** Parts are balanced by ratings and rows together, so one part may have more ratings than another. */
 const UNEQUAL = 1.05;
 
 /**
- * The bytes of the large data sets, before the walk knows when each of their parts is there: eq. 8 of cuMF.
- * Of parts that stay one is written anew; of staged ratings two are there, of staged factors those that go
- * back too; of sums those of one part, and of directions those before. The walk over the plan's steps
- * decides; this says which cut to try.
+ * Bytes of the large data sets by eq. 8 of cuMF, before the walk over the plan's steps finds when each part
+ * is in memory. Resident sides have one part in two versions; of staged ratings two parts are in memory, of
+ * staged factors also the parts sent back; of sums one part, and of directions the previous ones. The walk
+ * decides whether a plan fits; this only selects the cuts to try.
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
   const { grid, device, params, rows } = problem;
   const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * (rows.users + rows.items) };
   const passing = { users: 0, items: 0 };
   const buffers: number[] = [];
-  // A few of many equal parts stand for all.
+  // A few of many equal parts are computed for all.
   const shown = { users: shownOf(problem, 'users'), items: shownOf(problem, 'items') };
   for (const set of alsDataSets({ ...problem, grid: shown }, estimatedSizes(problem, shown))) {
     const { role, side, parts, by } = set;
@@ -68,7 +68,7 @@ function shownOf({ grid, places }: AlsProblem, side: Side): SideGrid {
 }
 
 /**
- * The ratings of the largest block of a grid beside those that a block may have. Users are sorted in rows
+ * The ratings of a grid's largest block relative to the most that a block may have. Users are sorted in rows
  * that are cut into blocks later.
  */
 export function blockShare({

@@ -8,12 +8,12 @@ import { ratesOf } from '../../../planner/device-rates.ts';
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
 
 /**
- * The rate between devices of different groups, beside that inside one: assumed of the link between two
+ * The rate between devices of different groups relative to inside one: assumed for the link between two
  * sockets.
  */
 const ACROSS = 0.5;
 
-/** The way in which partial sums are reduced: in two phases where there are groups. */
+/** How partial sums are reduced: in two phases where there are groups. */
 export interface ReduceWay {
   readonly groups?: readonly (readonly Place[])[];
   readonly seconds: number;
@@ -22,8 +22,8 @@ export interface ReduceWay {
 }
 
 /**
- * The devices that are near each other: those of the parameter, or of the machine's sockets. Undefined where
- * none are nearer than others.
+ * Groups of devices with faster links: from the parameter, or the machine's sockets. Undefined where all
+ * links are equal.
  */
 export function groupsOf({ compute, params, places }: Grouped): readonly (readonly Place[])[] | undefined {
   const { groups } = askedPartitions(params);
@@ -48,7 +48,7 @@ function linksOf(problem: Grouped): Links {
   const groups = groupsOf(problem);
   const near = (from: Place, to: Place) =>
     groups === undefined || groups.some((group) => group.includes(from) && group.includes(to));
-  // Rates are of what a device sends and receives in sum.
+  // Rates are sums of what a device sends and receives.
   return {
     places,
     duplex: false,
@@ -57,8 +57,8 @@ function linksOf(problem: Grouped): Links {
 }
 
 /**
- * The cheaper way to add up sums of so many bytes of which each device has a part: in one phase, or in two by
- * groups; by the groups that are asked for in any case.
+ * The cheaper way to add sums of `bytes` that every device has partly: in one phase, or in two by groups.
+ * Groups requested by parameter are always used.
  */
 export function reduceWay(problem: Grouped, bytes: number): ReduceWay {
   const { places, params } = problem;
@@ -74,7 +74,7 @@ export function reduceWay(problem: Grouped, bytes: number): ReduceWay {
     : { seconds: onePhase, onePhase };
 }
 
-/** The seconds in which rows of so many bytes, which devices share, come to all of them. */
+/** Seconds to send rows of `bytes`, divided among devices, to all of them. */
 export function spreadSeconds(problem: Grouped, bytes: number): number {
   return exchangeCost({ how: 'all-gather', bytes, places: problem.places }, linksOf(problem)).seconds;
 }

@@ -15,11 +15,10 @@ const COSTS = 0.03;
 const EVEN = 0.02;
 
 /**
- * The usual grid on several devices with memory of their own, by cost: parts by the speed of devices, and of
- * each side their number and the share of rows that every device solves for itself, where that takes less
- * time than to exchange them. An exchange goes through host memory at a few GB/s, while kernels solve rows
- * faster than that where ranks are small.
- *
+ * The usual grid on several devices with memory of their own, by cost. Parts follow the devices' speeds; for
+ * each side their number, and the share of rows that every device solves for itself, which may take less time
+ * than exchanging them: an exchange passes through host memory at a few GB/s, and kernels solve rows of small
+ * ranks faster than that.
  */
 export function spreadGrid(problem: AlsProblem): AlsGrid {
   const { compute, device, grid, profile } = problem;

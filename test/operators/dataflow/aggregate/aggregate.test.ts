@@ -17,7 +17,7 @@ const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
 let draws = 0;
 const random = () => seed.uniform(draws++);
 
-/** The rows of one step, which are those of several parts. */
+/** The rows of one step, in several parts. */
 async function aggregated(
   rows: Rows,
   keys: readonly string[],
