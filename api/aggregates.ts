@@ -2,7 +2,7 @@ import { UsageError } from '../engine/errors.ts';
 import type { Expression } from '../engine/expressions/expression.ts';
 import type { AggregateName } from '../operators/dataflow/aggregate/aggregation.ts';
 import { textOf } from '../operators/dataflow/aggregate/functions.ts';
-import { shown } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import { col, Column } from './expressions.ts';
 
 /**

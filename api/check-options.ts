@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/shown.ts';
 import { spelled } from '../engine/nearest.ts';
 import { nearestName } from '../operators/params/nearest-name.ts';
 import { type ColumnNames, type ColumnRole, usualNames } from '../operators/ratings/rows/column-names.ts';
@@ -17,30 +18,39 @@ export function checkOptions<O extends object>(
   known: readonly (keyof O & string)[],
   example = `{ ${known[0]} }`,
 ): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new UsageError(`${what} takes options such as ${example}, got ${shown(options)}`);
-  }
+  requireOptions(what, options, example);
   for (const name of Object.keys(options)) {
     if ((known as readonly string[]).includes(name)) continue;
     const advice = spelled(nearestName(name, known), `There are: ${known.join(', ')}`);
     throw new UsageError(`unknown option ${name} of ${what}`, { advice });
   }
+  checkRunOptions(what, options);
+}
+
+/** Throws UsageError unless `options` is an object. */
+export function requireOptions(what: string, options: unknown, example = '{ rank: 64 }'): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw new UsageError(`${what} takes options such as ${example}, got ${shown(options)}`);
+}
+
+/** Throws UsageError for a signal or a listener of a run that is none. */
+export function checkRunOptions(
+  what: string,
+  options: { readonly signal?: unknown; readonly onEvent?: unknown },
+) {
+  const { signal, onEvent } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw new UsageError(`the option signal of ${what} takes an AbortSignal, got ${shown(signal)}`, {
+      advice: 'Pass the signal of an AbortController',
+    });
+  if (onEvent !== undefined && typeof onEvent !== 'function')
+    throw new UsageError(`the option onEvent of ${what} takes a function, got ${shown(onEvent)}`);
 }
 
 /** Throws UsageError unless the seed is a whole number of 32 bits. */
 export function checkSeed(seed: number): void {
   if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
     throw new UsageError(`seed must be a whole number from 0 to ${2 ** 32 - 1}, got ${shown(seed)}`);
-}
-
-/** A value in a message: its kind where it has no short text. */
-export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'function') return 'a function';
-  if (typeof value !== 'object' || value === null) return String(value);
-  const { name } = value.constructor ?? Object;
-  return name === 'Object' || name === '' ? 'an object' : `an object of class ${name}`;
 }
 
 /** Throws UsageError unless `columns` names columns of a data set. */

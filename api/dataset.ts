@@ -12,7 +12,8 @@ import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits
 import { TimeSplit } from '../operators/splits/time-split.ts';
 import { CountTimeSizes } from '../operators/splits/time-sizes.ts';
 import { requireTimes, timeInUnit, unitsPerMillisecond } from '../operators/splits/times.ts';
-import { checkColumnNames, checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
+import { checkColumnNames, checkOptions, checkSeed, runOptionNames } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { datasetText } from './inspect/dataset-text.ts';
 import { Cached } from './cached.ts';
@@ -85,8 +86,8 @@ export class Dataset extends Rows<Dataset> {
    * Throws UsageError when it is run where columns differ in name or type.
    */
   union(...others: readonly Dataset[]): Dataset {
-    const stranger = others.find((other) => !(other instanceof Dataset));
-    if (stranger !== undefined) throw new UsageError(`union takes data sets, got ${shown(stranger)}`);
+    const stranger = others.findIndex((other) => !(other instanceof Dataset));
+    if (stranger >= 0) throw new UsageError(`union takes data sets, got ${shown(others[stranger])}`);
     const inputs = [this, ...others].map(({ plan }) => plan);
     const threaded = async (plan: LogicalPlan, columns?: readonly string[]) =>
       readyPlan({ plan, session: this.session }, columns, undefined);
@@ -131,7 +132,7 @@ export class Dataset extends Rows<Dataset> {
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
     if (!Number.isInteger(k) || k < 2 || k > 1000)
-      throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
+      throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${shown(k)}`);
     const split = splitOptions(this, 'kFold', options);
     return splitBounds(Array.from({ length: k }, () => 1)).map(([from, to]) => ({
       train: this.pipe(new RandomSplit(from, to, split, 'outside')),

@@ -1,3 +1,5 @@
+import { UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/shown.ts';
 import { call, type Cast, type Expression, literal, type Plain } from '../engine/expressions/expression.ts';
 import { print } from '../engine/expressions/print.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
@@ -199,7 +201,7 @@ export class Cases extends Column {
 
   /** A further branch: `when(a, 1).when(b, 2)`. */
   when(condition: Column, value: ColumnOrValue): Cases {
-    const branch = { when: condition.expression, value: expressionOf(value) };
+    const branch = { when: conditionOf(condition), value: expressionOf(value) };
     return new Cases({ kind: 'when', branches: [...this.expression.branches, branch] });
   }
   /** The value of all other rows: `when(a, 1).otherwise(0)`. */
@@ -210,4 +212,9 @@ export class Cases extends Column {
 
 /** The value where a condition is true: `when(col('rating').ge(4), 'high').otherwise('low')`. */
 export const when = (condition: Column, value: ColumnOrValue): Cases =>
-  new Cases({ kind: 'when', branches: [{ when: condition.expression, value: expressionOf(value) }] });
+  new Cases({ kind: 'when', branches: [{ when: conditionOf(condition), value: expressionOf(value) }] });
+
+function conditionOf(condition: unknown): Expression {
+  if (condition instanceof Column) return condition.expression;
+  throw new UsageError(`when takes a condition such as col('rating').ge(4), got ${shown(condition)}`);
+}

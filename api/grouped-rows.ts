@@ -5,7 +5,7 @@ import { type NamedExpression, Project } from '../operators/dataflow/project.ts'
 import { GroupRows } from '../operators/exchange/group-rows.ts';
 import { Wide } from '../operators/exchange/wide.ts';
 import { AggregateColumn, count } from './aggregates.ts';
-import { shown } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import { col, Column } from './expressions.ts';
 
 /** Rows that are grouped by keys, as `groupBy` gives them. Immutable. */

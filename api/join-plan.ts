@@ -4,7 +4,8 @@ import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
 import { type JoinKind, joinKinds, type JoinParams } from '../operators/dataflow/join/join-kinds.ts';
 import { joinedRows } from '../operators/dataflow/join/joined.ts';
 import { Column } from './expressions.ts';
-import { checkOptions, shown } from './check-options.ts';
+import { checkOptions } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import { readyPlan } from './run-rows.ts';
 import type { RunSession } from './run-session.ts';
 

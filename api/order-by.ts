@@ -3,7 +3,8 @@ import type { SortKey } from '../engine/sorting/sort-keys.ts';
 import type { Operator } from '../engine/stream/operator.ts';
 import { type NamedExpression, Project } from '../operators/dataflow/project.ts';
 import { SortRows } from '../operators/dataflow/sort/sort-rows.ts';
-import { checkOptions, shown } from './check-options.ts';
+import { checkOptions } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import { Column } from './expressions.ts';
 import { SortOrder } from './sort-order.ts';
 

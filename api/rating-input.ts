@@ -1,3 +1,4 @@
+import { shown } from '../engine/shown.ts';
 import type { RatingOptions } from './rating-options.ts';
 import { counted } from '../engine/format.ts';
 import { DataType } from 'apache-arrow';
@@ -252,7 +253,7 @@ export function describeInput(plan: LogicalPlan): string {
 
 function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
   if (allowed.includes(value)) return value;
-  throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${String(value)}`);
+  throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${shown(value)}`);
 }
 
 /** Throws CapacityError where rows beyond those in memory have no room in the spill folder. */

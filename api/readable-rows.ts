@@ -10,7 +10,9 @@ import {
 import type { Sink } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
-import { checkOptions, runOptionNames, shown } from './check-options.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
+import { requireNames, requireSink } from './check-objects.ts';
 import { analyzeRows } from './inspect/analyze-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
@@ -33,7 +35,8 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
   abstract readonly plan: LogicalPlan;
 
   /** The columns; opens metadata only. */
-  async schema(options: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
+  async schema(options: RunOptions = {}): Promise<Schema> {
+    checkOptions('schema', options, runOptionNames);
     const { signal } = this.session.context(options);
     using _ = this.session.beginPhase('open files');
     return await schemaOf(this.plan, undefined, signal);
@@ -64,6 +67,7 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
    */
   async runInto<Result>(sink: Sink<Result>, options: RunOptions = {}): Promise<Result> {
     checkOptions('runInto', options, runOptionNames);
+    requireSink(sink);
     return writeInto(this, sink, options);
   }
 
@@ -105,6 +109,8 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
 
   /** Prints the first rows, 20 by default, as a table. */
   async show(rows = 20, options: RunOptions = {}): Promise<void> {
+    if (!Number.isSafeInteger(rows) || rows < 0)
+      throw new UsageError(`show takes a whole number of rows, got ${shown(rows)}`);
     const shownRows: RecordBatch[] = [];
     let left = rows;
     const stream = await this.stream(options);
@@ -118,6 +124,7 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
 
   /** Of each column: values, nulls, least and greatest; of numbers also mean and standard deviation. */
   async describe(...names: readonly string[]): Promise<ColumnSummary[]> {
+    requireNames('describe', names);
     const stream = await this.stream(names.length === 0 ? {} : { columns: names });
     const summaries = new Summaries(stream.schema, names.length === 0 ? undefined : names);
     for await (const batch of stream) summaries.add(batch);

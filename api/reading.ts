@@ -7,7 +7,8 @@ import { checkValueOptions, type TextSourceOptions } from '../connectors/text/te
 import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import { UsageError } from '../engine/errors.ts';
 import { type Column, col, lit } from './expressions.ts';
-import { checkColumnNames, checkOptions, shown } from './check-options.ts';
+import { checkColumnNames, checkOptions } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 
 /**
  * The names of the columns that hold users, items, ratings and times, which all that takes the data set then
@@ -162,7 +163,7 @@ function requireBatches(batches: readonly unknown[]): void {
 
 /** The condition of the option filter; undefined for none. */
 export function conditionOf(filter: Column | ColumnRange): Column {
-  if (typeof filter !== 'object' || !('column' in filter)) return filter;
+  if (typeof filter !== 'object' || filter === null || !('column' in filter)) return filter;
   const { column, min, max } = filter;
   const bounds = [
     ...(min === undefined ? [] : [col(column).ge(min)]),

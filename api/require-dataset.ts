@@ -1,5 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
-import { shown } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import { Dataset } from './dataset.ts';
 
 /** Throws UsageError unless `value` is a data set; `what` names the method that takes it. */

@@ -14,7 +14,9 @@ import { Limit } from '../operators/dataflow/limit.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
 import { Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';
-import { checkOptions, checkSeed, shown } from './check-options.ts';
+import { checkOptions, checkSeed } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
+import { requireByColumn, requireList, requireNames, requireOperator } from './check-objects.ts';
 import { Column, col, lit } from './expressions.ts';
 import { coalesce } from './functions.ts';
 import { GroupedRows } from './grouped-rows.ts';
@@ -48,6 +50,7 @@ export abstract class Rows<Made> extends ReadableRows {
 
   /** These rows through one more operator, of the library or of the caller. */
   pipe(operator: Operator): Made {
+    requireOperator(operator);
     return this.over(andThen(this.plan, operator));
   }
 
@@ -68,21 +71,25 @@ export abstract class Rows<Made> extends ReadableRows {
 
   /** All columns but these. */
   drop(...names: readonly string[]): Made {
+    requireNames('drop', names);
     return this.#project({ kind: 'drop', names });
   }
 
   /** The column `from` under the name `to`. */
   withColumnRenamed(from: string, to: string): Made {
+    requireNames('withColumnRenamed', [from, to]);
     return this.#project({ kind: 'rename', from, to });
   }
 
   /** One more column, or another in its place: `withColumn('rating', log1p(col('plays')))`. */
   withColumn(name: string, value: Column): Made {
+    requireNames('withColumn', [name]);
     return this.withColumns({ [name]: value });
   }
 
   /** The same for several columns, all computed from the columns before. */
   withColumns(values: Readonly<Record<string, Column>>): Made {
+    requireByColumn('withColumns', values, "{ rating: col('plays') }");
     const columns = Object.entries(values).map(([name, value]) => ({
       name,
       value: expressionOf(value, name),
@@ -102,6 +109,7 @@ export abstract class Rows<Made> extends ReadableRows {
 
   /** Columns as other types: `cast({ rating: 'float32' })`. A value that cannot be is an error, or null. */
   cast(types: Readonly<Record<string, ValueType>>, onError: 'error' | 'null' = 'error'): Made {
+    requireByColumn('cast', types, "{ rating: 'float32' }");
     return this.withColumns(
       Object.fromEntries(Object.entries(types).map(([name, type]) => [name, col(name).cast(type, onError)])),
     );
@@ -109,11 +117,13 @@ export abstract class Rows<Made> extends ReadableRows {
 
   /** The rows without a null in these columns; default: in any column. */
   dropNulls(...names: readonly string[]): Made {
+    requireNames('dropNulls', names);
     return this.pipe(new DropNulls(names.length === 0 ? undefined : names));
   }
 
   /** Values in place of nulls, by column: `fillNulls({ rating: 0 })`. */
   fillNulls(values: Readonly<Record<string, Plain>>): Made {
+    requireByColumn('fillNulls', values, '{ rating: 0 }');
     return this.withColumns(
       Object.fromEntries(
         Object.entries(values).map(([name, value]) => [name, coalesce(col(name), lit(value))]),
@@ -171,10 +181,11 @@ export abstract class Rows<Made> extends ReadableRows {
    */
   sample(fraction: number, options: SampleOptions = {}): Made {
     checkOptions('sample', options, ['seed', 'by'], '{ seed: 42 }');
-    if (!(fraction >= 0 && fraction <= 1))
+    if (typeof fraction !== 'number' || !(fraction >= 0 && fraction <= 1))
       throw new UsageError(`the fraction of a sample must be from 0 to 1, got ${shown(fraction)}`);
     const { seed = 0, by } = options;
     checkSeed(seed);
+    if (by !== undefined) requireList('by of sample', by);
     return this.pipe(new Sample(fraction, { seed, ...(by && { by }) }));
   }
 
@@ -217,11 +228,6 @@ export abstract class Rows<Made> extends ReadableRows {
   #project(projection: Projection): Made {
     return this.pipe(new Project(projection));
   }
-}
-
-function requireNames(what: string, names: readonly unknown[]): void {
-  const wrong = names.findIndex((name) => typeof name !== 'string');
-  if (wrong >= 0) throw new UsageError(`${what} takes names of columns, got ${shown(names[wrong])}`);
 }
 
 function expressionOf(value: unknown, what: string): Expression {

@@ -1,7 +1,8 @@
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { UsageError } from '../engine/errors.ts';
-import { checkIdForm, shown } from './check-options.ts';
+import { checkRunOptions, checkIdForm } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import { checkDevice, checkFakeDevices, type DeviceRequest } from './devices/device-request.ts';
 import { refuseThread } from './inspect/user-modules.ts';
 import { Profile } from './reports/profile.ts';
@@ -64,12 +65,14 @@ export interface SessionOptions {
 
 /** @internal */
 type CheckedOptions = { readonly device: DeviceRequest } & {
-  readonly [Name in 'deviceMemory' | 'fakeDevices' | 'profile' | 'ids' | 'spillDir']: SessionOptions[Name];
+  readonly [
+    Name in 'deviceMemory' | 'fakeDevices' | 'profile' | 'ids' | 'spillDir' | 'signal'
+  ]: SessionOptions[Name];
 };
 
 /** @internal Throws UsageError for an option that is unknown, or whose value cannot be. */
 export function checkSessionOptions(
-  { device, deviceMemory, fakeDevices, profile, ids, spillDir }: CheckedOptions,
+  { device, deviceMemory, fakeDevices, profile, ids, spillDir, signal }: CheckedOptions,
   unknown: object,
 ): void {
   refuseThread();
@@ -78,6 +81,7 @@ export function checkSessionOptions(
       advice:
         'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, ids, profile, signal',
     });
+  checkRunOptions('Session.create', { signal });
   checkDevice(device);
   checkFakeDevices(fakeDevices, device);
   checkIdForm(ids);

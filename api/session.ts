@@ -3,7 +3,6 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/iterable-source.ts';
 import type { RowInput } from '../connectors/rows/row-pages.ts';
 import { RowSource } from '../connectors/rows/row-source.ts';
-import { UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
@@ -11,7 +10,8 @@ import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { shown } from './check-options.ts';
+import { requireSource } from './check-objects.ts';
+import { checkColumnNames, checkOptions, requireOptions } from './check-options.ts';
 import { type Dataset, datasetOf } from './dataset.ts';
 import type { Model } from './model.ts';
 import type { ItemNamesOptions } from './serving/read-item-names.ts';
@@ -60,10 +60,7 @@ export class Session implements RunSession, AsyncDisposable {
    * to, and for device `gpu` without a GPU, naming the packages to install; CancelledError.
    */
   static async create(options: SessionOptions = {}): Promise<Session> {
-    if (typeof options !== 'object' || options === null)
-      throw new UsageError(`Session.create takes options, got ${shown(options)}`, {
-        advice: "For example Session.create({ device: 'gpu' })",
-      });
+    requireOptions('Session.create', options, "{ device: 'gpu' }");
     const {
       device = 'auto',
       workers,
@@ -80,7 +77,7 @@ export class Session implements RunSession, AsyncDisposable {
       signal,
       ...unknown
     } = options;
-    checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir }, unknown);
+    checkSessionOptions({ device, deviceMemory, fakeDevices, profile, ids, spillDir, signal }, unknown);
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const gpuBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
     using _ = profile?.begin('open devices');
@@ -101,10 +98,9 @@ export class Session implements RunSession, AsyncDisposable {
    * A session without devices and threads: it reads, converts and writes rows. Work for a device throws
    * UsageError in it.
    */
-  static withoutDevices({
-    parquetBackend,
-    profile,
-  }: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
+  static withoutDevices(options: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
+    checkOptions('Session.withoutDevices', options, ['parquetBackend', 'profile']);
+    const { parquetBackend, profile } = options;
     return new Session(SessionDevices.none(), totalmem(), { parquetBackend, profile });
   }
 
@@ -144,6 +140,8 @@ export class Session implements RunSession, AsyncDisposable {
 
   /** A data set over a source, of the library or of the caller, with the names of its columns. */
   source(source: Source, columns: ColumnNames = {}): Dataset {
+    requireSource(source);
+    checkColumnNames('session.source', columns);
     return datasetOf(this, source, columns);
   }
 

@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/shown.ts';
 
 const factors: Readonly<Record<string, number>> = {
   '': 1,
@@ -19,9 +20,10 @@ const factors: Readonly<Record<string, number>> = {
 
 /** Bytes of a size as people write it: 4GiB, 500MB, 1.5g, 1000000. Throws UsageError. */
 export function parseSize(size: string | number, name: string): number {
-  const match = /^\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*$/i.exec(String(size));
+  const isText = typeof size === 'string' || typeof size === 'number';
+  const match = /^\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*$/i.exec(isText ? String(size) : '');
   const factor = match ? factors[match[2].toLowerCase()] : undefined;
   const bytes = match && factor ? Math.floor(Number(match[1]) * factor) : Number.NaN;
   if (bytes > 0 && Number.isSafeInteger(bytes)) return bytes;
-  throw new UsageError(`${name} must be a size such as 4GiB or 500MB, got ${size}`);
+  throw new UsageError(`${name} must be a size such as 4GiB or 500MB, got ${shown(size)}`);
 }

@@ -6,7 +6,8 @@ import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sin
 import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { UsageError } from '../engine/errors.ts';
-import { checkOptions, runOptionNames, shown } from './check-options.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
+import { shown } from '../engine/shown.ts';
 import type { PlannedRows } from './run-rows.ts';
 import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
 import type { RunOptions, RunSession } from './run-session.ts';

@@ -3,6 +3,7 @@ import { resolveDataset } from './files/dataset-path.ts';
 import { fileFormats, kindOfPath, knownExtensions } from './files/format-names.ts';
 import type { FileKind } from './files/format-names.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
+import { pathList } from './files/require-path.ts';
 import { firstBytes } from './files/stored-bytes.ts';
 import { headOfUrl } from './http/stream-url.ts';
 
@@ -13,6 +14,7 @@ import { headOfUrl } from './http/stream-url.ts';
  *
  */
 export async function detectFormat(paths: readonly string[], otherwise?: FileKind): Promise<FileKind> {
+  paths = pathList(paths);
   if (paths.includes(STANDARD_STREAM))
     throw new UsageError('the format of stdin is not known', {
       phase: 'read',

@@ -1,3 +1,4 @@
+import { shown } from '../engine/shown.ts';
 import { counted } from '../engine/format.ts';
 import { DataType, RecordBatch, util } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
@@ -86,7 +87,7 @@ export class IterableSource implements Source {
       Object(this.#batches) !== this.#batches ||
       !(Symbol.asyncIterator in this.#batches || Symbol.iterator in this.#batches)
     ) {
-      throw new UsageError(`the source is no iterable of record batches: ${String(this.#batches)}`, {
+      throw new UsageError(`the source is no iterable of record batches: ${shown(this.#batches)}`, {
         phase: 'read',
         advice: 'Pass an array, a generator or a stream of batches',
       });

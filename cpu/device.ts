@@ -9,6 +9,7 @@ import type { MatrixShape, Partition, PartitionRef } from '../engine/partition.t
 import { partitionKey } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
+import { shown } from '../engine/shown.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { STRIDE_STEP } from './handler.ts';
@@ -211,9 +212,9 @@ export class CpuDevice implements Device {
 }
 
 /** Throws UsageError. */
-function checkThreads(threads: number): void {
+export function checkThreads(threads: number): void {
   if (!Number.isInteger(threads) || threads < 1 || threads > 256)
-    throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
+    throw new UsageError(`workers must be a whole number from 1 to 256, got ${shown(threads)}`);
 }
 
 /**

@@ -30,9 +30,12 @@ const seen = await model.exclusions(ratings);
 const names = await session.readItemNames(join(data, 'titles.parquet'), { model });
 
 const server = Fastify();
-server.setErrorHandler((error, _request, reply) => {
+// A request that cannot be answered is the client's error: wrong ids, ratings or numbers (UsageError), and
+// bodies that Fastify refuses, which are no JSON or too large.
+server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
   const usage = error instanceof FactorFlowError && error.code === 'USAGE';
-  void reply.code(usage ? 400 : 500).send({ error: usage ? error.message : 'internal error' });
+  const status = usage ? 400 : (error.statusCode ?? 500);
+  void reply.code(status).send({ error: status < 500 ? error.message : 'internal error' });
 });
 // `recommend` and `explain` give ids that JSON has; Arrow rows, as of `similarItems`, have ids of 64 bits as
 // bigints.
@@ -55,9 +58,11 @@ server.get<{ Params: { user: string }; Querystring: { n?: string; deny?: string 
 
 // A user who has just come, by ratings: solved within the request, and each recommendation with the film that
 // speaks most for it.
-server.post<{ Body: { ratings: { item: number; rating: number }[] }; Querystring: { n?: string } }>(
+server.post<{ Body?: { ratings?: unknown }; Querystring: { n?: string } }>(
   '/recommend',
-  async ({ body: { ratings: rated }, query }) => {
+  async ({ body, query }) => {
+    // The model checks them: it throws UsageError for all that is no list of ratings.
+    const rated = body?.ratings as { item: number; rating: number }[];
     const { items, ...answer } = await model.recommend({ ratings: rated }, Number(query.n ?? 10), {
       names,
       unknownUsers: 'popular',

@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import { shown } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 
 /** `auto`: a hardware GPU where there is one, else the CPU. `gpu`: an adapter of either kind, or an error. */
 export type DeviceName = 'auto' | 'cpu' | 'gpu';

@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os';
-import { openCpus } from '../../cpu/device.ts';
+import { checkThreads, openCpus } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { keepHeapsSmall } from '../../engine/threads/collect-garbage.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
@@ -91,6 +91,7 @@ export class OpeningDevices implements AsyncDisposable {
   #beginCpus(count: number): readonly Device[] {
     const { device, workers, memoryBudget = totalmem(), loads } = this.#options;
     const threads = workers ?? threadsBeside(device !== 'cpu' && (device !== 'auto' || this.#gpus.known));
+    checkThreads(threads);
     requireLimits(threads, count);
     const isScarce = memoryBudget < SCARCE_BYTES;
     // The threads' heaps have the size that is set before they begin.

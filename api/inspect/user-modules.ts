@@ -3,13 +3,16 @@ import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
 import { UsageError } from '../../engine/errors.ts';
 import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
-import { shown } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 
 /** In one piece it would be replaced where the program is bundled. */
 const OWN_URL = ['import', 'meta', 'url'].join('.');
 
 /** Throws UsageError unless threads can import the module without running the main program again. */
-export function checkModule({ module, name }: ModuleFunction): void {
+export function checkModule(given: ModuleFunction): void {
+  if (typeof given !== 'object' || given === null)
+    throw new UsageError(`mapBatches takes a function, or { module, name }, got ${shown(given)}`);
+  const { module, name } = given;
   if (typeof module !== 'string' || !/^(file|data):/.test(module))
     throw new UsageError(`mapBatches takes a module's URL, got ${shown(module)}`, {
       advice: `Pass the URL of the module that exports it: { module: ${OWN_URL}, name: 'clean' }`,

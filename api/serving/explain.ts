@@ -2,11 +2,12 @@ import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
 import { sharesOf } from '../../operators/serving/fold-in/solve-users.ts';
-import { givenRow, type RatedItem, requestRatings } from './fold-in-request.ts';
+import { givenRow, type RatedItem, requestRatings, unsolved } from './fold-in-request.ts';
 import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, ruleOf, type ServedModel } from './served-model.ts';
 import type { RunOptions } from '../run-session.ts';
-import type { NameOptions } from './recommend-options.ts';
+import { shown } from '../../engine/shown.ts';
+import { checkId, type NameOptions } from './recommend-options.ts';
 import { nameOf } from './with-names.ts';
 
 /** A score, and what it is made of: `base` + Σ share. */
@@ -52,6 +53,9 @@ export async function explainItem(
   item: Id,
   { regParam, names, ...run }: ExplainOptions,
 ): Promise<Explanation> {
+  checkId('explain', item);
+  if (typeof rated !== 'object' || rated === null)
+    throw new UsageError(`explain takes a list of ratings, or { user, ratings }, got ${shown(rated)}`);
   const { items } = served.factors;
   const ids = idsOf(served, 'item');
   const rule = ruleOf(served, regParam);
@@ -67,12 +71,10 @@ export async function explainItem(
   const own = position < 0 ? ids.given(item) : ids.at(position);
   const asked = { item: own, ...nameOf(names, position < 0 ? own : ids.key(position)) };
   const [row, fixed] = givenRow(served, rule, rating);
-  const shares =
-    position < 0 || rating.items.length === 0
-      ? undefined
-      : await served.searches.solve((ctx) => sharesOf(row, position, fixed, ctx), run);
-  if (shares === undefined)
+  if (position < 0 || rating.items.length === 0)
     return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
+  const shares = await served.searches.solve((ctx) => sharesOf(row, position, fixed, ctx), run);
+  if (shares === undefined) throw unsolved();
   const { itemFactors, rank } = served.factors;
   const base = rule.mean === undefined ? 0 : rule.mean + itemFactors[(position + 1) * rank - 1];
   const contributions = shares

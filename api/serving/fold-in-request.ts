@@ -10,8 +10,9 @@ import {
   type LaterRatings,
   rowOf,
 } from '../../operators/serving/fold-in/solve-users.ts';
-import { shown } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 import type { RequestOptions } from './recommend-options.ts';
+import { checkId } from './recommend-options.ts';
 import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
 import { idsOf, ruleOf, type ServedModel, sideSpace } from './served-model.ts';
 
@@ -39,10 +40,15 @@ export function requestRatings(
     throw new UsageError(`ratings must be a list such as [{ item: 5, rating: 4 }], got ${shown(rated)}`);
   const values = new Map<number, number>();
   let unknownItems = 0;
-  for (const { item, rating = implicit ? 1 : undefined } of rated) {
-    if (typeof rating !== 'number' || !Number.isFinite(rating))
+  for (const one of rated as readonly unknown[]) {
+    if (typeof one !== 'object' || one === null)
+      throw new UsageError(`a rating is an object such as { item: 5, rating: 4 }, got ${shown(one)}`);
+    const { item, rating = implicit ? 1 : undefined } = one as RatedItem;
+    checkId('the field item of a rating', item);
+    // Factors are float32, and so are ratings.
+    if (typeof rating !== 'number' || !Number.isFinite(Math.fround(rating)))
       throw new UsageError(
-        `the rating of item ${String(item)} must be a finite number, got ${shown(rating)}`,
+        `the rating of item ${String(item)} must be a finite number of 32 bits, got ${shown(rating)}`,
       );
     const position = findId(factors.items, item);
     if (position < 0) unknownItems++;
@@ -67,6 +73,13 @@ export function givenRow(
     { block: rowOf(ratings), items },
     { model: factors, itemCounts, rule, gram },
   ];
+}
+
+/** The error of a user whose equations have no finite solution. */
+export function unsolved(): UsageError {
+  return new UsageError('the equations of these ratings have no finite solution', {
+    advice: 'Give ratings on the scale of the training, or a larger regParam',
+  });
 }
 
 /** See Model.recommend. */
@@ -99,8 +112,10 @@ export async function recommendFromRatings(
       ctx,
     );
   };
-  const found = ratings.items.length === 0 ? undefined : await searches.solve(search, { signal, onEvent });
-  if (found === undefined) return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
+  if (ratings.items.length === 0)
+    return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
+  const found = await searches.solve(search, { signal, onEvent });
+  if (found === undefined) throw unsolved();
   return {
     user: null,
     known: true,

@@ -1,3 +1,4 @@
+import { checkId } from './recommend-options.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';
@@ -31,6 +32,7 @@ export async function ratingsOfUser(
   options: RunOptions,
 ): Promise<RatedItem[]> {
   requireDataset(ratings, 'explain');
+  checkId('the field user of explain', user);
   const ctx = ratings.session.context(options);
   const found = await ratedPairsOf(ratings, columns, ctx);
   const rated =

@@ -9,7 +9,8 @@ import { isNullAt, keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/
 import { keyText } from '../../engine/keys/key-column.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { type ItemNameEntry, ItemNames } from '../../operators/serving/item-names.ts';
-import { checkOptions, runOptionNames, shown } from '../check-options.ts';
+import { checkOptions, runOptionNames } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 import { type Dataset, datasetOf } from '../dataset.ts';
 import type { Model } from '../model.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';

@@ -1,9 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { Id } from '../../engine/keys/find-id.ts';
+import { type Id, isId } from '../../engine/keys/find-id.ts';
 import { Exclusions } from '../../operators/serving/exclusions.ts';
 import type { ItemLists } from '../../operators/serving/choose-items.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
-import { checkOptions, runOptionNames, shown } from '../check-options.ts';
+import { checkOptions, runOptionNames } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../run-session.ts';
@@ -95,9 +96,19 @@ export function checkCount(n: number): void {
     throw new UsageError(`n must be a whole number from 1 to 1,000, got ${shown(n)}`);
 }
 
+/** Throws UsageError unless it is an id. */
+export function checkId(what: string, id: unknown): asserts id is Id {
+  if (!isId(id)) throw new UsageError(`${what} takes an id as number, text or bigint, got ${shown(id)}`);
+}
+
+/** The id. Throws UsageError for anything else. */
+export function checkedId(what: string, id: unknown): Id {
+  checkId(what, id);
+  return id;
+}
+
 /** Throws UsageError unless `ids` is a list of ids. */
 export function checkIds(what: string, ids: readonly Id[]): void {
-  const isId = (id: unknown) => ['string', 'number', 'bigint'].includes(typeof id);
   if (!Array.isArray(ids))
     throw new UsageError(`${what} takes a list of ids, got ${shown(ids)}`, { advice: 'For example [1, 2]' });
   const wrong = ids.find((id) => !isId(id));

@@ -6,7 +6,7 @@ import { chooseItems } from '../../operators/serving/choose-items.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import type { Found } from '../../operators/serving/search.ts';
 import { findItems } from './recommend-datasets.ts';
-import { type RequestOptions, UNKNOWN_USER_ADVICE } from './recommend-options.ts';
+import { checkedId, type RequestOptions, UNKNOWN_USER_ADVICE } from './recommend-options.ts';
 import { idsOf, type ServedModel } from './served-model.ts';
 import { nameOf } from './with-names.ts';
 
@@ -52,7 +52,7 @@ export async function recommendToUser(
   } = options;
   const { users, items } = served.factors;
   const ids = { user: idsOf(served, 'user'), item: idsOf(served, 'item') };
-  const position = user === undefined ? -1 : findId(users, user);
+  const position = user === undefined ? -1 : findId(users, checkedId('recommend', user));
   const known = position >= 0;
   if (!known && unknownUsers === 'error') throw unknownUser(user);
   const chosen = chooseItems(items, options);

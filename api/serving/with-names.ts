@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 import { ItemNames } from '../../operators/serving/item-names.ts';
 import { NameItems } from '../../operators/serving/name-items.ts';
-import { shown } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 
 /** Lists with the names of the items in a column of theirs; the lists as they are without names. */

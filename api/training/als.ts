@@ -1,3 +1,4 @@
+import { requireOptions } from '../check-options.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
@@ -38,6 +39,7 @@ export class ALS {
 
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
+    requireOptions('new ALS', options);
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } =
       options;
     this.params = checkAlsParams(rest, ratingOptionNames);
@@ -63,6 +65,7 @@ export class ALS {
    *
    */
   static spark(options: AlsOptions = {}): ALS {
+    requireOptions('ALS.spark', options);
     return new ALS({
       biases: false,
       regParam: 0.1,

@@ -1,3 +1,5 @@
+import { checkOptions, requireOptions, runOptionNames } from '../check-options.ts';
+import { requireDataset } from '../require-dataset.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import { chooseAlgorithm } from './algorithm-choice.ts';
@@ -32,6 +34,9 @@ export async function chooseTrainer(
   options: TrainerOptions = {},
   run: RunOptions = {},
 ): Promise<ChosenTrainer> {
+  requireDataset(ratings, 'chooseTrainer');
+  requireOptions('chooseTrainer', options);
+  checkOptions('chooseTrainer', run, runOptionNames);
   const [als, sgd] = [new ALS(options), new SGD(options)];
   requireReplayable(ratings, 'chooseTrainer');
   const { userCol, itemCol, ratingCol, onBadRows } = options;

@@ -1,3 +1,4 @@
+import { requireOptions } from '../check-options.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
@@ -35,6 +36,7 @@ export class SGD {
 
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: SgdOptions = {}) {
+    requireOptions('new SGD', options);
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } =
       options;
     this.params = checkSgdParams(rest, ratingOptionNames);

@@ -2,7 +2,8 @@ import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } f
 import { noEvents, type ProgressEvent } from '../../engine/events.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { Baselines, PairErrors } from '../../operators/evaluation/baselines.ts';
-import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
+import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 import type { Dataset, TrainTest } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';

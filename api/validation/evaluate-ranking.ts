@@ -19,7 +19,8 @@ import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
+import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
@@ -185,10 +186,11 @@ function checkKs(given: number | readonly number[]): number[] {
 }
 
 function checkMetrics(metrics: readonly RankingMetric[]): void {
-  const wrong = Array.isArray(metrics) ? metrics.find((name) => !rankingMetricNames.includes(name)) : metrics;
-  if (metrics.length === 0 || wrong !== undefined)
-    throw new UsageError(
-      `metrics must be a list of ranking metrics, got ${metrics.length === 0 ? 'none' : shown(wrong)}`,
-      { advice: `There are: ${rankingMetricNames.join(', ')}` },
-    );
+  const isList = Array.isArray(metrics) && metrics.length > 0;
+  const wrong = isList ? metrics.findIndex((name) => !rankingMetricNames.includes(name)) : 0;
+  if (wrong < 0) return;
+  const got = isList ? shown(metrics[wrong]) : Array.isArray(metrics) ? 'none' : shown(metrics);
+  throw new UsageError(`metrics must be a list of ranking metrics, got ${got}`, {
+    advice: `There are: ${rankingMetricNames.join(', ')}`,
+  });
 }

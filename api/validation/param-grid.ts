@@ -1,3 +1,4 @@
+import { shown } from '../../engine/shown.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 /**
@@ -8,8 +9,12 @@ import { UsageError } from '../../engine/errors.ts';
 export function paramGrid<const V extends Readonly<Record<string, readonly unknown[]>>>(
   values: V,
 ): { readonly [K in keyof V]: V[K][number] }[] {
+  if (typeof values !== 'object' || values === null)
+    throw new UsageError(`paramGrid takes lists of values by parameter, got ${shown(values)}`);
   let combinations: object[] = [{}];
   for (const [name, choices] of Object.entries(values)) {
+    if (!Array.isArray(choices))
+      throw new UsageError(`the grid's values of ${name} are a list such as [8, 16], got ${shown(choices)}`);
     if (choices.length === 0) throw new UsageError(`the grid has no value for ${name}`);
     combinations = combinations.flatMap((combination) =>
       choices.map((choice) => ({ ...combination, [name]: choice })),

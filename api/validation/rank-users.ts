@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-users.ts';
-import { shown } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 
 /** Users whose rankings are measured. */
 export interface RankUsersOption {

@@ -2,7 +2,7 @@ import type { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
-import { shown } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 
 export const PROTOCOL = 1;
 

@@ -9,7 +9,7 @@ import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
-import { shown } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
 import { idColumnOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';

@@ -1,5 +1,6 @@
 import * as zlib from 'node:zlib';
 import { UsageError } from '../../engine/errors.ts';
+import { requirePath } from '../files/require-path.ts';
 
 /** Compressions of whole files. */
 export const compressions = ['none', 'gzip', 'zstd', 'lz4'] as const;
@@ -14,6 +15,7 @@ const endings: readonly (readonly [ending: string, Compression])[] = [
 
 /** "ratings.csv.gz" -> gzip and "ratings.csv". */
 export function compressionOf(path: string): { readonly compression: Compression; readonly bare: string } {
+  requirePath(path, 'write');
   const found = endings.find(([ending]) => path.toLowerCase().endsWith(ending));
   return found === undefined
     ? { compression: 'none', bare: path }

@@ -1,3 +1,4 @@
+import { pathList } from './require-path.ts';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -65,7 +66,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   ) {
     checkFolderColumns(partitions);
     this.#partitions = partitions;
-    this.paths = typeof paths === 'string' ? [paths] : paths;
+    this.paths = pathList(paths);
     this.#stream = this.paths.find((path) => path === STANDARD_STREAM || isPipe(path));
     this.replayable = this.#stream === undefined;
     if (this.#stream !== undefined && this.paths.length > 1)

@@ -1,3 +1,4 @@
+import { wholeCounts } from './whole-counts.ts';
 import { counted } from '../../engine/format.ts';
 import type { Vector } from 'apache-arrow';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
@@ -214,7 +215,7 @@ async function readModel(directory: string): Promise<StoredModel> {
       }
     : undefined;
   const itemCounts = storage?.itemCounts
-    ? Uint32Array.from(await readNumbers(join(directory, COUNTS), items))
+    ? wholeCounts(await readNumbers(join(directory, COUNTS), items), join(directory, COUNTS))
     : undefined;
   return {
     ...metadata,

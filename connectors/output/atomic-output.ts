@@ -8,6 +8,7 @@ import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { refuseAddress } from '../files/other-addresses.ts';
 import { refuseLossyName } from '../files/lossy-name.ts';
 import { isUrl } from '../files/path-kinds.ts';
+import { requirePath } from '../files/require-path.ts';
 import { realPath } from '../files/real-path.ts';
 import { makeFolders, syncAll, syncPath } from './new-file.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
@@ -133,6 +134,7 @@ async function foreignEntry(
 
 /** Checks the target, clears the leftovers of dead processes beside it, and makes the temporary. */
 export async function atomicOutput(target: string, options: AtomicOutputOptions): Promise<AtomicOutput> {
+  requirePath(target, 'write');
   const path = await realPath(target);
   const parent = dirname(path);
   let made: string | undefined;

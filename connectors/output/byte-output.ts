@@ -1,3 +1,4 @@
+import { requirePath } from '../files/require-path.ts';
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
@@ -151,6 +152,7 @@ export function shownText(): (bytes: Uint8Array) => Uint8Array {
 
 /** Throws UsageError for the name of a folder. */
 export function requireFileName(path: string): void {
+  requirePath(path, 'write');
   if (path.endsWith('/'))
     throw new UsageError('the output is one file, and this names a folder', {
       phase: 'write',

@@ -1,3 +1,4 @@
+import { requirePath } from '../files/require-path.ts';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -29,6 +30,7 @@ export class ParquetSink implements CheckedSink {
 
   constructor(path: string, options: ParquetSinkOptions = {}) {
     checkParquetOptions(options);
+    requirePath(path, 'write');
     this.#path = path;
     this.#options = options;
   }

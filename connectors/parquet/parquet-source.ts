@@ -1,3 +1,4 @@
+import { pathList } from '../files/require-path.ts';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted } from '../../engine/errors.ts';
 import type { Bound, Expression } from '../../engine/expressions/expression.ts';
@@ -68,7 +69,7 @@ export class ParquetSource implements Source {
   #partitionColumns: Opened['partitionColumns'] = [];
 
   constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
-    this.#paths = typeof paths === 'string' ? [paths] : paths;
+    this.#paths = pathList(paths);
     this.#options = options;
     checkFolderColumns(options.partitions);
   }

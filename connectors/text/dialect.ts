@@ -1,3 +1,4 @@
+import { shown } from '../../engine/shown.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import { UsageError } from '../../engine/errors.ts';
 
@@ -14,9 +15,11 @@ const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 /** Throws UsageError for a delimiter that could be part of the data. */
 export function checkDelimiter(delimiter: string): void {
-  const isAscii = [...delimiter].every((character) => character > '\0' && character < '\x80');
+  const isAscii =
+    typeof delimiter === 'string' &&
+    [...delimiter].every((character) => character > '\0' && character < '\x80');
   if (isAscii && delimiter.length > 0 && delimiter.length <= 16 && !/["\r\n\w.+-]/.test(delimiter)) return;
-  throw new UsageError(`the delimiter ${JSON.stringify(delimiter)} cannot be used`, {
+  throw new UsageError(`the delimiter ${shown(delimiter)} cannot be used`, {
     advice:
       'Use ASCII characters other than letters, digits, quotes and line ends, such as , or ; or :: or a tab',
   });

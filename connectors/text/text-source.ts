@@ -1,3 +1,4 @@
+import { shown } from '../../engine/shown.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
@@ -88,12 +89,14 @@ export function checkValueOptions({
   nullValues,
   batchSize,
 }: ValueOptions & { readonly batchSize?: number }): void {
+  if (typeof types !== 'object' || types === null || Array.isArray(types))
+    throw new UsageError(`types must be types by column such as { rating: 'float64' }, got ${shown(types)}`);
   for (const type of Object.values(types)) arrowType(type);
   if (
     nullValues !== undefined &&
     !(Array.isArray(nullValues) && nullValues.every((text) => typeof text === 'string'))
   )
-    throw new UsageError(`nullValues must be a list of texts, got ${String(nullValues)}`);
+    throw new UsageError(`nullValues must be a list of texts, got ${shown(nullValues)}`);
   if (batchSize !== undefined && !(Number.isSafeInteger(batchSize) && batchSize > 0))
-    throw new UsageError(`batchSize must be a positive integer, not ${batchSize}`);
+    throw new UsageError(`batchSize must be a positive integer, not ${shown(batchSize)}`);
 }

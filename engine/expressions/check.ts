@@ -1,3 +1,4 @@
+import { shown } from '../shown.ts';
 import type { Schema } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
 import { nearest, spelled } from '../nearest.ts';
@@ -72,6 +73,7 @@ class Checker {
   }
 
   #column(name: string, source: Expression): Checked {
+    if (typeof name !== 'string') throw this.#error(`the name of a column is a text, got ${shown(name)}`);
     const { fields } = this.#schema;
     const index = fields.findIndex((field) => field.name === name);
     if (index >= 0)

@@ -1,3 +1,5 @@
+import { UsageError } from '../errors.ts';
+import { shown } from '../shown.ts';
 import type { ValueType } from './types.ts';
 
 /**
@@ -60,6 +62,8 @@ export type Plain = string | number | bigint | boolean | Date | null;
 
 export function literal(value: Plain): Literal {
   if (value === null) return { kind: 'literal', type: 'null', value };
+  if (value instanceof Date && Number.isNaN(value.getTime()))
+    throw new UsageError('a Date in an expression has no valid time');
   if (value instanceof Date) return { kind: 'literal', type: 'timestamp', value: value.toISOString() };
   switch (typeof value) {
     case 'string':
@@ -68,9 +72,11 @@ export function literal(value: Plain): Literal {
       return { kind: 'literal', type: 'bool', value };
     case 'bigint':
       return { kind: 'literal', type: value < 2n ** 63n ? 'int64' : 'uint64', value: `${value}` };
-    default:
+    case 'number':
       if (Number.isSafeInteger(value)) return { kind: 'literal', type: 'int64', value: `${value}` };
       return { kind: 'literal', type: 'float64', value: Number.isFinite(value) ? value : `${value}` };
+    default:
+      throw new UsageError(`an expression takes numbers, texts, truths, dates and null, got ${shown(value)}`);
   }
 }
 

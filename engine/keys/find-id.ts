@@ -3,6 +3,10 @@ import { type KeyColumn, keyCount, keyText, type KeyType } from './key-column.ts
 /** An external id as a caller gives it. */
 export type Id = string | number | bigint;
 
+export function isId(value: unknown): value is Id {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint';
+}
+
 const encoder = new TextEncoder();
 
 /**
@@ -10,6 +14,7 @@ const encoder = new TextEncoder();
  * id of another kind is not among them.
  */
 export function findId(keys: KeyColumn, id: Id): number {
+  if (!isId(id)) return -1;
   if (keys.type === 'utf8') return find(keys, comparedWithText(keys, encoder.encode(String(id))));
   const value = wholeOf(id);
   if (value === undefined) return -1;
@@ -23,6 +28,7 @@ export function findId(keys: KeyColumn, id: Id): number {
 
 /** True for an id that a column of the type can hold. */
 export function fitsKeys(type: KeyType, id: Id): boolean {
+  if (!isId(id)) return false;
   if (type === 'utf8') return true;
   const value = wholeOf(id);
   const bits = type === 'int32' ? 32 : 64;

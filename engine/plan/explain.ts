@@ -1,3 +1,5 @@
+import { UsageError } from '../errors.ts';
+import { shown as shownValue } from '../shown.ts';
 import Table from 'cli-table3';
 import { counted, formatBytes, formatCount, formatFlops, formatMilliseconds } from '../format.ts';
 import type { Json } from '../json.ts';
@@ -9,6 +11,8 @@ const SHOWN_REJECTED = 8;
 
 /** The plan as text: the problem, the devices, a line for each stage, then the reasons for the choices. */
 export function explain(plan: PhysicalPlan): string {
+  if (!Array.isArray((plan as Partial<PhysicalPlan> | null | undefined)?.devices))
+    throw new UsageError(`explain takes the plan of a trainer or a model, got ${shownValue(plan)}`);
   const lines = [
     `Physical plan: ${plan.algorithm}${plan.measured === undefined ? '' : ', with what a run measured'}`,
   ];

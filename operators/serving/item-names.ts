@@ -1,3 +1,6 @@
+import { UsageError } from '../../engine/errors.ts';
+import { isId } from '../../engine/keys/find-id.ts';
+import { shown } from '../../engine/shown.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 
 /** Agreement of names with the items of a model. */
@@ -30,8 +33,16 @@ export class ItemNames {
 
   /** Ids are texts, whole numbers or bigints: 5, 5n and '5' are the same id. */
   constructor(entries: Iterable<ItemNameEntry>) {
+    const isList = typeof (entries as Partial<Iterable<ItemNameEntry>> | null | undefined)?.[Symbol.iterator];
+    if (isList !== 'function' || typeof entries === 'string')
+      throw new UsageError(`ItemNames takes pairs of id and name, got ${shown(entries)}`, {
+        advice: "For example [[1, 'Metropolis']]",
+      });
     let duplicates = 0;
-    for (const [id, name, genres] of entries) {
+    for (const entry of entries) {
+      if (!Array.isArray(entry) || !isId(entry[0]))
+        throw new UsageError(`an entry of ItemNames is a pair of id and name, got ${shown(entry)}`);
+      const [id, name, genres] = entry as ItemNameEntry;
       const key = String(id);
       if (this.#names.has(key)) duplicates++;
       this.#names.set(key, this.#names.get(key) ?? (name?.trim() || undefined));

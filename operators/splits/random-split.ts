@@ -1,3 +1,4 @@
+import { shown } from '../../engine/shown.ts';
 import type { Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -91,12 +92,11 @@ export class RandomSplit implements Operator {
 export function splitBounds(weights: readonly number[]): readonly (readonly [number, number])[] {
   if (!Array.isArray(weights))
     throw new UsageError(
-      `split weights must be an array of numbers such as [0.9, 0.1], got ${String(weights)}`,
+      `split weights must be an array of numbers such as [0.9, 0.1], got ${shown(weights)}`,
     );
+  if (weights.length === 0 || !weights.every((weight) => Number.isFinite(weight) && weight > 0))
+    throw new UsageError(`split weights must be positive numbers, got [${weights.map(shown).join(', ')}]`);
   const sum = weights.reduce((total, weight) => total + weight, 0);
-  if (weights.length === 0 || !weights.every((weight) => weight > 0 && Number.isFinite(weight))) {
-    throw new UsageError(`split weights must be positive numbers, got [${weights.join(', ')}]`);
-  }
   let reached = 0;
   return weights.map((weight, i) => {
     const from = reached / sum;

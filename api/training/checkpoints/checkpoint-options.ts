@@ -1,6 +1,6 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { MOST_ITERATIONS } from '../../../operators/params/common.ts';
-import { shown } from '../../check-options.ts';
+import { shown } from '../../../engine/shown.ts';
 
 /** Options of `fit` for runs that outlive the process: docs/checkpoints.md. */
 export interface CheckpointOptions {

@@ -1,5 +1,6 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { checkOptions, checkSeed, shown } from '../../check-options.ts';
+import { checkOptions, checkSeed } from '../../check-options.ts';
+import { shown } from '../../../engine/shown.ts';
 import { checkRankUsers } from '../rank-users.ts';
 import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
 import { tuningMetricOf } from './trial.ts';

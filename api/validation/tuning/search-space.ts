@@ -1,6 +1,6 @@
 import { CounterRandom } from '../../../engine/random.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import { shown } from '../../check-options.ts';
+import { shown } from '../../../engine/shown.ts';
 import { paramGrid } from '../param-grid.ts';
 
 /** Numbers between two bounds, both included. */

@@ -13,6 +13,8 @@ export const BAD_ROWS = 'bad-rows';
 export type BadRows = {
   readonly count: number;
   readonly first: BadRow | null;
+  /** Ratings other than 0 that are 0 as float32; they are no bad rows. */
+  readonly vanished: number;
 };
 
 export type BadRow = {
@@ -33,6 +35,12 @@ export class BadRowCounter {
   #count = 0;
   #first: BadRow | null = null;
   #rows = 0;
+  #vanished = 0;
+
+  /** Counts ratings other than 0 that are 0 as float32. */
+  addVanished(count: number): void {
+    this.#vanished += count;
+  }
 
   /** `bad`: rows of the batch; `reason` describes the first. */
   add(batch: RecordBatch, bad: readonly number[], reason: (row: number) => string): void {
@@ -49,16 +57,17 @@ export class BadRowCounter {
   }
 
   get found(): BadRows {
-    return { count: this.#count, first: this.#first };
+    return { count: this.#count, first: this.#first, vanished: this.#vanished };
   }
 }
 
 /** Adds up the bad rows of stretches that follow each other. */
 export class BadRowTotal {
-  #found: BadRows = { count: 0, first: null };
+  #found: BadRows = { count: 0, first: null, vanished: 0 };
 
-  add({ count, first }: BadRows): void {
-    this.#found = { count: this.#found.count + count, first: this.#found.first ?? first };
+  add({ count, first, vanished }: BadRows): void {
+    const { count: earlier, first: known, vanished: before } = this.#found;
+    this.#found = { count: earlier + count, first: known ?? first, vanished: before + vanished };
   }
 
   get found(): BadRows {
@@ -67,19 +76,26 @@ export class BadRowTotal {
 }
 
 /** The same bad rows with their places after earlier rows and lines of the file. */
-export function movedBy(
-  { count, first }: BadRows,
-  before: { readonly rows: number; readonly lines: number },
-): BadRows {
-  if (first?.place === undefined) return { count, first };
+export function movedBy(found: BadRows, before: { readonly rows: number; readonly lines: number }): BadRows {
+  const { first } = found;
+  if (first?.place === undefined) return found;
   const { place } = first;
   const row = place.row === undefined ? {} : { row: place.row + before.rows };
   const line = place.line === undefined ? {} : { line: place.line + before.lines };
-  return { count, first: { ...first, place: { ...place, ...row, ...line } } };
+  return { ...found, first: { ...first, place: { ...place, ...row, ...line } } };
 }
 
 /** Counts bad rows in the run's measures, and warns of them or throws DataError, by the policy. */
-export function reportBadRows({ count, first }: BadRows, policy: BadRowPolicy, ctx: ExecutionContext): void {
+export function reportBadRows(
+  { count, first, vanished }: BadRows,
+  policy: BadRowPolicy,
+  ctx: ExecutionContext,
+): void {
+  if (vanished > 0)
+    ctx.events({
+      type: 'warning',
+      text: `${counted(vanished, 'rating')} other than 0 ${vanished === 1 ? 'is' : 'are'} too small for float32, and ${vanished === 1 ? 'is' : 'are'} taken as 0; scale the ratings`,
+    });
   if (first === null) return;
   ctx.metrics.add(BAD_ROWS, { rows: count });
   const text = `${counted(count, 'bad row')}, the first in ${placeText(first)}: ${first.reason}`;

@@ -1,5 +1,6 @@
+import { shown } from '../../../engine/shown.ts';
 import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
-import { DataError } from '../../../engine/errors.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
 import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
 import { fromHalf } from '../../../engine/numbers/half.ts';
@@ -9,6 +10,8 @@ import { LEFT_OUT } from '../../../engine/stream/stream.ts';
 
 /** The field of a column; throws DataError naming the columns that exist. */
 export function fieldOf(schema: Schema, column: string): Field {
+  if (typeof column !== 'string')
+    throw new UsageError(`the name of a column is a text, got ${shown(column)}`);
   const field = schema.fields.find((candidate) => candidate.name === column);
   if (field) return field;
   const guess = nearest(

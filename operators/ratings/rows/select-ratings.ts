@@ -39,6 +39,7 @@ import {
   requireRatings,
   requireTimeValues,
 } from './columns.ts';
+import { vanishedRatings } from './vanished-ratings.ts';
 import { isText, numbersOfTexts, type OnRefusedText, timesOfTexts } from './text-values.ts';
 
 export type RatingColumns = {
@@ -147,6 +148,9 @@ export class SelectRatings implements Operator {
       const refused = new Map<number, string>();
       const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i], refused));
       const bad = badRows(batch.numRows, raw, columns, refused, areFinite);
+      const rating = schema.fields.findIndex(({ name }) => name === 'rating');
+      if (rating >= 0)
+        counter.addVanished(vanishedRatings(raw[rating], columns[rating].values as Float32Array));
       counter.add(
         batch,
         bad,
