@@ -253,7 +253,9 @@ export function describeInput(plan: LogicalPlan): string {
 
 function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
   if (allowed.includes(value)) return value;
-  throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${shown(value)}`);
+  throw new UsageError(
+    `${name} must be one of ${allowed.join(', ')}, got ${typeof value === 'string' ? value : shown(value)}`,
+  );
 }
 
 /** Throws CapacityError where rows beyond those in memory have no room in the spill folder. */

@@ -25,5 +25,5 @@ export function parseSize(size: string | number, name: string): number {
   const factor = match ? factors[match[2].toLowerCase()] : undefined;
   const bytes = match && factor ? Math.floor(Number(match[1]) * factor) : Number.NaN;
   if (bytes > 0 && Number.isSafeInteger(bytes)) return bytes;
-  throw new UsageError(`${name} must be a size such as 4GiB or 500MB, got ${shown(size)}`);
+  throw new UsageError(`${name} must be a size such as 4GiB or 500MB, got ${isText ? size : shown(size)}`);
 }

@@ -45,10 +45,10 @@ export function requestRatings(
       throw new UsageError(`a rating is an object such as { item: 5, rating: 4 }, got ${shown(one)}`);
     const { item, rating = implicit ? 1 : undefined } = one as RatedItem;
     checkId('the field item of a rating', item);
-    // Factors are float32, and so are ratings.
+    // Ratings are float32: larger ones are infinite there.
     if (typeof rating !== 'number' || !Number.isFinite(Math.fround(rating)))
       throw new UsageError(
-        `the rating of item ${String(item)} must be a finite number of 32 bits, got ${shown(rating)}`,
+        `the rating of item ${String(item)} must be a finite number, got ${shown(rating)}`,
       );
     const position = findId(factors.items, item);
     if (position < 0) unknownItems++;

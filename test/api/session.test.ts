@@ -29,7 +29,7 @@ describe('a session', () => {
     [{ workers: 0 }, 'workers must be a whole number from 1 to 256, got 0'],
     [{ memoryBudget: 'lots' }, 'memoryBudget must be a size such as 4GiB or 500MB, got lots'],
     [{ wrokers: 2 }, 'unknown session option wrokers'],
-    [null, 'Session.create takes options, got null'],
+    [null, "Session.create takes options such as { device: 'gpu' }, got null"],
     ['gpu', 'Session.create takes options'],
   ])('refuses %o', async (options, message) => {
     await expect(Session.create(options as SessionOptions)).rejects.toThrow(message);

@@ -224,9 +224,8 @@ describe('values that no model can use', () => {
       'a rating is an object such as { item: 5, rating: 4 }, got null',
     );
     await expect(by(item, 1e308)).rejects.toThrow(
-      `the rating of item ${item} must be a finite number of 32 bits, got 1e+308`,
+      `the rating of item ${item} must be a finite number, got 1e+308`,
     );
-    await expect(by(item, 3e38)).rejects.toThrow('the equations of these ratings have no finite solution');
     await expect(by(null, 3)).rejects.toThrow('got null');
   });
 
