@@ -44,6 +44,12 @@ describe('links', () => {
   });
 });
 
+it('tests that docs/guarantees.md names for its promises are in the repository', () => {
+  const named = [...textOf('docs/guarantees.md').matchAll(/`(test\/[^`]+)`/g)].map((match) => match[1]);
+  expect(named.length).toBeGreaterThan(15);
+  expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
 it('files that the pages about the code name are in the repository', () => {
   const sources = globSync('{api,cli,connectors,cpu,engine,gpu,operators,scripts,test}/**/*.{ts,wgsl}', {
     cwd: root,
