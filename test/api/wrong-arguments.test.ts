@@ -29,7 +29,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const plain = [undefined, null, true, Number.NaN, -1, 1.5, 1e308, '', 'x', 1n, Symbol('s'), () => null];
+// Also a path, below which methods may write.
+const aText = join(folder, 'text');
+const plain = [undefined, null, true, Number.NaN, -1, 1.5, 1e308, '', aText, 1n, Symbol('s'), () => null];
 const objects = [[], [null], [[]], {}, { a: null }, Object.create(null) as object, new Map()];
 const dated = [new Date(Number.NaN), { before: null }, { before: Number.NaN }];
 const rated = [null, {}, { item: null, rating: 1 }, { item: 1, rating: 1e308 }, { item: 1, rating: '' }];
