@@ -12,13 +12,13 @@ import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
 
 /**
  * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending matters only for
- * bytes too few to tell). Members and frames that follow each other are joined. Throws DataError that names
+ * bytes too few to tell). `size` is of storedBytes. Members and frames that follow each other are joined. Throws DataError that names
  * the file for data that are cut off or damaged.
  *
  */
-export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
+export async function* unpackedBytes(path: string, size?: number): AsyncGenerator<Uint8Array> {
   const file = inputName(path);
-  const chunks = storedBytes(path);
+  const chunks = storedBytes(path, size);
   const cursor = new ByteCursor(chunks);
   try {
     const head = await cursor.peek(4);

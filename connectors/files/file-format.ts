@@ -6,6 +6,7 @@ import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ReadSplit, ReadSplitOptions, SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { originOf, setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch } from './common-schema.ts';
+import type { EndsWhole } from './file-stamp.ts';
 import type { ConstantColumn } from '../folders/folder-columns.ts';
 
 /** One open file, or a part of it, with known columns. It can be read once. */
@@ -38,14 +39,17 @@ export interface FileFormat<Layout extends { readonly schema: Schema }> {
   readonly extensions: readonly string[];
   /** Opens a file to learn its layout, and to read all of it. */
   open(file: string): Promise<OpenFile<Layout>>;
-  /** Opens a file whose layout is known. */
-  reopen(file: string, layout: Layout): Promise<OpenFile<Layout>>;
+  /** Opens a file whose layout is known; `size`: bytes that are read, at most. */
+  reopen(file: string, layout: Layout, size: number): Promise<OpenFile<Layout>>;
+  /** Absent where files must not grow while they are read. */
+  readonly endsWhole?: EndsWhole;
   /** Makes the layouts of several files agree where that is possible. */
   reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
   /**
-   * Cuts a file into parts of about that many stored bytes, with all that another thread needs to read them.
+   * Cuts the first `size` bytes of a file into parts of about `targetBytes`, with all that another thread needs
+   * to read them.
    */
-  cut(file: string, layout: Layout, targetBytes: number): Promise<readonly FilePart[]>;
+  cut(file: string, layout: Layout, targetBytes: number, size: number): Promise<readonly FilePart[]>;
 }
 
 /**

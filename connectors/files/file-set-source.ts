@@ -5,14 +5,20 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Bound, Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
 import type { Source, SourceParts, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { ReadSplitOptions, SourceSplits } from '../../engine/stream/split.ts';
+import type { FileStamp, ReadSplitOptions, SourceSplits } from '../../engine/stream/split.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
-import { fileStamp, requireStamp } from './file-stamp.ts';
+import {
+  fileStamp,
+  isFresh,
+  type ReadingRun,
+  requireStamp,
+  requireUnchanged,
+  stampOfRun,
+} from './file-stamp.ts';
 import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
@@ -26,7 +32,7 @@ interface Opened<Layout> {
   readonly files: readonly {
     readonly file: DatasetFiles['files'][number];
     readonly layout: Layout;
-    readonly stamp: string;
+    readonly stamp: FileStamp | undefined;
   }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
 }
@@ -112,59 +118,71 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return (await this.#open()).files.map(({ layout }) => layout);
   }
 
-  async execute(
-    { signal }: Pick<ExecutionContext, 'signal'>,
-    columns?: readonly string[],
-    needs?: ValueNeeds,
-  ): Promise<BatchStream> {
+  async execute(run: ReadingRun, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
     if (this.#used)
       throw new UsageError(`${this.#name} can be read only once, and it was read already`, {
         phase: 'read',
         advice: 'Write it to a file first',
       });
-    const opened = this.#agreed(await this.#fresh(), needs);
+    const opened = this.#agreed(await this.#fresh(run), needs);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
-    return batchStream(
-      schema,
-      this.#run(opened, schema, { signal, takesFaults: needs?.takesFaults ?? false }),
-    );
+    const options = { signal: run.signal, takesFaults: needs?.takesFaults ?? false };
+    return batchStream(schema, this.#run(opened, schema, options, run));
   }
 
   /** The files, or parts of large ones. What comes from stdin or a web server has one stream only. */
   async splits(
-    { signal }: Pick<ExecutionContext, 'signal'>,
+    run: ReadingRun,
     columns: readonly string[] | undefined,
     needs: ValueNeeds | undefined,
     targetBytes: number,
   ): Promise<SourceSplits | undefined> {
     if (!this.replayable || this.paths.some(isUrl)) return undefined;
-    const agreed = this.#agreed(await this.#fresh(), needs);
+    const agreed = this.#agreed(await this.#fresh(run), needs);
     const { partitionColumns, schema } = agreed;
     const splits: FileSplit[] = [];
-    for (const { file, layout, stamp } of this.#filesWithin(agreed)) {
-      throwIfAborted(signal, 'read');
-      const constants = constantsOf(partitionColumns, file.partitions);
-      for (const part of await this.#format.cut(file.file, layout, targetBytes))
-        splits.push({ ...part, format: this.#format.name, file: file.file, stamp, constants });
+    const files = this.#filesWithin(agreed);
+    for (const { file, layout, stamp } of files) {
+      throwIfAborted(run.signal, 'read');
+      const whole = {
+        format: this.#format.name,
+        file: file.file,
+        constants: constantsOf(partitionColumns, file.partitions),
+        ...(stamp && { stamp }),
+      };
+      for (const part of await this.#format.cut(file.file, layout, targetBytes, sizeOf(stamp)))
+        splits.push({ ...part, ...whole });
     }
-    return { schema: pruneSchema(schema, columns), splits };
+    return {
+      schema: pruneSchema(schema, columns),
+      splits,
+      whenRead: () => this.#requireUnchanged(run, files),
+    };
   }
 
   async *#run(
     agreed: Agreed<Layout>,
     schema: Schema,
     options: ReadSplitOptions,
+    run: ReadingRun,
   ): AsyncGenerator<RecordBatch> {
     const { partitionColumns } = agreed;
-    for (const { file, layout, stamp } of this.#filesWithin(agreed)) {
+    const files = this.#filesWithin(agreed);
+    for (const { file, layout, stamp } of files) {
       throwIfAborted(options.signal, 'read');
       requireStamp(file.file, stamp);
       await otherWork();
-      const open = this.#standard ?? (await this.#format.reopen(file.file, layout));
+      const open = this.#standard ?? (await this.#format.reopen(file.file, layout, sizeOf(stamp)));
       this.#standard = undefined;
       yield* readOpenFile(open, layout, schema, constantsOf(partitionColumns, file.partitions), options);
     }
+    this.#requireUnchanged(run, files);
+  }
+
+  #requireUnchanged(run: ReadingRun, files: Agreed<Layout>['files']): void {
+    const read = files.map(({ file, stamp }) => ({ file: file.file, stamp }));
+    requireUnchanged(run, read, this.#format.endsWhole);
   }
 
   #filesWithin({ files, partitionColumns }: Agreed<Layout>): Agreed<Layout>['files'] {
@@ -174,15 +192,15 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return files.filter(({ file }) => kept.has(file));
   }
 
-  /** The files, opened again where others have taken their places since then. */
-  async #fresh(): Promise<Opened<Layout>> {
-    const opened = await this.#open();
-    for (const { file, stamp } of opened.files) {
-      if (stamp === '' || fileStamp(file.file, false) === stamp) continue;
+  /** The files for a run, opened again where they have changed since then. */
+  async #fresh(run: ReadingRun): Promise<Opened<Layout>> {
+    let opened = await this.#open();
+    if (!opened.files.every(({ file, stamp }) => isFresh(run, { file: file.file, stamp }))) {
       this.#opened = undefined;
-      return this.#open();
+      opened = await this.#open();
     }
-    return opened;
+    const files = opened.files.map((one) => ({ ...one, stamp: stampOfRun(run, one.file.file, one.stamp) }));
+    return { ...opened, files };
   }
 
   #open(): Promise<Opened<Layout>> {
@@ -202,7 +220,10 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   async #openStandard(stream: string): Promise<Opened<Layout>> {
     this.#standard = await this.#format.open(stream);
     const { layout } = this.#standard;
-    return { files: [{ file: { file: stream, partitions: {} }, layout, stamp: '' }], partitionColumns: [] };
+    return {
+      files: [{ file: { file: stream, partitions: {} }, layout, stamp: undefined }],
+      partitionColumns: [],
+    };
   }
 
   async #openFiles(): Promise<Opened<Layout>> {
@@ -212,10 +233,10 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     });
     this.#partitionColumns = partitionColumns;
     const found: Layout[] = [];
-    const stamps: string[] = [];
+    const stamps: (FileStamp | undefined)[] = [];
     for (const { file } of files) {
       await otherWork();
-      stamps.push(fileStamp(file, false));
+      stamps.push(fileStamp(file, this.#format.endsWhole !== undefined));
       const open = await this.#format.open(file);
       found.push(open.layout);
       await open.close();
@@ -238,4 +259,10 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       schema: withPartitions(stored, partitionColumns, inputName(files[0].file.file)),
     };
   }
+}
+
+/** Bytes of a file that are read: those at its opening. */
+function sizeOf(stamp: FileStamp | undefined): number {
+  // Files that the kernel makes have no size.
+  return stamp?.size || Number.POSITIVE_INFINITY;
 }

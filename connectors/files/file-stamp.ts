@@ -1,38 +1,130 @@
-import { type BigIntStats, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { DataError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { FileStamp } from '../../engine/stream/split.ts';
 import { isUrl, STANDARD_STREAM } from './path-kinds.ts';
 
-/**
- * Tells a file from another that takes its place: its plan was made for the first. `whole`: from a later
- * version of itself too, which for text may be more lines at its end. Empty for what lies on no disk.
- *
- */
-export function fileStamp(file: string, whole: boolean): string {
-  if (file === STANDARD_STREAM || isUrl(file)) return '';
-  const found = statOf(file);
-  if (found === undefined) return 'none';
-  return [
-    whole ? 'whole' : 'named',
-    found.dev,
-    found.ino,
-    ...(whole ? [found.size, found.mtimeNs] : []),
-  ].join(' ');
+/** The parts of a context by which the passes of one run know each other. */
+export type ReadingRun = Pick<ExecutionContext, 'signal'> &
+  Partial<Pick<ExecutionContext, 'events' | 'metrics'>>;
+
+/** A file and its version when it was opened. */
+export interface StampedFile {
+  readonly file: string;
+  readonly stamp: FileStamp | undefined;
 }
 
-function statOf(file: string): BigIntStats | undefined {
+/** True where a row ends with the first `size` bytes of a file: others may follow. */
+export type EndsWhole = (file: string, size: number) => boolean;
+
+/**
+ * The version of a regular file. `grows`: rows may be added at its end while it is read. Undefined for what has
+ * no version: streams, devices, files on web servers, and what does not exist.
+ */
+export function fileStamp(file: string, grows: boolean): FileStamp | undefined {
+  if (file === STANDARD_STREAM || isUrl(file)) return undefined;
   try {
-    return statSync(file, { bigint: true, throwIfNoEntry: false });
+    const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+    if (!found?.isFile()) return undefined;
+    return {
+      id: `${found.dev} ${found.ino}`,
+      size: Number(found.size),
+      modified: String(found.mtimeNs),
+      grows,
+    };
   } catch {
     return undefined;
   }
 }
 
-/** Throws DataError where a file is no longer the one of the stamp. */
-export function requireStamp(file: string, stamp: string | undefined): void {
-  if (!stamp || fileStamp(file, stamp.startsWith('whole')) === stamp) return;
-  throw new DataError('another process replaced the file while it was read', {
-    phase: 'read',
-    file,
-    advice: 'Read it again',
-  });
+/**
+ * True for a file that is still of that version. Throws DataError where the run has read the file, and it has
+ * no longer its bytes.
+ */
+export function isFresh(run: ReadingRun, { file, stamp }: StampedFile): boolean {
+  requireStamp(file, ofRun(run).stamps.get(file));
+  return stamp === undefined || changeOf(stamp, fileStamp(file, stamp.grows)) === undefined;
+}
+
+/** Throws DataError where a file has no longer the bytes that it had; gives 'grown' where others follow them. */
+export function requireStamp(file: string, stamp: FileStamp | undefined): 'same' | 'grown' {
+  if (stamp === undefined) return 'same';
+  const now = fileStamp(file, stamp.grows);
+  const change = changeOf(stamp, now);
+  if (change !== undefined && change !== 'grown')
+    throw new DataError(`another process ${change} the file while it was read`, {
+      phase: 'read',
+      file,
+      advice: 'Read it again',
+    });
+  return change ?? 'same';
+}
+
+/** The error of a file that ends before the size it had. */
+export function shorterFile(file: string, size: number, end: number): DataError {
+  return new DataError(
+    `another process cut the file while it was read: it had ${size} bytes, and ends after ${end}`,
+    { phase: 'read', file, advice: 'Write or copy the file again' },
+  );
+}
+
+function changeOf(before: FileStamp, now: FileStamp | undefined): string | undefined {
+  if (now === undefined) return 'removed';
+  if (now.id !== before.id) return 'replaced';
+  // Files that the kernel makes have no size, and a new time with each look.
+  if (before.size === 0 || (now.size === before.size && now.modified === before.modified)) return undefined;
+  if (now.size < before.size) return 'cut';
+  return before.grows && now.size > before.size ? 'grown' : 'changed';
+}
+
+/** The versions of files by run, and the files whose growth was reported. */
+const runs = new WeakMap<object, { readonly stamps: Map<string, FileStamp>; readonly grown: Set<string> }>();
+
+function ofRun({ metrics }: ReadingRun) {
+  const found = (metrics && runs.get(metrics)) ?? { stamps: new Map(), grown: new Set() };
+  if (metrics) runs.set(metrics, found);
+  return found;
+}
+
+/**
+ * The version of a file that all passes of a run read: that of the first pass. Throws DataError where the file
+ * has no longer its bytes.
+ */
+export function stampOfRun(
+  run: ReadingRun,
+  file: string,
+  stamp: FileStamp | undefined,
+): FileStamp | undefined {
+  if (stamp === undefined) return undefined;
+  const { stamps } = ofRun(run);
+  const first = stamps.get(file) ?? stamp;
+  if (first !== stamp) requireStamp(file, first);
+  stamps.set(file, first);
+  return first;
+}
+
+/**
+ * Throws DataError where a file that was read has no longer the bytes that it had when it was opened, or was
+ * opened in the middle of a row. Reports one that grew, once a run.
+ */
+export function requireUnchanged(
+  run: ReadingRun,
+  files: readonly StampedFile[],
+  endsWhole?: EndsWhole,
+): void {
+  for (const { file, stamp } of files) {
+    if (stamp === undefined || requireStamp(file, stamp) === 'same') continue;
+    const read = formatBytes(stamp.size);
+    if (endsWhole?.(file, stamp.size) === false)
+      throw new DataError(
+        `another process was writing a row at the end of the file when it was opened, after ${read}`,
+        { phase: 'read', file, advice: 'Read it again once it is written' },
+      );
+    const { grown } = ofRun(run);
+    if (grown.has(file)) continue;
+    grown.add(file);
+    const text = `${file} grew while it was read: only the ${read} that it had when it was opened were read`;
+    run.events?.({ type: 'warning', code: 'input-grew', text });
+  }
 }

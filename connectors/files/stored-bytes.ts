@@ -6,14 +6,18 @@ import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
 import { waitForOther } from '../../engine/waits.ts';
 import { fileProblem } from './file-problem.ts';
+import { shorterFile } from './file-stamp.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { smallFile } from './small-file.ts';
 
 /**
  * Stored bytes of a file, a pipe, stdin or a file on a web server, chunk by chunk. Throws DataError that
- * names the file.
+ * names the file. `size`: bytes of a file of the disk that are read; fewer are an error.
  */
-export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
+export async function* storedBytes(
+  file: string,
+  size = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Uint8Array> {
   if (isUrl(file)) {
     // Few runs read from a server.
     yield* (await import('../http/stream-url.ts')).streamUrl(file);
@@ -21,7 +25,8 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
   }
   const whole = file === STANDARD_STREAM ? undefined : wholeOf(file);
   if (whole !== undefined) {
-    if (whole.length > 0) yield whole;
+    const part = partOf(whole, 0, size, file);
+    if (part.length > 0) yield part;
     return;
   }
   const stream: Readable =
@@ -29,12 +34,14 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
       ? process.stdin
       : isPipe(file)
         ? openPipe(file)
-        : createReadStream(file, { highWaterMark: 1 << 18 });
+        : createReadStream(file, { highWaterMark: 1 << 18, end: size - 1 });
+  let length = 0;
   try {
     const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
     for (;;) {
       const chunk = await waitForOther(chunks.next());
-      if (chunk.done) return;
+      if (chunk.done) break;
+      length += chunk.value.length;
       yield chunk.value;
     }
   } catch (error) {
@@ -42,6 +49,13 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
   } finally {
     stream.destroy();
   }
+  if (size !== Number.POSITIVE_INFINITY && length < size) throw shorterFile(file, size, length);
+}
+
+/** The bytes of a whole file in memory. Throws DataError where there are fewer than `size`. */
+function partOf(whole: Uint8Array, position: number, size: number, file: string): Uint8Array {
+  if (size !== Number.POSITIVE_INFINITY && whole.length < size) throw shorterFile(file, size, whole.length);
+  return whole.subarray(position, size);
 }
 
 /** Opens a pipe so that no thread is held while there is no writer: such a thread could not be ended. */
@@ -54,14 +68,15 @@ function openPipe(file: string): Readable {
 }
 
 /**
- * Stored bytes of a file of the disk from a position on. A chunk is valid until the next: its memory is used
+ * Stored bytes of a file of the disk from a position on, of its first `size` ones; fewer are an error. A chunk is valid until the next: its memory is used
  * again, which takes a fifth of the processor time of a stream. Throws DataError that names the file.
  *
  */
-export async function* bytesFrom(file: string, position: number): AsyncGenerator<Uint8Array> {
+export async function* bytesFrom(file: string, position: number, size: number): AsyncGenerator<Uint8Array> {
   const whole = wholeOf(file);
   if (whole !== undefined) {
-    if (position < whole.length) yield whole.subarray(position);
+    const part = partOf(whole, position, size, file);
+    if (part.length > 0) yield part;
     return;
   }
   const handle = await open(file, 'r').catch((error: unknown) => {
@@ -69,11 +84,13 @@ export async function* bytesFrom(file: string, position: number): AsyncGenerator
   });
   try {
     const bytes = new Uint8Array(1 << 20);
-    for (let at = position; ;) {
+    for (let at = position; at < size;) {
+      const wanted = Math.min(bytes.length, size - at);
       // A thread that reads splits has no other work meanwhile.
       const bytesRead = isMainThread
-        ? (await handle.read(bytes, 0, bytes.length, at)).bytesRead
-        : readSync(handle.fd, bytes, 0, bytes.length, at);
+        ? (await handle.read(bytes, 0, wanted, at)).bytesRead
+        : readSync(handle.fd, bytes, 0, wanted, at);
+      if (bytesRead === 0 && size !== Number.POSITIVE_INFINITY) throw shorterFile(file, size, at);
       if (bytesRead === 0) return;
       yield bytes.subarray(0, bytesRead);
       at += bytesRead;
@@ -99,12 +116,20 @@ function wholeOf(file: string): Uint8Array | undefined {
  * DataError that names the file.
  */
 export function firstBytes(file: string, length: number): Uint8Array {
+  return isPipe(file) ? new Uint8Array(0) : bytesAt(file, 0, length);
+}
+
+/** One byte of a file; undefined where it ends before. Throws DataError that names the file. */
+export function byteAt(file: string, position: number): number | undefined {
+  return bytesAt(file, position, 1)[0];
+}
+
+function bytesAt(file: string, position: number, length: number): Uint8Array {
   const bytes = new Uint8Array(length);
-  if (isPipe(file)) return bytes.subarray(0, 0);
   let handle: number | undefined;
   try {
     handle = openSync(file, 'r');
-    return bytes.subarray(0, readSync(handle, bytes, 0, length, 0));
+    return bytes.subarray(0, readSync(handle, bytes, 0, length, position));
   } catch (error) {
     throw fileProblem(error, 'read', file);
   } finally {

@@ -54,17 +54,21 @@ export class RowFile<Layout extends RowLayout> {
     });
   }
 
-  /** Opens a range of a file whose layout is known. A packed file has only one range, all of it. */
+  /**
+   * Opens a range of the first `size` bytes of a file whose layout is known. A packed file has only one range,
+   * all of it.
+   */
   static async openRange<Layout extends RowLayout>(
     file: string,
     layout: Layout,
+    size: number,
     range = WHOLE_FILE,
   ): Promise<RowFile<Layout>> {
     const isPart = range.from > 0 || range.to < WHOLE_FILE.to;
     const bytes =
       isPart || isPlainFile(file)
-        ? bytesFrom(file, range.known ? range.from : range.from - 1)
-        : unpackedBytes(file);
+        ? bytesFrom(file, range.known ? range.from : range.from - 1, size)
+        : unpackedBytes(file, size);
     return RowFile.#opened(file, bytes, range, () => layout);
   }
 

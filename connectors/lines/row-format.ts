@@ -5,13 +5,15 @@ import type { ByteRange, ReadSplit } from '../../engine/stream/split.ts';
 import { isPlainFile } from '../compression/unpacked-bytes.ts';
 import { fileSplitReader } from '../files/file-format.ts';
 import type { FileFormat, FilePart, FileSplit, OpenFile } from '../files/file-format.ts';
-import { fileSize } from '../files/stored-bytes.ts';
+import { byteAt, fileSize } from '../files/stored-bytes.ts';
 import { arrowType } from './arrow-type.ts';
 import { RowFile } from './row-file.ts';
 import type { RowLayout } from './row-layout.ts';
 import { WHOLE_FILE } from './row-window.ts';
 import type { RowWindow } from './row-window.ts';
 import type { TextType } from './text-type.ts';
+
+const LF = 0x0a;
 
 /** The properties in which formats of lines differ. */
 export interface RowKind<Layout extends RowLayout> extends Pick<FileFormat<Layout>, 'name' | 'extensions'> {
@@ -50,9 +52,10 @@ export function rowFormat<Layout extends RowLayout>({
     name,
     extensions,
     open: async (file) => openRows(await RowFile.open(file, infer), batchSize),
-    reopen: async (file, layout) => openRows(await RowFile.openRange(file, layout), batchSize),
+    reopen: async (file, layout, size) => openRows(await RowFile.openRange(file, layout, size), batchSize),
+    endsWhole: (file, size) => !isPlainFile(file) || byteAt(file, size - 1) === LF,
     reconcile,
-    cut: async (file, layout, targetBytes) => {
+    cut: async (file, layout, targetBytes, size) => {
       const { header, names, types, given, rules } = layout;
       const stored: StoredLayout = {
         header,
@@ -63,7 +66,7 @@ export function rowFormat<Layout extends RowLayout>({
         nulls: rules.nulls === undefined ? null : [...rules.nulls],
         scanning: scanning(layout),
       };
-      return (await rangesOf(file, targetBytes)).map((part): FilePart => ({
+      return rangesOf(file, targetBytes, size).map((part): FilePart => ({
         ...part,
         layout: stored,
         batchSize,
@@ -77,7 +80,7 @@ export function rowSplitReader(
   readersOf: (scanning: JsonObject, names: readonly string[]) => Pick<RowLayout, 'scanner' | 'marks'>,
 ): ReadSplit {
   return fileSplitReader(async (split) => {
-    const { file, range, batchSize, layout } = split as RowSplit;
+    const { file, range, batchSize, layout, stamp } = split as RowSplit;
     const { header, names, types, given, decimalComma, nulls, scanning } = layout;
     const schema = new Schema(names.map((column, i) => new Field(column, arrowType(types[i]), true)));
     const rules = { decimalComma, nulls: nulls === null ? undefined : new Set(nulls) };
@@ -91,7 +94,10 @@ export function rowSplitReader(
       kinds: [],
       ...readersOf(scanning, names),
     };
-    return openRows(await RowFile.openRange(file, whole, range), batchSize);
+    return openRows(
+      await RowFile.openRange(file, whole, stamp?.size || Number.POSITIVE_INFINITY, range),
+      batchSize,
+    );
   });
 }
 
@@ -104,11 +110,12 @@ function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: nu
 }
 
 /** About equal ranges of a file; only one of a packed file. */
-async function rangesOf(
+function rangesOf(
   file: string,
   targetBytes: number,
-): Promise<readonly { readonly bytes: number; readonly range?: ByteRange }[]> {
-  const size = fileSize(file);
+  most: number,
+): readonly { readonly bytes: number; readonly range?: ByteRange }[] {
+  const size = Math.min(most, fileSize(file));
   const count = Math.ceil(size / targetBytes);
   if (count <= 1 || !isPlainFile(file)) return [{ bytes: size }];
   const starts = Array.from({ length: count }, (_, i) => Math.floor((i * size) / count));

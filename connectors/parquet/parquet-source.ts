@@ -5,14 +5,20 @@ import type { Bound, Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, SourceParts, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { FileStamp, SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
 import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
-import { fileStamp, requireStamp } from '../files/file-stamp.ts';
+import {
+  fileStamp,
+  isFresh,
+  type ReadingRun,
+  requireStamp,
+  requireUnchanged,
+  stampOfRun,
+} from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
 import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
 import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
@@ -40,7 +46,7 @@ interface Opened {
   readonly files: readonly {
     readonly file: DatasetFile;
     readonly info: ParquetFileInfo;
-    readonly stamp: string;
+    readonly stamp: FileStamp | undefined;
   }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
   readonly schema: Schema;
@@ -141,31 +147,38 @@ export class ParquetSource implements Source {
     return (await this.#open()).files.map(({ info }) => info);
   }
 
-  async execute(ctx: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
-    await this.#refresh();
+  async execute(run: ReadingRun, columns?: readonly string[]): Promise<BatchStream> {
+    await this.#refresh(run);
     const schema = pruneSchema(await this.schema(), columns);
-    return batchStream(schema, this.#run(await this.requests(columns), schema, ctx.signal));
+    return batchStream(schema, this.#run(await this.requests(columns), schema, run));
   }
 
   /** Files of the disk by row groups; those of a web server come in one stream. */
   async splits(
-    _ctx: Pick<ExecutionContext, 'signal'>,
+    run: ReadingRun,
     columns: readonly string[] | undefined,
     _needs: ValueNeeds | undefined,
     targetBytes: number,
   ): Promise<SourceSplits | undefined> {
     if (this.#paths.some(isUrl)) return undefined;
-    await this.#refresh();
+    await this.#refresh(run);
     const opened = new Map((await this.#open()).files.map((one) => [one.info.file, one]));
     const requests = await this.requests(columns);
     const splits: SourceSplit[] = [];
     for (const request of requests) {
       const { info, stamp } = opened.get(request.file) as Opened['files'][number];
-      splits.push(...(await parquetSplits(request, info, targetBytes)).map((split) => ({ ...split, stamp })));
+      splits.push(
+        ...(await parquetSplits(request, info, targetBytes)).map((split) => ({
+          ...split,
+          ...(stamp && { stamp }),
+        })),
+      );
     }
     const schema = pruneSchema(await this.schema(), columns);
     const infos = [...opened.values()].map(({ info }) => info);
-    return { schema, splits, mostValues: mostValues(infos, schema) };
+    const files = [...opened.values()].map(({ file, stamp }) => ({ file: file.file, stamp }));
+    const whenRead = () => requireUnchanged(run, files);
+    return { schema, splits, mostValues: mostValues(infos, schema), whenRead };
   }
 
   /**
@@ -212,8 +225,9 @@ export class ParquetSource implements Source {
   async *#run(
     requests: readonly RowGroupRequest[],
     schema: Schema,
-    signal: AbortSignal,
+    run: ReadingRun,
   ): AsyncGenerator<RecordBatch> {
+    const { signal } = run;
     const stamps = new Map((await this.#open()).files.map(({ file, stamp }) => [file.file, stamp]));
     for (const request of requests) {
       throwIfAborted(signal, 'read');
@@ -225,15 +239,17 @@ export class ParquetSource implements Source {
       }
     }
     throwIfAborted(signal, 'read');
+    requireUnchanged(
+      run,
+      [...stamps].map(([file, stamp]) => ({ file, stamp })),
+    );
   }
 
-  /** Opens the files again where others have taken their places, or they have changed. */
-  async #refresh(): Promise<void> {
-    for (const { file, stamp } of (await this.#open()).files) {
-      if (stamp === '' || fileStamp(file.file, true) === stamp) continue;
+  /** Opens the files again where they have changed, unless the run has read them. */
+  async #refresh(run: ReadingRun): Promise<void> {
+    if (!(await this.#open()).files.every(({ file, stamp }) => isFresh(run, { file: file.file, stamp })))
       this.#opened = undefined;
-      return;
-    }
+    for (const { file, stamp } of (await this.#open()).files) stampOfRun(run, file.file, stamp);
   }
 
   #open(): Promise<Opened> {
@@ -252,12 +268,12 @@ export class ParquetSource implements Source {
     });
     const backend = await parquetBackend(this.#options.backend);
     const infos: ParquetFileInfo[] = Array(files.length);
-    const stamps: string[] = Array(files.length);
+    const stamps: (FileStamp | undefined)[] = Array(files.length);
     const indices = files.keys();
     const openSome = async () => {
       for (const index of indices) {
         await otherWork();
-        stamps[index] = fileStamp(files[index].file, true);
+        stamps[index] = fileStamp(files[index].file, false);
         const reader = await backend.open(files[index].file);
         infos[index] = reader.info;
         await reader.close();

@@ -11,7 +11,23 @@ export interface SourceSplits {
    * The most values that columns can have, a null among them, as far as that is known without reading rows.
    */
   readonly mostValues?: Readonly<Record<string, number>>;
+  /**
+   * Called in the calling thread once all splits were read. Throws DataError for a file that changed meanwhile.
+   */
+  whenRead?(): void;
 }
+
+/** The version of a file of the disk, as plain JSON. */
+export type FileStamp = JsonObject & {
+  /** The device and the number of the file there. */
+  readonly id: string;
+  /** Bytes; no others are read. */
+  readonly size: number;
+  /** Nanoseconds since 1970, in decimal digits. */
+  readonly modified: string;
+  /** True where rows may be added at the end while the file is read. */
+  readonly grows: boolean;
+};
 
 /**
  * A part of one file, or all of it, as plain JSON: all that another thread needs to read it. A split is about
@@ -22,8 +38,8 @@ export type SourceSplit = JsonObject & {
   /** The name under which the format's `ReadSplit` is found (connectors/read-split.ts). */
   readonly format: string;
   readonly file: string;
-  /** Tells whether the file is still the one that was cut; absent where that need not be told. */
-  readonly stamp?: string;
+  /** The version of the file that was cut; absent where it has none. */
+  readonly stamp?: FileStamp;
   /** Bytes as stored, about. */
   readonly bytes: number;
   /** Rows, where they are known without reading them. */

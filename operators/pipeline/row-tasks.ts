@@ -73,7 +73,7 @@ export class RowTasks {
     const { taken } = this.#work;
     if (taken.kind === 'splits') {
       const read = (group: SplitGroup, ctx: ExecutionContext) => this.#readSplits(group, ctx);
-      for await (const { splits, read: rows, before } of this.#ofSplits(taken.groups, read))
+      for await (const { splits, read: rows, before } of this.#ofSplits(taken, read))
         yield* rows.held
           ? this.#batchesOf(rows.held, before)
           : this.#runHere(this.#splitsHere(splits, taken.readHere, rows), []);
@@ -101,7 +101,7 @@ export class RowTasks {
       const read = (group: SplitGroup, ctx: ExecutionContext, first: SplitGroup) =>
         this.#divide({ splits: group }, division, numbers.get(first) ?? 0, ctx);
       const drop = async ({ refs }: DividedRows) => this.#free(refs);
-      for await (const { read: rows } of this.#ofSplits(taken.groups, read, drop)) yield rows;
+      for await (const { read: rows } of this.#ofSplits(taken, read, drop)) yield rows;
       return;
     }
     const read = async (unit: RowUnit) => {
@@ -146,13 +146,14 @@ export class RowTasks {
     return this.#work.device.parallelism + 1;
   }
 
-  #ofSplits<Read extends GroupEnd>(
-    groups: readonly SplitGroup[],
+  async *#ofSplits<Read extends GroupEnd>(
+    { groups, whenRead }: Extract<TakenRows, { readonly kind: 'splits' }>,
     read: (group: SplitGroup, ctx: ExecutionContext, first: SplitGroup) => Promise<Read>,
     drop?: (read: Read) => Promise<void>,
   ) {
     const atOnce = drop ? this.#dividedAtOnce : this.#atOnce;
-    return readSplits({ groups, atOnce, read, ...(drop && { drop }) }, this.#ctx);
+    yield* readSplits({ groups, atOnce, read, ...(drop && { drop }) }, this.#ctx);
+    whenRead?.();
   }
 
   #giveSchema(): Promise<void> {

@@ -185,7 +185,7 @@ class SplitSource implements Source {
     const device = hostInfo(ctx);
     const found = await this.#source.splits?.(ctx, columns, needs, splitBytes);
     if (found === undefined) return 'the rows come in one stream';
-    const { schema, splits, mostValues } = found;
+    const { schema, splits, mostValues, whenRead } = found;
     if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
       return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
@@ -200,7 +200,7 @@ class SplitSource implements Source {
     )
       return `fewer than ${FEWEST_THREADS} threads would be no faster`;
     const groups = groupSplits(splits, splitBytes);
-    const taken = { kind: 'splits', groups, readHere, ...(mostValues && { mostValues }) } as const;
+    const taken = { kind: 'splits', groups, readHere, ...(mostValues && { mostValues }), whenRead } as const;
     return { source: schema, schema, operators: [], device, taken };
   }
 

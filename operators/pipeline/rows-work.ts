@@ -30,6 +30,8 @@ export type TakenRows =
       readonly readHere: ReadSplit;
       /** See SourceSplits. */
       readonly mostValues?: Readonly<Record<string, number>>;
+      /** See SourceSplits. */
+      readonly whenRead?: (() => void) | undefined;
     }
   | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> }
   | { readonly kind: 'exchange'; readonly exchange: RowExchange };
