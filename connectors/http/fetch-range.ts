@@ -19,7 +19,9 @@ export interface FetchedRange {
   readonly start: number;
   /** Bytes of the whole file. */
   readonly size: number;
+  /** The version that the server gives, weak or strong. */
   readonly etag: string | null;
+  readonly modified: string | null;
 }
 
 /** Bytes from..to (exclusive), or the last bytes of a file. */
@@ -61,8 +63,8 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
   try {
     const { response } = answer;
     const { status, headers } = response;
-    const etag = headers.get('etag');
-    if (status === 200 && 'last' in range) return await wholeFile(answer, etag, problem);
+    const version = { etag: headers.get('etag'), modified: headers.get('last-modified') };
+    if (status === 200 && 'last' in range) return await wholeFile(answer, version, problem);
     if (status === 200)
       throw problem(
         'the server ignores ranges: it answers 200 and the whole file, not 206',
@@ -70,7 +72,7 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
       );
     // This is the answer to any range of an empty file.
     if (status === 416 && headers.get('content-range') === 'bytes */0')
-      return { bytes: new Uint8Array(0), start: 0, size: 0, etag };
+      return { bytes: new Uint8Array(0), start: 0, size: 0, ...version };
     if (status !== 206) refuse(response, problem);
     const place = contentRange(response);
     if (place === undefined)
@@ -80,7 +82,7 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
       );
     requirePlace(place, range, answer, problem);
     const bytes = await readBody(answer, place.end - place.start + 1);
-    return { bytes, start: place.start, size: place.size, etag };
+    return { bytes, start: place.start, size: place.size, ...version };
   } finally {
     // A body that was not read ends with its connection.
     if (!answer.response.bodyUsed) await answer.response.body?.cancel().catch(() => undefined);
@@ -107,7 +109,11 @@ function requirePlace(
 }
 
 /** The whole file of a server without ranges. */
-async function wholeFile(answer: Answer, etag: string | null, problem: Problem): Promise<FetchedRange> {
+async function wholeFile(
+  answer: Answer,
+  version: Pick<FetchedRange, 'etag' | 'modified'>,
+  problem: Problem,
+): Promise<FetchedRange> {
   const length = lengthOf(answer.response);
   const tooLarge = () =>
     problem(
@@ -122,7 +128,7 @@ async function wholeFile(answer: Answer, etag: string | null, problem: Problem):
     if (size > WHOLE_BYTES) throw tooLarge();
     parts.push(part);
   }
-  return { bytes: joinBytes(parts), start: 0, size, etag };
+  return { bytes: joinBytes(parts), start: 0, size, ...version };
 }
 
 /** The part of a file that an answer declares; undefined where it declares none that can be. */

@@ -74,7 +74,8 @@ export class HttpFile {
     try {
       const range = { from: group[0].from, to: Math.max(...group.map(({ to }) => to)) };
       const fetched = await fetchRange(this.#url, range);
-      if (fetched.size !== this.#tail.size || fetched.etag !== this.#tail.etag)
+      const { size, etag, modified } = this.#tail;
+      if (fetched.size !== size || fetched.etag !== etag || fetched.modified !== modified)
         throw httpProblem(this.#url, range, 'the file changed while it was read', 'Read it again');
       if (fetched.bytes.length !== range.to - range.from)
         throw httpProblem(this.#url, range, `the server sends ${fetched.bytes.length} bytes`);

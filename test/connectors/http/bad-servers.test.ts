@@ -79,6 +79,12 @@ describe('bad servers', () => {
     await fails(/the server sends bytes 0-0 of \d+ instead/);
     served.handler = second({ 'Content-Range': `bytes 4-4/${size}`, ETag: '"2"' });
     await fails(/the file changed while it was read/);
+    served.handler = second({
+      'Content-Range': `bytes 4-4/${size}`,
+      ETag: '"1"',
+      'Last-Modified': 'Thu, 01 Jan 1970 00:00:01 GMT',
+    });
+    await fails(/the file changed while it was read/);
     served.handler = second({ 'Content-Range': `bytes 4-4/${size}`, ETag: '"1"' });
     await fails(/the server sends 1 bytes/);
     served.handler = second({ 'Content-Range': `bytes 4-4/${size}` }, 'xyz');
