@@ -19,7 +19,10 @@ const train = (model: string, ...more: string[]) => [
 ];
 
 // A sample of bench/kills.ts.
-describe('runs that are killed behind their first checkpoint', () => {
+/** Milliseconds for a test of several whole runs of the command, on a machine that does other work too. */
+const SEVERAL_RUNS = 180_000;
+
+describe('runs that are killed after their first checkpoint', () => {
   it.each([
     ['als', ['--rank', '16', '--solver', 'cg', '--max-iter', '30']],
     [
@@ -38,7 +41,8 @@ describe('runs that are killed behind their first checkpoint', () => {
       ],
     ],
   ])(
-    'give the same model bit for bit by %s once they are resumed, and leave nothing behind',
+    'give the same model bit for bit by %s once they are resumed, and leave nothing',
+    { timeout: SEVERAL_RUNS },
     async (name, flags) => {
       mkdirSync(here(`killed-${name}`));
       const kills = await killedRuns({
@@ -58,17 +62,21 @@ describe('runs that are killed behind their first checkpoint', () => {
   );
 });
 
-it('a run whose ratings lie in files is resumed like others, and its files go', async () => {
-  mkdirSync(here('killed-files'));
-  const kills = await killedRuns({
-    train: spillingRun(here('killed-files')),
-    interval: 2,
-    kills: 1,
-    seed: 6,
-    folder: here('killed-files'),
-  });
-  expect(kills).toMatchObject([{ differing: [], left: [] }]);
-});
+it(
+  'a run whose ratings lie in files is resumed like others, and its files go',
+  { timeout: SEVERAL_RUNS },
+  async () => {
+    mkdirSync(here('killed-files'));
+    const kills = await killedRuns({
+      train: spillingRun(here('killed-files')),
+      interval: 2,
+      kills: 1,
+      seed: 6,
+      folder: here('killed-files'),
+    });
+    expect(kills).toMatchObject([{ differing: [], left: [] }]);
+  },
+);
 
 describe('a run that is stopped', () => {
   it('keeps its last checkpoint, says how to go on, and goes on', async () => {
