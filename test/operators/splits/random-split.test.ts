@@ -9,7 +9,7 @@ const rows = randomRatings(3, 200, 150, 6000);
 async function split(triples: readonly Triple[], seed: number): Promise<string[][]> {
   await using session = await Session.create({ workers: 1 });
   const parts = session.from(ratingBatches(triples, 700)).randomSplit([0.8, 0.1, 0.1], { seed });
-  return Promise.all(parts.map(async (part) => (await rowsOf(part)).sort()));
+  return await Promise.all(parts.map(async (part) => (await rowsOf(part)).sort()));
 }
 
 async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<string[]> {
@@ -84,7 +84,7 @@ describe('random-split', () => {
 
   async function rowsOfAll(): Promise<string[]> {
     await using session = await Session.create({ workers: 1 });
-    return rowsOf(session.from(ratingBatches(rows)));
+    return await rowsOf(session.from(ratingBatches(rows)));
   }
 });
 
