@@ -187,5 +187,5 @@ async function planOfCounts(
     );
   // Nothing is written, so the folder need not be there.
   await using session = await openSession({ ...values, spillDir: undefined }, { signal, profile: times });
-  return planOfProblem(problem, session);
+  return await planOfProblem(problem, session);
 }
