@@ -140,7 +140,9 @@ async function excludedPairs(
   { held: ctx, warnings }: Reading,
 ): Promise<ExcludedPairs> {
   const { user, item, rating } = await ratedPairsOf(dataset, preferred, ctx);
-  const hasRatings = (await dataset.schema(ctx)).fields.some(({ name }) => name === rating);
+  const hasRatings = (await dataset.schema({ signal: ctx.signal })).fields.some(
+    ({ name }) => name === rating,
+  );
   const plan = andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) }));
   const { indexed, coldPairs } = await readKnownPairs(
     plan,
