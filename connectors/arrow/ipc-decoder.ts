@@ -1,5 +1,5 @@
-import { RecordBatchReader } from 'apache-arrow';
-import type { RecordBatch, Schema } from 'apache-arrow';
+import { DataType, RecordBatchReader } from 'apache-arrow';
+import type { Field, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../files/plain-columns.ts';
@@ -24,8 +24,7 @@ export class IpcDecoder {
     try {
       this.#reader = RecordBatchReader.from(this.#pull());
       this.#reader.open();
-      if (this.#reader.schema.fields.some(({ name }) => typeof name !== 'string'))
-        throw new Error('a column has no name');
+      requireWhole(this.#reader.schema.fields);
       this.schema = plainSchema(this.#reader.schema);
     } catch (error) {
       throw new DataError(`the schema cannot be read: ${messageOf(error)}`, {
@@ -87,5 +86,15 @@ export class IpcDecoder {
       idle = next === undefined ? idle + 1 : 0;
       yield next ?? new Uint8Array(0);
     }
+  }
+}
+
+/** Throws for a field without a name, or without the fields that its type consists of, at any depth. */
+function requireWhole(fields: readonly (Field | undefined)[]): void {
+  for (const field of fields) {
+    if (field?.type === undefined) throw new Error('a nested column has no type');
+    if (typeof field.name !== 'string') throw new Error('a column has no name');
+    const { type } = field;
+    requireWhole(DataType.isDictionary(type) ? (type.dictionary.children ?? []) : (type.children ?? []));
   }
 }
