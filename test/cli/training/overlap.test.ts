@@ -124,8 +124,11 @@ describe('an output never takes the place of an input, with --force either', () 
   });
 
   it('an input that does not exist is reported as missing', async () => {
-    for (const nothing of ['', path('nothing')])
-      await fails(3, /no such file or folder/, 'train', nothing, '--model-dir', path('new-model'));
+    for (const [nothing, message, code] of [
+      [path('nothing'), /no such file or folder/, 3],
+      ['', /a path is a text that is not empty, got ""/, 2],
+    ] as const)
+      await fails(code, message, 'train', nothing, '--model-dir', path('new-model'));
   });
 
   it('a name that readers pass over is free, and so is a neighbour', async () => {
