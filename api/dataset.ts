@@ -54,7 +54,6 @@ export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
 /**
  * A logical plan over a source, whose rows are read later. Immutable; a method that gives another data set
  * reads no rows. Iterating (`for await`) runs the plan and yields record batches.
- *
  */
 export class Dataset extends Rows<Dataset> {
   readonly session: RunSession;
@@ -112,7 +111,6 @@ export class Dataset extends Rows<Dataset> {
    * Cuts the rows into parts of about the given weights by a hash of (user, item, seed), so that the parts
    * don't depend on the order of rows and repetitions of a pair stay together. The columns of the pair are
    * those that the data set names, else as `userCol` says.
-   *
    */
   randomSplit<const W extends readonly number[]>(
     weights: W,
@@ -128,7 +126,6 @@ export class Dataset extends Rows<Dataset> {
    * The k pairs of a k-fold cross-validation. The folds are those of `randomSplit` with k equal weights: each
    * row is in exactly one test set and in the k - 1 other training sets, for any order of rows. Throws
    * UsageError unless k is a whole number from 2 to 1,000.
-   *
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
     if (!Number.isInteger(k) || k < 2 || k > 1000)
@@ -147,7 +144,6 @@ export class Dataset extends Rows<Dataset> {
    * its share. A Date is understood where the column has timestamps, dates or text of dates, and where the
    * size of plain numbers says their unit (from 1973 on, in seconds to nanoseconds). Throws DataError for a
    * row without a time, or when a part of a weight would be empty.
-   *
    */
   async timeSplit<const C extends readonly number[] | { readonly before: number | Date }>(
     cut: C,
@@ -197,7 +193,6 @@ export class Dataset extends Rows<Dataset> {
    * beforehand and keeps k places a user in memory; the parts do not depend on the order of rows. The columns
    * of users and items are chosen as those of `randomSplit`. Throws UsageError unless k is a whole number
    * from 1 to 1,000.
-   *
    */
   async leaveOut(k: number, options: LeaveOutOptions = {}): Promise<TrainTest> {
     if (!Number.isInteger(k) || k < 1 || k > 1000)

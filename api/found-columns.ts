@@ -29,7 +29,6 @@ interface NamedRows<Self> {
  * The data set with the names of all needed columns; see findColumns. Opens the data only where a name is not
  * said, and notes names that were recognised. Throws UsageError where options name another column than the
  * data set does, DataError where several columns could be meant.
- *
  */
 export async function withFoundColumns<Rows extends NamedRows<Rows>>(
   dataset: Rows,

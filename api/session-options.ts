@@ -37,7 +37,6 @@ export interface SessionOptions {
    * integers, else bigints (default), or always 'number', 'bigint' or 'string'. With 'number', training on an
    * unsafe id and loading a model with one throw UsageError. Ids that are text stay strings, and Arrow
    * batches keep int64.
-   *
    */
   readonly ids?: IdForm;
   /** Measures where the time of this session's work goes. Default: not measured. */

@@ -31,7 +31,6 @@ type OwnOptions = Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitByte
 /**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end
  * the threads, or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
- *
  */
 export class Session implements RunSession, AsyncDisposable {
   /** Bytes that the whole process may have resident. */
@@ -113,7 +112,6 @@ export class Session implements RunSession, AsyncDisposable {
    * Record batches as a data set: an array, a generator, the stream of another library. An iterator that can
    * be pulled only once makes a data set that can be used only once. `schema` is needed only when there may
    * be no batch.
-   *
    */
   from(
     batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>,
@@ -131,7 +129,6 @@ export class Session implements RunSession, AsyncDisposable {
    * values are left out. Batches have at most 65,536 rows. An array, and a function that makes the iterable
    * anew for each pass, can be read repeatedly; an iterator once. Reading throws DataError that names row,
    * column and value where a column's kinds differ.
-   *
    */
   fromRows(rows: RowInput, options: FromRowsOptions = {}): Dataset {
     const { columns, ...types } = checkRows(options);
@@ -162,7 +159,6 @@ export class Session implements RunSession, AsyncDisposable {
    * `nameCol` and `genreCol` are given. With `model` its items and the file's ids are compared. What is
    * repeated, missing or unknown is counted in a note. Throws DataError that lists the columns where one is
    * missing, and for a file without an id of the model.
-   *
    */
   async readItemNames(path: string, options: ItemNamesOptions = {}): Promise<ItemNames> {
     this.#work.requireOpen();
@@ -184,7 +180,6 @@ export class Session implements RunSession, AsyncDisposable {
    * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its
    * warning is. Throws as `create` does.
    * @internal
-   *
    */
   async opened(onEvent?: EventSink): Promise<void> {
     await this.#devices.opened(onEvent);
@@ -210,7 +205,6 @@ export class Session implements RunSession, AsyncDisposable {
    * The context of requests for single rows, whose threads do nothing else: long work of the session does not
    * stand before them.
    * @internal
-   *
    */
   requestContext({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     return { ...this.context({ signal, onEvent }), executor: this.#devices.requests };

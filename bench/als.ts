@@ -10,8 +10,6 @@
  *
  * The reference figures are those of the Python library implicit 0.7 (Cython and BLAS) on a like machine and
  * data set: its CG takes 3 steps. They are printed for comparison and are not measured here.
- *
- *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

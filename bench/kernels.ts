@@ -4,7 +4,6 @@
  * hermitian, f³/3 + 4f² for Cholesky, 4f a rating and pass for matrix-free CG, 2f a product for top-n.
  *
  *     node bench/kernels.ts [ranks = 32,64,128] [scale = 0.1] [build = relaxed-simd | simd]
- *
  */
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../cpu/handler.ts';
 import { availableBuild, compileKernels, type KernelBuild } from '../cpu/compile-kernels.ts';

@@ -3,8 +3,6 @@
  * with that of a run that nothing disturbed.
  *
  *     node bench/kills.ts [kills for each command line = 50] [ratings = examples/data/movietweetings-100k/ratings.parquet]
- *
- *
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

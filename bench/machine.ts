@@ -3,7 +3,6 @@ import { arch, cpus, release, totalmem, type } from 'node:os';
 /**
  * One line about where a bench runs, printed above its numbers: CPU model and cores, memory, Node, operating
  * system and the day (UTC). Figures of two runs compare only when their lines do.
- *
  */
 export function describeMachine(): string {
   const processors = cpus();

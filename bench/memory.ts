@@ -4,7 +4,6 @@
  * status 4 shows the reason.
  *
  *     node bench/memory.ts [ratings, default 3000000] [budgets, default 450MiB,700MiB]
- *
  */
 import {
   Dictionary,

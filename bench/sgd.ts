@@ -11,8 +11,6 @@
  * FOLDER: written by `factorflow generate --preset movielens20m`; made when missing. Evaluation is not
  * counted. The rate of the ALS normal equations, measured in the same process right before, shows the load of
  * the machine.
- *
- *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

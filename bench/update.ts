@@ -4,8 +4,6 @@
  * ratings included.
  *
  *     node bench/update.ts FOLDER [rank = 32]        FOLDER: written by `factorflow generate --preset movielens20m`
- *
- *
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -4,8 +4,6 @@
  * they are sorted, those of the iterations, and the bytes of factors that came back.
  *
  *     npm run build && node bench/worker.ts STREAM [RUNS] [FLAGS OF worker]        STREAM: written by `factorflow convert ratings/ STREAM.arrows`
- *
- *
  */
 import { spawn } from 'node:child_process';
 import { createReadStream, statSync } from 'node:fs';

@@ -7,7 +7,6 @@ const VERSION = 'version';
 /**
  * The text of --help (-h) or --version, at any position of the flag, and of the words help and version;
  * undefined for any other line and for an unknown command. Loads nothing but the text.
- *
  */
 export async function quickAnswer(argv: readonly string[]): Promise<string | undefined> {
   const end = argv.indexOf('--');

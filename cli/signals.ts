@@ -20,7 +20,6 @@ const LOOK_MILLISECONDS = 50;
  * ends it at once and removes unfinished output. A main thread that has no turn to hear the second ends five
  * seconds after the first. `onFirst` and `onSecond` may tell the user and restore the
  * terminal.
- *
  */
 export function watchSignals(onFirst: () => void, onSecond: () => void): Interruption {
   const controller = new AbortController();

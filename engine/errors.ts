@@ -2,7 +2,6 @@
  * Every failure that a user can cause or must act on is one of these; any other error that is thrown is a bug
  * in FactorFlow. The error carries the exit code, so that the command line and an embedding program report
  * the same failure.
- *
  */
 export type ExitCode = 1 | 2 | 3 | 4 | 5 | 130;
 

@@ -70,7 +70,6 @@ export function partitionKey(ref: PartitionRef): string {
  * The host form of a partition: named columns over SharedArrayBuffers. `layout` names the meaning of the
  * columns, which is fixed beside the tasks that use it; `rows` is the number of rows (not of the child
  * values).
- *
  */
 export interface Partition {
   readonly layout: string;
@@ -101,7 +100,6 @@ export interface Partition {
 /**
  * Memory of the host in files that lie in memory, which threads of the system fill and read beside the one
  * that asks: piece i is in file i mod their number, behind the file's earlier pieces.
- *
  */
 export interface FileMemory {
   /** Open descriptors, which all threads of the process share. */
@@ -178,7 +176,6 @@ const PAGED_BYTES = 1 << 20;
  * The same over pages that go back to the system as soon as the array is collected, for data that comes and
  * goes piece by piece: of arrays of some megabytes the allocator of the process keeps the memory, where it is
  * in pieces. A buffer that may grow, even to its own size alone, has such pages.
- *
  */
 export function pagedArray<T extends SharedColumn>(
   type: {

@@ -5,7 +5,6 @@
  * A key is 64 bits as two u32 halves. The mixing step is MurmurHash3's 32-bit finalizer (a bijection of u32
  * in which every input bit flips every output bit with probability near 1/2). The counter is mixed before the
  * key's halves, so two keys that agree on one draw by chance still differ on the next.
- *
  */
 
 const GOLDEN = 0x9e3779b9;

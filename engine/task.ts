@@ -9,7 +9,6 @@ import type { DeviceSpan } from './trace/trace.ts';
  * parameters, and depends on nothing else; the partitions on a device are only a cache. So it can be run
  * again, or elsewhere, with the same outcome bit for bit. Inputs are never written; an output is a new
  * version (a range of its rows where `params` say so).
- *
  */
 export interface Task<Name extends string = string, Params extends JsonObject = JsonObject> {
   readonly kernel: Name;

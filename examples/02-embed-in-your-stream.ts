@@ -4,7 +4,6 @@
  * cursor.
  *
  *   npm run build && npx node examples/02-embed-in-your-stream.ts
- *
  */
 import { type RecordBatch, tableFromArrays } from 'apache-arrow';
 import { ALS, Session } from 'factorflow';

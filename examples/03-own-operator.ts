@@ -3,7 +3,6 @@
  * of any scale to 0..1, so that errors of different data sets can be compared.
  *
  *   npm run build && npx node examples/03-own-operator.ts
- *
  */
 import { join } from 'node:path';
 import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';

@@ -3,7 +3,6 @@
  * measured on the other third, three times; the best one is then trained on all of them.
  *
  *   npm run build && npx node examples/04-cross-validate.ts
- *
  */
 import { join } from 'node:path';
 import { ALS, CrossValidator, paramGrid, Session } from 'factorflow';

@@ -3,7 +3,6 @@
  * @duckdb/node-api.)
  *
  *   npm run build && npx node examples/05-query-with-duckdb.ts
- *
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -3,7 +3,6 @@
  * for a small part of the cost of training again.
  *
  *   npm run build && npx node examples/07-update-a-model.ts
- *
  */
 import { join } from 'node:path';
 import { ALS, Session } from 'factorflow';

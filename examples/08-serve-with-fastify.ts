@@ -6,8 +6,6 @@
  *   npm run build && PORT=8080 npx node examples/08-serve-with-fastify.ts
  *   curl 'localhost:8080/recommend/26?n=3&deny=68646'
  *   curl 'localhost:8080/recommend?n=3' -H 'content-type: application/json' -d '{"ratings": [{"item": 68646, "rating": 10}]}'
- *
- *
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -3,7 +3,6 @@
  * all rows of one. Here ratings come from a formula, and the number of ratings of each item goes into a map.
  *
  *   npm run build && npx node examples/11-own-source-and-sink.ts
- *
  */
 import { type RecordBatch, Schema, Table, tableFromArrays } from 'apache-arrow';
 import { type BatchStream, batchStream, col, Session, type Sink, type Source } from 'factorflow';

@@ -2,7 +2,6 @@
  * Bundles the libraries that draw reports (Observable Plot, dagre, and linkedom, the document they draw into)
  * into one file, which the package holds with their licences: so nothing more is installed. Writes
  * cli/generated/charts.js with its types, and the same to dist/.
- *
  */
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { globSync } from 'node:fs';

@@ -2,7 +2,6 @@
  * Bundles the declarations of build/types/, which have no internal members, into dist/types/index.d.ts.
  * Writes dist/.npmignore: modules that no program refers to stay out of the package, as do all other
  * declarations. The code of most modules of dist/ is in the bundles of dist/programs/.
- *
  */
 import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { posix } from 'node:path';

@@ -2,7 +2,6 @@
  * Bundles the command, the programs of its threads and the library into dist/programs/: a process, and each
  * of its threads, begins in a third of the time when it has few files to find. Small packages are bundled
  * too, except into the library: its batches must be instances of the reader's own apache-arrow.
- *
  */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';

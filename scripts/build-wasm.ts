@@ -5,7 +5,6 @@
  * connectors/parquet/generated/pages-wasm.ts; and engine/expressions/assembly to
  * engine/expressions/generated/compare-wasm.ts. The same sources give the same files, and a file is written
  * only if it changed.
- *
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -2,7 +2,6 @@
  * Writes the shaders of gpu/ to gpu/generated/kernels-wgsl.ts, so that no file system is needed to
  * find them. A kernel is named by its file, in any folder; a part that kernels include is `parts/<file>`. An
  * unchanged file is not written again.
- *
  */
 import { globSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

@@ -7,7 +7,6 @@
  * FOLDER holds train.parquet and test.parquet (columns user, item); default: gowalla-lightgcn in
  * FACTORFLOW_DATA. The settings were chosen by --search: the best sum of both metrics on a tenth of the
  * training pairs, on which nothing was trained. The test split is read for the printed lines alone.
- *
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

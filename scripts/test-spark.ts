@@ -3,7 +3,6 @@
  * installs each version of PySpark in an environment of its own below build/spark, and runs the Python tests
  * in spark/test. WORDS choose runs, by parts of their names. Without Java, Maven or Python nothing runs,
  * which is said; without network the same, unless everything is installed already.
- *
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

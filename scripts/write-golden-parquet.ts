@@ -4,7 +4,6 @@
  * compare our reading of the files with DuckDB's.
  *
  *     node scripts/write-golden-parquet.ts
- *
  */
 import { DuckDBInstance } from '@duckdb/node-api';
 import { mkdir } from 'node:fs/promises';

@@ -32,7 +32,6 @@ const MEAN_PLACE = 0.4;
  *
  * @throws UsageError for counts that are no whole numbers from 1, ids beyond int32, and more ratings than
  *   pairs.
- *
  */
 export function anyShape({ users, items, ratings }: ProblemSize): RatingPreset {
   const refuse = (summary: string, advice: string) => new UsageError(summary, { phase: 'generate', advice });

@@ -6,7 +6,6 @@ export type RatingPart = (typeof ratingParts)[number];
 /**
  * The description of a synthetic data set, as data: a new one needs no code. Counts are exact; shapes are
  * those of the data set of that name, as far as they are public.
- *
  */
 export interface RatingPreset {
   readonly name: string;
@@ -72,7 +71,6 @@ const ITEMS_PER_MEAN_DEGREE = 4;
  * gives a data set: movielens20m never has fewer than 1 user, 578 items and 144 ratings.
  *
  * @throws UsageError unless 0 < scale and ids stay below 2^31.
- *
  */
 export function scalePreset(preset: RatingPreset, scale: number): RatingPreset {
   if (!(scale > 0) || !Number.isFinite(scale)) {

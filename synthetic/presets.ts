@@ -8,7 +8,6 @@ const rank = 16;
  * MovieLens-20M: its users, items, scale and extreme degrees (F. M. Harper, J. A. Konstan: The MovieLens
  * Datasets, ACM TiiS 5(4), 2015; median and maximum are 68 and 9,254 ratings a user, 18 and 67,310 an item),
  * with 20,000,000 ratings for its 20,000,263.
- *
  */
 const movielens20m: RatingPreset = {
   name: 'movielens20m',
@@ -25,7 +24,6 @@ const movielens20m: RatingPreset = {
 /**
  * The Netflix Prize without its last dates: counts as in cuMF_SGD, Table 2; a user has 206 training ratings
  * on average, 91 in the median and about 15,000 at most, an item 5,576, 540 and about 203,000.
- *
  */
 const netflix: RatingPreset = {
   name: 'netflix',
@@ -44,7 +42,6 @@ const netflix: RatingPreset = {
  * set; 468,366 ratings of the most popular item (KONECT, "Yahoo songs"). A user's least are the 20 of the
  * whole less the 6 of the set that stayed secret; median and maximum are guesses. The floor lies as far below
  * the 22.0 that the papers train to as Netflix's below their 0.92.
- *
  */
 const yahoomusic: RatingPreset = {
   name: 'yahoomusic',
@@ -63,7 +60,6 @@ const yahoomusic: RatingPreset = {
  * frequencies of which no paper gives the law; here positive multiples of 0.05 with a floor as far below the
  * 0.52 that the papers train to as Netflix's below 0.92. Degrees are guesses of the same kind: half of the
  * documents have the most frequent term.
- *
  */
 const hugewiki: RatingPreset = {
   name: 'hugewiki',
@@ -81,7 +77,6 @@ const hugewiki: RatingPreset = {
  * MovieLens-10M as in clMF (Table 1), whose 65,133 columns are the largest movie id, so that most have no
  * rating; with a test part that makes up the 10,000,054 ratings of the whole. Scale and extreme degrees are
  * those of the data set.
- *
  */
 const movielens10m: RatingPreset = {
   name: 'movielens10m',

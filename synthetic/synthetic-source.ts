@@ -30,7 +30,6 @@ export interface SyntheticSourceOptions {
 /**
  * One part of a synthetic data set, generated while it is read: {user: int32, item: int32, rating: float32},
  * grouped by user. Every execution gives the same batches.
- *
  */
 export class SyntheticSource implements Source {
   readonly name = 'synthetic-source';

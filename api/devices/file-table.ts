@@ -20,7 +20,6 @@ const TAKEN_UP = 1;
  * longer fits waits 10 to 40 ms for a larger table, and so does every other that needs a new place meanwhile.
  * Here a thread of the system waits for it while the calling one goes on. Does nothing where there is room,
  * and on other systems.
- *
  */
 export function makeRoomForFiles(threads = availableParallelism()): void {
   const size = tableSize();

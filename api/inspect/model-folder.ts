@@ -16,7 +16,6 @@ export interface InspectedModel extends ModelFacts {
 /**
  * Describes a model by its metadata; the factors of a model of Spark, whose metadata do not count users and
  * items, are loaded. Throws DataError that names a missing or wrong file.
- *
  */
 export async function inspectModel(directory: string): Promise<InspectedModel> {
   const { metadata, storage, bytes } = await readModelHead(directory);

@@ -13,7 +13,6 @@ import { CapacityError, DataError } from '../../engine/errors.ts';
  * Checks before any long work that `target` can be written: makes an empty folder in the nearest existing
  * folder above it, and removes it again; so it does with those of killed processes. Throws DataError with the
  * place and advice, CapacityError for a full disk.
- *
  */
 export async function checkWritable(target: string): Promise<void> {
   const parent = await nearestFolder(dirname(resolve(target)), target);

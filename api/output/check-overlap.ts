@@ -17,7 +17,6 @@ interface OverlapNames {
  * Throws UsageError when the output would replace an input, or lie in a folder that is read, where the next
  * run would take it for more data. Names that readers pass over ("_models", ".cache") are free. Readers
  * report inputs that do not exist.
- *
  */
 export async function refuseOverlap(
   output: string,

@@ -17,7 +17,6 @@ export interface ProfileReport {
  * Measures where the wall time of this process goes while sessions that were created with it work:
  * `Session.create({ profile })`. Seconds and processor time count all threads of the process, so two runs at
  * once in one process are not told apart.
- *
  */
 export class Profile {
   /** @internal */
@@ -26,7 +25,6 @@ export class Profile {
   /**
    * `from`: 'now', or 'process' to count from the start of the process. The time until the first phase is
    * called start-up. `trace` takes every span as well.
-   *
    */
   constructor({ from = 'now', trace }: { readonly from?: 'now' | 'process'; readonly trace?: Trace } = {}) {
     const usage = usageOfProcess();

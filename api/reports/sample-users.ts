@@ -37,7 +37,6 @@ const PARTS = [0.99, 0.9, 0.5];
  * Users with many, some and few ratings, from one pass over the training ratings. None where the source can
  * be read only once, where the model has no counts of users, and where a search of items does not fit the
  * memory.
- *
  */
 export async function sampleUsers(
   model: Model,

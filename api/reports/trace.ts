@@ -16,7 +16,6 @@ const PIECE = 1 << 18;
  * timeline for each place (host, files, spill, cpu, gpu:0, ...) with a row for each of its threads and kinds
  * of work. It grows as the work goes on, holds at most a million spans, tells the number of those left out by
  * place in `otherData.dropped`, and appears at `close`.
- *
  */
 export class Trace {
   /** @internal */

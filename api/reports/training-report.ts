@@ -49,7 +49,6 @@ export interface TrainingRun {
   /**
    * `validation`: the part of `train` in which iterations were measured, with a validation set. `ranking`:
    * after `train`, the time in which the model ranked its pairs. Both absent where there was no such work.
-   *
    */
   readonly seconds: {
     readonly load: number;

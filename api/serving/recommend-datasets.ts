@@ -217,7 +217,6 @@ interface SearchedSides {
 /**
  * The excluded pairs as a block over `model`. They are read by the ids of the whole model: a pair of a user
  * or an item that this search leaves out is not unknown.
- *
  */
 async function excludeBlock(
   dataset: Dataset,

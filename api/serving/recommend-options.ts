@@ -33,7 +33,6 @@ export interface RecommendOptions extends ItemLists, NameOptions {
 /**
  * The answer for a user that the model does not know: no items (`empty`, the default), the items with the
  * most ratings (`popular`), or an error (`error`).
- *
  */
 export type UnknownUsers = 'empty' | 'popular' | 'error';
 

@@ -28,7 +28,6 @@ const forgotten = new FinalizationRegistry<Indices>((indices) => void drop(indic
  * Searches for single rows of a model. What they need is made once, at the first request or by `prepare`, in
  * a thread; each request is one task of the session's threads for requests, beside all other work of the
  * session.
- *
  */
 export class Searches {
   readonly #indices: Indices;

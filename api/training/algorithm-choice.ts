@@ -24,7 +24,6 @@ export interface AlgorithmChoice {
 /**
  * Epochs of SGD that lower the error as much as one iteration of ALS, with a margin: 1.3 to 1.5 were measured
  * at MovieLens-20M's shape on a CPU; on a GPU ten epochs did as much as nine iterations at Netflix's.
- *
  */
 const EPOCHS_PER_ITERATION = { cpu: 2, gpu: 1.5 } as const;
 
@@ -52,8 +51,6 @@ const FEW_RATINGS = 20;
  * of a rating in SGD 4 + 0.4 k; threads divide both alike. On a GPU those of one H200 at Netflix's shape, in
  * ns a rating: an iteration of ALS 0.04 + 2.2e-5 f² (CG, ranks 64 to 200), an epoch 0.02 + 4.7e-4 k by tiles
  * (k = 32 to 128), 4.2e-3 k by Hogwild!.
- *
- *
  */
 export function chooseAlgorithm(problem: AlgorithmProblem, device: DeviceInfo): AlgorithmChoice {
   const { users, items, ratings, targetRmse } = problem;

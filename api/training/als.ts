@@ -62,7 +62,6 @@ export class ALS {
    * ALS as Spark's: no biases, λ 0.1 times a row's ratings, Spark's zero-mean start, six steps where rows are
    * solved by conjugate gradients, and for implicit data α 1 and ratings as weights (`weight: 'spark'`). Its
    * models are Spark's in form: a row has `rank` features and no more. `options` may name any parameter.
-   *
    */
   static spark(options: AlsOptions = {}): ALS {
     requireOptions('ALS.spark', options);
@@ -79,7 +78,6 @@ export class ALS {
   /**
    * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count
    * users and items; allocates no factors. Throws CapacityError when the problem doesn't fit.
-   *
    */
   async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('ALS.plan', ratings, options);
@@ -93,7 +91,6 @@ export class ALS {
    * DivergedError naming iteration, side and row, UsageError for a plan that does not fit, DeviceLostError
    * when the last GPU was lost, or LostTrainingError, with a model, where an iteration's factors had been
    * copied from it.
-   *
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('ALS.fit', ratings, options, true);

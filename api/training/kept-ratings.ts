@@ -79,7 +79,6 @@ export function noteBytes(dataset: Dataset, form: string, { memory }: PhysicalPl
 /**
  * A form of the dataset, made once where the dataset is kept, else each time. `name` names everything that
  * the form depends on beside the dataset.
- *
  */
 export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Promise<Form>): Promise<Form> {
   const kept = keptOf.get(dataset);
@@ -101,7 +100,6 @@ export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Pro
 /**
  * A kept block for one fit, known to the device under a name of its own: what a fit releases at its end is
  * not another's. The block itself where it is not kept.
- *
  */
 export async function ownBlock(
   dataset: Dataset,

@@ -6,7 +6,6 @@ import type { TrainingReport } from '../reports/training-report.ts';
 /**
  * The facts about its training that a saved model contains. Nothing that differs between runs of the same
  * data, seed and plan (times, number of threads), so that the same model is the same bytes.
- *
  */
 export function savedTraining(
   report: TrainingReport,

@@ -19,7 +19,6 @@ export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
 /**
  * Stochastic gradient descent on explicit ratings (cuMF_SGD): cheaper epochs than ALS's iterations, more of
  * them, and a learning rate to choose. Immutable; `fit` may run many times.
- *
  */
 export class SGD {
   readonly params: SgdParams;
@@ -58,7 +57,6 @@ export class SGD {
   /**
    * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count
    * users and items; allocates no factors. Throws CapacityError when the problem doesn't fit.
-   *
    */
   async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('SGD.plan', ratings, options);
@@ -72,7 +70,6 @@ export class SGD {
    * stopped can go on (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it
    * doesn't fit, DivergedError when an epoch diverges at three halved rates too, DeviceLostError when the
    * last GPU was lost, or LostTrainingError, with a model, where an epoch's factors had been copied from it.
-   *
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('SGD.fit', ratings, options, true);

@@ -42,7 +42,6 @@ export function isImplicit({ params }: JsonObject): boolean {
  * the model, the row x of a user becomes the minimum of Σ over the new ratings of what they add to J, + (x -
  * x_old)ᵀ (G + λ n^ν I) (x - x_old): the part of the old J around its minimum that does not need the old
  * ratings. A new user's x_old is 0, so it is folded in. Rows without new ratings stay.
- *
  */
 export async function updateImplicit(
   updated: UpdatedModel,

@@ -39,7 +39,6 @@ const paramNames = namesOf(sgdTable).filter(
  * Twice the rate is better on the three sets in the middle by 0.0002 to 0.016, and worse on movielens20m by
  * ALS (0.7504) and SGD (0.7427). With the model's λ = 0.05 as well, one epoch on movielens20m by ALS ends at
  * 0.7549 in place of 0.7505, and more epochs make it worse.
- *
  */
 const defaults = { maxIter: 2, learningRate: 0.002 } as const;
 

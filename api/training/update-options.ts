@@ -9,7 +9,6 @@ import type { RatingOptions } from '../rating-options.ts';
  * since they would move rows without new ratings. Defaults: the model's columns; 2 epochs from a learning
  * rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
  * items. A given λ holds for both.
- *
  */
 export interface UpdateOptions
   extends

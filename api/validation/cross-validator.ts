@@ -70,7 +70,6 @@ export interface CrossValidation<P extends object> {
  * k-fold cross-validation over a grid of parameters, one fit at a time: each fit uses all workers already.
  * The folds are those of `Dataset.kFold`, the same for every combination; a fold is read, numbered and sorted
  * once for all of them. Immutable; `fit` may run many times.
- *
  */
 export class CrossValidator<P extends object> {
   readonly numFolds: number;
@@ -112,7 +111,6 @@ export class CrossValidator<P extends object> {
    * 'cross-validate' counted in fits, a note for each combination, and all of the last fit's. A combination
    * that diverges or does not fit into memory is recorded and skipped; any other failure ends the run and is
    * thrown. Throws the first failure when all combinations failed.
-   *
    */
   async fit(ratings: Dataset, options: RunOptions = {}): Promise<CrossValidation<P>> {
     requireDataset(ratings, 'CrossValidator.fit');

@@ -15,7 +15,6 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   /**
    * Pairs of user and item: for each user only these items and the test items are ranked, except pairs of
    * `exclude`. For the protocols of papers with sampled negatives; default: all items.
-   *
    */
   readonly candidates?: Dataset;
   /** Default: all. `coverage` and `novelty` need the users' lists, a second search. */
@@ -25,7 +24,6 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   /**
    * Test pairs whose user or item the model does not know: `drop` (default) leaves them out; `miss` counts a
    * positive of an unknown item as ranked after all other items, and gives an unknown user metrics of 0.
-   *
    */
   readonly coldPairs?: 'drop' | 'miss';
   /** Measures rankings by popularity and by mean rating too. Default true; they need `exclude`. */

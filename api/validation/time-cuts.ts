@@ -24,7 +24,6 @@ interface Target {
  * of the times is counted a pass, in two passes where times are whole seconds and in three otherwise. Memory:
  * 32 MiB and 16 MiB a cut, for any number of rows. Throws DataError when so many rows share a time that a
  * part would be empty.
- *
  */
 export async function timeCuts(
   plan: LogicalPlan,

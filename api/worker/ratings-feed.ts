@@ -16,7 +16,6 @@ const LONGEST_LINE = 1 << 20;
 /**
  * Ratings that a parent process sends: an Arrow IPC stream with its end mark and, where `trailer` is true, a
  * line {"rows":n} behind it. The batches end only when all that has come.
- *
  */
 export class RatingsFeed {
   readonly schema: Schema;

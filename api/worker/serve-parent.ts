@@ -23,7 +23,6 @@ export interface ServeOptions {
 /**
  * Serves a parent process by the protocol of docs/reference/worker-protocol.md, all but the frames `hello`
  * and `error`. Throws what a run throws, and CancelledError when the parent goes away.
- *
  */
 export async function serveParent(link: ParentLink, options: ServeOptions): Promise<void> {
   const parent = new Parent(link);

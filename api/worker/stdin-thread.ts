@@ -1,7 +1,6 @@
 /**
  * Entry of the thread that reads stdin for the worker. It passes bytes on, and ends the process when the
  * parent has gone: the main thread may be in the middle of long work then.
- *
  */
 import { createReadStream, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';

@@ -6,7 +6,6 @@
  *
  * Ratings a second of processor time compare better than those of the clock where other programs share the
  * cores.
- *
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';

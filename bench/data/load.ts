@@ -4,7 +4,6 @@
  * iteration), the median of some runs. Another build's command may be given, to be measured beside.
  *
  *     node bench/data/load.ts [--workers 1,2,4,8,16] [--runs 3] [--cli dist/programs/cli/main.js] RATINGS...
- *
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -3,7 +3,6 @@
  * median of five runs after one to warm up; DuckDB on one thread reads the same file as the reference.
  *
  *     node bench/data/parquet.ts [rows, default 20000000]
- *
  */
 import { tableFromArrays } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';

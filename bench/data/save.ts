@@ -6,8 +6,6 @@
  *
  * The first save of a session has its threads load the encoder; it is printed by itself, with the median of
  * five others beside it.
- *
- *
  */
 import { makeVector } from 'apache-arrow';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -3,7 +3,6 @@
  * DuckDB on one thread reads the same file as the reference.
  *
  *     node bench/data/text.ts [lines, default 10000000]
- *
  */
 import { Float64, Int32, makeData, RecordBatch, Schema, Field, Struct } from 'apache-arrow';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';

@@ -8,8 +8,6 @@
  * Tables: rmse, steps, tensor, techniques, solvers, ranks; the default is all of them, in this order, first
  * for the first rank and then for the others. `--ranks` replaces each table's own. Tables beyond `--seconds`
  * are left out.
- *
- *
  */
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../machine.ts';

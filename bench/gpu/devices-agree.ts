@@ -6,7 +6,6 @@
  *
  * Each folder has ratings in Parquet. Prints a line for each set and setting with the largest difference;
  * ends with status 1 where one is beyond 1e-4.
- *
  */
 import { parseArgs } from 'node:util';
 import { ALS, type AlsOptions, Session } from '../../index.ts';

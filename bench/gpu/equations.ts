@@ -4,8 +4,6 @@
  * solving rows from them, stand beside `update` of the same block.
  *
  *     node bench/gpu/equations.ts '{"rank":100}' '[{"name":"update"},{"name":"tensor"},{"name":"tensor","change":{"regionBytes":0}},{"name":"tensor","steps":0}]' [times = 5]
- *
- *
  */
 import { CounterRandom } from '../../engine/random.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';

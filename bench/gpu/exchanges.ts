@@ -5,7 +5,6 @@
  *
  * The default is cuMF's Hugewiki: 39,780 items of rank 100, whose equations have 5,151 numbers each. Prints
  * bytes and seconds.
- *
  */
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';

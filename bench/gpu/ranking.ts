@@ -7,8 +7,6 @@
  *
  * All is in host memory. The first call brings exclusions and test pairs to the device, where they stay; each
  * call brings its factors.
- *
- *
  */
 import { parseArgs } from 'node:util';
 import { computeDevice } from '../../engine/run/devices.ts';

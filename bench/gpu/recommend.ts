@@ -8,7 +8,6 @@
  * stage alone on a GPU of this thread, in two rounds, since the first has the costs of the start. Drivers
  * keep compiled kernels on disk, so that only the first process compiles: `__GL_SHADER_DISK_CACHE=0` before
  * the command turns NVIDIA's cache off.
- *
  */
 import { parseArgs } from 'node:util';
 import { loadModel } from '../../connectors/model/model-store.ts';

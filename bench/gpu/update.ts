@@ -4,8 +4,6 @@
  *
  *     node bench/gpu/update.ts FOLDER '[{"rank":100,"variant":"tensor-fused","change":{"partRatings":4096}}]' [iterations = 5]
  *     node bench/gpu/update.ts FOLDER '[{"rank":128,"steps":3,"form":{"alpha":10}},{"rank":64,"form":{"biases":true}},{"rank":64,"steps":0,"form":{"nonnegative":true}}]'
- *
- *
  */
 import type { UpdateVariant } from '../../gpu/update/choice/variant.ts';
 import { HalfIterations, type ProblemForm } from './half-iterations.ts';

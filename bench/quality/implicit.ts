@@ -9,8 +9,6 @@
  * from a quarter to four times the default, λ and ν by default. Choosing α on the 20 % itself favours these
  * columns. Ratings of explicit sets count as positives. PYTHON has implicit, numpy, scipy and pyarrow: its
  * `AlternatingLeastSquares()` by default, with the values as they are and with log(1 + r).
- *
- *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

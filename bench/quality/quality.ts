@@ -9,7 +9,6 @@
  * Pairs of users or items that are not in training are left out, for all columns. SVD-10 is scikit-surprise's
  * SVD with 10 factors and otherwise its defaults, run by a Python that has scikit-surprise, pandas and
  * pyarrow.
- *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

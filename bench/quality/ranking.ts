@@ -6,8 +6,6 @@
  *
  * "In all" begins with reading both sets; "exclusions and test in blocks" is that reading and sorting;
  * "ranks" is the search alone.
- *
- *
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -6,8 +6,6 @@
  *
  * Sets and splits are the same as in quality.ts; a DIR is written by `factorflow generate`, with train/ and
  * test/.
- *
- *
  */
 import { existsSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';

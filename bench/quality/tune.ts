@@ -8,8 +8,6 @@
  * training part alone, of which it holds out a tenth. Sets and splits are those of bench/quality/quality.ts.
  * `commands`: the wall time of one `tune` of 20 settings beside 20 commands `train` of the same settings and
  * the same split, and the best setting of each.
- *
- *
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

@@ -7,8 +7,6 @@
  *
  * The reference, the Python library implicit 0.7 on a like machine and data set, makes 16,400 users/s; it is
  * not measured here.
- *
- *
  */
 import { join } from 'node:path';
 import { ALS, Session } from '../../index.ts';

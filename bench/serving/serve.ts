@@ -5,7 +5,6 @@
  * do, with biases and without, and for Gaussian ones, whose lengths are nearly equal.
  *
  *     node bench/serving/serve.ts [REQUESTS] [ITEMS]
- *
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -4,8 +4,6 @@
  * files.
  *
  *     npm run build && node bench/spark/ends.ts STREAM ROWS [TIMES] [BUSY]       STREAM: written by `factorflow convert ratings/ STREAM.arrows`
- *
- *
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -4,7 +4,6 @@
  * the work of Spark's JVMs on them, as measured (bench/results, `spark-exchange`).
  *
  *     node bench/spark/hosts.ts [--gbit 10] [--cores 16 | --gpus]
- *
  */
 import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { parseArgs } from 'node:util';

@@ -41,7 +41,6 @@ const MOST_TAKEN = 8;
  * check's time goes to the driver's compiler and to twins in float64, each in a thread of its own. The exit
  * code is 5 when one fails: factors of this GPU cannot be relied on. A cancelled run has the results up to
  * then and exit code 130.
- *
  */
 export async function checkKernels(request: CheckRequest, context: CommandContext): Promise<CommandResult> {
   const card = await openCard(request.workers, context.signal);

@@ -186,7 +186,6 @@ export function listOf<F extends readonly string[] | undefined = undefined>(
 /**
  * The parts of a flag's text such as `1, 2,3`, and of each text where the flag is given again. Quotes hold a
  * comma, as in CSV: `"a,b",c`. Throws UsageError for a part without text.
- *
  */
 export function readList(given: unknown, flag: string): string[] {
   const texts = (Array.isArray(given) ? given : [given]).map((each) =>

@@ -18,7 +18,6 @@ export type Group = (typeof groups)[number];
 /**
  * A flag as data: its line in --help and the reader of its text. Its key in an `Options` object is the name
  * in code and in configuration files (modelDir); the flag is the same name in kebab case (--model-dir).
- *
  */
 export interface Option<T> {
   readonly describe: string;

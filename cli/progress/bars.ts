@@ -14,7 +14,6 @@ const CLEAR_REST = '\u001b[K';
 /**
  * A bar with rate and remaining time for each phase under way; ended phases, iterations, notes and warnings
  * scroll away above. No colours.
- *
  */
 export function barProgress(stream: NodeJS.WriteStream): Progress {
   const phases = new Phases();

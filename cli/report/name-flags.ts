@@ -24,7 +24,6 @@ function shellWord(name: string, type: string): string {
  * (λ)", "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in
  * camel case may stand alone; one that is an ordinary word too ("rank") needs its value behind it, or "the
  * option" before it. Names in quotes and texts with flags of their own stay as they are.
- *
  */
 export function nameFlags(text: string, options: Options): string {
   const names = [...Object.keys(options), ...Object.keys(renamed).filter((name) => renamed[name] in options)];

@@ -15,7 +15,6 @@ export interface TrainingSets {
 /**
  * Opens the ratings to train on and those held out. Checks columns and types of both by the files' footers,
  * so that a wrong test path fails before training. Throws DataError.
- *
  */
 export async function trainingSets(
   session: Session,

@@ -8,7 +8,6 @@ import type { JsonObject, Trial } from '../../index.ts';
 /**
  * The trials of a search as lines of JSON: first the search itself, then each trial when it has ended, on the
  * disk before the next begins. So a search that was interrupted goes on.
- *
  */
 export class TrialsFile {
   readonly path: string;

@@ -3,7 +3,6 @@ import type { JsonObject } from '../../index.ts';
 /**
  * A frame as bytes: u32 bytes of the header, u32 bytes of the payload, header (JSON, UTF-8), payload. Numbers
  * are little-endian.
- *
  */
 export function frameHead(header: JsonObject, payloadBytes: number): Uint8Array {
   const json = Buffer.from(JSON.stringify(header));

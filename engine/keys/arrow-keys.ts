@@ -9,7 +9,6 @@ import { type KeyColumn, keyCount, type KeyType, takeKeys } from './key-column.t
  * The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries
  * to utf8. Unsigned integers of 64 bits, floats and decimals are int64, as far as their values are whole, and
  * 16 bytes are the text of a UUID (see convertIds).
- *
  */
 export function keyTypeOf(type: DataType, column: string): KeyType {
   if (DataType.isInt(type)) {
@@ -82,7 +81,6 @@ export function requireShortIds(batch: RecordBatch, data: Data, column: string):
  * The keys of one Arrow column without nulls (the caller has checked). Views the Arrow buffers where the type
  * allows: int32, int64 and utf8 are not copied. Values that are no exact ids go to `onRefused`; without it
  * they are DataErrors.
- *
  */
 export function keysFromData(data: Data, type: KeyType, onRefused: OnRefused = throwRefused): KeyColumn {
   const arrow = data.type;

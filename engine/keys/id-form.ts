@@ -24,7 +24,6 @@ export interface IdValues {
 /**
  * The ids of ascending keys: numbers where all are safe integers, else bigints, unless `wanted` forces a
  * form. Throws UsageError naming an id where numbers are wanted that cannot hold it.
- *
  */
 export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'user' | 'item'): IdValues {
   const unsafe = firstUnsafe(keys);

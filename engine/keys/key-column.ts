@@ -6,7 +6,6 @@ import { sharedArray } from '../partition.ts';
  *
  *   int64, keys 1 and -2:   halves  1 0 | -2 -1
  *   utf8, keys "ab" and "":  bytes 'a' 'b'   offsets 0 2 2
- *
  */
 export type KeyColumn =
   | { readonly type: 'int32'; readonly values: Int32Array }

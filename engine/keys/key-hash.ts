@@ -8,7 +8,6 @@ import { hashHalves } from './tables/words-table.ts';
  * 64 bits for each key, as two columns of 32, for generators that are keyed by an external id: integers give
  * their own bits (an id gives the same bits as int32 and as int64), utf8 two hashes of its bytes. The
  * generator mixes the bits.
- *
  */
 export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Array } {
   const count = keyCount(column);

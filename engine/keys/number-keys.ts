@@ -11,8 +11,6 @@ import { makeKeyTable } from './tables/make-key-table.ts';
  *     near     the code of an id is its distance from the least one of the chunk; `keys` (layout id-counts) has in `counts` the number of times that
  *              each occurs, by code, or nothing where the ids lie so far apart that most would be 0
  *     coded    codes 0.. in the order of first rows; `keys` (layout keys) has the distinct ids by code, prefix "key", their `counts` and `hashes`
- *
- *
  */
 export interface NumberedKeys {
   readonly codes: Uint32Array;

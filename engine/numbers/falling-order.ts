@@ -3,7 +3,6 @@
  * integers, without a comparison in JavaScript: the bits of float32 numbers >= 0 ascend with them.
  *
  *     values 2 7 7   ->   1 2 0
- *
  */
 export function fallingOrder(values: Float32Array): Uint32Array {
   const keys = new BigUint64Array(values.length);

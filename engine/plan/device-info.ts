@@ -30,7 +30,6 @@ export type DeviceInfo = {
    * True where `put`, `allocate`, `run`, `fetch` and `release` act in the order in which they are called:
    * then a task that needs another's outputs may be sent before that one has ended. It holds for matrices
    * alone: a partition that a task gives to the host is known when the task has ended.
-   *
    */
   readonly inOrder: boolean;
   /**

@@ -14,7 +14,6 @@ export interface GridBlock {
  * at random.
  *
  *     2 x 4, before permuting     wave 0: (0, 0) (1, 3)    wave 1: (0, 1) (1, 0)    wave 2: (0, 2) (1, 1)    wave 3: (0, 3) (1, 2)
- *
  */
 export function blockWaves(rowBands: number, columnBands: number, random: CounterRandom): GridBlock[][] {
   const waves = Math.max(rowBands, columnBands);
@@ -42,7 +41,6 @@ const ORDER_STREAM = 0xb10c;
  * column changes its row between two rounds.
  *
  *     2 rows     A B / B A     or     B A / A B
- *
  */
 export function turnsOf(rows: number, column: number, turns: Turns, round: number): number[] {
   const group = column % rows;

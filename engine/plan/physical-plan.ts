@@ -12,7 +12,6 @@ export const PLAN_VERSION = 6;
 /**
  * The stages of a run with their places, bytes and reasons: plain JSON, made by pure functions before
  * anything is allocated, printed by `explain`, made into steps by `expand`, saved with a model.
- *
  */
 export interface PhysicalPlan {
   readonly planVersion: typeof PLAN_VERSION;

@@ -39,7 +39,6 @@ export interface DataPart {
 /**
  * The partitions of one kind that a plan works on. `by` tells which part, or which band of a single part,
  * belongs to a block of the grid: that of the block's row, of its column, or the block's own (row-major).
- *
  */
 export interface DataSet {
   readonly name: string;
@@ -66,7 +65,6 @@ export interface DataSet {
    * Of parts with several places in the order of a grid's rows: stages of the order `turns` and this seed
    * step a part at one place after the other, and only the place that stepped it last, and the one that it
    * was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
-   *
    */
   readonly turns?: Turns;
   /** True for a copy made from other data sets in each round: only its newest version is needed. */
@@ -127,8 +125,6 @@ export interface TaskPlan {
  *                `spread`: each part of the data becomes as many parts of `to` in a row, each at a place of its own
  *     allocate   zeros
  *     grown      steps that are appended once sizes are known, by the stage `by` of the run's graph (engine/run/scope.ts)
- *
- *
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }

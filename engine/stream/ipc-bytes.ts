@@ -6,7 +6,6 @@ import { ownDictionaryIds, withOwnIds } from './own-dictionary-ids.ts';
  * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue joins
  * neighbours in one ArrayBuffer by their addresses: of two columns over the same memory, as in { user: ids,
  * item: ids }, it loses the second.
- *
  */
 export class KeptBytes extends AsyncByteQueue {
   #kept: Uint8Array[] = [];

@@ -2,7 +2,6 @@
  * Applies an asynchronous function to each element, at most `concurrency` at once, and gives the results in
  * the order of the input. Pulls no further ahead than that. When the consumer stops early or a call fails,
  * the calls under way are awaited before the input is closed.
- *
  */
 export async function* mapOrdered<In, Out>(
   input: AsyncIterable<In>,

@@ -12,7 +12,6 @@ import type { BatchStream } from './stream.ts';
  *
  * `name` is the name in plans, events and errors (kebab-case, the file's name); `describe` gives the
  * parameters that a plan prints beside it, as plain JSON.
- *
  */
 export interface Description {
   readonly name: string;

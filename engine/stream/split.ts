@@ -32,7 +32,6 @@ export type FileStamp = JsonObject & {
 /**
  * A part of one file, or all of it, as plain JSON: all that another thread needs to read it. A split is about
  * as large as was asked for, or smaller; the reader puts small ones together, so a format need not.
- *
  */
 export type SourceSplit = JsonObject & {
   /** The name under which the format's `ReadSplit` is found (connectors/read-split.ts). */
@@ -53,7 +52,6 @@ export type SourceSplit = JsonObject & {
  * `lines` are those of the file before it. Otherwise `from` lies anywhere: the first record is taken to begin
  * behind the first line end at or behind the byte `from - 1`, and rows and lines are counted from there. A
  * guess that is wrong (a line end inside quotes) shows in `SplitEnd`: the range is then read again, known.
- *
  */
 export type ByteRange = JsonObject & {
   readonly from: number;
@@ -96,7 +94,6 @@ export interface ReadSplitOptions {
  * Reads the rows of a split, in any thread: the batches that the source's stream would give, with their
  * origins, under `schema` (that of SourceSplits, or fewer of its columns). Throws what the stream would
  * throw. Returns the end of a byte range. Leaving the loop early frees everything.
- *
  */
 export type ReadSplit = (
   split: SourceSplit,

@@ -7,7 +7,6 @@ import type { RecordBatch, Schema } from 'apache-arrow';
  * yet. Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer
  * frees its memory and files. Batches are immutable once given out; a consumer may keep them. Every batch has
  * the stream's schema.
- *
  */
 export interface BatchStream extends AsyncIterable<RecordBatch> {
   readonly schema: Schema;

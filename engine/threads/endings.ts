@@ -1,7 +1,6 @@
 /**
  * Work that must end before the process does: a thread inside a graphics driver cannot be stopped from
  * outside, and a process that tries to crashes, with another exit code.
- *
  */
 const endings = new Set<() => Promise<void>>();
 

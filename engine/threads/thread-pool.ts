@@ -24,7 +24,6 @@ export interface ThreadPoolOptions {
   /**
    * 'disabled': threads wait for requests in their event loop. Threads with promises of their own, such as
    * those of a GPU, need that; others answer a little faster without it.
-   *
    */
   readonly atomics?: 'sync' | 'disabled';
   /**
@@ -41,7 +40,6 @@ export interface ThreadPoolOptions {
  * tie memory to it. Requests beyond that number wait in order. Cancelling sets the slot's flag in shared
  * memory: the worker looks at it between chunks and returns early; its thread is kept (aborting a piscina
  * task would kill the thread).
- *
  */
 export class ThreadPool {
   readonly threads: number;

@@ -41,7 +41,6 @@ type Row = { -readonly [Name in keyof PhaseShare]-?: PhaseShare[Name] };
  * The record of the spans of a run, and the only clock of them. A moment belongs to the span that began last
  * among those that are open, so each moment counts once however spans overlap: a reader's pull stands inside
  * the span of its consumer and takes its own time.
- *
  */
 export class Spans {
   /** A second reader of the spans, which gets the phases, and by way of RunMetrics all work of devices. */

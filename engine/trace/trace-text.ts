@@ -30,7 +30,6 @@ interface Timeline {
  * Spans as the text of a Chrome trace (chrome://tracing, Perfetto): a process for each place and a thread for
  * each row of it; spans of a kind that overlap take further rows, so that those of one row follow each other.
  * Holds rows alone: every span is text at once.
- *
  */
 export class TraceText implements Tracer {
   readonly #write: (text: string) => void;

@@ -5,7 +5,6 @@ import { sharedClock } from '../threads/shared-clock.ts';
  * Work on a timeline. `place` is a place of the plan (`host`, `cpu`, `gpu:0`), or `files` or `spill`; `row`
  * is the kind of work there, or the thread that did it. `start` and `end` are milliseconds by
  * performance.now() of the calling thread.
- *
  */
 export interface TraceSpan {
   readonly place: string;
@@ -19,7 +18,6 @@ export interface TraceSpan {
 /**
  * Work that a device's thread tells of itself. `start` is by sharedClock(). The device gives the place where
  * none is given here; `files` is that of what reads and writes files.
- *
  */
 export type DeviceSpan = {
   readonly place?: string;

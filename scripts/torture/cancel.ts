@@ -4,7 +4,6 @@
  * Times are those of an idle machine: the load is printed with them.
  *
  *     npm run build && node scripts/torture/cancel.ts [--moments 200] [--seed 1] [--ratings 400000]
- *
  */
 import { spawn } from 'node:child_process';
 import { createReadStream, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';

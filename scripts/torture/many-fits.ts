@@ -3,7 +3,6 @@
  * resident MiB after the first fits and at the end, and milliseconds of a fit among the first and the last: a
  * hundred of each, or a fifth of all where that is less. Run by itself: node scripts/torture/many-fits.ts
  * COUNT.
- *
  */
 import { Int32, Int64, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { ALS, Session } from '../../index.ts';

@@ -2,7 +2,6 @@
  * Fits ratings of odd shapes, and prints {"shapes", "finds"}: on the CPU the same model for other numbers of
  * workers and other orders of rows, on a GPU predictions near those of the CPU. Run by itself: node
  * scripts/torture/odd-shapes.ts cpu|gpu SEED COUNT.
- *
  */
 import { Float32, Int32, Int64, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { ALS, type AlsOptions, FactorFlowError, type Model, Session } from '../../index.ts';

@@ -4,7 +4,6 @@
  * shapes. Ends only processes of its own and writes only to a temporary folder of its own.
  *
  *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals]
- *
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';

@@ -8,7 +8,6 @@ import { UsageError } from '../../engine/errors.ts';
  *     R R        copy (a, b) has the ratings of R with a * (span of the user ids) added to every user id
  *     R R        and b * (span of the item ids) added to every item id
  *     R R
- *
  */
 export interface Copies {
   readonly users: number;

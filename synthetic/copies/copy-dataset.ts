@@ -67,7 +67,6 @@ export interface CopiedDataset {
  *
  * @throws DataError for ids that are neither int32 nor int64, or null; UsageError for impossible copies or
  *   output; CancelledError.
- *
  */
 export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDataset> {
   const {

@@ -14,7 +14,6 @@ const nothing: IdRange = { smallest: Infinity, largest: -Infinity };
  * column itself where footers lack statistics. Beyond 2^53 they are rounded.
  *
  * @throws DataError when there is no row.
- *
  */
 export async function idRange(
   sources: readonly ParquetSource[],

@@ -65,7 +65,6 @@ export interface GeneratedDataset {
  *
  * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that may not be
  *   replaced; CancelledError.
- *
  */
 export async function generateDataset(options: GenerateDatasetOptions): Promise<GeneratedDataset> {
   const {
@@ -139,7 +138,6 @@ function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {
 /**
  * One request for each range of users, or several, each of which generates the ratings again, where ranges
  * are few and copies many. A file's number depends on its group of copies and its range, not on the requests.
- *
  */
 function planRanges(
   shape: RatingPreset,
@@ -166,7 +164,6 @@ function planRanges(
  * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: the work of one task,
  * and the contents of a part file. Medium-sized data sets are cut up to four times finer. The cut depends
  * neither on the seed nor on the threads.
- *
  */
 export function userRanges(
   { users, train, test }: RatingPreset,

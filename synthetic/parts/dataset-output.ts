@@ -12,7 +12,6 @@ import { addFiles, type PartSummary } from './part-files.ts';
  * The version of the generator, which grows when the same preset and seed give other bytes than before. 2:
  * part files end with a range of users, so that threads write them side by side; the ratings and their order
  * are those of 1.
- *
  */
 export const GENERATOR_VERSION = 2;
 
@@ -32,7 +31,6 @@ export interface DatasetOutput {
  * when it is told to end.
  *
  * @throws UsageError for output that may not be replaced.
- *
  */
 export async function writeDatasetFolder<Filled extends { readonly description: object }>(
   { output, overwrite, parts }: DatasetOutput,

@@ -33,7 +33,6 @@ const writeOptions = { codec: 'zstd', rowGroupSize: 1 << 20 } as const;
 /**
  * Writes one part file into each part's folder from one stream of batches. Undefined when it was stopped.
  * Then, as after an error, the files are incomplete, and the owner of the folder removes them.
- *
  */
 export async function writePartFiles(
   batches: AsyncIterable<FolderBatch>,

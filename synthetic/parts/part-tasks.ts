@@ -37,7 +37,6 @@ export function checkWorkers(workers: number = availableParallelism()): number {
  * Runs the requests on worker threads and reports the rows written so far. The outcomes come in the order of
  * the requests. The first failure stops the others. It is thrown, as is CancelledError, when all have ended
  * and no thread writes any more.
- *
  */
 export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<TaskOutcome[]> {
   const { worker, workerData, requests, rows, signal, onEvent } = tasks;

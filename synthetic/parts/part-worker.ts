@@ -16,7 +16,6 @@ export function ownWorkerData<Data>(): Data {
 /**
  * The function that a worker's entry file exports. `work` gets a request and the `stop` of writePartFiles,
  * which counts rows for the main thread and is true when that has cancelled.
- *
  */
 export function partWorker<Request>(
   work: (request: Request, stop: (rows: number) => boolean) => Promise<TaskOutcome>,

@@ -4,7 +4,6 @@ import { sharedArray } from '../../engine/partition.ts';
  * A table that draws from a fixed discrete law with one look-up (A. J. Walker 1977; the construction is M. D.
  * Vose's, 1991). A 32-bit number picks slot i by its high part; another is compared with the slot's
  * threshold: below gives i, else its alias.
- *
  */
 export interface AliasTable {
   readonly size: number;

@@ -16,7 +16,6 @@ const ADDED = 4096;
  *
  * @throws UsageError when no scale reaches the total: its mean must lie above the minimum and below the
  *   middle of the range.
- *
  */
 export function degreeSequence(count: number, total: number, shape: UserDegrees): Int32Array {
   const { minimum, maximum } = shape;
@@ -69,7 +68,6 @@ function solveScale(count: number, total: number, shape: UserDegrees): number {
  * The last ADDED terms, where the power is steep, are added one by one; the others lie in the middles of
  * cells of width h that fill y..1, where y >= ADDED h, and so are an integral and a first correction (Euler
  * and Maclaurin's formula), right to 1e-14 of the sum.
- *
  */
 function sumOfQuantiles(count: number, s: number, { minimum, maximum, exponent }: UserDegrees): number {
   const k = 1 / exponent;

@@ -16,7 +16,6 @@ export interface ItemLaw {
  * take for ever, so after as many draws as there are items the rest comes from exponential keys: item i gets
  * the key -ln(u) / weight, and the smallest keys are the draws. Both ways have the same law, since successive
  * sampling is such a race of exponential times, and these have no memory. The state is one stamp an item.
- *
  */
 export class ItemSampler {
   readonly #law: ItemLaw;

@@ -2,7 +2,6 @@
  * Φ(x), the standard Gaussian's distribution function, to about 1e-15 (J. F. Hart et al., Computer
  * Approximations, 1968, no. 5666, as given by G. West, Better approximations to cumulative normal functions,
  * 2005).
- *
  */
 export function normalCdf(x: number): number {
   const z = Math.abs(x);

@@ -26,7 +26,6 @@ export function plantItems(preset: RatingPreset, seed: number): PlantedItems {
 /**
  * The planted model for one user, which `aim` chooses: signal = mean + b_u + c_i + p_u·q_i, and a rating is
  * signal plus Gaussian noise, rounded to the scale.
- *
  */
 export class PlantedUser {
   readonly #preset: RatingPreset;
@@ -88,7 +87,6 @@ export function levelCount(scale: RatingScale): number {
 /**
  * The mean level, from 0, of ratings with this signal: E = Σ P(level >= k) = Σ Φ((signal - t_k) / noise), k =
  * 1.., where the threshold t_k lies half a step below level k. No predictor has a smaller mean squared error.
- *
  */
 export function expectedLevel(signal: number, noise: number, scale: RatingScale): number {
   const levels = levelCount(scale);
@@ -114,8 +112,6 @@ const FINE_STEP = 0.25;
  *     Σ Φ(z_k) = 1/h ∫ Φ dz - h/24 [φ] + 7 h³/5760 [φ''],   ∫ Φ dz = z Φ + φ,   φ'' = (z² - 1) φ,   each from low to high
  *
  * right to 1e-7 of a level.
- *
- *
  */
 function fineExpectedLevel(signal: number, noise: number, { minimum, maximum, step }: RatingScale): number {
   const h = step / noise;

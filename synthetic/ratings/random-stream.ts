@@ -22,7 +22,6 @@ const SPREAD = 0x9e37_79b9;
 /**
  * The random numbers of one (seed, purpose, id): the n-th is a function of these four alone. `aim` points the
  * stream at another id and starts it over, so that a loop over users makes no objects.
- *
  */
 export class RandomStream {
   readonly #seedLow: number;

@@ -36,7 +36,6 @@ export interface PartBatch {
  * batches of adjacent ranges, one after the other, hold the same rows as those of the whole. Users come in id
  * order, a user's ratings in the order drawn; a user's items are all different. Memory is that of one batch a
  * part and some arrays of users or items, for any number of ratings.
- *
  */
 export function* generateRatings(
   tables: RatingTables,

@@ -8,7 +8,6 @@ const ERROR_UNIT = 2 ** -16;
 /**
  * Statistics of generated ratings as counters. All are integers, so that they do not depend on the cut into
  * ranges or the order of sums.
- *
  */
 export class RatingStatistics {
   readonly #preset: RatingPreset;

@@ -11,7 +11,6 @@ import { purposes, RandomStream } from './random-stream.ts';
  * The tables of all users, made once from preset and seed: O(users + items * rank) bytes for any number of
  * ratings, in shared memory, so that threads need no copies. Ids start at 0 and are drawn at random, so that
  * they do not depend on degree or popularity.
- *
  */
 export interface RatingTables {
   readonly preset: RatingPreset;
@@ -64,7 +63,6 @@ export function userDegrees(tables: RatingTables): Int32Array {
 /**
  * Test ratings of user u. The share is rounded on the running total and not for each user, so that the parts
  * are exact in sum and every user's share is off by less than one.
- *
  */
 export function testDegreeOf(tables: RatingTables, user: number): number {
   return testBefore(tables, user + 1) - testBefore(tables, user);

@@ -1,7 +1,6 @@
 /**
  * Moves the `wanted` smallest of the first `count` keys to the front, with their values, in no particular
  * order (C. A. R. Hoare's FIND with the middle element as pivot).
- *
  */
 export function selectSmallest(keys: Float64Array, values: Int32Array, count: number, wanted: number): void {
   let left = 0;

@@ -17,7 +17,6 @@ export interface TestNode {
 /**
  * The oldest Node that package.json's "engines" admits, from npm, kept in build/. This process's own Node
  * where npm has none for this platform or cannot be reached.
- *
  */
 export async function oldestNode(): Promise<TestNode> {
   const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {

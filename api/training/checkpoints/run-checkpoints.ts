@@ -57,7 +57,6 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
    * Takes the folder, and looks at what it holds before ratings are read. Throws UsageError for a folder that
    * cannot be used, that has checkpoints without `resume`, or whose checkpoint is of another algorithm or
    * other parameters; DataError where no checkpoint in it can be read.
-   *
    */
   static async open(
     {
@@ -127,7 +126,6 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
    * Loads the checkpoint to go on from, once the data are known; `lengths`: numbers of each matrix of the
    * factors. Gives its plan. Throws UsageError for other data, DataError where no checkpoint is good,
    * CapacityError where the disk has no room for those to come.
-   *
    */
   async begin(data: Fingerprint, lengths: Readonly<Record<string, number>>): Promise<GivenPlan | undefined> {
     this.#data = data;

@@ -150,7 +150,6 @@ export interface GivenSizes {
  * The values that a plan of any origin has of parameters whose `auto` follows from the sizes of the ratings.
  * They are compared once the ratings are read: sizes of a plan may be without the repeated pairs that `auto`
  * counts.
- *
  */
 export function plannedAutos(
   { params }: GivenPlan,

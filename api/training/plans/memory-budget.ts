@@ -73,7 +73,6 @@ function requireBase({ memoryBudget, workers }: MemoryBudget, ids: KeyType): voi
 /**
  * Carries out a fit. Where the budget is too small to read the ratings, the error is that of their plan: it
  * names the least budget for all of the run. Ratings that come only once have no plan.
- *
  */
 export async function orPlanned<T>(
   fit: () => Promise<T>,

@@ -31,7 +31,6 @@ export type RatingsHome = { readonly plan: PhysicalPlan } & (
  * Chooses the home of ratings by the plans that `planOf` makes. Throws CapacityError with the least budget
  * where even small parts do not fit, or where ratings must stay in one block in memory (not `mayBeInParts`)
  * and do not.
- *
  */
 export function ratingsHome(
   mayBeInParts: boolean,

@@ -13,7 +13,6 @@ export const HALVING_RATE = 3;
 /**
  * Trials that differ in λ alone, from the largest λ to the smallest: each begins with the factors of the one
  * before. The others are chains of one. Chains are independent.
- *
  */
 export function chainsOf(trials: readonly PlannedTrial[], warm: boolean): PlannedTrial[][] {
   if (!warm) return trials.map((trial) => [trial]);
@@ -46,7 +45,6 @@ export interface Rung {
  * rung has all of them. The first has one iteration or more.
  *
  *     27 trials of 10 iterations    27 x 1, 9 x 3, 3 x 10 iterations
- *
  */
 export function rungsOf(trials: number, maxIter: number): Rung[] {
   const steps = Math.max(0, Math.min(Math.floor(logOf(trials)), Math.floor(logOf(maxIter))));

@@ -66,7 +66,6 @@ export function gridOf(space: SearchSpace): TrialParams[] {
  * Trials at random, each parameter on its own: a pure function of the seed, so that the first trials of a
  * longer search are those of a shorter one. A combination of lists comes once; where there are fewer
  * combinations than trials, all of them.
- *
  */
 export function randomTrials(space: SearchSpace, trials: number, seed: number): TrialParams[] {
   const random = new CounterRandom(seed, STREAM);

@@ -23,7 +23,6 @@ import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions, Tuning }
  * Compares combinations of parameters on one validation set, as Spark's class of this name does, over a grid,
  * at random, or by successive halving. Ratings are read, numbered and sorted once for all trials. No test set
  * is looked at: measure the best model on one of its own. Immutable; `fit` may run many times.
- *
  */
 export class TrainValidationSplit {
   /** The trials in their order. */
@@ -54,7 +53,6 @@ export class TrainValidationSplit {
    * for each, and all of the last fit's. A trial that diverges, does not fit, or has no value of the metric
    * is marked and the others go on; where all failed, the error of the first is thrown. A fault of the
    * ratings themselves is thrown at once.
-   *
    */
   async fit(ratings: Dataset, options: TuneOptions = {}): Promise<Tuning> {
     requireDataset(ratings, 'TrainValidationSplit.fit');

@@ -41,7 +41,6 @@ export interface TrainValidationSplitOptions extends RankUsersOption {
    * ALS: of trials that differ in λ alone, each after the first begins with the factors of the larger λ
    * before it, and takes half the iterations. Faster; values of small λ come out a little better than of a
    * fit of their own. Default false.
-   *
    */
   readonly warmStart?: boolean;
   /**

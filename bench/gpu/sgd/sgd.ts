@@ -13,8 +13,6 @@
  * `--settings` replaces those of the first table:
  * '[{"rank":128,"tile":{"lanes":16}},{"rank":64,"schedule":"hogwild"}]', parameters of SGD and changes to the
  * schedule that they choose. `--rank` is k of the other tables. Tables beyond `--seconds` are left out.
- *
- *
  */
 import { parseArgs } from 'node:util';
 import { Gpu } from '../../../gpu/webgpu/gpu.ts';

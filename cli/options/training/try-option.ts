@@ -18,7 +18,6 @@ const WIDE = 10;
  *
  * Throws UsageError for a name or a value that an algorithm of the search does not have. `usual`: the
  * algorithm where none is named.
- *
  */
 export function readSpace(
   given: string,
@@ -88,7 +87,6 @@ export function usualSpace(algorithm: Algorithm, given: UsualOf): SearchSpace {
  * Implicit data. λ follows α where it is not given, so α and ν move the rankings more than the form of the
  * weights, which does nothing where all ratings are equal (docs/measured/quality.md, Rankings of implicit
  * data). iALS's and Spark's forms have other defaults.
- *
  */
 function implicitSpace({ unobservedWeight, weight }: UsualOf): SearchSpace {
   const rank = { ...logarithmic(16, 128), whole: true };

@@ -27,7 +27,6 @@ interface MapColours {
 /**
  * Colours of the most frequent genres; the others are grey. There are no colours for fewer than two genres,
  * and for free text: more genres than half the items.
- *
  */
 export function mapColours(items: readonly Id[], names: ItemNames | undefined): MapColours {
   const counts = new Map<string | undefined, number>();

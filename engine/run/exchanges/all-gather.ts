@@ -20,7 +20,6 @@ export interface Gathering {
 /**
  * The exchange all-gather: every place gets the rows of all parts as one matrix. It goes part by part, in the
  * order in which the given function is called with parts: a part is on its way while later ones are computed.
- *
  */
 export function allGather(
   list: StepList,

@@ -14,7 +14,6 @@ export function passedName(data: string): string {
 /**
  * The exchange of parts that places have in common and step by turns: the rows of a part at one place replace
  * those at others. `turn` tells its rows on the way from those of other turns of a round.
- *
  */
 export function passRows(
   list: StepList,

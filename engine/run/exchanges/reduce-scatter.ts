@@ -7,7 +7,6 @@ import { reduceInGroups, type Reduction, reduceSlice } from './reduce.ts';
  * groups of places, such as the GPUs of one socket, partial sums add up inside each group first, and one of
  * each group crosses (Figure 5 b): (P0 + P1) + (P2 + P3). It goes slice by slice, as the given function is
  * called.
- *
  */
 export function reduceScatter(
   list: StepList,

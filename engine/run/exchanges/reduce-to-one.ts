@@ -5,7 +5,6 @@ import { type Reduction, reduceSlice } from './reduce.ts';
 /**
  * The exchange reduce-to-one: the partial sums of all slices add up at one place (the simple way of cuMF,
  * section 4.2, which that place's link bounds). It goes slice by slice, as the given function is called.
- *
  */
 export function reduceToOne(
   list: StepList,

@@ -27,7 +27,6 @@ export interface Reduction {
  * Adds up partial sums at a place, onto the one that lies there: that one first, then the others in part
  * order, so that a group of two has the bits of part order. Frees the others, and gives the sum's name and
  * place.
- *
  */
 function addUp(
   list: StepList,
@@ -95,7 +94,6 @@ export function reduceSlice(
  * The first of two phases: adds up a slice's partial sums inside each group of places (cuMF, Figure 5 b). The
  * place that adds up is the one that stands in its group as `turn` says, so that slices spread over the
  * places. Gives the slice of the groups' sums, in the order of groups.
- *
  */
 export function reduceInGroups(
   list: StepList,

@@ -21,7 +21,6 @@ export interface Located {
  * at the other places a copy, which comes by way of host memory and goes behind its task. The rows come down
  * once, however many places they go to. Places that compute in the memory of this process have no wire: the
  * copies come one at a time, since they take memory there. `use` gives the id of its step.
- *
  */
 export function sendRows(
   list: StepList,

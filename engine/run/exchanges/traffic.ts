@@ -57,7 +57,6 @@ export function bytesByLink(transfers: readonly Transfer[]): Record<string, numb
 /**
  * The seconds that transfers take: phase after phase, each as long as the busiest device. A device's channel
  * out, and that in, take one transfer after the other, each at the rate of its link.
- *
  */
 export function secondsOf(transfers: readonly Transfer[], { places, bytesPerSecond, duplex }: Links): number {
   const phases = Math.max(0, ...transfers.map(({ phase }) => phase + 1));

@@ -116,7 +116,6 @@ function lineOf({ stage, at, do: action }: Step, { bound }: BoundProblem): strin
 /**
  * A drawn order is none that a hand works out: segments of a round are called a, b, c, d as they are first
  * visited, and of steps of a grid that is in one memory the lines are sorted.
- *
  */
 function textOf(name: string, problem: BoundProblem): string {
   const lists = listsOfRun(problem, ['good', 'good']).filter(({ name: list }) =>

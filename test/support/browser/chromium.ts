@@ -2,7 +2,6 @@
  * The headless Chromium of the package @sparticuz/chromium, unpacked to build/chromium with the libraries and
  * the font of the package. Of the system it needs glibc and libgcc alone, and no root, display or GPU. It
  * takes no page on its command line, only the DevTools protocol.
- *
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -15,7 +15,6 @@ import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
  *
  * `rowsAre` says which side the rows are. `given`: μ and means of earlier ratings, NaN for rows and columns
  * that are new; those stay as they are.
- *
  */
 export function ratingFacts(
   block: RatingBlock,

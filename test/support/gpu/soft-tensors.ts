@@ -2,7 +2,6 @@
  * Texts of kernels for tensor cores and subgroups of 32 threads, changed so that every adapter runs them: a
  * thread holds a row, or half a row, of each matrix, and what subgroups exchange passes through workgroup
  * memory. Float16 numbers are float32 ones that were rounded to it.
- *
  */
 import { compileKernel } from '../../../gpu/webgpu/compile-kernel.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';

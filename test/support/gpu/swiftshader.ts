@@ -2,7 +2,6 @@
  * SwiftShader, a Vulkan driver that computes on the processor, from the package @sparticuz/chromium: unpacked
  * to build/swiftshader, and named in the environment, which a process must have before it starts.
  * vitest.config.ts does that for the tests' processes.
- *
  */
 import { existsSync, globSync } from 'node:fs';
 import { join, resolve } from 'node:path';

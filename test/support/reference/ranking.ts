@@ -1,7 +1,6 @@
 /**
  * Ranking metrics by their definitions, from sorted lists, sets and pairs: slow, and written apart from the
  * library's. Every ranking is whole: items by falling score, ties by id.
- *
  */
 export interface RankingProblem {
   /** score(user, item) for items 0 .. items - 1 and users 0 .. users - 1. */

@@ -143,7 +143,6 @@ function hostOf(devices: readonly DeviceInfo[]): DeviceInfo {
 /**
  * The lists of a run in which `fate` says of each round whether it is the best so far, one among others, or
  * has diverged and is run again. The last frees what is left.
- *
  */
 export function listsOfRun(
   { bound, keep }: BoundProblem,

@@ -54,7 +54,6 @@ interface Held {
 /**
  * A device that computes nothing: it notes its calls and the partitions that it would hold. A task without
  * one of its inputs fails, as on any device.
- *
  */
 export class RecordingDevice implements Device {
   readonly info: DeviceInfo;
