@@ -138,10 +138,10 @@ export function deserializeError(data: SerializedError): Error {
   return error;
 }
 
-/** Errors of `sessionClosed`, by which the end of a session is distinguished from a cancel by the caller. */
+/** Errors made by `sessionClosed`: they distinguish the end of a session from a cancel by the caller. */
 const closings = new WeakSet<object>();
 
-/** The error of work that still runs, or begins, in a closed session. */
+/** The error of work that still runs, or starts, in a closed session. */
 export function sessionClosed(cause?: unknown): UsageError {
   const error = new UsageError('the session is closed', {
     advice: 'Close it once everything that runs in it has ended',
@@ -152,8 +152,8 @@ export function sessionClosed(cause?: unknown): UsageError {
 }
 
 /**
- * The error of work that a signal has ended: CancelledError with the signal's reason as its cause, or the
- * error of a closed session where that is the reason.
+ * The error of work that a signal has ended: CancelledError with the signal's reason as its cause, or that
+ * reason itself if it is the error of a closed session.
  */
 export function cancelledBy({ reason }: AbortSignal, details: ErrorDetails = {}): FactorFlowError {
   const isClosed = typeof reason === 'object' && reason !== null && closings.has(reason as object);

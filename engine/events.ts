@@ -20,10 +20,12 @@ export type ProgressEvent =
     }
   /** The plan of a training run, before it begins. */
   | { readonly type: 'plan'; readonly plan: PhysicalPlan }
-  /** One finished iteration; seconds exclude evaluation. Errors are root mean squares over known pairs. */
+  /**
+   * One finished iteration; seconds exclude evaluation. Errors are root mean square errors over known pairs.
+   */
   | {
       readonly type: 'iteration';
-      /** The algorithm's word for it; default: iteration. */
+      /** The algorithm's word for an iteration; default: iteration. */
       readonly called?: 'iteration' | 'epoch';
       readonly iteration: number;
       readonly of: number;
@@ -37,8 +39,8 @@ export type ProgressEvent =
       readonly testMetrics?: Readonly<Record<string, number>>;
     }
   /**
-   * `code`: the kind of a note or a warning that scripts may look for. `count`: the number of rows or ids
-   * that it is about.
+   * `code`: the kind of the note or warning, for scripts. `count`: the number of rows or ids that it
+   * concerns.
    */
   | { readonly type: 'note'; readonly text: string; readonly code?: string; readonly count?: number }
   | { readonly type: 'warning'; readonly text: string; readonly code?: string; readonly count?: number };

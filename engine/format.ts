@@ -1,7 +1,7 @@
 /** Text forms of numbers, the same in plans, messages and tables. */
 
 export function formatCount(count: number): string {
-  // toLocaleString would load the tables of all languages, 8 ms of each start.
+  // toLocaleString would load the tables of all languages: 8 ms at each start.
   return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
@@ -20,7 +20,7 @@ export function formatFlops(flops: number): string {
   return scaled(flops, 1000, ['FLOP', 'kFLOP', 'MFLOP', 'GFLOP', 'TFLOP', 'PFLOP']);
 }
 
-/** The value in the largest unit that leaves it at least 1; whole in the smallest. */
+/** The value in the largest unit in which it is at least 1; without decimals in the smallest unit. */
 function scaled(value: number, step: number, units: readonly string[]): string {
   let unit = 0;
   let rest = value;
@@ -36,14 +36,14 @@ export function formatMilliseconds(milliseconds: number): string {
 }
 
 /**
- * The text with U+FFFD in place of control characters but newlines and tabs, which terminals act on and HTML
- * does not allow, and of characters that turn the direction of the text after them.
+ * Replaces by U+FFFD the control characters other than newline and tab, which terminals act on and HTML does
+ * not allow, and the characters that change the direction of text.
  */
 export function withoutControls(text: string): string {
   return text.replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
 }
 
-/** A message of one line, so that a value in it cannot look like the next message. */
+/** A message as one line, so that a value in it cannot imitate the next message. */
 export function onOneLine(text: string): string {
   return withoutControls(text.replaceAll(/[\r\n]+/g, ' '));
 }

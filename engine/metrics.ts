@@ -11,8 +11,7 @@ export interface Measure {
   readonly bytesUp: number;
   readonly bytesDown: number;
   /**
-   * Time summed over threads: of an operator without the time of its inputs, of a stage the time inside its
-   * tasks.
+   * Time summed over threads: for an operator without the time of its inputs, for a stage inside its tasks.
    */
   readonly milliseconds: number;
   /** Wall time from the start of the stage's first task to the end of its last (0 for operators). */
@@ -23,19 +22,19 @@ const zero: Measure = { runs: 0, rows: 0, bytesUp: 0, bytesDown: 0, milliseconds
 
 const NO_SPAN: Disposable = { [Symbol.dispose]: () => {} };
 
-/** Collects measures by name in the order in which the names first appear. */
+/** Collects measures by name, in the order in which names first appear. */
 export class RunMetrics {
   readonly #measures = new Map<string, Measure>();
   readonly #until = new Map<string, number>();
   readonly #peaks = new Map<Place, number>();
   readonly #spans: Spans | undefined;
 
-  /** `spans`: the record of the whole process, where one is kept. */
+  /** `spans`: the record of the whole process, if one is kept. */
   constructor(spans?: Spans) {
     this.#spans = spans;
   }
 
-  /** The reader of every span, where a trace is written. */
+  /** Receives every span if a trace is written. */
   get tracer(): Tracer | undefined {
     return this.#spans?.tracer;
   }
@@ -60,21 +59,19 @@ export class RunMetrics {
     this.tracer?.span({ place: 'files', row: 'stages', name, start, end, args: { rows } });
   }
 
-  /**
-   * Adds the part of `start` to `end` that no earlier span covers: spans of lists that run at once overlap.
-   */
+  /** Adds the part of [start, end] that no earlier span covers: spans of concurrent lists overlap. */
   addSpan(name: string, start: number, end: number): void {
     const until = this.#until.get(name) ?? 0;
     this.addWall(name, Math.max(0, end - Math.max(start, until)));
     this.#until.set(name, Math.max(end, until));
   }
 
-  /** Begins a phase of the run in the record of spans; it ends when it is disposed of. */
+  /** Starts a phase of the run in the record of spans; it ends when disposed. */
   begin(phase: string): Disposable {
     return this.#spans?.begin(phase) ?? NO_SPAN;
   }
 
-  /** Does work that is a phase of the run. */
+  /** Runs `work` as a phase of the run. */
   time<Result>(phase: string, work: () => Result): Result {
     using _ = this.begin(phase);
     return work();
@@ -85,7 +82,7 @@ export class RunMetrics {
     this.#measures.set(name, { ...old, wallMilliseconds: old.wallMilliseconds + milliseconds });
   }
 
-  /** Notes the most bytes that were allocated at a place. */
+  /** Records the peak of the bytes allocated at a place. */
   addPeak(place: Place, bytes: number): void {
     this.#peaks.set(place, Math.max(this.#peaks.get(place) ?? 0, bytes));
   }

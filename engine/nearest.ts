@@ -1,4 +1,4 @@
-/** The candidate nearest to a word by its letters, in any case; undefined when none is near. */
+/** The candidate most similar to a word, ignoring case; undefined if none is similar. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const scored = candidates.map((candidate) => ({
     candidate,

@@ -3,14 +3,15 @@ import type { JsonObject } from './json.ts';
 /** A partition in a spill file (see SpillWriter), as plain JSON: all that another thread needs to read it. */
 export type SpilledPartition = JsonObject & {
   readonly file: string;
-  /** Its number in the file. */
+  /** Its index in the file. */
   readonly number: number;
   readonly layout: string;
   readonly rows: number;
-  /** Of the bytes of all columns, in order. */
+  /** Checksum of the bytes of all columns, in order. */
   readonly checksum: number;
   /**
-   * Of pieces of its only column: the end of each, in elements, and the checksum of all bytes up to there.
+   * For a partition whose only column consists of pieces: the end of each piece, in elements, and the
+   * checksum of all bytes up to it.
    */
   readonly pieces?: { readonly ends: readonly number[]; readonly checksums: readonly number[] };
   /** By name: the typed array's kind, its first byte in the file, and its length in elements. */
@@ -19,7 +20,7 @@ export type SpilledPartition = JsonObject & {
   >;
 };
 
-/** Typed arrays that may lie in a SharedArrayBuffer and cross threads without a copy. */
+/** Typed arrays that may be views of a SharedArrayBuffer and be passed to threads without a copy. */
 export type SharedColumn =
   | Int32Array
   | Uint32Array
@@ -39,7 +40,7 @@ const arrays = {
   BigInt64Array,
 };
 
-/** The name of a column's type, by which other threads and files know it. */
+/** The name of a column's type in messages between threads and in files. */
 export type ColumnKind = keyof typeof arrays;
 
 export const columnTypes: Readonly<
@@ -53,8 +54,8 @@ export const columnTypes: Readonly<
 > = arrays;
 
 /**
- * The name of one version of one partition of a data set. Tasks name their inputs and outputs so.
- * `partition` counts from 0 within the data set `name`; `version` grows when the data set is computed anew.
+ * Names one version of one partition of a data set; tasks name their inputs and outputs this way. `partition`
+ * counts from 0 within the data set `name`; `version` grows when the data set is computed anew.
  */
 export interface PartitionRef {
   readonly name: string;
@@ -67,49 +68,45 @@ export function partitionKey(ref: PartitionRef): string {
 }
 
 /**
- * The host form of a partition: named columns over SharedArrayBuffers. `layout` names the meaning of the
- * columns, which is fixed beside the tasks that use it; `rows` is the number of rows (not of the child
- * values).
+ * A partition in host memory: named columns over SharedArrayBuffers. `layout` names the meaning of the
+ * columns, defined with the tasks that use it; `rows` is the number of rows (not of child values).
  */
 export interface Partition {
   readonly layout: string;
   readonly rows: number;
   readonly columns: Readonly<Record<string, SharedColumn>>;
-  /** Of a matrix of factors: a device with the calling thread's memory keeps its rows without padding. */
+  /** For a matrix of factors: a device that computes in host memory stores its rows without padding. */
   readonly packed?: boolean;
-  /**
-   * Columns of a matrix of factors without its padding, where its rows have the padding of the device that
-   * takes it.
-   */
+  /** Columns of a matrix of factors without padding, if its rows have the padding of the receiving device. */
   readonly width?: number;
   /**
-   * True where the memory of the columns serves another partition once this one is released: it is no garbage
+   * True if another partition reuses the memory of the columns after this one is released: it is not garbage
    * then.
    */
   readonly reused?: boolean;
-  /** Of pieces of its only column, which tasks may take one by one: the end of each, in elements. */
+  /** For a column in pieces, which tasks may take one by one: the end of each piece, in elements. */
   readonly ends?: readonly number[];
   /**
-   * Of a partition in a file of the spill folder, in place of columns: tasks of the CPU read it from there.
+   * In place of columns, for a partition in a file of the spill folder: tasks of the CPU read it from there.
    */
   readonly spilled?: SpilledPartition;
-  /** Of rows on their way between devices, in place of columns. */
+  /** In place of columns, for rows on their way between devices. */
   readonly inFiles?: InFiles;
 }
 
 /**
- * Memory of the host in files that lie in memory, which threads of the system fill and read beside the one
- * that asks: piece i is in file i mod their number, behind the file's earlier pieces.
+ * Host memory in memory files (memfd): system threads copy to and from them while the caller runs. Piece i is
+ * in file i mod their number, after the file's earlier pieces.
  */
 export interface FileMemory {
   /** Open descriptors, which all threads of the process share. */
   readonly files: readonly number[];
   readonly pieceBytes: number;
-  /** Bytes that it has room for. */
+  /** Capacity in bytes. */
   readonly bytes: number;
 }
 
-/** Rows in files in memory, as float32 or float16 numbers. */
+/** Rows in memory files, as float32 or float16 numbers. */
 export interface InFiles {
   readonly memory: FileMemory;
   readonly form: 'f32' | 'f16';
@@ -117,34 +114,30 @@ export interface InFiles {
 }
 
 /**
- * A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements;
- * padding is 0.
+ * A row-major float32 matrix in a device's own memory. `stride` >= `columns`, both in elements; padding is 0.
  */
 export interface MatrixShape {
   /**
-   * Default: factors. Another layout is a vector of `rows` float32 numbers, column `values`, in memory that
-   * host and device reach.
+   * Default: factors. Any other layout is a vector of `rows` float32 numbers, column `values`, in memory that
+   * both host and device can access.
    */
   readonly layout?: string;
   readonly rows: number;
   readonly columns: number;
   readonly stride: number;
   /**
-   * 'any': the first task that writes it writes all of it, padding too, before any task reads it. Default:
-   * zeros.
+   * 'any': the first task that writes the matrix writes all of it, with padding, before any task reads it.
+   * Default: zeros.
    */
   readonly contents?: 'zeros' | 'any';
-  /** In host memory, which has no padding: as that of Partition. */
+  /** In host memory without padding; see Partition. */
   readonly packed?: boolean;
   /**
-   * True for a matrix that goes on to another device, whose rows have this stride: a device that computes in
-   * host memory allocates it outside of its kernels' memory.
+   * True for a matrix that is sent to another device, whose rows have this stride. A device that computes in
+   * host memory allocates it outside its kernels' memory.
    */
   readonly leaves?: boolean;
-  /**
-   * True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps
-   * that alone.
-   */
+  /** True if tasks read only its float16 copy: a device that keeps such copies then keeps only the copy. */
   readonly halfOnly?: boolean;
 }
 
@@ -155,7 +148,7 @@ export function partitionBytes(partition: Partition): number {
   return bytes;
 }
 
-/** A piece of a partition's only column; one without pieces is a piece. */
+/** A piece of a partition's only column; a column without pieces is one piece. */
 export function pieceOf({ columns, ends }: Pick<Partition, 'columns' | 'ends'>, piece: number): SharedColumn {
   const [column] = Object.values(columns);
   return ends === undefined ? column : column.subarray(piece === 0 ? 0 : ends[piece - 1], ends[piece]);
@@ -169,13 +162,14 @@ export function sharedArray<T extends SharedColumn>(
   return new type(new SharedArrayBuffer(length * type.BYTES_PER_ELEMENT));
 }
 
-/** Bytes from which the pages of an array are its own. */
+/** Arrays of at least this size get their own pages. */
 const PAGED_BYTES = 1 << 20;
 
 /**
- * The same over pages that go back to the system as soon as the array is collected, for data that comes and
- * goes piece by piece: of arrays of some megabytes the allocator of the process keeps the memory, where it is
- * in pieces. A buffer that may grow, even to its own size alone, has such pages.
+ * Like sharedArray, but its pages return to the system as soon as the array is collected. For data that is
+ * allocated and freed piece by piece: the process's allocator would keep the memory of arrays of some
+ * megabytes when it is fragmented. A growable buffer, even one that may only grow to its own size, has such
+ * pages.
  */
 export function pagedArray<T extends SharedColumn>(
   type: {
@@ -192,7 +186,7 @@ export function pagedArray<T extends SharedColumn>(
 
 let dataSets = 0;
 
-/** A name for a data set that nothing else in this process has. */
+/** A data set name that is unique in this process. */
 export function dataSetName(base: string): string {
   dataSets++;
   return `${base}#${dataSets}`;

@@ -1,16 +1,16 @@
 import type { EventSink } from './events.ts';
 
 /**
- * A phase of a run: emits the event of its start at once, and those of progress and the end when they are
+ * A phase of a run. Emits its start event at once, and its progress and end events when these methods are
  * called.
  */
 export interface Phase {
   progress(done: number): void;
-  /** `done`: units that were done in all. */
+  /** `done`: total number of completed units. */
   end(done: number): void;
 }
 
-/** `unit` names the things that are counted ("rows"); `total` is their number, where it is known. */
+/** `unit` names what is counted ("rows"); `total` is the number of units, if known. */
 export function startPhase(events: EventSink, phase: string, unit: string, total?: number): Phase {
   const started = performance.now();
   events({ type: 'phase-start', phase, total, unit });

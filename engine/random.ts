@@ -1,6 +1,6 @@
 /**
- * Counter-based random numbers: pure functions of (key, counter), so that any thread can draw any number of a
- * sequence without the ones before it, and a run repeats bit for bit with any number of threads.
+ * Counter-based random numbers: pure functions of (key, counter). Any thread can draw any number of a
+ * sequence without drawing those before it, and a run gives the same bits with any number of threads.
  *
  * A key is 64 bits as two u32 halves. The mixing step is MurmurHash3's 32-bit finalizer (a bijection of u32
  * in which every input bit flips every output bit with probability near 1/2). The counter is mixed before the
@@ -16,7 +16,7 @@ export function finalize(h: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Spreads 32 bits over all bits, as a signed number. */
+/** Mixes 32 bits; returns a signed number. */
 export function spread(bits: number): number {
   return finalize(bits) | 0;
 }
@@ -37,16 +37,16 @@ export function uniform(u32: number): number {
 }
 
 /**
- * One standard normal number from two u32 (Box-Muller): sqrt(-2 ln u) cos 2πv. The tails end at |z| = 6.8,
- * where 32 bits end.
+ * One standard normal number from two u32 (Box-Muller): sqrt(-2 ln u) cos 2πv. The largest |z| is 6.8, since
+ * u has 32 bits.
  */
 export function gaussian(u1: number, u2: number): number {
   return Math.sqrt(-2 * Math.log(uniform(u1))) * Math.cos(2 * Math.PI * uniform(u2));
 }
 
 /**
- * The sequence of one 64-bit key. Stateless: every method is a function of the counter (an integer in 0 ..
- * 2^32 - 1).
+ * The sequence of a 64-bit key. Stateless: every method is a function of the counter (an integer in 0 .. 2^32
+ * - 1).
  */
 export class CounterRandom {
   readonly low: number;
@@ -57,7 +57,7 @@ export class CounterRandom {
     this.high = high >>> 0;
   }
 
-  /** An independent sequence for a sub-stream (a user, a column, a purpose). */
+  /** An independent sequence for a user, a column or a purpose. */
   derive(stream: number): CounterRandom {
     return new CounterRandom(mix32(this.low, stream), mix32(mix32(this.high, this.low), ~stream));
   }
@@ -66,12 +66,12 @@ export class CounterRandom {
     return randomU32(this.low, this.high, counter);
   }
 
-  /** In (0, 1). */
+  /** A number in (0, 1). */
   uniform(counter: number): number {
     return uniform(this.u32(counter));
   }
 
-  /** An integer in 0 .. bound - 1, bound <= 2^32; its bias is below bound / 2^32. */
+  /** An integer in 0 .. bound - 1, bound <= 2^32; the bias is below bound / 2^32. */
   below(counter: number, bound: number): number {
     return Math.floor(uniform(this.u32(counter)) * bound);
   }
@@ -82,9 +82,9 @@ export class CounterRandom {
   }
 }
 
-/** 0 .. count - 1 in an order drawn from the sequence (Fisher and Yates). */
+/** 0 .. count - 1 in an order drawn from the sequence (Fisher-Yates). */
 export function randomOrder(count: number, random: CounterRandom): Uint32Array {
-  // A loop: `from` takes several times as long as the exchanges.
+  // A loop: Array.from takes several times as long as the swaps.
   const order = new Uint32Array(count);
   for (let i = 0; i < count; i++) order[i] = i;
   for (let i = count - 1; i > 0; i--) {

@@ -2,27 +2,27 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSy
 import { DataError } from './errors.ts';
 import { formatBytes } from './format.ts';
 
-/** An open file; whoever opened it closes the descriptor. */
+/** An open file; its opener closes the descriptor. */
 export interface RegularFile {
   readonly fd: number;
-  /** Bytes when it was opened; 0 for files that the kernel makes, such as those in /proc. */
+  /** Bytes when the file was opened; 0 for files that the kernel generates, such as in /proc. */
   readonly size: number;
 }
 
 export interface RegularFileOptions {
   /** For messages: "read", "load", ... */
   readonly phase?: string;
-  /** Most bytes of the file. Default: any size. */
+  /** Maximum size of the file in bytes. Default: any size. */
   readonly most?: number;
-  /** False refuses a link in the last place of the path. Default: true. */
+  /** False refuses a path whose last component is a symbolic link. Default: true. */
   readonly links?: boolean;
 }
 
 /**
- * Opens a regular file for reading, and never waits: the path of a pipe, which waits for a writer, of a device,
- * which may have no end, and of a folder are refused. The path is looked at before it is opened, since opening
- * a pipe or a device has effects, and the file after that, since the path may have another one by then. Throws
- * DataError for these and for more than `most` bytes, else the error of the file system.
+ * Opens a regular file for reading without ever blocking. Refuses pipes (which wait for a writer), devices
+ * (which may have no end) and folders. The path is checked before the file is opened, since opening a pipe or
+ * a device has effects, and again after that, since the path may have been replaced meanwhile. Throws
+ * DataError for these and for files of more than `most` bytes, else the error of the file system.
  */
 export function openRegular(
   file: string,
@@ -43,8 +43,8 @@ export function openRegular(
 }
 
 /**
- * All bytes of a regular file of at most `most` bytes, read by the calling thread. Throws what `openRegular`
- * throws, and DataError where the file has more bytes than its size says and than `most`.
+ * All bytes of a regular file of at most `most` bytes, read synchronously. Throws the errors of
+ * `openRegular`, and DataError if the file has grown beyond its size and `most`.
  */
 export function readRegular(
   file: string,
@@ -53,7 +53,7 @@ export function readRegular(
 ): Uint8Array<ArrayBuffer> {
   const { fd, size } = openRegular(file, { ...options, most });
   try {
-    // One byte more than the size finds the end of a file that has not grown in one read.
+    // One byte more than the size: the end of an unchanged file is found in one read.
     let bytes = new Uint8Array(size + 1);
     for (let length = 0; ;) {
       const read = readSync(fd, bytes, length, bytes.length - length, length);

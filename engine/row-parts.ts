@@ -1,25 +1,27 @@
 import { sharedArray } from './partition.ts';
 
 /**
- * Rows of a row-major float32 matrix that lies in parts of adjacent rows, which need not be joined to be
- * written.
+ * Rows of a row-major float32 matrix stored in parts of adjacent rows; it can be written without joining
+ * them.
  */
 export interface RowParts {
   readonly rows: number;
-  /** Numbers of a row as it is read: its values, and those of the tail. */
+  /** Numbers of a row as it is read, with the tail. */
   readonly columns: number;
-  /** `values`: rows x columns, without the tail's two. `own`: a number of each row. */
+  /** `values`: rows x columns, without the tail. `own`: one number per row. */
   readonly parts: readonly { readonly values: Float32Array; readonly own?: Float32Array }[];
-  /** Two numbers behind a row's values: its own plus `add`, and a 1, in this order or with the 1 first. */
+  /**
+   * Two numbers after a row's values: its own number plus `add`, and a 1, in this order or with the 1 first.
+   */
   readonly tail?: { readonly oneFirst: boolean; readonly add: number };
-  /** Factors of values and own numbers; default 1. */
+  /** Factors by which values and own numbers are multiplied; default 1. */
   readonly scale?: { readonly values: number; readonly own: number };
   /**
-   * Two numbers stand before the values of a row in its part: the row's own is the first or the second of
-   * them, in place of `own`. With a tail only.
+   * Each row in a part has two numbers before its values; the row's own number is the first or the second of
+   * them, in place of `own`. Only with a tail.
    */
   readonly lead?: 0 | 1;
-  /** The place of each row among those of the parts; default: they lie in order. */
+  /** The position of each row among the rows of the parts; default: in order. */
   readonly order?: Uint32Array;
 }
 
@@ -38,8 +40,8 @@ function widthOf({ columns, tail }: RowParts): number {
 }
 
 /**
- * The rows [from, to) as they are read: a view where the matrix has them in that form, else a copy, in shared
- * memory if asked so.
+ * The rows [from, to) as they are read: a view if the matrix stores them in that form, else a copy,
+ * optionally in shared memory.
  */
 export function readRows(rows: RowParts, from: number, to: number, shared = false): Float32Array {
   const { columns, parts, tail, scale = UNSCALED, lead, order } = rows;
@@ -54,7 +56,7 @@ export function readRows(rows: RowParts, from: number, to: number, shared = fals
   return read;
 }
 
-/** Rows in the order of the parts. */
+/** Copies rows in the order of the parts. */
 function joinRows(matrix: RowParts, from: number, to: number, read: Float32Array): void {
   const { columns, parts, tail, scale = UNSCALED } = matrix;
   const width = widthOf(matrix);
@@ -84,7 +86,7 @@ function copyRows(
   }
 }
 
-/** The values [from, to) where they lie in one part. */
+/** The values [from, to) if they are in one part. */
 function partWith(parts: RowParts['parts'], from: number, to: number): Float32Array | undefined {
   let first = 0;
   for (const { values } of parts) {
@@ -94,7 +96,7 @@ function partWith(parts: RowParts['parts'], from: number, to: number): Float32Ar
   return undefined;
 }
 
-/** Rows in another order, or after two numbers of their own. */
+/** Copies rows in another order, or stored after two numbers. */
 function gatherRows(matrix: RowParts, from: number, to: number, read: Float32Array): void {
   const { columns, parts, tail, scale = UNSCALED, lead, order } = matrix;
   const width = widthOf(matrix);
@@ -125,7 +127,7 @@ function placeTail(
   tail: NonNullable<RowParts['tail']>,
   scale: number,
 ): void {
-  // The sum is one of float32 numbers.
+  // The sum is computed in float32.
   for (let row = 0; row < own.length; row++) placeOne(read, row * step, Math.fround(own[row] * scale), tail);
 }
 
@@ -139,7 +141,7 @@ function placeOne(
   read[oneFirst ? at : at + 1] = 1;
 }
 
-/** A matrix that lies in its parts until it is first read as a whole. */
+/** A matrix stored in parts until it is first read as a whole. */
 export class JoinedRows {
   #rows: RowParts;
 
@@ -153,7 +155,7 @@ export class JoinedRows {
 
   get whole(): Float32Array {
     const { rows, columns, parts, tail, scale, order } = this.#rows;
-    // From now on the parts are not held.
+    // The parts are no longer referenced.
     if (parts.length !== 1 || tail || scale || order)
       this.#rows = { rows, columns, parts: [{ values: readRows(this.#rows, 0, rows, true) }] };
     return this.#rows.parts[0].values;

@@ -1,4 +1,4 @@
-/** A value in a message: its kind where it has no short text. */
+/** A short text for a value in a message: its type if it has no short text. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (Array.isArray(value)) return 'an array';

@@ -1,22 +1,25 @@
 import { cancelledBy, type FactorFlowError, throwIfAborted } from './errors.ts';
 
-/** Time that cancelled work has to end before a session that closes gives it up. */
+/** Time for cancelled work to end before a closing session abandons it. */
 export const CANCEL_MILLISECONDS = 10_000;
 
-/** Time that a wait has for an end in order, once its run was cancelled. */
+/** Time for a wait to end by itself after its run was cancelled. */
 const GRACE_MILLISECONDS = 100;
 
-/** Lets timers and messages of this thread have their turn, a cancel among them; for any runtime. */
+/** Lets pending timers and messages of this thread run, a cancel among them; works in any runtime. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 
-/** Gives up waits for others, such as a source of the caller's: they may never end. */
+/** Abandons waits for code that may never respond, such as a caller's source. */
 export class Patience implements Disposable {
   readonly #signal: AbortSignal;
   readonly #phase: string;
   #timer: NodeJS.Timeout | undefined;
-  /** Each of the waits under way: one promise for all would hold the outcome of every wait until the end. */
+  /**
+   * Running waits. Each has its own promise: one promise for all would keep the outcome of every wait until
+   * the end.
+   */
   readonly #waiting = new Set<(reason: FactorFlowError) => void>();
   #gaveUp: FactorFlowError | undefined;
 
@@ -25,13 +28,15 @@ export class Patience implements Disposable {
     signal.addEventListener('abort', this.#onAbort);
   }
 
-  /** The outcome of the wait; the error of `cancelledBy` when the signal has fired and the wait goes on. */
+  /**
+   * The outcome of the wait; throws the error of `cancelledBy` if the signal fires and the wait does not end.
+   */
   async waitFor<T>(start: () => Promise<T>): Promise<T> {
     throwIfAborted(this.#signal, this.#phase);
     return this.#race(start());
   }
 
-  /** Waits for the end, or until the signal has fired and it does not come. */
+  /** Waits for the end; after the signal has fired, only for a limited time. */
   async outlast(end: Promise<unknown> | undefined): Promise<void> {
     if (this.#signal.aborted && this.#timer === undefined) this.#onAbort();
     await this.#race(end).catch((error: unknown) => {
@@ -46,7 +51,7 @@ export class Patience implements Disposable {
     try {
       return await Promise.race([wait, promise]);
     } catch (error) {
-      // Work of others that was cancelled, such as fetch, may end with the reason of the signal.
+      // Cancelled work of other code, such as fetch, may throw the signal's reason.
       throw this.#signal.aborted && error === this.#signal.reason ? this.#cancelled() : error;
     } finally {
       this.#waiting.delete(reject);
@@ -71,10 +76,10 @@ export class Patience implements Disposable {
   };
 }
 
-/** When each wait for another program began: a server, the writer of a pipe. */
+/** The start times of waits for another program: a server, the writer of a pipe. */
 const begun = new Map<object, number>();
 
-/** Waits for another program, in view of `longestWait`. */
+/** Waits for another program; `longestWait` reports the wait. */
 export async function waitForOther<T>(wait: Promise<T>): Promise<T> {
   const key = {};
   begun.set(key, performance.now());
@@ -85,7 +90,7 @@ export async function waitForOther<T>(wait: Promise<T>): Promise<T> {
   }
 }
 
-/** Milliseconds since the oldest wait for another program began; 0 where there is none. */
+/** Milliseconds since the oldest running wait for another program started; 0 if there is none. */
 export function longestWait(): number {
   const [first = performance.now()] = begun.values();
   return performance.now() - first;

@@ -5,7 +5,7 @@ import { numbersOf, type Values } from './values.ts';
 
 const mirrored = { '=': '=', '!=': '!=', '<': '>', '<=': '>=', '>': '<', '>=': '<=', '<=>': '<=>' } as const;
 
-/** The conditions of one column that a predicate joins by `and`; other parts of it are left out. */
+/** The conditions on single columns that a predicate joins by `and`; its other parts are left out. */
 export function boundsOf(predicate: Checked): Bound[] {
   if (predicate.kind !== 'call') return [];
   const { name, args } = predicate;

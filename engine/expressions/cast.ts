@@ -14,7 +14,7 @@ import {
   type WideValues,
 } from './values.ts';
 
-/** Converted values and, if any, a byte a row that is 1 where the value cannot be converted. */
+/** Converted values and, if any failed, one byte per row: 1 if the value cannot be converted. */
 export interface Converted {
   readonly values: Values;
   readonly failed?: Uint8Array;
@@ -27,7 +27,7 @@ export function isCastable(from: ValueType, to: ValueType): boolean {
   return plain(from) && (plain(to) || (from === 'utf8' && isTime(to)));
 }
 
-/** True unless each value of the one type has its like in the other. */
+/** False if every value of the first type can be converted to the second. */
 export function castMayFail(from: ValueType, to: ValueType): boolean {
   if (from === to || from === 'null' || to === 'utf8' || to === 'bool') return from === 'utf8' && from !== to;
   if (from === 'utf8') return true;
@@ -36,7 +36,7 @@ export function castMayFail(from: ValueType, to: ValueType): boolean {
   return rangeOf(from)[0] < rangeOf(to)[0] || rangeOf(from)[1] > rangeOf(to)[1];
 }
 
-/** A column as another type; nulls stay nulls. */
+/** Converts a column to another type; nulls stay null. */
 export function castValues(column: Values, to: ValueType): Converted {
   const shape = { type: to, length: column.length, valid: column.valid, constant: column.constant };
   if (column.type === to) return { values: column };
@@ -138,7 +138,7 @@ function parseTexts(texts: readonly string[], to: ValueType, failed: Uint8Array,
   return { form: 'number', length, values: to === 'float32' ? values.map(Math.fround) : values, ...shape };
 }
 
-/** Integers, and times as their count of microseconds. */
+/** Parses integers, and times as their count of microseconds. */
 function parseIntegers(texts: readonly string[], to: ValueType, failed: Uint8Array, shape: Shape): Values {
   const { length } = texts;
   const values = to === 'uint64' ? new BigUint64Array(length) : new BigInt64Array(length);

@@ -10,7 +10,7 @@ import { print } from './print.ts';
 import { isFloat, type ValueType, valueTypeOf, valueTypes } from './types.ts';
 import { bools, nulls, type Values } from './values.ts';
 
-/** An expression whose names and types are known: columns by position, every conversion written down. */
+/** An expression with resolved names and types: columns by position, all conversions explicit. */
 export type Checked = { readonly type: ValueType; readonly source: Expression; readonly mayFail: boolean } & (
   | { readonly kind: 'column'; readonly index: number; readonly name: string }
   | { readonly kind: 'constant'; readonly values: Values }
@@ -29,12 +29,12 @@ interface CheckedBranch {
   readonly value: Checked;
 }
 
-/** Checks names and types against a schema, and computes what is constant; throws UsageError. */
+/** Resolves names and types against a schema, and computes constant parts; throws UsageError. */
 export function check(expression: Expression, schema: Schema): Checked {
   return new Checker(expression, schema).check(expression);
 }
 
-/** An expression that says of each row whether it is kept: its type must be bool. */
+/** Like `check`, for an expression that must be a condition (type bool). */
 export function checkPredicate(expression: Expression, schema: Schema): Checked {
   const checked = check(expression, schema);
   if (checked.type === 'bool') return checked;
@@ -219,10 +219,7 @@ function argumentOf(checked: Checked): Argument {
   };
 }
 
-/**
- * True for numbers and texts as they are written, also with a sign: they take the type of a value next to
- * them.
- */
+/** True for a written number or text, also with a sign: it takes the type of the value next to it. */
 export function isLiteral(source: Expression): boolean {
   if (source.kind === 'call' && source.name === 'negate') return isLiteral(source.args[0]);
   return source.kind === 'literal' && ['int64', 'float64', 'utf8', 'null'].includes(source.type);

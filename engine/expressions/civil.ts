@@ -1,6 +1,6 @@
 /**
- * Days since 1970 and dates of the Gregorian calendar, also before its time. No objects: a date is packed as
- * 512 y + 32 m + d.
+ * Days since 1970 and dates of the Gregorian calendar (proleptic). No objects: a date is packed as 512 y + 32
+ * m + d.
  */
 export const DAY = 86_400_000_000;
 
@@ -65,7 +65,7 @@ export function dateText(days: number): string {
   return `${year < 0 ? '-' : ''}${digits}-${two(monthOf(date))}-${two(dayOf(date))}`;
 }
 
-/** `2024-01-31 12:30:00.25`: the fraction only as far as it is not 0. */
+/** `2024-01-31 12:30:00.25`: trailing zeros of the fraction are left out. */
 export function timestampText(days: number, micros: number): string {
   const two = (value: number) => String(Math.floor(value)).padStart(2, '0');
   const seconds = Math.floor(micros / 1e6);

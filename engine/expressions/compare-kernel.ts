@@ -11,13 +11,13 @@ export interface Test {
 
 const tests = { less: 0, atMost: 1, equal: 2 } as const;
 
-/** Rows that are compared at a time: their values, positions and results stay in the nearest cache. */
+/** Rows that are compared at a time: values, positions and results fit in the first-level cache. */
 const BLOCK = 2048;
 const AMONG = BLOCK * 8;
 const OUT = AMONG + BLOCK * 4;
 const WASM_PAGE = 1 << 16;
 
-/** The loops, with a memory of their own. */
+/** The loops and the memory that they use. */
 class CompareKernel {
   readonly #functions: CompareFunctions;
   readonly #f64: Float64Array;
@@ -79,8 +79,8 @@ class CompareKernel {
 let kernel: CompareKernel | undefined;
 
 /**
- * Writes the positions of the values of which the test is true, ascending, and gives their number. `among`:
- * the positions that are tested; default: all. The constant has a value of the column's type.
+ * Writes the positions of the values for which the test is true, ascending, and returns their number.
+ * `among`: the positions to test; default: all. The constant must be a value of the column's type.
  */
 export function selectNumbers(...given: Parameters<CompareKernel['select']>): number {
   kernel ??= new CompareKernel();

@@ -47,7 +47,7 @@ export class Evaluation {
     this.batch = batch;
   }
 
-  /** `active`: rows whose values matter, 1 a row; a row that fails elsewhere is no error. Default: all. */
+  /** `active`: 1 for rows whose values matter; a failure in another row is ignored. Default: all rows. */
   values(node: Checked, active?: Uint8Array): Values {
     if (node.kind === 'constant') return node.values;
     if (node.kind === 'column') return this.#column(node.index);
@@ -57,7 +57,10 @@ export class Evaluation {
     return values;
   }
 
-  /** The numbers of a column as they are stored, where that is a form of PlainNumbers; not converted. */
+  /**
+   * The numbers of a column as they are stored, without conversion; undefined if that is not a form of
+   * PlainNumbers.
+   */
   stored(node: Checked): StoredNumbers | undefined {
     return node.kind === 'column' ? storedNumbers(this.batch.data.children[node.index]) : undefined;
   }
@@ -89,7 +92,7 @@ export class Evaluation {
     return apply(spec, type, [first, ...rest], { length: this.batch.numRows, fail });
   }
 
-  /** Rows for which the right side of `and` (decided by 0) or `or` (by 1) matters. */
+  /** Rows for which the right side must be evaluated: the left side is not 0 for `and`, not 1 for `or`. */
   #undecided(left: Values, decides: 0 | 1, active: Uint8Array | undefined): Uint8Array {
     const undecided = active?.slice() ?? new Uint8Array(this.batch.numRows).fill(1);
     if (left.form !== 'bool') return undecided;

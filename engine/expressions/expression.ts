@@ -3,7 +3,7 @@ import { shown } from '../shown.ts';
 import type { ValueType } from './types.ts';
 
 /**
- * A column expression as plain JSON: it prints in plans, travels to workers and is what text parses to.
+ * A column expression as plain JSON: printed in plans, sent to workers, and the result of parsing text.
  *
  * `call` names a function or operator of functions/table.ts, such as `>=`, `and`, `lower`.
  */
@@ -30,7 +30,7 @@ export interface Call {
   readonly args: readonly Expression[];
 }
 
-/** A value that cannot be converted is an error, or null. */
+/** `onError`: a value that cannot be converted is an error, or becomes null. */
 export interface Cast {
   readonly kind: 'cast';
   readonly value: Expression;
@@ -46,18 +46,18 @@ export interface When {
 }
 
 /**
- * A condition that each selected row meets: `column operator values[0]`, one of the values for `in`, and no
- * value for isNull and isNotNull. NaN is above all numbers: statistics without NaN say nothing of `>`, `>=`
- * and `!=`.
+ * A condition that every selected row meets: `column operator values[0]`; any of the values for `in`; no
+ * value for isNull and isNotNull. NaN is above all numbers, so statistics that ignore NaN do not decide `>`,
+ * `>=` and `!=`.
  */
 export interface Bound {
   readonly column: string;
   readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | '<=>' | 'in' | 'isNull' | 'isNotNull';
-  /** In the type in which they are compared. */
+  /** Literals of the type used for the comparison. */
   readonly values: readonly Literal[];
 }
 
-/** A value of a program; whole numbers are int64. */
+/** A JavaScript value; whole numbers become int64. */
 export type Plain = string | number | bigint | boolean | Date | null;
 
 export function literal(value: Plain): Literal {
@@ -100,7 +100,7 @@ export function partsOf(expression: Expression): readonly Expression[] {
   }
 }
 
-/** The columns that an expression reads, each once: what a source must give. */
+/** The columns that an expression reads, each once. */
 export function columnsOf(expression: Expression): string[] {
   if (expression.kind === 'column') return [expression.name];
   return [...new Set(partsOf(expression).flatMap(columnsOf))];

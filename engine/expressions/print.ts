@@ -18,7 +18,7 @@ const strengths: Readonly<Record<string, number>> = {
   negate: 8,
 };
 
-/** The text of an expression, as `--where` reads it, with the parentheses that it needs. */
+/** The text of an expression, as `--where` reads it, with the necessary parentheses. */
 export function print(expression: Expression): string {
   switch (expression.kind) {
     case 'column':
@@ -44,13 +44,13 @@ function printCall(name: string, args: readonly Expression[]): string {
   const own = printOneSided(name, args);
   if (own !== undefined) return own;
   if (strength === 9 || args.length !== 2) return `${name}(${args.map(print).join(', ')})`;
-  // Comparisons don't chain; all other operators join from the left, and `and` and `or` from either side.
+  // Comparisons don't chain; the other operators are left-associative, and `and` and `or` are associative.
   const first = inside(left, strength === 5 ? 6 : strength);
   const second = inside(right, name === 'and' || name === 'or' ? strength : strength + 1);
   return `${first} ${name === 'rlike' ? '~' : name} ${second}`;
 }
 
-/** Operators that are not between two values; undefined for others. */
+/** Operators that are not written between two values; undefined for others. */
 function printOneSided(name: string, [left, ...more]: readonly Expression[]): string | undefined {
   if (name === 'in' && more.length > 0) return `${inside(left, 6)} in (${more.map(print).join(', ')})`;
   if (left === undefined || more.length > 0) return undefined;
@@ -60,7 +60,7 @@ function printOneSided(name: string, [left, ...more]: readonly Expression[]): st
   return name === 'isNotNull' ? `${inside(left, 5)} is not null` : undefined;
 }
 
-/** A part in parentheses where it binds less tightly than the place needs. */
+/** The text of a part, in parentheses if it binds less tightly than its place requires. */
 function inside(part: Expression, strength: number): string {
   const own = part.kind === 'call' ? (strengths[part.name] ?? 9) : isNegative(part) ? 8 : 9;
   return own < strength ? `(${print(part)})` : print(part);
@@ -70,7 +70,7 @@ function isNegative(part: Expression): boolean {
   return part.kind === 'literal' && part.type !== 'utf8' && String(part.value).startsWith('-');
 }
 
-/** Words that stand for something else than a column. */
+/** Words that cannot be column names without quotes. */
 export const keywords =
   /^(and|or|not|in|is|null|true|false|like|rlike|between|case|when|then|else|end|cast|try_cast|as)$/i;
 

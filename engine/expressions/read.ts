@@ -13,7 +13,7 @@ import {
   type WideValues,
 } from './values.ts';
 
-/** A column of a batch in the form in which kernels compute. A slice has its own rows alone. */
+/** Reads a column of a batch into the form that kernels use. A slice contains its own rows only. */
 export function readData(data: Data): Values {
   const type = valueTypeOf(data.type);
   const shape = { type, length: data.length, valid: validityOf(data), constant: false };
@@ -46,13 +46,13 @@ export function readData(data: Data): Values {
   return { form: 'number', values, ...shape };
 }
 
-/** Numbers of a column, and a byte a row: 0 for null. */
+/** Numbers of a column, and one byte per row: 0 for null. */
 export interface StoredNumbers {
   readonly values: PlainNumbers;
   readonly valid: Uint8Array | undefined;
 }
 
-/** The numbers of a column of int32 or floats as they are stored; undefined of other types. */
+/** The numbers of an int32 or float column as they are stored; undefined for other types. */
 export function storedNumbers(data: Data): StoredNumbers | undefined {
   const { type, length } = data;
   const raw: unknown = data.values;
@@ -108,7 +108,7 @@ function readTimestamps(data: Data, valid: Uint8Array | undefined): Values {
   );
 }
 
-/** Floors of v / 1000, by halves: (1000 q + r) 2^32 + low = 1000 (q 2^32) + (r 2^32 + low). */
+/** Floor of v / 1000, by 32-bit halves: (1000 q + r) 2^32 + low = 1000 (q 2^32) + (r 2^32 + low). */
 function thousandths(values: BigInt64Array): BigInt64Array {
   const result = new BigInt64Array(values.length);
   const [from, to] = [new Int32Array(values.slice().buffer), new Int32Array(result.buffer)];
@@ -121,7 +121,7 @@ function thousandths(values: BigInt64Array): BigInt64Array {
   return result;
 }
 
-/** Of at most 18 digits and no fraction: int64; others are the nearest float64. */
+/** Decimals of at most 18 digits without a fraction become int64; others become the nearest float64. */
 function readDecimals({ type, values, length }: Data<Decimal>, valid: Uint8Array | undefined): Values {
   const words = type.bitWidth / 32;
   const low = new BigInt64Array(length);
@@ -154,7 +154,7 @@ function exactQuotients(column: NumberValues | WideValues, scale: number): Numbe
 
 const decoder = new TextDecoder();
 
-/** A column of texts, which are decoded where a kernel asks for them and not for their bytes. */
+/** A column of text. Its strings are decoded only if a kernel asks for them and not for the bytes. */
 function readText(data: Data, valid: Uint8Array | undefined): TextValues {
   let texts: readonly string[] | undefined;
   const { length } = data;
@@ -172,7 +172,7 @@ function readText(data: Data, valid: Uint8Array | undefined): TextValues {
   };
 }
 
-/** Texts of ASCII alone are cut out of one text. */
+/** Decodes texts. If all bytes are ASCII, one decoded string is cut into the texts. */
 function readTexts(data: Data): readonly string[] {
   const { length } = data;
   if (DataType.isUtf8View(data.type)) {
@@ -195,7 +195,7 @@ function readTexts(data: Data): readonly string[] {
   return texts;
 }
 
-/** Decoded dictionaries: the batches of a stream share them. */
+/** Decoded dictionaries; the batches of a stream share them. */
 const dictionaries = new WeakMap<Vector, Values>();
 
 function entriesOf(dictionary: Vector): Values | undefined {
@@ -207,7 +207,7 @@ function entriesOf(dictionary: Vector): Values | undefined {
   return entries;
 }
 
-/** Values that outlive their batch: its memory may be used again. */
+/** Copies values out of their batch, whose memory may be reused. */
 function lastingValues(column: Values): Values {
   if (column.form === 'text') return { ...column, utf8: undefined };
   return column.form === 'number' ? { ...column, values: lasting(column.values) } : column;
@@ -231,7 +231,7 @@ function readDictionary(data: Data, ownValid: Uint8Array | undefined): Values {
   return gather(entries, codes, valid);
 }
 
-/** The chunks of a dictionary of texts as one; undefined where there are none. */
+/** The chunks of a text dictionary as one column; undefined if there are none. */
 function joined(chunks: readonly Values[]): TextValues | undefined {
   const texts = chunks.flatMap((chunk) => (chunk.form === 'text' ? chunk.values : []));
   if (texts.length === 0) return undefined;

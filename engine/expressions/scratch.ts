@@ -1,15 +1,15 @@
-/** Fewer numbers are as cheap in memory of their own. */
+/** Below this length a new array is as cheap. */
 const FEW = 1024;
-/** Most arrays, and most numbers of each, that stay for later rows. */
+/** Limits of the free arrays: their number, and the numbers in each. */
 const MOST_FREE = 16;
 const LARGEST = 1 << 18;
 
-/** Memory of this thread that no evaluation uses: fresh memory costs several times what a kernel does. */
+/** Free arrays of this thread: allocating new memory costs several times what a kernel costs. */
 const free: Float64Array[] = [];
-/** Memory of the evaluation under way; undefined outside of `withScratch`. */
+/** Arrays used by the current evaluation; undefined outside of `withScratch`. */
 let used: Float64Array[] | undefined;
 
-/** Runs an evaluation whose values between columns and result may be in memory that the next one takes. */
+/** Runs an evaluation. Its intermediate values may be in arrays that the next evaluation reuses. */
 export function withScratch<Result>(evaluation: () => Result): Result {
   const outer = used;
   const own: Float64Array[] = [];
@@ -22,7 +22,7 @@ export function withScratch<Result>(evaluation: () => Result): Result {
   }
 }
 
-/** Numbers that a kernel sets, all of them. */
+/** An array for a kernel that sets all of its numbers. */
 export function numbers(length: number): Float64Array {
   if (used === undefined || length < FEW) return new Float64Array(length);
   const found = free.findIndex((array) => array.length >= length);
@@ -31,7 +31,7 @@ export function numbers(length: number): Float64Array {
   return array.subarray(0, length);
 }
 
-/** The numbers, in memory of their own where they are in memory of the evaluation. */
+/** The numbers, copied if they are in an array that the next evaluation reuses. */
 export function lasting(values: Float64Array): Float64Array {
   return used?.some(({ buffer }) => buffer === values.buffer) ? values.slice() : values;
 }

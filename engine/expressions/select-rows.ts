@@ -52,7 +52,7 @@ function comparedWith(node: Checked & { kind: 'call' }, rows: Evaluation): Compa
   return { values: column.values, valid: column.valid, constant, ...tests[node.name] };
 }
 
-/** True where the constant is a value of the column's type. */
+/** True if the constant is exact in the column's type. */
 function fits(constant: number, values: PlainNumbers): boolean {
   if (values instanceof Float32Array) return Math.fround(constant) === constant;
   return values instanceof Float64Array || (constant | 0) === constant;
@@ -60,7 +60,9 @@ function fits(constant: number, values: PlainNumbers): boolean {
 
 let scratch = new Uint32Array(0);
 
-/** Room for positions, from which results are copied: fresh memory costs more than the comparison. */
+/**
+ * Reused memory for positions; results are copied from it, since fresh memory costs more than the comparison.
+ */
 function room(length: number): Uint32Array {
   if (scratch.length < length) scratch = new Uint32Array(length);
   return scratch;
@@ -72,7 +74,7 @@ function compare({ values, valid, constant, ...test }: Comparison, among?: Uint3
   return out.slice(0, valid === undefined ? count : withoutNulls(out, count, valid));
 }
 
-/** Keeps the first `count` positions whose rows are valid; gives their number. */
+/** Keeps the first `count` positions whose rows are valid; returns their number. */
 function withoutNulls(positions: Uint32Array, count: number, valid: Uint8Array): number {
   let kept = 0;
   for (let i = 0; i < count; i++) {

@@ -39,7 +39,7 @@ const arrowTypes = {
   utf8: () => new Utf8(),
   date: () => new DateDay(),
   timestamp: () => new TimestampMicrosecond(),
-  /** Lists, structs and the like: only their nulls can be asked for. */
+  /** Lists, structs and others: only isNull can be applied to them. */
   other: () => new Null(),
 };
 
@@ -60,7 +60,7 @@ const plainTypes: Readonly<Record<number, ValueType>> = {
   [Type.Timestamp]: 'timestamp',
 };
 
-/** The type as which an Arrow column is read. */
+/** The value type of an Arrow column. */
 export function valueTypeOf(type: DataType): ValueType {
   if (Types.isDictionary(type)) return valueTypeOf(type.dictionary);
   if (Types.isInt(type)) return `${type.isSigned ? 'int' : 'uint'}${type.bitWidth}`;
@@ -69,7 +69,7 @@ export function valueTypeOf(type: DataType): ValueType {
   return plainTypes[type.typeId] ?? 'other';
 }
 
-/** Bits and sign of an integer type; undefined for other types. */
+/** Width and sign of an integer type; undefined for other types. */
 function integer(type: ValueType): { readonly signed: boolean; readonly bits: number } | undefined {
   const found = /^(u?)int(\d+)$/.exec(type);
   return found ? { signed: found[1] === '', bits: Number(found[2]) } : undefined;
@@ -97,7 +97,7 @@ export function rangeOf(type: ValueType): readonly [bigint, bigint] {
   return signed ? [-(2n ** BigInt(bits - 1)), 2n ** BigInt(bits - 1) - 1n] : [0n, 2n ** BigInt(bits) - 1n];
 }
 
-/** The smallest type that has the values of both; of uint64 and a signed type it is int64. */
+/** The smallest type that holds the values of both; int64 for uint64 with a signed type. */
 export function widen(left: ValueType, right: ValueType): ValueType | undefined {
   if (left === right || right === 'null') return left;
   if (left === 'null') return right;

@@ -2,20 +2,23 @@ import type { Values, Utf8Texts } from './values.ts';
 
 const encoder = new TextEncoder();
 
-/** The bytes of a constant text; undefined of other values, and of a text that UTF-8 cannot hold. */
+/**
+ * The bytes of a constant text; undefined for other values, and for a text with lone surrogates, which UTF-8
+ * cannot encode.
+ */
 export function literalBytes(column: Values): Uint8Array | undefined {
   if (column.form !== 'text' || !column.constant) return undefined;
   const [text] = column.values;
-  // Half of a surrogate pair would become another character.
+  // Half of a surrogate pair would be encoded as another character.
   return /\p{Surrogate}/u.test(text) ? undefined : encoder.encode(text);
 }
 
-/** The stored bytes of a column of texts; undefined of other values. */
+/** The stored bytes of a text column; undefined for other values. */
 export function storedTexts(column: Values): Utf8Texts | undefined {
   return column.form === 'text' && !column.constant && column.codes === undefined ? column.utf8 : undefined;
 }
 
-/** A test of one text against a constant part: writes a byte a row, 1 where it is true. */
+/** Compares texts with a constant: writes 1 for each row for which the test is true, else 0. */
 export type Utf8Test = (texts: Utf8Texts, part: Uint8Array, out: Uint8Array) => void;
 
 export const isEqual: Utf8Test = ({ offsets, bytes }, part, out) => {
@@ -60,10 +63,10 @@ export const isAbove: Utf8Test = (texts, part, out) => {
   for (let i = 0; i < out.length; i++) out[i] = order(texts, i, part) > 0 ? 1 : 0;
 };
 
-/** Most constants of `isOneOf`, which compares with each of the same length. */
+/** Most constants for `isOneOf`, which compares a text with each constant of the same length. */
 export const MOST_PARTS = 16;
 
-/** Texts that are equal to one of a few constants. */
+/** Tests for texts equal to one of a few constants. */
 export function isOneOf({ offsets, bytes }: Utf8Texts, parts: readonly Uint8Array[], out: Uint8Array): void {
   for (let i = 0; i < out.length; i++) {
     const start = offsets[i];
@@ -80,7 +83,7 @@ function hasAt(bytes: Uint8Array, start: number, part: Uint8Array): boolean {
   return true;
 }
 
-/** Below 0 where text i is before the constant, 0 where it is equal. */
+/** Negative if text i is less than the constant, 0 if equal. */
 function order({ offsets, bytes }: Utf8Texts, i: number, part: Uint8Array): number {
   const start = offsets[i];
   const length = offsets[i + 1] - start;
@@ -92,7 +95,7 @@ function order({ offsets, bytes }: Utf8Texts, i: number, part: Uint8Array): numb
   return length - part.length;
 }
 
-/** The bytes of a test against a constant where the column is stored as UTF-8; undefined elsewhere. */
+/** The result of a test against a constant if the column is stored as UTF-8; otherwise undefined. */
 export function testedBytes(
   test: Utf8Test,
   column: Values,

@@ -1,6 +1,6 @@
 import type { ValueType } from './types.ts';
 
-/** Texts as Arrow stores them: text i is bytes[offsets[i]] to bytes[offsets[i + 1] - 1], in UTF-8. */
+/** Texts as Arrow stores them: text i is the UTF-8 bytes from offsets[i] to offsets[i + 1]. */
 export interface Utf8Texts {
   readonly offsets: Int32Array;
   readonly bytes: Uint8Array;
@@ -9,25 +9,25 @@ export interface Utf8Texts {
 interface Shape {
   readonly type: ValueType;
   readonly length: number;
-  /** A byte a row, 0 for null; undefined where no row is null. */
+  /** One byte per row, 0 for null; undefined if no row is null. */
   readonly valid?: Uint8Array;
-  /** One row that is the same for all rows of a batch. */
+  /** True if there is one row, which holds for all rows of a batch. */
   readonly constant: boolean;
 }
 
-/** All numbers, dates and timestamps whose integers are safe (below 2^53), in one kind of array. */
+/** Numbers, dates and timestamps whose integers are all safe (below 2^53), in one kind of array. */
 export interface NumberValues extends Shape {
   readonly form: 'number';
   readonly values: Float64Array;
 }
 
-/** Integers of 64 bits and timestamps, where any of them is not safe. */
+/** 64-bit integers and timestamps of which some are not safe. */
 export interface WideValues extends Shape {
   readonly form: 'wide';
   readonly values: BigInt64Array | BigUint64Array;
 }
 
-/** A byte a row: 0 or 1. */
+/** One byte per row: 0 or 1. */
 export interface BoolValues extends Shape {
   readonly form: 'bool';
   readonly values: Uint8Array;
@@ -36,19 +36,19 @@ export interface BoolValues extends Shape {
 /** Texts by row or, with `codes`, by dictionary: the text of row i is values[codes[i]]. */
 export interface TextValues extends Shape {
   readonly form: 'text';
-  /** Of a stored column they are decoded at the first use. */
+  /** Texts of a stored column are decoded at the first use. */
   readonly values: readonly string[];
   readonly codes?: Int32Array;
-  /** The same texts as they are stored, where that is known. */
+  /** The stored bytes of the same texts, if known. */
   readonly utf8?: Utf8Texts;
 }
 
-/** Nulls alone, or values of a type whose nulls alone are known. */
+/** Nulls, or values of a type for which only nulls are supported. */
 export interface OpaqueValues extends Shape {
   readonly form: 'opaque';
 }
 
-/** A column in the form in which kernels compute. What a null's value is, is undefined. */
+/** A column in the form that kernels use. The value of a null is undefined. */
 export type Values = NumberValues | WideValues | BoolValues | TextValues | OpaqueValues;
 
 export const bools = (values: Uint8Array, shape: Omit<Shape, 'type' | 'length'>): BoolValues => ({
@@ -60,14 +60,14 @@ export const bools = (values: Uint8Array, shape: Omit<Shape, 'type' | 'length'>)
   constant: shape.constant,
 });
 
-/** Index mask: row i of the values is `values[i & maskOf(values)]`, also where they are constant. */
+/** Index mask: row i of the values is `values[i & maskOf(values)]`, for constants too. */
 export const maskOf = (values: Values): number => (values.constant ? 0 : -1);
 
 export function nulls(type: ValueType, length: number, constant: boolean): OpaqueValues {
   return { form: 'opaque', type, length, valid: new Uint8Array(length), constant };
 }
 
-/** Rows of the values that are valid in all columns; undefined where all are. */
+/** Rows that are valid in all columns; undefined if all rows are. */
 export function validOfAll(columns: readonly Values[], length: number): Uint8Array | undefined {
   let valid: Uint8Array | undefined;
   for (const column of columns) {
@@ -81,7 +81,7 @@ export function validOfAll(columns: readonly Values[], length: number): Uint8Arr
   return valid;
 }
 
-/** The numbers of a column, for kernels that compute in float64; wide integers are rounded. */
+/** The numbers of a column for kernels that compute in float64; wide integers are rounded. */
 export function numbersOf(column: Values): Float64Array {
   if (column.form === 'number') return column.values;
   if (column.form === 'bool') return new Float64Array(column.values);
@@ -90,7 +90,7 @@ export function numbersOf(column: Values): Float64Array {
   return numbers;
 }
 
-/** Integers of 64 bits as pairs of halves, low first: the high half has the sign, if any. */
+/** 64-bit integers as pairs of 32-bit halves, low first; the high half has the sign, if any. */
 export function halvesOf(values: BigInt64Array | BigUint64Array): {
   low: Uint32Array;
   high: Int32Array | Uint32Array;
@@ -100,7 +100,7 @@ export function halvesOf(values: BigInt64Array | BigUint64Array): {
   return { low, high: new Int32Array(values.buffer, values.byteOffset, values.length * 2) };
 }
 
-/** The integers of a column in 64 bits. */
+/** The integers of a column as 64-bit integers. */
 export function wideOf(column: Values): BigInt64Array | BigUint64Array {
   if (column.form === 'wide') return column.values;
   const wide = new BigInt64Array(column.length);
@@ -115,7 +115,7 @@ export function wideOf(column: Values): BigInt64Array | BigUint64Array {
   return wide;
 }
 
-/** Integers of 64 bits as numbers where all of them are safe; otherwise as they are. */
+/** 64-bit integers as float64 numbers if all of them are safe; otherwise unchanged. */
 export function integers(
   values: BigInt64Array | BigUint64Array,
   { type, valid, constant }: Omit<Shape, 'length'>,
@@ -140,7 +140,7 @@ export function textsOf(column: Values): readonly string[] {
   return codes === undefined ? values : Array.from(codes, (code) => values[code] ?? '');
 }
 
-/** The rows of a column without codes at positions. */
+/** The rows at the given positions, of a column without codes. */
 export function gather(column: Values, at: Int32Array | Uint32Array, valid: Uint8Array | undefined): Values {
   const shape = { type: column.type, length: at.length, valid, constant: false };
   switch (column.form) {

@@ -15,7 +15,7 @@ const arrays = {
   date: Int32Array,
 };
 
-/** Computed values as Arrow's, `length` rows of them also where they are constant. */
+/** Computed values as an Arrow column of `length` rows; constants are repeated. */
 export function writeData(column: Values, length: number): Data {
   const type = arrowTypeOf(column.type);
   const rows = column.constant ? repeated(column, length) : column;
@@ -90,7 +90,7 @@ export function repeated(column: Values, length: number): Values {
 
 const encoder = new TextEncoder();
 
-/** UTF-8 with offsets. Texts of a dictionary are encoded once each. */
+/** Encodes texts as UTF-8 with offsets. Texts of a dictionary are encoded once each. */
 function encode(column: Values, valid: Uint8Array | undefined): { offsets: Int32Array; values: Uint8Array } {
   const { length } = column;
   const offsets = new Int32Array(length + 1);

@@ -6,9 +6,9 @@ import { sharedArray } from '../partition.ts';
 import { type KeyColumn, keyCount, type KeyType, takeKeys } from './key-column.ts';
 
 /**
- * The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries
- * to utf8. Unsigned integers of 64 bits, floats and decimals are int64, as far as their values are whole, and
- * 16 bytes are the text of a UUID (see convertIds).
+ * The key type for ids of an Arrow type: smaller integers become int32, uint32 becomes int64, dictionaries
+ * become utf8. Unsigned 64-bit integers, floats and decimals become int64 if their values are whole; 16 bytes
+ * become the text of a UUID (see convertIds).
  */
 export function keyTypeOf(type: DataType, column: string): KeyType {
   if (DataType.isInt(type)) {
@@ -26,12 +26,12 @@ export function keyTypeOf(type: DataType, column: string): KeyType {
   throw new DataError(`ids must be whole numbers, text or UUIDs, but the type is ${type}`, { column });
 }
 
-/** True where some row of a column is null; in a dictionary column the value may be null, too. */
+/** True if some row of a column is null; in a dictionary column also if an entry is null. */
 export function hasNulls(data: Data): boolean {
   return data.nullCount > 0 || (data.dictionary?.nullCount ?? 0) > 0;
 }
 
-/** True where a row of a column is null; for columns that have nulls. */
+/** True if a row of a column is null; for columns that have nulls. */
 export function isNullAt(data: Data, row: number): boolean {
   if (!data.getValid(row)) return true;
   const dictionary = data.dictionary;
@@ -42,12 +42,12 @@ export function isNullAt(data: Data, row: number): boolean {
   );
 }
 
-/** Throws the reason that a value cannot be an id. */
+/** Throws the reason why a value cannot be an id. */
 function throwRefused(_row: number, reason: string): never {
   throw new DataError(`${reason}, so it cannot be an id`);
 }
 
-/** Throws the reason that a value cannot be an id, with the place of the row. */
+/** Throws the reason why a value cannot be an id, with the place of the row. */
 export function refusedIn(batch: RecordBatch, column: string): OnRefused {
   return (position, reason) => {
     const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
@@ -56,12 +56,12 @@ export function refusedIn(batch: RecordBatch, column: string): OnRefused {
 }
 
 /**
- * Bytes of text that an id may have: it is there several times at once, in the decoder, among a thread's keys
+ * Most bytes of a text id. An id is in memory several times at once: in the decoder, among a thread's keys
  * and in the model.
  */
 const LONGEST_ID = 1 << 24;
 
-/** Throws CapacityError with the place of the row for an id of more text than that. */
+/** Throws CapacityError with the place of the row if an id has more bytes. */
 export function requireShortIds(batch: RecordBatch, data: Data, column: string): void {
   const { length, type } = data;
   const offsets = data.valueOffsets as Int32Array;
@@ -78,9 +78,9 @@ export function requireShortIds(batch: RecordBatch, data: Data, column: string):
 }
 
 /**
- * The keys of one Arrow column without nulls (the caller has checked). Views the Arrow buffers where the type
- * allows: int32, int64 and utf8 are not copied. Values that are no exact ids go to `onRefused`; without it
- * they are DataErrors.
+ * The keys of one Arrow column without nulls (the caller has checked). int32, int64 and utf8 are views of the
+ * Arrow buffers, not copies. Values that are not exact ids are passed to `onRefused`; without it they are
+ * DataErrors.
  */
 export function keysFromData(data: Data, type: KeyType, onRefused: OnRefused = throwRefused): KeyColumn {
   const arrow = data.type;
@@ -120,14 +120,14 @@ export function keysToVector(column: KeyColumn): Vector<Int32 | Int64 | Utf8> {
   ]);
 }
 
-/** The keys of a whole vector in one column; chunks are joined. */
+/** The keys of a whole vector as one column; chunks are joined. */
 export function keysFromVector(vector: Vector, name: string): KeyColumn {
   const type = keyTypeOf(vector.type, name);
   const parts = vector.data.map((data) => keysFromData(data, type));
   return parts.length === 1 ? parts[0] : concatKeys(type, parts);
 }
 
-/** Joins columns of one type, into shared memory. */
+/** Joins columns of one type, in shared memory. */
 export function concatKeys(type: KeyType, parts: readonly KeyColumn[]): KeyColumn {
   if (type === 'int32')
     return {
@@ -195,10 +195,10 @@ function expandDictionary(data: Data): KeyColumn {
     (data as unknown as { dictionary: Vector }).dictionary,
     'dictionary',
   ) as KeyColumn & { type: 'utf8' };
-  // Of any width: 8 bits to 64.
+  // Codes of 8 to 64 bits.
   const codes = data.values as Int32Array | BigInt64Array;
   const known = keyCount(dictionary);
-  // The code of a null is undefined: such rows become empty keys, which the caller leaves out.
+  // The code of a null is undefined: such rows become empty keys, which the caller drops.
   const positions = Int32Array.from({ length: data.length }, (_, row) =>
     codes[row] >= 0 && codes[row] < known ? Number(codes[row]) : known,
   );

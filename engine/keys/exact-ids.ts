@@ -1,15 +1,15 @@
 import { type Data, DataType } from 'apache-arrow';
 import type { KeyColumn } from './key-column.ts';
 
-/** Called for a row whose id has no exact key; the key there is undefined. */
+/** Called for a row whose id has no exact key; the row's key is undefined. */
 export type OnRefused = (row: number, reason: string) => void;
 
 const two32 = 2 ** 32;
 const HEX = '0123456789abcdef';
 
 /**
- * The key type of ids that are converted: whole numbers of other kinds become int64, and 16 bytes the text of
- * a UUID. Undefined for other types.
+ * The key type of ids that are converted: whole numbers of other types become int64, and 16 bytes become the
+ * text of a UUID. Undefined for other types.
  */
 export function convertedType(type: DataType): 'int64' | 'utf8' | undefined {
   if (DataType.isInt(type) && type.bitWidth === 64 && !type.isSigned) return 'int64';
@@ -19,8 +19,8 @@ export function convertedType(type: DataType): 'int64' | 'utf8' | undefined {
 }
 
 /**
- * The keys of a column of such a type. Rows whose value cannot be kept exactly go to `onRefused`; nulls do
- * not.
+ * The keys of a column of such a type. Rows whose value cannot be kept exactly are passed to `onRefused`;
+ * nulls are not.
  */
 export function convertIds(data: Data, onRefused: OnRefused): KeyColumn {
   const { type } = data;
@@ -43,7 +43,10 @@ function signedHalves(values: BigUint64Array, rows: number, refuse: OnRefused): 
   return { type: 'int64', halves };
 }
 
-/** A float of more than 24 or 53 bits may have lost the last digits of an id. */
+/**
+ * Whole numbers above 24 bits (float32) or 53 bits (float64) are refused: the last digits of the id may be
+ * lost.
+ */
 function wholeFloats(
   values: Float64Array | Float32Array,
   rows: number,
@@ -63,7 +66,7 @@ function wholeFloats(
   return { type: 'int64', halves };
 }
 
-/** Decimals are whole numbers in words of 32 bits, from the lowest, over 10^scale. */
+/** A decimal is a whole number in 32-bit words, lowest first, divided by 10^scale. */
 function wholeDecimals(
   words: Uint32Array,
   rows: number,
@@ -93,7 +96,7 @@ function wholeDecimals(
   return { type: 'int64', halves };
 }
 
-/** True where the words above the second only repeat its sign. */
+/** True if the words above the second only repeat its sign. */
 function isExtended(words: Uint32Array, at: number, width: number, high: number): boolean {
   for (let word = 2; word < width; word++) if ((words[at + word] | 0) !== high >> 31) return false;
   return true;

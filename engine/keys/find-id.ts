@@ -10,8 +10,8 @@ export function isId(value: unknown): value is Id {
 const encoder = new TextEncoder();
 
 /**
- * The position of an id in ascending keys, or -1: by halves, so that nothing is prepared and nothing kept. An
- * id of another kind is not among them.
+ * The position of an id in ascending keys, or -1. Binary search: nothing is prepared or kept. An id of
+ * another type is not found.
  */
 export function findId(keys: KeyColumn, id: Id): number {
   if (!isId(id)) return -1;
@@ -26,7 +26,7 @@ export function findId(keys: KeyColumn, id: Id): number {
   );
 }
 
-/** True for an id that a column of the type can hold. */
+/** True if a column of the type can hold the id. */
 export function fitsKeys(type: KeyType, id: Id): boolean {
   if (!isId(id)) return false;
   if (type === 'utf8') return true;
@@ -41,7 +41,7 @@ export function idAt(keys: KeyColumn, position: number): Id {
   return keys.type === 'int64' ? BigInt(keyText(keys, position)) : keyText(keys, position);
 }
 
-/** Known ids of a list by position, and the number of those that are not known. */
+/** The positions of the known ids of a list, and the number of unknown ones. */
 export interface FoundIds {
   /** Ascending, each once. */
   readonly positions: Uint32Array;
@@ -63,7 +63,7 @@ export function findIds(keys: KeyColumn, ids: readonly Id[]): FoundIds {
   return { positions: positions.subarray(0, distinct), unknown };
 }
 
-/** `compare`: less than 0 where the key at a position comes before the id. */
+/** `compare`: negative if the key at a position comes before the id. */
 function find(keys: KeyColumn, compare: (position: number) => number): number {
   let low = 0;
   let high = keyCount(keys);
@@ -101,7 +101,7 @@ function comparedWithText(
   };
 }
 
-/** A whole number, or undefined for any other id. */
+/** A whole number; undefined for any other id. */
 export function wholeOf(id: Id): number | bigint | undefined {
   if (typeof id === 'bigint') return id;
   if (typeof id === 'number') return Number.isInteger(id) ? id : undefined;

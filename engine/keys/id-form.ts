@@ -2,28 +2,28 @@ import { UsageError } from '../errors.ts';
 import { type Id, idAt, wholeOf } from './find-id.ts';
 import { type KeyColumn, keyCount, keyText } from './key-column.ts';
 
-/** The JavaScript type of integer ids; ids that are text are strings in any form. */
+/** The JavaScript type of integer ids; text ids are strings in every form. */
 export type IdForm = 'number' | 'bigint' | 'string';
 
 export const idForms = ['number', 'bigint', 'string'] as const satisfies readonly IdForm[];
 
-/** Ids of one side of a model, in the form that its callers get. */
+/** Ids of one side of a model, in the form that callers receive. */
 export interface IdValues {
   readonly form: IdForm;
   /** The id at a position. */
   readonly at: (position: number) => Id;
-  /** The same as the side keeps it: an integer is a number or a bigint in any form. */
+  /** The id as the side stores it: an integer is a number or a bigint in every form. */
   readonly key: (position: number) => Id;
   /**
-   * An id that a caller gave and the side does not have; an unsafe integer among numbers is text, so that
-   * JSON can carry it.
+   * The form in which an id that the side does not know is reported back; with the form `number`, an unsafe
+   * integer becomes text, so that JSON can hold it.
    */
   readonly given: (id: Id) => Id;
 }
 
 /**
- * The ids of ascending keys: numbers where all are safe integers, else bigints, unless `wanted` forces a
- * form. Throws UsageError naming an id where numbers are wanted that cannot hold it.
+ * The ids of ascending keys: numbers if all are safe integers, else bigints, unless `wanted` forces a form.
+ * Throws UsageError naming the id if numbers are wanted and one cannot be a number.
  */
 export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'user' | 'item'): IdValues {
   const unsafe = firstUnsafe(keys);
@@ -42,7 +42,7 @@ export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'use
   };
 }
 
-/** The least or the greatest of ascending keys where a number cannot hold it. */
+/** The smallest or largest of ascending keys, if a number cannot hold it. */
 function firstUnsafe(keys: KeyColumn): string | undefined {
   const count = keyCount(keys);
   if (keys.type !== 'int64' || count === 0) return undefined;

@@ -1,8 +1,8 @@
 import { sharedArray } from '../partition.ts';
 
 /**
- * External ids as typed arrays: int32 as they are; int64 as (low, high) pairs of 32-bit halves, so that no
- * loop makes a BigInt per row; utf8 as Arrow has it, bytes and offsets.
+ * External ids as typed arrays: int32 unchanged; int64 as (low, high) pairs of 32-bit halves, so that no loop
+ * creates a BigInt per row; utf8 as in Arrow, bytes and offsets.
  *
  *   int64, keys 1 and -2:   halves  1 0 | -2 -1
  *   utf8, keys "ab" and "":  bytes 'a' 'b'   offsets 0 2 2
@@ -19,10 +19,7 @@ export function keyCount(column: KeyColumn): number {
   return column.type === 'int64' ? column.halves.length / 2 : column.offsets.length - 1;
 }
 
-/**
- * The key at a position as it is printed (int64 as a string of digits). For messages, not for loops over
- * rows.
- */
+/** The key at a position as text. For messages, not for loops over rows. */
 export function keyText(column: KeyColumn, position: number): string {
   if (column.type === 'int32') return String(column.values[position]);
   if (column.type === 'int64') {
@@ -35,7 +32,7 @@ export function keyText(column: KeyColumn, position: number): string {
   );
 }
 
-/** A column with the keys at the given positions, over shared memory. */
+/** A column with the keys at the given positions, in shared memory. */
 export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyColumn {
   const count = positions.length;
   if (column.type === 'int32') {
@@ -64,21 +61,21 @@ export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyCo
   return { type: 'utf8', offsets, bytes };
 }
 
-/** A column over shared memory whose keys are to be set; `textBytes`: those of all utf8 keys. */
+/** A column in shared memory whose keys the caller sets; `textBytes`: bytes of all utf8 keys. */
 export function emptyKeys(type: KeyType, count: number, textBytes: number): KeyColumn {
   if (type === 'int32') return { type, values: sharedArray(Int32Array, count) };
   if (type === 'int64') return { type, halves: sharedArray(Int32Array, 2 * count) };
   return { type, offsets: sharedArray(Int32Array, count + 1), bytes: sharedArray(Uint8Array, textBytes) };
 }
 
-/** The keys at [from, to) of a column, as views. */
+/** The keys [from, to) of a column, as views. */
 export function sliceKeys(column: KeyColumn, from: number, to: number): KeyColumn {
   if (column.type === 'int32') return { type: 'int32', values: column.values.subarray(from, to) };
   if (column.type === 'int64') return { type: 'int64', halves: column.halves.subarray(2 * from, 2 * to) };
   return { type: 'utf8', offsets: column.offsets.subarray(from, to + 1), bytes: column.bytes };
 }
 
-/** The typed arrays of a column by name, as the columns of a partition, and back. */
+/** The typed arrays of a column by name, to be stored as columns of a partition. */
 export function keyArrays(column: KeyColumn, prefix: string): Record<string, Int32Array | Uint8Array> {
   if (column.type === 'int32') return { [`${prefix}Values`]: column.values };
   if (column.type === 'int64') return { [`${prefix}Halves`]: column.halves };

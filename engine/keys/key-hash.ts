@@ -5,9 +5,8 @@ import { hashBytes } from './tables/utf8-key-table.ts';
 import { hashHalves } from './tables/words-table.ts';
 
 /**
- * 64 bits for each key, as two columns of 32, for generators that are keyed by an external id: integers give
- * their own bits (an id gives the same bits as int32 and as int64), utf8 two hashes of its bytes. The
- * generator mixes the bits.
+ * 64 bits for each key, as two columns of 32 bits, to seed generators per external id. Integers give their
+ * own bits (the same for int32 and int64), utf8 keys two hashes of their bytes. The generator mixes the bits.
  */
 export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Array } {
   const count = keyCount(column);
@@ -33,7 +32,7 @@ export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Ar
   return { low, high };
 }
 
-/** A hash of each key, all of whose bits are spread; in shared memory. */
+/** A well-mixed 32-bit hash of each key, in shared memory. */
 export function hashesOf(column: KeyColumn): Int32Array {
   const hashes = sharedArray(Int32Array, keyCount(column));
   if (column.type === 'int32') for (let i = 0; i < hashes.length; i++) hashes[i] = spread(column.values[i]);

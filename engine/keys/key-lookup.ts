@@ -6,8 +6,8 @@ import { type KeyTable, UNKNOWN_KEY } from './tables/key-table.ts';
 import { keyTableOf } from './tables/make-key-table.ts';
 
 /**
- * Finds the positions of external ids in a column of distinct keys. Integer ids match by value for any width;
- * tables are built at first use and kept.
+ * Finds the positions of external ids in a column of distinct keys. Integer ids match by value at any width;
+ * hash tables are built at first use and kept.
  */
 export class KeyLookup {
   readonly keys: KeyColumn;
@@ -18,8 +18,8 @@ export class KeyLookup {
   }
 
   /**
-   * Position of each row's key, UNKNOWN_KEY for one that is null or not among the keys. Throws DataError for
-   * a value that is no exact id.
+   * Position of each row's key; UNKNOWN_KEY if it is null or not among the keys. Throws DataError for a value
+   * that is not an exact id.
    */
   positions(batch: RecordBatch, column: string): Uint32Array {
     const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
@@ -38,7 +38,10 @@ export class KeyLookup {
     return codes;
   }
 
-  /** The width in which keys of that type are compared with these; throws DataError when they cannot be. */
+  /**
+   * The width at which keys of that type are compared with these; throws DataError if they cannot be
+   * compared.
+   */
   requireComparable(type: KeyType, column: string): KeyType {
     if ((type === 'utf8') !== (this.keys.type === 'utf8')) {
       throw new DataError(

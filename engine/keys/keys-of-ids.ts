@@ -2,7 +2,7 @@ import { UsageError } from '../errors.ts';
 import type { KeyColumn, KeyType } from './key-column.ts';
 
 /**
- * A column of the given type with the ids of a list. Throws UsageError for an id that does not fit the type.
+ * The ids of a list as a column of the given type. Throws UsageError for an id that does not fit the type.
  */
 export function keysOfIds(ids: readonly (string | number | bigint)[], type: KeyType): KeyColumn {
   if (type === 'utf8') {

@@ -1,7 +1,9 @@
 import { type KeyColumn, keyCount } from './key-column.ts';
 import { sharedArray } from '../partition.ts';
 
-/** Two columns of keys as one, ascending without repetition, and the positions of the keys of each in it. */
+/**
+ * Two key columns merged into one, ascending without duplicates, and the position in it of each key of both.
+ */
 export interface MergedKeys {
   readonly keys: KeyColumn;
   readonly first: Uint32Array;
@@ -9,8 +11,8 @@ export interface MergedKeys {
 }
 
 /**
- * Merges two columns of one type whose keys ascend and do not repeat: ints by value, utf8 by bytes. Linear in
- * both.
+ * Merges two columns of one type with ascending, distinct keys (integers by value, utf8 by bytes). Linear
+ * time.
  */
 export function mergeKeys(left: KeyColumn, right: KeyColumn): MergedKeys {
   const [leftCount, rightCount] = [keyCount(left), keyCount(right)];
@@ -26,8 +28,8 @@ export function mergeKeys(left: KeyColumn, right: KeyColumn): MergedKeys {
 }
 
 /**
- * Below 0 where key i of the left precedes key j of the right, 0 where they are the same. Both columns are of
- * one type.
+ * Negative if key i of the left comes before key j of the right, 0 if they are equal. Both columns have one
+ * type.
  */
 export function compareKeys(left: KeyColumn, i: number, right: KeyColumn, j: number): number {
   if (left.type === 'int32' && right.type === 'int32') return left.values[i] - right.values[j];
@@ -51,7 +53,7 @@ function compareBytes(left: Utf8Keys, i: number, right: Utf8Keys, j: number): nu
   return length - otherLength;
 }
 
-/** The column of `count` keys in which the left's are at `first` and the right's at `second`. */
+/** A column of `count` keys with the left's keys at `first` and the right's at `second`. */
 function placed(
   left: KeyColumn,
   first: Uint32Array,

@@ -6,11 +6,12 @@ import type { KeyTable } from './tables/key-table.ts';
 import { makeKeyTable } from './tables/make-key-table.ts';
 
 /**
- * The ids of one chunk of rows as codes of 32 bits, of two kinds:
+ * The ids of one chunk of rows as 32-bit codes, of two kinds:
  *
- *     near     the code of an id is its distance from the least one of the chunk; `keys` (layout id-counts) has in `counts` the number of times that
- *              each occurs, by code, or nothing where the ids lie so far apart that most would be 0
- *     coded    codes 0.. in the order of first rows; `keys` (layout keys) has the distinct ids by code, prefix "key", their `counts` and `hashes`
+ *     near     the code of an id is its distance from the smallest id of the chunk. `keys` (layout id-counts) has the number of
+ *              occurrences by code in `counts`, or nothing if the range of ids is so wide that most counts would be 0
+ *     coded    codes 0, 1, ... in the order of first occurrence. `keys` (layout keys) has the distinct ids by code (prefix "key"),
+ *              their `counts` and `hashes`
  */
 export interface NumberedKeys {
   readonly codes: Uint32Array;
@@ -18,24 +19,24 @@ export interface NumberedKeys {
   readonly summary: KeysSummary;
 }
 
-/** `range`: the least and the greatest id where codes are near; `size`: distinct ids where they are coded. */
+/** `range`: smallest and largest id of near codes. `size`: number of distinct ids of coded ones. */
 export type KeysSummary =
   | { readonly range: readonly [least: number, greatest: number] }
   | { readonly size: number };
 
-/** True where the keys of a chunk of near ids have counts. */
+/** True if the ids' range is narrow enough for near codes to have counts. */
 export function isCounted(width: number, rows: number): boolean {
   return width <= 4 * rows + 1024;
 }
 
-/** Codes by way of a hash table. `wide`: int32 ids that are among int64 ones. */
+/** Codes from a hash table. `wide`: int32 ids that other chunks have as int64. */
 export function codedKeys(column: KeyColumn, codes: Uint32Array, wide = false): NumberedKeys {
   const table = makeKeyTable(column.type);
   table.add(column, codes);
   return keysOfTable(table, codes, wide);
 }
 
-/** The keys of a table that has numbered rows; `codes` are the rows' codes. */
+/** The keys of a hash table that has numbered the rows; `codes`: the code of each row. */
 export function keysOfTable(table: KeyTable, codes: Uint32Array, wide = false): NumberedKeys {
   const every = Uint32Array.from({ length: table.size }, (_, code) => code);
   const counts = sharedArray(Int32Array, table.size);

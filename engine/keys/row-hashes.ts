@@ -5,12 +5,12 @@ import { hasNulls, isNullAt, keysFromData, keysFromVector } from './arrow-keys.t
 import { hashesOf } from './key-hash.ts';
 import { wordArray, wordsOfType } from './row-words.ts';
 
-/** The word that is mixed in for a null. */
+/** The word used for a null. */
 const NULL_WORD = 0x6e756c6c;
 
 /**
- * A hash of each row's values in some columns, the same in every thread: equal rows in the sense of
- * RowNumbers have equal hashes. Its upper bits choose the part of an exchange.
+ * A hash of each row's values in some columns, the same in every thread: rows that RowNumbers treats as equal
+ * have equal hashes. Its upper bits choose the part of an exchange.
  */
 export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
   const hashes = new Uint32Array(rows);
@@ -36,7 +36,7 @@ function mixNullable(hashes: Uint32Array, data: Data, words: Int32Array, step: n
   }
 }
 
-/** The words of the rows' values; of a text its hash. Those of row i begin at `i * step`. */
+/** The 32-bit words of each row's value (for text, of its hash): row i starts at `i * step`. */
 function hashWords(data: Data, rows: number): { readonly words: Int32Array; readonly step: number } {
   const { type, dictionary } = data;
   if (DataType.isDictionary(type)) {

@@ -5,22 +5,23 @@ import { UNKNOWN_KEY } from './tables/key-table.ts';
 import { NearInt32Table } from './tables/near-int32-table.ts';
 import { WordsTable } from './tables/words-table.ts';
 
-/** The number that `find` gives of a row that is not known. */
+/** Returned by `find` for an unknown row. */
 export const UNKNOWN_ROW = UNKNOWN_KEY;
 
 /**
  * Numbers rows by the values of some columns: rows with the same values have the same number, 0, 1, 2, ... in
- * the order in which they first occur. Nulls are equal to each other, as are NaNs, and -0 to 0. Columns of
- * any type but lists, structs and the like; dictionaries and plain columns of one type may alternate.
+ * the order of first occurrence. Nulls equal each other, as do NaNs, and -0 equals 0. Columns may have any
+ * type except lists, structs and similar; a column may have a dictionary in some batches and plain values in
+ * others.
  *
- * A value is a few words of 32 bits, and a row is their sequence. Rows with a null have a table of their own,
- * with words that say which of the values are null.
+ * A value is one or a few 32-bit words, and a row is their sequence. Rows with a null have their own table;
+ * extra words mark which values are null.
  */
 export class RowNumbers {
   readonly #readers: readonly WordReader[];
   readonly #whole: SequenceTable;
   readonly #withNulls: SequenceTable;
-  /** Numbers of the rows by table, once a row with a null has occurred. */
+  /** Row numbers by table; set once a row with a null has occurred. */
   #numbers: { readonly whole: Numbers; readonly withNulls: Numbers; size: number } | undefined;
 
   constructor(columns: readonly { readonly name: string; readonly type: DataType }[]) {
@@ -35,7 +36,7 @@ export class RowNumbers {
     return this.#numbers?.size ?? this.#whole.size;
   }
 
-  /** The number of each row, in `codes`. New keys get the next numbers after all earlier calls. */
+  /** The number of each row, in `codes`. New rows get the next free numbers. */
   add(columns: readonly Data[], rows: number, codes = new Uint32Array(rows)): Uint32Array {
     const words = this.#words(columns, true);
     const nullable = nullableOf(columns);
@@ -52,7 +53,7 @@ export class RowNumbers {
     const own = new Uint32Array(rows);
     this.#whole.add(whole.words, own.subarray(0, whole.positions.length));
     this.#withNulls.add(withNulls.words, own.subarray(whole.positions.length));
-    // In the order of the rows, from both tables.
+    // Numbers new rows in row order, from both tables.
     let [nextWhole, nextNull] = [0, 0];
     for (let row = 0; row < rows; row++) {
       const isWhole = nextWhole < whole.positions.length && whole.positions[nextWhole] === row;
@@ -64,7 +65,7 @@ export class RowNumbers {
     return codes;
   }
 
-  /** The number of each row that is known, else UNKNOWN_ROW. */
+  /** The number of each row; UNKNOWN_ROW for an unknown one. */
   find(columns: readonly Data[], rows: number): Uint32Array {
     const codes = new Uint32Array(rows);
     const words = this.#words(columns, false);
@@ -91,7 +92,7 @@ export class RowNumbers {
     return columns.flatMap((data, i) => this.#readers[i].read(data, adds));
   }
 
-  /** The rows without and with nulls, with their words. */
+  /** Separates rows without and with nulls, with their words. */
   #split(words: readonly Word[], columns: readonly Data[], rows: number) {
     const masks = nullMasks(columns, rows);
     const [whole, withNulls] = [new Uint32Array(rows), new Uint32Array(rows)];
@@ -116,7 +117,7 @@ export class RowNumbers {
   }
 }
 
-/** Numbers by code, with room for more. */
+/** A growing array of row numbers by code. */
 class Numbers {
   of: Uint32Array;
   size: number;
@@ -140,18 +141,18 @@ class Numbers {
     this.of[this.size++] = number;
   }
 
-  /** The numbers in place of codes, of which some may be unknown. */
+  /** Replaces codes by row numbers; UNKNOWN_KEY stays. */
   replace(codes: Uint32Array): void {
     for (let i = 0; i < codes.length; i++) if (codes[i] !== UNKNOWN_KEY) codes[i] = this.of[codes[i]];
   }
 }
 
-/** Numbers sequences of as many words in the order in which they first occur. */
+/** Numbers sequences of `width` words in the order of first occurrence. */
 class SequenceTable {
   readonly #width: number;
   readonly #single = new NearInt32Table();
   readonly #longer: WordsTable;
-  /** 1 once there are rows without words: all of them are equal. */
+  /** 1 once a row has occurred, if rows have no words: all of them are equal. */
   #empty = 0;
   #joined = new Int32Array(0);
 
@@ -180,7 +181,9 @@ class SequenceTable {
     else this.#longer.find(this.#join(words, codes.length), codes);
   }
 
-  /** The words row by row; where they are stored so, as they are. The next call takes the same memory. */
+  /**
+   * The words of all rows, row by row; a view if they are stored this way. The next call reuses the memory.
+   */
   #join(words: readonly Word[], rows: number): Int32Array {
     const [first] = words;
     const width = words.length;
@@ -206,7 +209,7 @@ function nullableOf(columns: readonly Data[]): Data[] {
   return columns.filter((data) => !DataType.isNull(data.type) && hasNulls(data));
 }
 
-/** Bits by column of the nulls of each row, 32 columns a word. */
+/** A bit mask of each row's null columns, 32 columns a word. */
 function nullMasks(columns: readonly Data[], rows: number): Word[] {
   return Array.from({ length: Math.ceil(columns.length / 32) }, (_, at) => {
     const words = new Int32Array(rows);

@@ -5,7 +5,7 @@ import { withoutViews } from '../expressions/without-views.ts';
 import { keyCount } from './key-column.ts';
 import { Utf8KeyTable } from './tables/utf8-key-table.ts';
 
-/** One 32-bit word of each row's value: that of row i is `words[start + step * i]`. */
+/** One 32-bit word of each row's value: row i has `words[start + step * i]`. */
 export interface Word {
   readonly words: Int32Array;
   readonly start: number;
@@ -13,15 +13,17 @@ export interface Word {
 }
 
 /**
- * Reads the values of a column as words of 32 bits, which are equal where the values are: all NaNs have one
- * form, and both zeros. The word of a text is its number among the texts that were added. The words of nulls
- * are any.
+ * Reads the values of a column as 32-bit words that are equal exactly if the values are: all NaNs have one
+ * form, and so have both zeros. The word of a text is its number among the added texts. The words of nulls
+ * are undefined.
  */
 export class WordReader {
-  /** Words of a value. */
+  /** Number of words of a value. */
   readonly count: number;
   readonly #texts: Utf8KeyTable | undefined;
-  /** Words of the entries of dictionaries; of texts at a number of known texts. */
+  /**
+   * Words of dictionary entries. For texts, `known` is the number of known texts when the words were made.
+   */
   readonly #entries = new WeakMap<Vector, { readonly words: Int32Array; readonly known: number }>();
 
   constructor({ name, type }: { readonly name: string; readonly type: DataType }) {
@@ -35,7 +37,10 @@ export class WordReader {
       });
   }
 
-  /** The words of the rows' values; `adds`: new texts get numbers, else they have the word of no text. */
+  /**
+   * The words of the rows' values. `adds`: new texts get numbers; otherwise they get the word for an unknown
+   * text.
+   */
   read(given: Data, adds: boolean): Word[] {
     const { count } = this;
     const data = withoutViews(given);
@@ -63,7 +68,7 @@ export class WordReader {
     if (dictionary === undefined) return new Int32Array(0);
     const known = this.#entries.get(dictionary);
     const texts = this.#texts;
-    // Later texts may be among those that were unknown.
+    // Texts added since then may be among those that were unknown.
     if (known !== undefined && (known.known === Infinity || (!adds && known.known === texts?.size)))
       return known.words;
     const words =
@@ -75,7 +80,7 @@ export class WordReader {
   }
 }
 
-/** Words of a value; 0 for types whose values are no words. */
+/** Number of words of a value; 0 for unsupported types. */
 export function wordsOfType(type: DataType): number {
   if (DataType.isNull(type) || DataType.isBool(type)) return 1;
   if (DataType.isInt(type)) return type.bitWidth === 64 ? 2 : 1;
@@ -108,7 +113,7 @@ function joined(parts: readonly Int32Array[]): Int32Array {
   return all;
 }
 
-/** All words of a column of numbers and the like, one value after the other. */
+/** The words of a fixed-width column, value by value. */
 export function wordArray(data: Data): Int32Array {
   const { type, length } = data;
   const raw: unknown = data.values;
@@ -128,7 +133,7 @@ export function wordArray(data: Data): Int32Array {
   return new Int32Array(buffer.slice(byteOffset, byteOffset + 4 * count));
 }
 
-/** The bits of floats, of which all NaNs have one form, and both zeros. */
+/** The bits of floats, with one form for all NaNs and one for both zeros. */
 function floatWords(values: Float64Array | Float32Array | Uint16Array, length: number): Int32Array {
   if (values instanceof Uint16Array) {
     const words = new Int32Array(length);

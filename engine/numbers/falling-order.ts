@@ -1,6 +1,7 @@
 /**
- * The positions of numbers >= 0 by falling value, ties by position, over shared memory. One sort of 64-bit
- * integers, without a comparison in JavaScript: the bits of float32 numbers >= 0 ascend with them.
+ * The positions of numbers >= 0 in descending order of value, ties by position, in shared memory. One native
+ * sort of 64-bit integers, without a comparison function: the bits of float32 numbers >= 0 have the order of
+ * the numbers.
  *
  *     values 2 7 7   ->   1 2 0
  */

@@ -1,8 +1,8 @@
-/** Digits that identify any float32. */
+/** Decimal digits that identify any float32. */
 const MOST_DIGITS = 9;
 
 /**
- * The number of the fewest decimal digits that rounds to the same float32; the value itself if it is no
+ * The number with the fewest decimal digits that rounds to the same float32; the value itself if it is not a
  * float32.
  */
 export function shortestFloat32(value: number): number {

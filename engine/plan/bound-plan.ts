@@ -6,39 +6,39 @@ import type { DataSet, PhaseName, RowRange, Slice, Stage } from './stages.ts';
 
 /** A plan bound to its data, from which `expand` makes steps. Plain data. */
 export interface BoundPlan {
-  /** Prefix of the names of the data sets' versions, unique in the process. */
+  /** Prefix of the names of the data sets' versions; unique in the process. */
   readonly name: string;
   readonly devices: readonly DeviceInfo[];
   readonly datasets: readonly DataSet[];
   readonly phases: Readonly<Record<PhaseName, readonly Stage[]>>;
-  /** The partitions of the data sets that exist before the first step, by data set and part. */
+  /** The existing partitions before the first step, by data set and part. */
   readonly given: Readonly<Record<string, readonly PartitionRef[]>>;
-  /** Slices of a stage's parts; default: one without parameters. */
+  /** Slices of each part of a stage; default: one slice without parameters. */
   readonly slices: Readonly<Record<string, readonly (readonly Slice[])[]>>;
-  /** Bytes at places that a measure outside the steps takes for as long as it lasts. */
+  /** Bytes at places that a measurement outside the steps allocates while it runs. */
   readonly measureBytes?: Readonly<Record<Place, number>>;
-  /** The grid's bands of rows and of columns. */
+  /** The bands of rows and of columns into which the grid is cut. */
   readonly bands?: { readonly rows: readonly RowRange[]; readonly columns: readonly RowRange[] };
-  /** Entries of each block of a grid, by the data set of its blocks, row and column. */
+  /** Entries of each block of a grid, by block data set, row and column. */
   readonly blockSizes?: Readonly<Record<string, readonly (readonly number[])[]>>;
-  /** Of plans that are walked, not run: the blocks of each row that are visited, at most. */
+  /** For plans that are only walked: the most blocks of each row to visit. */
   readonly visitsARow?: number;
-  /** Further fields that tasks may take when they visit a block, by row and column. */
+  /** Further fields, by row and column, that tasks may take as parameters when they visit a block. */
   readonly blockFields?: readonly (readonly JsonObject[])[];
 }
 
-/** The newest version of each data set: those before a round, or those after it. */
+/** The newest version of each data set, before or after a round. */
 export type Versions = Readonly<Record<string, number>>;
 
 /**
- * The versions that a round must not free: the one that it starts from, where the round may be run again, and
- * the best so far.
+ * Versions that a round must not free: its start version if the round may be run again, and the best version
+ * so far.
  */
 export interface KeptVersions {
   readonly start: boolean;
   readonly best: boolean;
   /**
-   * The next round is sent on speculation, before the errors of a round are known: that one stays whole until
+   * The next round is sent before the errors of this round are known, so this round's versions are kept until
    * then.
    */
   readonly speculates?: boolean;
@@ -55,7 +55,7 @@ export function dataSetOf({ datasets }: Pick<BoundPlan, 'datasets'>, name: strin
   return found;
 }
 
-/** The partition of one part of a data set, in a version. */
+/** Names the partition of one part of a data set in a version. */
 export function partRef(
   { name, given }: Pick<BoundPlan, 'name' | 'given'>,
   { name: data, given: isGiven }: DataSet,
@@ -69,8 +69,8 @@ export function partRef(
 }
 
 /**
- * Elements between rows of a matrix: its columns, padded to the elements that the device computes with at
- * once.
+ * Elements between rows of a matrix: the number of columns, padded to the elements that the device computes
+ * with at once.
  */
 export function strideOf(
   { columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>,
@@ -91,7 +91,7 @@ export function partBytes(
   const info = devices.find((one) => one.place === place);
   if (columns === undefined) return info?.ownMemory ? deviceBytes : bytes;
   if (place === HOST || info === undefined) return 4 * rows * columns;
-  // A GPU pads a vector as it does any matrix.
+  // A GPU pads a vector like any matrix.
   const stride = info.ownMemory
     ? Math.ceil(columns / info.strideStep) * info.strideStep
     : strideOf(set, info.strideStep);

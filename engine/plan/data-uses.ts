@@ -3,7 +3,7 @@ import type { How } from '../run/step.ts';
 import type { DataSet, DataUse, Stage } from './stages.ts';
 
 /**
- * A block of the grid, or a part of a stage without a grid, and the values that its tasks may take as
+ * A block of the grid, or a part of a stage without a grid, with the values that its tasks may take as
  * parameters.
  */
 export interface Visit {
@@ -15,8 +15,8 @@ export interface Visit {
 }
 
 /**
- * The part of a data set that a visit uses, and the band of it where the parts are fewer than the grid's rows
- * or columns.
+ * The part of a data set that a visit uses. If there are fewer parts than rows or columns of the grid, also
+ * the band of the part.
  */
 export function partOf(
   { name, by, parts, ofBlocks }: DataSet,
@@ -32,12 +32,12 @@ export function partOf(
   return column === undefined || by === undefined ? { partition: 0 } : { partition: 0, band: wanted };
 }
 
-/** The part of a data set that belongs to the column of a block. */
+/** The part of a data set for a block's column. */
 export function columnPart({ parts }: DataSet, { column = 0 }: Visit): number {
   return parts.length > 1 ? column : 0;
 }
 
-/** A task's use of a data set; by default the use in its kernel's contract. */
+/** The way a task uses a data set; default: as in its kernel's contract. */
 export function howOf({ version, step, part }: DataUse, contract: How): How {
   return step ?? (version === undefined && part === undefined ? contract : 'read');
 }
@@ -46,7 +46,7 @@ export function useOf(use: string | DataUse): DataUse {
   return typeof use === 'string' ? { set: use } : use;
 }
 
-/** True where a stage reads the version of a data set from before the round. */
+/** True if a stage reads a data set's version from before the round. */
 export function usesOld({ work }: Stage, data: string): boolean {
   return (
     (work.kind === 'tasks' || work.kind === 'blocks') &&

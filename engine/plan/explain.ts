@@ -6,7 +6,7 @@ import type { Json } from '../json.ts';
 import type { Measure } from '../metrics.ts';
 import { type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';
 
-/** Ways that were rejected, in print: the fastest of them. */
+/** Rejected plans to print: the fastest ones. */
 const SHOWN_REJECTED = 8;
 
 /** The plan as text: the problem, the devices, a line for each stage, then the reasons for the choices. */
@@ -72,7 +72,7 @@ const columns = [
   'exchange',
 ];
 
-/** The lines of a table: two spaces between its columns. */
+/** Table borders: none, with two spaces between columns. */
 const noLines = {
   top: '',
   'top-mid': '',

@@ -9,9 +9,8 @@ export interface GridBlock {
 
 /**
  * The blocks of an i x j grid in waves: no two blocks of a wave share a row band or a column band, and every
- * block is in exactly one wave (cuMF_SGD, Figure 8). There are max(i, j) waves, with min(i, j) blocks each.
- * The sequence of columns of each row is one of a Latin square: cyclic, with rows, columns and waves permuted
- * at random.
+ * block is in exactly one wave (cuMF_SGD, Figure 8). There are max(i, j) waves of min(i, j) blocks each. The
+ * columns that a row visits follow a Latin square: cyclic, with rows, columns and waves permuted at random.
  *
  *     2 x 4, before permuting     wave 0: (0, 0) (1, 3)    wave 1: (0, 1) (1, 0)    wave 2: (0, 2) (1, 1)    wave 3: (0, 3) (1, 2)
  */
@@ -34,11 +33,11 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
 const ORDER_STREAM = 0xb10c;
 
 /**
- * The rows of a grid that visit a column in a round of the order `turns`, one behind the other. The columns
- * are in as many groups as there are rows, column c in group c mod rows. A row is at one group at a time, no
- * two rows at the same, until it was at all. The group with which a row begins is drawn for each round: one
- * that always began where it ended would visit the same blocks twice in a row. Rows that `stay` do so, and no
- * column changes its row between two rounds.
+ * The sequence of grid rows that visit a column during a round of the order `turns`. Columns form as many
+ * groups as there are rows: column c is in group c mod rows. In each step every row is at another group,
+ * until each has visited all groups. The group where a row starts is drawn for each round: if it always
+ * started where it ended, it would visit the same blocks twice in a row. With `stays` rows do start where
+ * they ended, and no column moves between two rounds.
  *
  *     2 rows     A B / B A     or     B A / A B
  */
@@ -48,7 +47,7 @@ export function turnsOf(rows: number, column: number, turns: Turns, round: numbe
   return turnSteps(rows, turns, round).map((step) => (group + 2 * rows - first - step) % rows);
 }
 
-/** Numbers of groups by which all rows go on from their first group, in the order of a round: 0 first. */
+/** The order of a round's steps: in step k all rows are k groups after their first group. Step 0 is first. */
 function turnSteps(rows: number, { seed, stays }: Turns, round: number): number[] {
   if (stays) return Array.from({ length: rows }, (_, step) => step);
   return [
@@ -61,7 +60,7 @@ function turnSteps(rows: number, { seed, stays }: Turns, round: number): number[
 }
 
 function turnStart(rows: number, { seed, stays }: Turns, round: number): number {
-  // A round goes on by one group less than there are.
+  // During a round a row advances by one group less than there are groups.
   if (stays) return (rows - (round % rows)) % rows;
   return new CounterRandom(seed, ORDER_STREAM).derive(round).below(0, rows);
 }
@@ -73,7 +72,8 @@ function turnBlocks(rows: number, columns: number, turns: Turns, round: number):
     return Array.from(randomOrder(size, random.derive(1 + group)), (place) => group + rows * place);
   });
   const first = turnStart(rows, turns, round);
-  // Rows visit a group's columns in the same order, so that those which come first are sent on first.
+  // All rows visit the columns of a group in the same order, so the columns visited first are also passed on
+  // first.
   return turnSteps(rows, turns, round).flatMap((step) =>
     Array.from({ length: Math.ceil(columns / rows) }, (_, slot) =>
       Array.from({ length: rows }, (_, row) => ({

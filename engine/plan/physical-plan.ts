@@ -6,28 +6,28 @@ import type { BoundPlan, KeptVersions } from './bound-plan.ts';
 import type { DataSet, PhaseName, Stage } from './stages.ts';
 import { phases } from './stages.ts';
 
-/** Raised when plans of the version before can no longer be run. */
+/** Increased when plans of the previous version can no longer be run. */
 export const PLAN_VERSION = 6;
 
 /**
- * The stages of a run with their places, bytes and reasons: plain JSON, made by pure functions before
- * anything is allocated, printed by `explain`, made into steps by `expand`, saved with a model.
+ * The stages of a run with their places, bytes and reasons, as plain JSON. Pure functions make it before
+ * anything is allocated; `explain` prints it, `expand` turns it into steps, and a model saves it.
  */
 export interface PhysicalPlan {
   readonly planVersion: typeof PLAN_VERSION;
   readonly algorithm: string;
   /** Facts about the data and the parameters, by name, for printing. */
   readonly problem: JsonObject;
-  /** Sizes that the data must have to be trained by this plan. */
+  /** Sizes that the data must have for this plan. */
   readonly sizes: Readonly<Record<string, number>>;
-  /** Parameters of the algorithm, all of them. */
+  /** All parameters of the algorithm. */
   readonly params: JsonObject;
-  /** Choices of the algorithm that the stages do not show. */
+  /** Choices of the algorithm that are not visible in the stages. */
   readonly choices: JsonObject;
-  /** The devices that compute, then the CPU device that loads, where it is not one of them. */
+  /** The computing devices, then the CPU device that loads, if it is not one of them. */
   readonly devices: readonly DeviceInfo[];
   readonly datasets: readonly DataSet[];
-  /** Reading, numbering, sorting: streams and stages in front of the steps. */
+  /** Reading, numbering and sorting, before the first step. */
   readonly load: readonly Stage[];
   /** Runs once; then `round` and `measure` run `rounds` times; then `end` runs once. */
   readonly start: readonly Stage[];
@@ -36,23 +36,22 @@ export interface PhysicalPlan {
   readonly end: readonly Stage[];
   readonly rounds: number;
   /**
-   * Behind every so many rounds, and behind the last: a copy of what `end` hands out is written for a later
-   * run.
+   * After every `every` rounds, and after the last: writes a copy of the results of `end`, for a later run.
    */
   readonly checkpoint?: { readonly every: number; readonly stage: Stage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
-  /** Bytes at places that a measure outside the steps takes for as long as it lasts. */
+  /** Bytes at places that a measurement outside the steps allocates while it runs. */
   readonly measureBytes?: MemoryPlan;
-  /** Seconds of a round by their causes, estimated from rates of the devices, where plans were compared. */
+  /** Estimated seconds of a round by cause, from the devices' rates, if plans were compared. */
   readonly estimate?: Estimate;
-  /** Other ways to do the same, each with the reason against it. */
+  /** Alternative plans, each with the reason for its rejection. */
   readonly rejected?: readonly RejectedPlan[];
-  /** Choices that hold for the whole plan, each with its reason. */
+  /** Choices for the whole plan, each with its reason. */
   readonly reasons: readonly string[];
   /** Measures of a run, by stage (`plan --analyze`). */
   readonly measured?: Readonly<Record<string, Measure>>;
-  /** Beside `memory`, the most bytes that were allocated at each place in that run. */
+  /** Compare with `memory`: the peak of allocated bytes at each place in that run. */
   readonly measuredMemory?: MemoryPlan;
 }
 
@@ -62,11 +61,11 @@ export interface Estimate {
   readonly computing: number;
   readonly staging: number;
   readonly exchange: number;
-  /** The rates that were assumed, and their origin. */
+  /** The rates that were assumed, and their source. */
   readonly rates: string;
 }
 
-/** A way that was not taken. */
+/** A plan that was not chosen. */
 export interface RejectedPlan {
   readonly name: string;
   /** Estimated seconds of a round. */
@@ -74,7 +73,7 @@ export interface RejectedPlan {
   readonly reason: string;
 }
 
-/** Peaks in bytes, by place: of a device the bytes in its own memory, of `host` all others. */
+/** Peaks in bytes, by place: for a device of its own memory, for `host` of all other memory. */
 export type MemoryPlan = Readonly<Record<Place, number>>;
 
 export type PlannedPhase = 'load' | 'checkpoint' | PhaseName;
@@ -132,7 +131,7 @@ export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalP
   };
 }
 
-/** The plan as `expand` takes it, without the values that only the data give. */
+/** The plan in the form that `expand` takes, without values that depend on the data. */
 export function unbound(plan: Omit<PhysicalPlan, 'memory'>, name = plan.algorithm): BoundPlan {
   const { devices, datasets, start, round, measure, end, measureBytes } = plan;
   const given = Object.fromEntries(

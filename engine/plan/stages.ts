@@ -7,7 +7,7 @@ export interface RowRange {
   readonly to: number;
 }
 
-/** Rows of a part that one task takes, and parameters of that task alone. */
+/** The rows of a part that one task takes, and parameters for that task only. */
 export interface Slice extends RowRange {
   readonly params?: JsonObject;
 }
@@ -16,98 +16,97 @@ export interface Slice extends RowRange {
 export interface Turns {
   readonly seed: number;
   /**
-   * True where a row begins a round with the group of columns with which it ended the one before; else that
-   * is drawn.
+   * True if each row starts a round with the group of columns with which it ended the last one; otherwise
+   * that group is drawn.
    */
   readonly stays?: boolean;
 }
 
-/** A part of a data set: rows that lie together, at one or several places. */
+/** A part of a data set: adjacent rows, at one or several places. */
 export interface DataPart {
   readonly rows: number;
-  /** Bytes of a partition that is not a matrix; those of a matrix follow from its shape and the place. */
+  /** Bytes of a partition that is not a matrix; the bytes of a matrix follow from its shape and the place. */
   readonly bytes?: number;
-  /** The same on a device with memory of its own, where kernels keep lists beside it. */
+  /** The same on a device with its own memory, where kernels store lists in addition. */
   readonly deviceBytes?: number;
   /**
-   * Its home first, then the other places where it stays for the whole run. A task elsewhere gets a copy for
-   * as long as it runs.
+   * Its home first, then the other places that hold it for the whole run. A task at another place gets a copy
+   * while it runs.
    */
   readonly at: readonly Place[];
 }
 
 /**
- * The partitions of one kind that a plan works on. `by` tells which part, or which band of a single part,
- * belongs to a block of the grid: that of the block's row, of its column, or the block's own (row-major).
+ * The partitions of one kind that a plan works on. `by` says which part (or which band of a single part)
+ * belongs to a block of the grid: the part of the block's row, the part of its column, or the block's own
+ * part (row-major).
  */
 export interface DataSet {
   readonly name: string;
-  /** Its meaning to the algorithm, and the side that it is of. */
+  /** Its meaning to the algorithm, and the side that it belongs to. */
   readonly role?: string;
   readonly side?: string;
   readonly layout: string;
   readonly parts: readonly DataPart[];
-  /** Of matrices, which the plan allocates. */
+  /** For matrices, which the plan allocates. */
   readonly columns?: number;
   readonly contents?: 'any';
-  /** Of matrices: rows without padding, where the device allows that. */
+  /** For matrices: rows without padding, if the device allows that. */
   readonly packed?: boolean;
   /**
-   * Kept with a copy of half the width beside it on GPUs; 'only': the copy alone, since no task reads more.
+   * True: GPUs also keep a float16 copy. 'only': they keep only the copy, since no task reads the original.
    */
   readonly half?: boolean | 'only';
   readonly by?: 'row' | 'column' | 'block';
-  /** With `by: 'block'`: the part that belongs to each block, row-major; default: each block has its own. */
+  /** With `by: 'block'`: the part of each block, row-major; default: each block has its own. */
   readonly ofBlocks?: readonly number[];
-  /** True for a data set that exists before the steps begin and stays: it has no versions. */
+  /** True for a data set that exists before the first step and never changes: it has no versions. */
   readonly given?: boolean;
   /**
-   * Of parts with several places in the order of a grid's rows: stages of the order `turns` and this seed
-   * step a part at one place after the other, and only the place that stepped it last, and the one that it
-   * was passed on to since, have it as it is. Work that reads it elsewhere comes behind the exchange `share`.
+   * For parts with several places, listed in the order of the grid's rows. Stages with the order `turns` and
+   * this seed update a part at one place after the other. Only the place that updated it last, and the place
+   * that it was passed to since, have the current contents. Stages that read it elsewhere run after the
+   * exchange `share`.
    */
   readonly turns?: Turns;
-  /** True for a copy made from other data sets in each round: only its newest version is needed. */
+  /** True for a copy computed from other data sets in each round: only its newest version is kept. */
   readonly derived?: boolean;
 }
 
-/** A use of a data set that is not the usual one. */
+/** A use of a data set that differs from the default. */
 export interface DataUse {
   readonly set: string;
   /**
-   * `old`: the version from before this round. `last`: the newest, for the last time: the part is freed after
-   * the task, in a grid after the tasks of a row.
+   * `old`: the version from before this round. `last`: the newest version, for the last time: the part is
+   * freed after the task (in a grid, after the tasks of a row).
    */
   readonly version?: 'old' | 'last';
-  /** Stepped in place, by this task alone or by all slices at once. */
+  /** Changed in place by this task alone, or by all slices at once. */
   readonly step?: 'alone' | 'shared';
-  /** In a grid: the part of the block's column. */
+  /** In a grid: use the part of the block's column. */
   readonly part?: 'column';
 }
 
 /**
- * The inputs and outputs of a task, by the task's names for them. A name of a data set alone is the usual
- * use: the newest version, or a new one where the kernel's contract says write.
+ * The inputs and outputs of a task, by the task's names for them. The name of a data set stands for the
+ * default use: the newest version, or a new one if the kernel's contract says write.
  */
 export type DataUses = Readonly<Record<string, string | DataUse>>;
 
 /** One kernel of a stage. */
 export interface TaskPlan {
   readonly kernel: string;
-  /** Default: the stage's places. */
+  /** Default: the places of the stage. */
   readonly at?: Place;
   readonly uses: DataUses;
   readonly params?: JsonObject;
-  /** Parameters that differ from part to part, by part; those of a grid by row. */
+  /** Parameters that differ between parts, by part; in a grid by row. */
   readonly perPart?: readonly JsonObject[];
-  /**
-   * Parameters that come from the round or the block that is visited, by their names there: { rowStart:
-   * 'rowFrom' }.
-   */
+  /** Parameters taken from the round or the visited block, by their names there: { rowStart: 'rowFrom' }. */
   readonly takes?: Readonly<Record<string, string>>;
-  /** The name under which its values and measures are kept; default: the stage's. */
+  /** The name for its values and measures; default: the stage's. */
   readonly stage?: string;
-  /** In a stage over blocks: run at the first visit of each row, or column, alone. */
+  /** In a stage over blocks: run only at the first visit of each row, or column. */
   readonly once?: 'row' | 'column';
 }
 
@@ -115,16 +114,22 @@ export interface TaskPlan {
  * The work of a stage.
  *
  *     tasks      one task for each part, at the stage's places; its slices run at once
- *     blocks     the blocks of a grid in an order: `latin` is one of a random Latin square, drawn anew for each round from the seed
- *                (cuMF_SGD, Figure 8), `rotated` begins each row at another column, `rows` goes through row after row, `turns` is that of
- *                turnsOf: behind a visit the column's parts of `passes` go on to the place of the next row. A block is visited where its row is, or at a place of its own.
- *     exchange   `move`: the parts of data sets come from their home to their other places, to the results of the run (`host`), or
- *                from host memory to their home; `share`: parts that go from place to place by turns come to all their places; `all-gather`: every place gets all parts as one matrix, under the name `to`;
- *                `reduce-to-one`, `reduce-scatter`: the parts of `to` are sums of as many parts of the data, each sum of parts in a row, which are used
- *                up; `groups`: places that are near each other, inside which parts add up before they cross to other groups;
- *                `spread`: each part of the data becomes as many parts of `to` in a row, each at a place of its own
+ *     blocks     visits the blocks of a grid in an order:
+ *                  latin    a random Latin square, drawn for each round from the seed (cuMF_SGD, Figure 8)
+ *                  rotated  each row starts at another column
+ *                  rows     row by row
+ *                  turns    see turnsOf: after a visit the column's parts of `passes` are sent to the place of the next row
+ *                A block is visited at the place of its row, or at its own place.
+ *     exchange   move            parts are copied from their home to their other places, to the results of the run (`host`), or
+ *                                from host memory to their home
+ *                share           parts that places update by turns are copied to all their places
+ *                all-gather      every place gets all parts as one matrix, named `to`
+ *                reduce-to-one, reduce-scatter
+ *                                each part of `to` is the sum of the same number of consecutive parts, which are freed.
+ *                                `groups`: places near each other, whose parts are added before sums are sent to other groups
+ *                spread          each part becomes the same number of consecutive parts of `to`, each at its own place
  *     allocate   zeros
- *     grown      steps that are appended once sizes are known, by the stage `by` of the run's graph (engine/run/scope.ts)
+ *     grown      steps that the stage `by` of the run's graph (engine/run/scope.ts) adds once sizes are known
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
@@ -164,7 +169,7 @@ export type Work =
   | { readonly kind: 'allocate'; readonly data: readonly string[] }
   | { readonly kind: 'grown'; readonly by: string };
 
-/** A grid of blocks; those of the data set `of` that are empty are not visited. */
+/** A grid of blocks; empty blocks of the data set `of` are not visited. */
 export interface BlockGrid {
   readonly rows: number;
   readonly columns: number;
@@ -173,29 +178,29 @@ export interface BlockGrid {
 
 /** A stage of a plan: its work, its places and its cost. */
 export interface Stage {
-  /** Also the name under which its measures are kept. */
+  /** Also the name of its measures. */
   readonly name: string;
-  /** The place of each part, or of each row of a grid, or of each of its blocks, row-major. */
+  /** The place of each part, or of each grid row, or of each block (row-major). */
   readonly at: readonly Place[];
   readonly work: Work;
   /**
-   * Of the phase `measure`: left out of a measure that is brief, whose figures the tasks of the round have
-   * given.
+   * In the phase `measure`: skipped in a brief measure, since the tasks of the round have computed its
+   * figures.
    */
   readonly brief?: 'left out';
   /**
-   * Stages in a row that name the same pipeline go through it part by part, not one stage behind the other,
-   * so that an exchange of one part goes on beside the computation of the next.
+   * Consecutive stages with the same pipeline name process it part by part, not stage by stage, so that one
+   * part is exchanged while the next is computed.
    */
   readonly pipeline?: string;
   /**
-   * Stages in a row of a pipeline that repeat go through a part together so many times, or as often as the
-   * round's parameter `takes` says.
+   * Consecutive stages of a pipeline that repeat process each part together this number of times, or the
+   * number in the round's parameter `takes`.
    */
   readonly repeats?: { readonly times: number; readonly takes?: string };
   /** A description for printing: "update tensor-f16 cg(6)". */
   readonly kernel?: string;
-  /** Tasks at each place in a round: slices of parts, or blocks. */
+  /** Tasks at each place in a round: one for each slice of a part, or for each block. */
   readonly tasks?: number;
   /**
    * The grid of R: p vertical parts of the fixed side, q horizontal parts of the solved side (cuMF, section
@@ -206,13 +211,13 @@ export interface Stage {
   readonly bytesWritten?: number;
   readonly flops?: number;
   readonly exchange?: string;
-  /** Bytes at each place that the kernel keeps from its first run on: work lists. */
+  /** Bytes at each place that the kernel keeps after its first run: work lists. */
   readonly heldBytes?: number;
-  /** Buffers at each place by name, which the stages that name them share. */
+  /** Named buffers at each place, shared by the stages that name them. */
   readonly scratchBytes?: Readonly<Record<string, number>>;
   readonly reasons?: readonly string[];
 }
 
-/** The parts of a run, each a list of stages in order. */
+/** The phases of a run, each an ordered list of stages. */
 export const phases = ['start', 'round', 'measure', 'end'] as const;
 export type PhaseName = (typeof phases)[number];

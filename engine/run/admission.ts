@@ -1,12 +1,12 @@
 /** The memory of a stage of a scope, in bytes. */
 export interface StageNeed {
-  /** The most that is alive while it works, beside what stages before it left. */
+  /** The most bytes that are allocated while it runs, in addition to what earlier stages left. */
   readonly during: number;
-  /** The bytes that it leaves; at most `during`. */
+  /** The bytes that it leaves allocated; at most `during`. */
   readonly left: number;
 }
 
-/** A stage whose bytes are not known works while no other does. */
+/** A stage of unknown need runs while no other does. */
 type Need = StageNeed | 'unknown';
 
 type State = 'waiting' | 'working' | 'ended';
@@ -26,18 +26,18 @@ export class Admission {
     this.#capacity = capacity;
   }
 
-  /** Adds a stage of unknown bytes at the end of the list, and gives its number. */
+  /** Adds a stage of unknown bytes at the end of the list; returns its number. */
   add(): number {
     this.#states.push('waiting');
     return this.#needs.push('unknown') - 1;
   }
 
-  /** Says what a waiting stage needs. */
+  /** Sets the need of a waiting stage. */
   know(stage: number, need: StageNeed): void {
     this.#needs[stage] = need;
   }
 
-  /** The most bytes that may be alive now. */
+  /** The most bytes that may be allocated now. */
   get live(): number {
     const bytesOf = (need: Need, state: State) =>
       need === 'unknown' || state === 'waiting' ? 0 : state === 'working' ? need.during : need.left;

@@ -15,65 +15,64 @@ import type { Wire } from './step.ts';
 export interface Device {
   readonly info: DeviceInfo;
   /**
-   * The bytes of its own memory, scratch of tasks among them where it is allocated for them; absent where
-   * they are not counted.
+   * The bytes of its own memory, with scratch of tasks if allocated for them; absent if they are not counted.
    */
   readonly memory?: MemoryMeter;
   /**
-   * Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the
-   * device's own memory.
+   * Registers a host partition under `ref` without copying it; a partition of layout `factors` is copied to
+   * the device's own memory.
    */
   put(ref: PartitionRef, partition: Partition): void;
   /**
-   * Reserves a matrix or a vector in the device's memory, zeroed unless its shape says otherwise; throws
-   * CapacityError with need and have.
+   * Allocates a matrix or a vector in the device's memory, zeroed unless its shape says otherwise; throws
+   * CapacityError with the needed and the available bytes.
    */
   allocate(ref: PartitionRef, shape: MatrixShape): void;
   /** Throws CancelledError when `signal` fires; the task's outputs are then undefined. */
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
-   * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With
-   * `wire` a device with memory of its own gives a matrix that tasks have written in that form instead:
-   * layout `wire-rows`, in `values`, Float32Array or Uint16Array of rows x stride, or in files in memory, for
-   * `put` on another such device.
+   * The host form of a partition. A matrix is `{ values: Float32Array }` of rows x columns without padding.
+   * With `wire`, a device with its own memory returns a matrix that tasks have written in the form that `put`
+   * of another such device takes: layout `wire-rows`, in `values` (Float32Array or Uint16Array of rows x
+   * stride) or in memory files.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
   /**
-   * Gives up the host memory of partitions that it has in memory of its own: tasks go on reading them there.
-   * Resolves once that is done: giving gigabytes back to the system takes seconds. Devices that compute in
-   * host memory have no such method.
+   * Frees the host memory of partitions that the device also holds in its own memory, where tasks continue to
+   * read them. Resolves once that is done: returning gigabytes to the system takes seconds. Devices that
+   * compute in host memory do not have this method.
    */
   leaveHost?(refs: readonly PartitionRef[]): Promise<void>;
-  /** Gives released memory back to the system, as far as the device can; costs a few milliseconds. */
+  /** Returns released memory to the system, as far as the device can; takes a few milliseconds. */
   trim(): Promise<void>;
   /**
-   * Leaves released memory to the next `trim`: collecting it stops threads for milliseconds, which others may
-   * wait for.
+   * Defers the collection of released memory to the next `trim`: it stops threads for milliseconds, for which
+   * other threads may have to wait.
    */
   leaveGarbage?(): void;
-  /** From now on threads collect released memory when at most `collectBytes` of it wait. */
+  /** From now on threads collect released memory once `collectBytes` of it wait. */
   saveMemory?(collectBytes: number): void;
   close(): Promise<void>;
 }
 
 export interface WireRequest {
   readonly form: Wire;
-  /** Memory for the rows, of at least so many bytes. */
+  /** Memory of at least `bytes` bytes for the rows. */
   take(bytes: number): WireMemory;
 }
 
 /**
- * Memory for rows on their way between devices: files, which threads of the system copy, or an array, which
- * the threads of devices copy themselves.
+ * Memory for rows on their way between devices: memory files, which system threads copy, or an array, which
+ * the devices' threads copy.
  */
 export type WireMemory = SharedArrayBuffer | FileMemory;
 
-/** Makes files in memory. */
+/** Creates memory files. */
 export interface FileMemories {
-  /** Undefined where the system has none, or no more room in them. */
+  /** Undefined if the system has no memory files, or no more room in them. */
   make(bytes: number): FileMemory | undefined;
-  /** Closes all that it made. */
+  /** Closes all files that it made. */
   close(): void;
 }
 
@@ -81,39 +80,39 @@ export interface FileMemories {
 export interface HostStore extends Device {
   get(ref: PartitionRef): Partition;
   /**
-   * Memory of at least so many bytes for a partition that is put here; it serves again once that one is
-   * released, since fresh memory costs a page fault every 4 KiB.
+   * Memory of at least `bytes` bytes for a partition that is put here. It is reused once the partition is
+   * released, since new memory costs a page fault every 4 KiB.
    */
   take(bytes: number): WireMemory;
 }
 
 /**
- * The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once the
- * copy of it, which `runSteps` notes, is freed.
+ * The place `spill`: partitions in files. `fetch` reads one into memory, which is reused once its copy is
+ * freed (`runSteps` registers the copy).
  */
 export interface SpillStore extends Device {
   /**
-   * Has `writer` write partitions to one new file, and gives their references for a device that reads files.
-   * Throws UsageError for a folder that cannot be written to.
+   * Lets `writer` write partitions to one new file; returns references for a device that reads files. Throws
+   * UsageError for a folder that is not writable.
    */
   write(
     refs: readonly PartitionRef[],
     writer: (file: string) => Promise<WrittenFile>,
   ): Promise<readonly Partition[]>;
-  /** Throws CapacityError with both figures where the disk is known to have less room. */
+  /** Throws CapacityError with both figures if the disk is known to have less free space. */
   requireRoom(bytes: number): Promise<void>;
   readonly copies: StagedCopies;
 }
 
-/** The devices of a run; `LocalExecutor` has those of this process. */
+/** The devices of a run; `LocalExecutor` has the devices of this process. */
 export interface Executor {
-  /** Those that are open: a GPU may come later, and none goes. */
+  /** The open devices: a GPU may be added later, and none is removed. */
   readonly devices: readonly Device[];
   /** The place `host`. */
   readonly memory: HostStore;
-  /** The place `spill`; absent where everything stays in memory. */
+  /** The place `spill`; absent if all data stay in memory. */
   readonly spilled?: SpillStore;
-  /** Makes files in memory for one store; absent where rows between devices go through arrays. */
+  /** Creates memory files for one store; absent if rows between devices are sent in arrays. */
   readonly files?: (() => FileMemories) | undefined;
   close(): Promise<void>;
 }

@@ -13,9 +13,7 @@ export function deviceAt({ devices, memory, spilled }: Executor, place: Place): 
   return found;
 }
 
-/**
- * The devices that hold factors and run the heavy tasks: every GPU where there is one, else every CPU device.
- */
+/** The devices that hold factors and run the heavy tasks: all GPUs if there are any, else all CPU devices. */
 export function computeDevices({ devices }: Executor): readonly Device[] {
   const gpus = devices.filter(({ info }) => info.kind === 'gpu');
   const found = gpus.length > 0 ? gpus : devices;
@@ -23,26 +21,28 @@ export function computeDevices({ devices }: Executor): readonly Device[] {
   return found;
 }
 
-/** The first of them. */
+/** The first of `computeDevices`. */
 export function computeDevice(executor: Executor): Device {
   return computeDevices(executor)[0];
 }
 
-/** The place where rows are numbered and sorted: the first CPU device, whose partitions are host memory. */
+/**
+ * The place where rows are numbered and sorted: the first CPU device, whose partitions are in host memory.
+ */
 export function hostDevice({ devices }: Executor): Device {
   const found = devices.find(({ info }) => info.kind === 'cpu');
   if (found === undefined) throw noDevices();
   return found;
 }
 
-/** A session without devices is a user's choice. */
+/** The user may choose a session without devices. */
 function noDevices(): UsageError {
   return new UsageError('this session has no devices', {
     advice: 'Open one that computes with Session.create()',
   });
 }
 
-/** The devices as plans take them: those that compute, and the CPU device that loads. */
+/** The devices as planners need them: the computing devices, and the CPU device that loads. */
 export interface PlanDevices {
   readonly compute: readonly DeviceInfo[];
   readonly host: DeviceInfo;
@@ -62,7 +62,7 @@ export function computingOf(
   return compute.filter(({ place }) => at.includes(place));
 }
 
-/** The error, which names the device where it is a loss that does not. */
+/** The error; a device loss without a device gets the device's name. */
 export function lostAt(error: unknown, place: Place): unknown {
   return error instanceof DeviceLostError && error.details.device === undefined
     ? new DeviceLostError(error.summary, { ...error.details, device: place })

@@ -18,9 +18,9 @@ export interface Expanded {
 }
 
 /**
- * The steps of one phase of a plan: a pure function. `round`: the one that is run, or measured, or ended
- * with. Versions that a round replaces are freed behind their last reader, unless `keep` names them; those
- * that a measure makes end with it.
+ * The steps of one phase of a plan: a pure function. `round`: the round to run, to measure, or after which
+ * the run ends. Versions that a round replaces are freed after their last reader, unless `keep` names them;
+ * versions that a measure creates are freed at its end.
  */
 export function expand(
   bound: BoundPlan,
@@ -41,7 +41,7 @@ export function expand(
   return { steps: expansion.list.steps, versions: expansion.versions.newest };
 }
 
-/** The steps that free the versions that none of `keep` has. */
+/** The steps that free the versions not in any of `keep`. */
 export function expandFree(
   bound: BoundPlan,
   contracts: TaskContracts,
@@ -80,7 +80,7 @@ class Expansion {
     );
   }
 
-  /** One stage, or those of a pipeline. */
+  /** Expands one stage, or the stages of a pipeline. */
   stages(stages: readonly Stage[], later: readonly Stage[]): void {
     this.versions.beginStage();
     const [first] = stages;
@@ -103,7 +103,7 @@ class Expansion {
     return typeof taken === 'number' ? taken : repeats?.times;
   }
 
-  /** The parts of the stage's tasks, or of each of its data sets. */
+  /** The parts of the stage's tasks, or of its data sets. */
   #partsOf(stage: Stage, later: readonly Stage[], waves: Waves): StageParts[] {
     const { work, name } = stage;
     switch (work.kind) {

@@ -4,9 +4,7 @@ import type { Place } from '../plan/place.ts';
 import { runSteps } from './run-steps.ts';
 import { StepList } from './step-list.ts';
 
-/**
- * Makes partitions of this thread known at a place, without copying them; matrices are copied to its memory.
- */
+/** Registers partitions of this thread at a place without copying them; matrices are copied to its memory. */
 export async function giveTo(
   ctx: ExecutionContext,
   at: Place,

@@ -6,8 +6,8 @@ import type { Task, TaskResult } from '../task.ts';
 import { HostMemory } from './host-memory.ts';
 
 /**
- * A device for the length of one run. It notes every partition that is put, allocated or written through it,
- * and releases those that are left when it closes.
+ * A device for the duration of one run. It records every partition that is put, allocated or written through
+ * it, and releases the remaining ones when it closes.
  */
 class HeldDevice<Held extends Device = Device> implements Device {
   readonly #device: Held;
@@ -36,16 +36,13 @@ class HeldDevice<Held extends Device = Device> implements Device {
     this.hold(ref);
   }
 
-  /**
-   * Holds the outputs from the beginning: steps that are sent behind a task may free them before its end is
-   * told.
-   */
+  /** Records the outputs at the start: steps sent after the task may free them before its end is known. */
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     for (const name in task.outputs) this.hold(task.outputs[name]);
     try {
       return await this.#device.run(task, signal);
     } finally {
-      // The caller has not waited for the task.
+      // The run ended without waiting for the task.
       if (this.#closed) for (const name in task.outputs) this.#device.release(task.outputs[name]);
     }
   }
@@ -67,7 +64,7 @@ class HeldDevice<Held extends Device = Device> implements Device {
     return this.#device.trim();
   }
 
-  /** Releases the partitions that are left; the device itself stays open. */
+  /** Releases the remaining partitions; the device itself stays open. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const ref of this.#live.values()) this.#device.release(ref);
@@ -79,7 +76,7 @@ class HeldDevice<Held extends Device = Device> implements Device {
   }
 
   protected hold(ref: PartitionRef): void {
-    // Nothing reads it any more.
+    // No one reads the partition any more.
     if (this.#closed) this.#device.release(ref);
     else this.#live.set(partitionKey(ref), ref);
   }
@@ -118,7 +115,7 @@ class HeldExecutor implements Executor {
     if (executor.spilled) this.spilled = new HeldSpill(executor.spilled);
   }
 
-  /** In the executor's order, to which devices are added at the end. */
+  /** In the executor's order; new devices are added at the end. */
   get devices(): readonly Device[] {
     for (const device of this.#executor.devices.slice(this.#held.length))
       this.#held.push(new HeldDevice(device));
@@ -133,8 +130,8 @@ class HeldExecutor implements Executor {
 }
 
 /**
- * All partitions of one run, on every device, in host memory and in files. `close` releases those that are
- * left, after a success as after a failure; the devices stay open.
+ * All partitions of one run: on every device, in host memory and in files. `close` releases the remaining
+ * ones, after success and after failure; the devices stay open.
  */
 export class Holdings {
   readonly ctx: ExecutionContext;
@@ -149,7 +146,7 @@ export class Holdings {
     return this.#executor.close();
   }
 
-  /** Runs `work` with holdings of its own. */
+  /** Runs `work` with its own holdings. */
   static within<Result>(
     ctx: ExecutionContext,
     work: (held: ExecutionContext) => Promise<Result>,
@@ -165,8 +162,8 @@ export class Holdings {
   }
 
   /**
-   * The same, with the peaks of memory while it ran, by place, in the metrics. What other runs of the process
-   * hold at that time counts, too.
+   * Like `within`, and records the peaks of memory by place in the metrics. Memory of other runs in the
+   * process at that time is included.
    */
   static async measured<Result>(
     ctx: ExecutionContext,
@@ -186,8 +183,8 @@ export class Holdings {
   }
 
   /**
-   * Runs `work` with holdings of its own, as a whole run: at its end devices also free the memory that they
-   * keep for reuse. See tidied.
+   * Runs `work` with its own holdings, as a whole run: at its end devices also free the memory that they keep
+   * for reuse. See tidied.
    */
   static ofRun<Result>(
     ctx: ExecutionContext,
@@ -198,9 +195,9 @@ export class Holdings {
   }
 
   /**
-   * Runs `work`, and has devices free the memory that they keep for reuse: a run's data is the bulk of the
-   * process's memory, and saving the model needs memory. `tidies`: false where the process ends soon and
-   * memory is not scarce.
+   * Runs `work`, then lets devices free the memory that they keep for reuse: a run's data are most of the
+   * process's memory, and saving the model needs memory. `tidies`: false if the process ends soon and memory
+   * is not scarce.
    */
   static async tidied<Result>(
     ctx: ExecutionContext,
@@ -215,10 +212,10 @@ export class Holdings {
   }
 
   static async #tidy(ctx: ExecutionContext): Promise<void> {
-    // The loss of a device at this point does not fail the run: the next call to the device reports it.
+    // A device loss at this point does not fail the run: the next call to the device reports it.
     const { devices, spilled } = ctx.executor;
     const trimmed = (kept: readonly Device[]) => Promise.allSettled(kept.map((device) => device.trim()));
-    // Memory of a GPU is none of the process's, and its next request waits by itself.
+    // GPU memory is not process memory, so its release is not awaited; the GPU's next request waits for it.
     void trimmed(devices.filter(({ info }) => info.ownMemory));
     await trimmed([...devices.filter(({ info }) => !info.ownMemory), ...(spilled ? [spilled] : [])]);
   }

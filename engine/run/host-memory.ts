@@ -23,26 +23,25 @@ const info: DeviceInfo = {
   description: 'the memory of this process',
 };
 
-/**
- * Memory that is taken has a multiple of so many bytes, so that partitions of nearly the same size share it.
- */
+/** Allocations are rounded up to this size, so that partitions of similar size can reuse the memory. */
 const MEMORY_STEP = 1 << 20;
 
-/**
- * Partitions in host memory, by name: those that wait for a device or come back from one. It runs no tasks.
- */
+/** Partitions in host memory, by name: on their way to or from a device. It runs no tasks. */
 export class HostMemory implements HostStore {
   readonly info = info;
   readonly memory: MemoryMeter = hostMeter;
   readonly #partitions = new Map<string, Partition>();
-  /** Memory that was taken: in use, and by its bytes that which may be taken again. */
+  /** Memory given by `take`: in use, and free for reuse by size in bytes. */
   readonly #taken = new Set<object>();
   readonly #free = new Map<number, WireMemory[]>();
   readonly #files: FileMemories | undefined;
-  /** Released memory that was not taken: parts of a side that are replaced would be in memory twice. */
+  /**
+   * Released memory that was not given by `take`; if it is not collected, replaced parts of a side are in
+   * memory twice.
+   */
   readonly #garbage = new Garbage();
 
-  /** `files`: what is taken lies in such files as long as they have room. */
+  /** `files`: `take` uses memory files while they have room. */
   constructor(files?: FileMemories) {
     this.#files = files;
   }
@@ -80,7 +79,7 @@ export class HostMemory implements HostStore {
 
   take(bytes: number): WireMemory {
     const size = MEMORY_STEP * Math.ceil(bytes / MEMORY_STEP);
-    // The one that was released last may still lie in a cache.
+    // The memory released last may still be in a cache.
     const memory = this.#free.get(size)?.pop() ?? this.#files?.make(size) ?? new SharedArrayBuffer(size);
     this.#taken.add(memory);
     return memory;

@@ -1,7 +1,7 @@
 import type { Device, Executor, FileMemories, SpillStore } from './device.ts';
 import { HostMemory } from './host-memory.ts';
 
-/** Runs tasks with worker threads of this process: each device brings its own pool (see `ThreadPool`). */
+/** Runs tasks in worker threads of this process: each device has its own pool (see `ThreadPool`). */
 export class LocalExecutor implements Executor {
   readonly memory: HostMemory;
   readonly files: (() => FileMemories) | undefined;
@@ -19,7 +19,7 @@ export class LocalExecutor implements Executor {
     return this.#devices;
   }
 
-  /** Adds devices that took longer to open; contexts made before have them as well. */
+  /** Adds devices that took longer to open; existing contexts see them too. */
   add(devices: readonly Device[]): void {
     const places = [...this.#devices, ...devices].map(({ info }) => info.place);
     if (new Set(places).size < places.length)

@@ -13,7 +13,7 @@ export class MemoryMeter {
     return this.#peak;
   }
 
-  /** Fewer than 0 are freed bytes. */
+  /** A negative number for freed bytes. */
   add(bytes: number): void {
     this.#now += bytes;
     this.#peak = Math.max(this.#peak, this.#now);
@@ -25,8 +25,8 @@ export class MemoryMeter {
 }
 
 /**
- * Counts the memory of partitions that devices and stores of this process hold; what several hold counts
- * once.
+ * Counts the memory of partitions held by devices and stores of this process; memory with several holders
+ * counts once.
  */
 class HostMeter extends MemoryMeter {
   readonly #holders = new Map<object, number>();
@@ -48,11 +48,11 @@ class HostMeter extends MemoryMeter {
   }
 }
 
-/** The memories that a partition lies in, with the bytes of each. */
+/** The buffers of a partition, with the bytes of each. */
 function memoriesOf({ columns, inFiles }: Partition): (readonly [object, number])[] {
   const ofColumns = Object.values(columns).map(({ buffer }) => [buffer, buffer.byteLength] as const);
   return inFiles === undefined ? ofColumns : [...ofColumns, [inFiles.memory, inFiles.memory.bytes]];
 }
 
-/** Host memory, of which a process has one. */
+/** The meter of the process's host memory. */
 export const hostMeter = new HostMeter();

@@ -19,18 +19,18 @@ export type { StepResults };
 export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];
 
 export interface RunStepsOptions {
-  /** Partitions that exist before the steps, in host memory or at the place named with them. */
+  /** Partitions that exist before the steps, in host memory or at the given place. */
   readonly given?: readonly Given[];
-  /** Called with the number of slices that have ended and the number of all, over all tasks. */
+  /** Called with the number of ended slices and the number of all slices, over all tasks. */
   readonly onProgress?: (finished: number, of: number) => void;
-  /** The results tell when each device ended by its own clock. Default false. */
+  /** The results include the end time of each device by its own clock. Default false. */
   readonly clocked?: boolean;
 }
 
 /**
- * Carries out a list of steps, each as soon as its edges allow, in the order of the list where several can
- * begin. No other code sends work to devices. The first failure cancels the rest; it is thrown once all steps
- * that had begun have ended, so that no task writes after the call. A DeviceLostError names the device.
+ * Executes a list of steps, each as soon as its edges allow, in list order if several are ready. No other
+ * code sends work to devices. The first failure cancels the rest; it is thrown once all started steps have
+ * ended, so that no task writes after the call. A DeviceLostError names the device.
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -50,14 +50,14 @@ class StepRun {
   readonly #failure = new AbortController();
   readonly #signal: AbortSignal;
   readonly #tracer: Tracer | undefined;
-  /** Edges that a step still waits for. */
+  /** The number of edges that each step still waits for. */
   readonly #waits: Int32Array;
   readonly #onSent: (number[] | undefined)[];
   readonly #onEnded: (number[] | undefined)[];
   readonly #values: { step: Step; values: JsonObject[] }[] = [];
   readonly #handed: HandedOut[] = [];
   readonly #ends = new Map<Place, number>();
-  /** The last task of each place, where its end is asked for. */
+  /** The last task of each place whose end time is requested. */
   readonly #clocked = new Map<Place, number>();
   readonly #clocks = new StageClocks();
   readonly #ready: number[] = [];
@@ -102,7 +102,7 @@ class StepRun {
     return device;
   }
 
-  /** Begins every step that is ready, in the order of the list, and every step that becomes ready by that. */
+  /** Starts every ready step in list order, including steps that become ready by that. */
   #start(): void {
     if (this.#starting) return;
     this.#starting = true;
@@ -181,7 +181,7 @@ class StepRun {
       );
   }
 
-  /** Undefined: the step has ended already. Steps that move bytes give their number. */
+  /** Returns undefined if the step has already ended. Steps that move bytes return their number. */
   #perform(step: Step): Promise<number | void> | undefined {
     const { at, stage, do: action } = step;
     const device = this.#at(at);
@@ -231,7 +231,7 @@ class StepRun {
       this.#count(step.stage, result.metrics);
       this.#onProgress?.(++this.#finishedSlices, this.#slices);
     };
-    // The other slices end early; all are waited for.
+    // A failure ends the other slices early; all are awaited.
     const ended = this.#ctx.executor.spilled?.copies.read(step.at, Object.values(task.inputs));
     await Promise.all(
       slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))),

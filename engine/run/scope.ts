@@ -7,17 +7,17 @@ import { Holdings } from './holdings.ts';
 /** A stage of a scope, as an input of the stages that need its result. */
 export interface ScopeStage<Result> {
   readonly name: string;
-  /** Its position in the scope's list; a constant has none. */
+  /** Its position in the scope's list; undefined for a constant. */
   readonly number?: number;
   readonly result: Promise<Result>;
 }
 
-/** An input whose value is known already, where other graphs have a stage. */
+/** An input with a known value, where other graphs have a stage. */
 export function constant<Result>(name: string, result: Result): ScopeStage<Result> {
   return { name, result: Promise.resolve(result) };
 }
 
-/** The stages whose results a stage needs, by the names under which it gets them. */
+/** The stages whose results a stage needs, by the names under which it receives them. */
 export type StageInputs = Readonly<Record<string, ScopeStage<unknown>>>;
 
 export type ResultsOf<Inputs extends StageInputs> = {
@@ -25,7 +25,7 @@ export type ResultsOf<Inputs extends StageInputs> = {
 };
 
 export interface StageOptions<Results> {
-  /** Stages that end before it begins, in addition to its inputs. Their results are not used. */
+  /** Stages that must end before it starts, in addition to its inputs. Their results are not used. */
   readonly after?: readonly ScopeStage<unknown>[];
   /**
    * Host memory that it needs, used if memory is bounded. Default: unknown, and it runs while no other
@@ -35,7 +35,7 @@ export interface StageOptions<Results> {
 }
 
 export interface SpeculationOptions<Results, Result> extends StageOptions<Results> {
-  /** Frees what a wrong guess has made: see Scope.discard. */
+  /** Frees the result of a wrong guess; see Scope.discard. */
   readonly undo?: (made: Result, ctx: ExecutionContext) => Promise<void>;
 }
 
@@ -56,18 +56,18 @@ interface AddedStage<Inputs extends StageInputs> {
 type Work<Results, Result> = (results: Results, ctx: ExecutionContext) => Result | Promise<Result>;
 
 /**
- * A part of a run's graph: stages whose work is a function, which runs steps on devices or adds further
- * stages. A stage begins when the stages that it needs have ended, and, where memory is bounded, when it and
- * all stages before it have room. A scope has its own signal, partitions and failure: its first failure
- * cancels the rest and is thrown by `Scope.within` once all that had begun has ended, so that nothing goes on
- * and nothing stays allocated. The code that opened the scope may recover from the failure.
+ * A part of a run's graph. The work of a stage is a function, which runs steps on devices or adds further
+ * stages. A stage starts when the stages that it needs have ended and, if memory is limited, when there is
+ * room for it and all stages before it. A scope has its own signal, partitions and failure. The first failure
+ * cancels the rest; `Scope.within` throws it once all started work has ended, so that nothing still runs or
+ * stays allocated. The code that opened the scope may recover from the failure.
  */
 export class Scope {
   /** For work in the scope: its signal fires when the scope fails or ends. */
   readonly ctx: ExecutionContext;
   readonly #admission: Admission | undefined;
   readonly #ending = new AbortController();
-  /** Rejects when the scope ends, so that stages that still wait for their inputs end, too. */
+  /** Rejects when the scope ends, so that stages waiting for their inputs end too. */
   readonly #ended: Promise<never>;
   readonly #working = new Set<Promise<unknown>>();
   /** Stages that have their inputs and wait for memory, by their turn. */
@@ -86,8 +86,8 @@ export class Scope {
   }
 
   /**
-   * Does work in a scope, with partitions of its own. Once the work has its result, stages that still go on
-   * are cancelled: nothing has waited for them.
+   * Runs work in a scope with its own partitions. Once the work has its result, stages that still run are
+   * cancelled: nothing waits for them.
    */
   static within<Result>(
     ctx: ExecutionContext,
@@ -109,8 +109,8 @@ export class Scope {
   }
 
   /**
-   * Adds a stage. Stages are added in the order in which one thread would do them: in that order their bytes
-   * are admitted, and of two failures the earlier stage's is thrown.
+   * Adds a stage. Add stages in the order in which a single thread would run them: memory is granted in that
+   * order, and of two failures the earlier stage's is thrown.
    */
   stage<Inputs extends StageInputs, Result>(
     name: string,
@@ -130,8 +130,8 @@ export class Scope {
   }
 
   /**
-   * Adds a stage that works on a guess. Its failure is not the scope's: its result is undefined then, and the
-   * stages that would have used it do the work themselves.
+   * Adds a stage that works on a guess. Its failure does not fail the scope: its result is then undefined,
+   * and the stages that would have used it do the work themselves.
    */
   speculate<Inputs extends StageInputs, Result>(
     name: string,
@@ -145,7 +145,7 @@ export class Scope {
     return stage;
   }
 
-  /** Takes back speculations whose guess was wrong, once they have ended. */
+  /** Undoes speculations whose guess was wrong, once they have ended. */
   async discard(stages: readonly ScopeStage<unknown>[]): Promise<void> {
     for (const stage of stages) {
       const made = await stage.result;
@@ -181,8 +181,8 @@ export class Scope {
   }
 
   /**
-   * Has the scope wait for work when it ends. A failure of the work reaches only the code that awaits it; it
-   * is never an unhandled rejection.
+   * Makes the scope wait for work when it ends. A failure of the work reaches only the code that awaits it,
+   * and is never an unhandled rejection.
    */
   follow<Result>(work: Promise<Result>): Promise<Result> {
     const ended = work.then(
@@ -194,7 +194,7 @@ export class Scope {
     return work;
   }
 
-  /** Waits for the memory of a stage, whose turn is its number in the admission. */
+  /** Waits for memory for a stage; `turn` is its number in the admission. */
   async #admit(turn: number, need: StageNeed | undefined): Promise<void> {
     if (need !== undefined) this.#admission?.know(turn, need);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -243,14 +243,14 @@ export class Scope {
 
   #fail(number: number, error: unknown): void {
     const isEarlier = this.#failed !== undefined && number < this.#failed.number;
-    // The end of a stage that the first failure cancelled, perhaps with the reason of the signal.
+    // A stage cancelled by the first failure may end with the signal's reason.
     const isCancel = error instanceof CancelledError || error === this.ctx.signal.reason;
     if (this.#failed === undefined || (isEarlier && !isCancel)) this.#failed = { number, error };
     this.#ending.abort();
     this.#beginAdmitted();
   }
 
-  /** Cancels what still goes on, and waits for its end. */
+  /** Cancels what still runs, and waits for its end. */
   async #end(): Promise<void> {
     this.#ending.abort();
     this.#beginAdmitted();

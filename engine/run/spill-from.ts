@@ -2,7 +2,7 @@ import type { Partition, PartitionRef } from '../partition.ts';
 import type { WrittenFile } from '../spill/spilled-partition.ts';
 import type { Device, SpillStore } from './device.ts';
 
-/** Writes partitions of a device to a file, under the names `as`; gives their references. */
+/** Writes partitions of a device to a file, under the names `as`; returns their references. */
 export async function writeFrom(
   device: Device,
   refs: readonly PartitionRef[],
@@ -18,7 +18,7 @@ export async function writeFrom(
   });
 }
 
-/** Moves partitions of a device to a file, from where its tasks read them until they are freed. */
+/** Moves partitions of a device to a file, where tasks read them until they are freed. */
 export async function spillFrom(
   device: Device,
   refs: readonly PartitionRef[],

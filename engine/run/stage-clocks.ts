@@ -1,20 +1,21 @@
 import type { RunMetrics } from '../metrics.ts';
 
 interface StageClock {
-  /** The moment at which its first step was begun. */
+  /** The time at which its first step started. */
   readonly start: number;
-  /** The moment at which the first of its tasks began; tasks of other stages may have begun earlier. */
+  /** The time at which its first task started; tasks of other stages may have started earlier. */
   worked: number;
   end: number;
 }
 
 /**
- * The wall time of each stage: from its first task, or its first step if it has no tasks, to its last end.
+ * The wall time of each stage: from the start of its first task (its first step if it has no tasks) to its
+ * last end.
  */
 export class StageClocks {
   readonly #clocks = new Map<string, StageClock>();
 
-  /** Notes that a step of the stage begins; returns the moment. */
+  /** Records that a step of the stage starts; returns the time. */
   begin(stage: string): number {
     const start = performance.now();
     if (!this.#clocks.has(stage))
@@ -22,7 +23,7 @@ export class StageClocks {
     return start;
   }
 
-  /** A task that took so long ends now. */
+  /** Records a task of the given duration that ends now. */
   worked(stage: string, milliseconds: number): void {
     const clock = this.#of(stage);
     clock.worked = Math.min(clock.worked, performance.now() - milliseconds);
@@ -37,7 +38,7 @@ export class StageClocks {
       if (end > 0) metrics.addSpan(stage, Number.isFinite(worked) ? Math.max(start, worked) : start, end);
   }
 
-  /** The stage that began last. */
+  /** The stage that started last. */
   get latest(): string | undefined {
     return [...this.#clocks.keys()].at(-1);
   }

@@ -9,15 +9,15 @@ interface Copy {
 }
 
 /**
- * Copies of spilled partitions at devices, and partitions that their tasks read from files. The memory, or
- * the file, is given back once the copy is freed and no task reads it: a device that works in order is told
- * of the free while the task before it may still run.
+ * Copies of spilled partitions at devices, and partitions that tasks read from files. The memory or file is
+ * given back once the copy is freed and no task reads it: a device that works in order receives the free
+ * while the task before it may still run.
  */
 export class StagedCopies {
   readonly #giveBack: (partition: Partition, ref: PartitionRef) => void;
   readonly #copies = new Map<string, Copy>();
 
-  /** `giveBack`: takes what is no longer used. */
+  /** `giveBack` receives partitions that are no longer used. */
   constructor(giveBack: (partition: Partition, ref: PartitionRef) => void) {
     this.#giveBack = giveBack;
   }
@@ -26,7 +26,7 @@ export class StagedCopies {
     this.#copies.set(keyOf(at, ref), { ref, partition, readers: 0, freed: false });
   }
 
-  /** A task begins to read what there is among its inputs; gives the end of that. */
+  /** Records that a task starts to read copies among its inputs; returns the function that ends the read. */
   read(at: Place, inputs: readonly PartitionRef[]): () => void {
     const copies =
       this.#copies.size === 0 ? [] : inputs.flatMap((ref) => this.#copies.get(keyOf(at, ref)) ?? []);

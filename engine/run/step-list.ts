@@ -4,20 +4,20 @@ import type { Task } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Action, How, Step, TaskContracts, Wire } from './step.ts';
 
-/** The whole of a partition, among its bands. */
+/** The band number for the whole of a partition. */
 const WHOLE = -1;
 
-/** Steps that wrote a partition at one place, and those that read it since, by band. */
+/** By band, the steps that wrote a partition at a place, and the steps that have read it since. */
 interface Touched {
   readonly writers: Map<number, number[]>;
   readonly readers: Map<number, number[]>;
 }
 
 export interface TaskOptions {
-  /** Default: one slice without parameters of its own. */
+  /** Default: one slice without its own parameters. */
   readonly slices?: readonly JsonObject[];
   /**
-   * The bands of rows that a task steps, by its name of the partition; default: the whole. Bands of one
+   * The bands of rows that a task changes, by its name for the partition; default: the whole. Bands of one
    * partition are independent.
    */
   readonly bands?: Readonly<Record<string, number>>;
@@ -27,15 +27,15 @@ export interface TaskOptions {
 }
 
 /**
- * Collects steps in the order in which one thread would do them, and derives the edges: a step waits for the
- * writers of what it reads, and for the readers of what it writes. Partitions that no step of the list made
- * exist before it.
+ * Collects steps in the order in which a single thread would run them, and derives the edges: a step waits
+ * for the writers of what it reads, and for the readers of what it writes. Partitions that no step of the
+ * list creates exist before it.
  */
 export class StepList {
   readonly #steps: Step[] = [];
   readonly #touched = new Map<string, Touched>();
   readonly #contracts: TaskContracts;
-  /** The latest free of each place: later allocations and moves to the place use that memory. */
+  /** The latest free at each place: later allocations and moves to the place may use that memory. */
   readonly #freed = new Map<Place, number>();
 
   constructor(contracts: TaskContracts) {
@@ -106,8 +106,8 @@ export class StepList {
   }
 
   /**
-   * Gives a partition to the results of the run, from where it lies. `givenBy`: the task of the list that
-   * makes it, where it is no matrix.
+   * Adds a partition to the results of the run. `givenBy`: the task in the list that makes it, if it is not a
+   * matrix.
    */
   handOut(stage: string, ref: PartitionRef, from: Place, givenBy?: number): number {
     return this.#add(
@@ -128,7 +128,7 @@ export class StepList {
     );
   }
 
-  /** `copies`: those that came by wire, whose memory no allocation waits for. */
+  /** `copies`: partitions that came by wire, whose memory no allocation waits for. */
   free(
     stage: string,
     at: Place,
@@ -159,7 +159,7 @@ export class StepList {
     for (const use of uses) {
       for (const before of this.#touch(use, id)) {
         if (before === id) continue;
-        // A place keeps the order of what lies there; all else must have ended.
+        // A place keeps the order of actions on its own partitions; other steps must have ended.
         if (use.at === at && at !== HOST && sentInOrder(this.#steps[before], at)) after.add(before);
         else ended.add(before);
       }
@@ -172,13 +172,13 @@ export class StepList {
     return id;
   }
 
-  /** Notes the use and gives the steps that come before it. */
+  /** Records the use; returns the steps that must come before it. */
   #touch({ at, ref, writes, band = WHOLE }: Touch, id: number): number[] {
     const key = `${at} ${partitionKey(ref)}`;
     let touched = this.#touched.get(key);
     if (touched === undefined) this.#touched.set(key, (touched = { writers: new Map(), readers: new Map() }));
     const { writers, readers } = touched;
-    // The latest writer of a band came behind that of the whole.
+    // The latest writer of a band came after the latest writer of the whole.
     const before =
       band === WHOLE ? [...writers.values()].flat() : [...(writers.get(band) ?? writers.get(WHOLE) ?? [])];
     if (!writes) {
@@ -199,7 +199,8 @@ export class StepList {
 }
 
 /**
- * True for a step that may need what the latest free gave back. Frees keep their order: that one comes last.
+ * True for a step that may need the memory of the latest free. Frees keep their order, so the latest one ends
+ * last.
  */
 function takesMemory(action: Action, place: Place): boolean {
   if (place === HOST || place === SPILL || action.kind === 'hand-out') return false;
@@ -207,8 +208,8 @@ function takesMemory(action: Action, place: Place): boolean {
 }
 
 /**
- * True where the partition is known to the place as soon as the step has been sent; one from another device
- * comes later.
+ * True if the place knows the partition as soon as the step has been sent; a partition from another device
+ * arrives later.
  */
 function sentInOrder({ at, do: action }: Step, place: Place): boolean {
   return at === place && (action.kind !== 'move' || action.to !== place || action.from === HOST);

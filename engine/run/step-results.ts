@@ -9,9 +9,9 @@ export interface HandedOut {
   readonly partition: Partition;
 }
 
-/** The values of the tasks of a list of steps, and the partitions that were handed out. */
+/** The values of the tasks in a list of steps, and the partitions handed out. */
 export class StepResults {
-  /** When the last kernel of each device that has a clock of its own ended, in milliseconds of that clock. */
+  /** For each device with its own clock: when its last kernel ended, in milliseconds of that clock. */
   readonly ends: ReadonlyMap<Place, number>;
   readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
   readonly #handed: readonly HandedOut[];
@@ -31,15 +31,12 @@ export class StepResults {
     return this.#handed.map(({ partition }) => partition);
   }
 
-  /** The partitions of a name that steps handed out, in the order of steps. */
+  /** The partitions with a name that steps handed out, in step order. */
   partitions(name: string): Partition[] {
     return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
   }
 
-  /**
-   * Values of the tasks of a stage, or of one of its kernels: in the order of steps, then of slices, not of
-   * their ends.
-   */
+  /** Values of the tasks of a stage, or of one of its kernels, in the order of steps, then of slices. */
   of(stage: string, kernel?: string): JsonObject[] {
     return this.#values.flatMap(({ step, values }) =>
       step.stage === stage &&
@@ -50,8 +47,8 @@ export class StepResults {
   }
 
   /**
-   * The same by the part that the tasks give under a name, in the order of parts; of a part that several
-   * places make, those of the first.
+   * The same by part: the part that each task outputs under a name, in part order. If several places compute
+   * a part, the values are from the first.
    */
   byPart(stage: string, kernel: string, output: string): JsonObject[][] {
     const parts: JsonObject[][] = [];

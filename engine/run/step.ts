@@ -4,23 +4,23 @@ import type { Task } from '../task.ts';
 import type { Place } from '../plan/place.ts';
 
 /**
- * The form in which rows of a matrix go from one device to another of the same stride: as they lie in its
- * memory, padding too, in float32, or those of the copy of half the width alone. They stay in host memory
- * until a task of the other device reads them, and take no memory there. A device that computes in host
- * memory gives and takes matrices.
+ * The form in which matrix rows are sent between devices of the same stride: as stored in device memory with
+ * padding, in float32, or the float16 copy only. The rows stay in host memory until a task of the receiving
+ * device reads them, and take no device memory. A device that computes in host memory sends and receives
+ * matrices.
  */
 export type Wire = 'f32' | 'f16';
 
 /**
  * The actions of steps.
  *
- *     task       runs one task, once for each slice: the slice's parameters join the task's own
- *     allocate   reserves a matrix, or a vector, at the step's place
- *     move       copies a partition from one place to another, under a name of its own there; `load`: at once, where a device
- *                would wait with the transfer for the first task that needs it; `wire`: see Wire
- *     hand-out   gives a partition's host form to the results of the run; `given`: a task of the list gave that form to the host, and
- *                its bytes count there
- *     spill      moves partitions of the step's place to a file, from where tasks read them
+ *     task       runs one task, once for each slice: the slice's parameters are added to the task's own
+ *     allocate   allocates a matrix, or a vector, at the step's place
+ *     move       copies a partition to another place, where it can have another name. `load`: immediately, where a device would
+ *                otherwise wait with the transfer for the first task that needs it; `wire`: see Wire
+ *     hand-out   adds a partition's host form to the results of the run. `given`: a task of the list returned that form to the
+ *                host, and its bytes count there
+ *     spill      moves partitions of the step's place to a file, where tasks read them
  *     free       releases partitions at the step's place
  */
 export type Action =
@@ -40,35 +40,35 @@ export type Action =
   | { readonly kind: 'free'; readonly refs: readonly PartitionRef[] };
 
 /**
- * One action at one place: plain data, made by pure functions, carried out by `runSteps`.
+ * One action at one place: plain data, made by pure functions, executed by `runSteps`.
  *
  * A slice is not a part: a part of a data set has a place, a version and memory; a slice is a range of its
- * rows for one thread. All slices of a step end before anything that depends on the step begins, so that
- * edges are linear in steps.
+ * rows for one thread. All slices of a step end before anything that depends on the step starts, so the
+ * number of edges grows with steps, not slices.
  */
 export interface Step {
   /** Position in the list of steps. */
   readonly id: number;
-  /** The plan's name of the stage; measures are kept under it. */
+  /** The plan's name of the stage, under which measures are kept. */
   readonly stage: string;
   readonly at: Place;
   /**
-   * Steps of the same place that come first: on a device that works in order they have been sent, elsewhere
-   * they have ended.
+   * Steps of the same place that come first: on a device that works in order they must have been sent,
+   * elsewhere ended.
    */
   readonly after: readonly number[];
-  /** Steps that have ended before this one begins. */
+  /** Steps that must have ended before this one starts. */
   readonly ended: readonly number[];
   readonly do: Action;
 }
 
 /**
- * The way in which a task uses a partition that it names.
+ * The way in which a task uses a partition.
  *
  *     read     the contents stay as they are
- *     write    a new version, written whole, or the part of it that is this task's own
- *     alone    stepped in place by this task and no other at the same time
- *     shared   stepped in place by all slices of the task at once, without locks (Hogwild!'s contract)
+ *     write    the task writes a new version, whole or its own share of it
+ *     alone    this task changes it in place, and no other task uses it at the same time
+ *     shared   all slices of the task change it in place at the same time, without locks (Hogwild!)
  */
 export type How = 'read' | 'write' | 'alone' | 'shared';
 

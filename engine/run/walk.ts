@@ -13,17 +13,15 @@ import {
 import type { DataSet, Stage } from '../plan/stages.ts';
 
 /**
- * Blocks of each row of a grid that a walk visits, unless columns pass from device to device. Of staged
- * blocks two are at a place at a time, so further ones add nothing to its peak.
+ * Most blocks of each row that a walk visits, unless columns pass from device to device. At most two staged
+ * blocks are at a place at a time, so more blocks do not raise the peak.
  */
 const SAMPLED_VISITS = 4;
 
-/** Parts whose bytes differ by less than this share take turns with the same kept memory. */
+/** Parts whose bytes differ by less than 1/POOL_SIZES can reuse each other's memory. */
 const POOL_SIZES = 32;
 
-/**
- * The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists.
- */
+/** Computes the bytes allocated at each place, and their peaks, as steps are added in list order. */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
   readonly #keeps: boolean;
@@ -36,15 +34,15 @@ export class MemoryWalk {
   readonly #stages: ReadonlyMap<string, Stage>;
   /** Bytes of the scratch buffers, by place and name. */
   readonly #scratch = new Map<string, number>();
-  /** Matrices that were freed at devices with memory of their own, by place: bytes of each. */
+  /** Freed matrices at devices with their own memory, which keep them for reuse, by place: bytes of each. */
   readonly #pools = new Map<Place, number[]>();
   readonly #largest = new Map<string, number>();
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
 
   /**
-   * Begins with the data sets that exist before the first step, at their homes. `pools`: false leaves out
-   * what devices keep of freed matrices.
+   * Starts with the data sets that exist before the first step, at their homes. `pools`: false leaves out the
+   * freed matrices that devices keep.
    */
   constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;
@@ -80,14 +78,14 @@ export class MemoryWalk {
     return this;
   }
 
-  /** Bytes that are taken at places now, and given back at once. */
+  /** Adds bytes to the current ones at places, for the peak only. */
   beside(bytes: Readonly<Record<Place, number>> = {}): this {
     for (const [place, more] of Object.entries(bytes))
       this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, (this.#now.get(place) ?? 0) + more));
     return this;
   }
 
-  /** Bytes that a stage takes at a place from its first step on. */
+  /** Adds the bytes that a stage keeps at a place from its first step on. */
   #hold(at: Place, stage: Stage | undefined): void {
     if (stage?.heldBytes !== undefined && !this.#live.has(`${at} ${stage.name}`))
       this.#note(`${at} ${stage.name}`, at, stage.heldBytes);
@@ -99,18 +97,18 @@ export class MemoryWalk {
     }
   }
 
-  /** Rows that came by wire are in host memory until a task has read them. */
+  /** Rows received by wire are in host memory until a task has read them. */
   #move({ to, as, wire }: Extract<Step['do'], { readonly kind: 'move' }>): void {
     if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory))
       this.#add(to, as);
   }
 
-  /** By place, those of the devices that hold factors and of the host. */
+  /** The peaks by place: of the devices that hold factors, and of the host. */
   get peak(): Readonly<Record<Place, number>> {
     return Object.fromEntries(this.#peak);
   }
 
-  /** The partitions that are alive now, at all places. */
+  /** Bytes of all partitions now, at all places. */
   get live(): number {
     return [...this.#now.values()].reduce((sum, bytes) => sum + bytes, 0);
   }
@@ -119,15 +117,15 @@ export class MemoryWalk {
     const key = `${place} ${partitionKey(ref)}`;
     if (this.#live.has(key)) return;
     const { set, partition } = this.#find(ref);
-    // A device without memory of its own has matrices there, and reaches all else in host memory; a vector
-    // that it is given it has for itself.
+    // A device without its own memory allocates matrices itself, and reads everything else in host memory; it
+    // also copies a vector given to it.
     const owns =
       place === HOST ||
       set.layout === 'factors' ||
       this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL && set.columns === undefined) return;
-    // A later round may have the largest blocks side by side.
+    // In a later round the largest blocks may be at the place at the same time.
     const counted =
       set.by === 'block' && !set.parts[partition].at.includes(place)
         ? this.#largestPart(set, place)
@@ -151,8 +149,8 @@ export class MemoryWalk {
   }
 
   /**
-   * `pooled`: a device with memory of its own keeps it when it is freed, for the next one of its size, as far
-   * as its memory goes.
+   * `pooled`: when it is freed, a device with its own memory keeps the memory for the next matrix of this
+   * size, while it has room.
    */
   #note(key: string, place: Place, bytes: number, pooled = false): void {
     const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);
@@ -184,9 +182,9 @@ export class MemoryWalk {
 }
 
 /**
- * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are
- * alive at once as later; `keep` names the versions that are kept. `older`: false for a run in which each
- * round was the best, so that no older version was kept.
+ * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. From the third round on the number of
+ * versions does not grow. `keep`: versions that are kept. `older`: false for a run in which each round was
+ * the best, so that no older version was kept.
  */
 export function peakOf(
   whole: BoundPlan,
@@ -199,8 +197,8 @@ export function peakOf(
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
   let [good, best] = [start.versions, start.versions];
-  // A round with another one sent on speculation may be run again: the version it began from stays until the
-  // next round is under way.
+  // If the next round is sent before this round is known to be good, this round may be run again: its start
+  // version stays until the next round runs.
   const overlaps = keep.start && keep.speculates === true;
   let left: readonly Versions[] = [];
   for (let number = 1; number <= 3; number++) {
@@ -210,7 +208,7 @@ export function peakOf(
       .add(round.steps)
       .add(expand(bound, contracts, 'measure', round.versions, { number }).steps)
       .beside(bound.measureBytes);
-    // The most is needed where the first round stays the best.
+    // The peak is highest if the first round stays the best.
     const next = older && keep.best && number > 1 ? best : round.versions;
     for (const old of overlaps ? left : kept)
       walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next, ...(overlaps ? kept : [])]));

@@ -1,22 +1,22 @@
-/** Rows of a band: their 4-byte values are inside a core's own cache. */
+/** Rows of a band: their 4-byte values fit in a core's own cache. */
 const BAND_ROWS = 1 << 14;
 const MOST_BANDS = 256;
-/** Bits of the cells that bands are made of. */
+/** The number of highest bits by which rows are counted to form bands. */
 const CELL_BITS = 12;
 
-/** Values of one width: words of 32 bits, of which a value may have several, or smaller numbers. */
+/** Values of one width: 32-bit words (a value may have several), or smaller numbers. */
 export type BandValues = Uint32Array | Uint16Array | Uint8Array;
 
 /**
- * Rows in bands by the highest bits of their first word: the rows of a band precede those of the next one in
- * the order of sorting, and keep the order of the input. Sorting and moving rows band by band stays inside
- * the cache, where random access to a million rows costs a miss each.
+ * Rows divided into bands by the highest bits of their first word: the rows of a band come before the rows of
+ * the next band in sorted order, and keep the order of the input. Sorting and moving rows band by band stays
+ * in the cache; random access to a million rows costs a cache miss each.
  */
 export class Bands {
   readonly rows: number;
-  /** The first place of each band, and the end of the last. */
+  /** The first position of each band, and the end of the last band. */
   readonly starts: Uint32Array;
-  /** The band of each row; undefined for one band. */
+  /** The band of each row; undefined if there is one band. */
   readonly #ofRow: Uint8Array | undefined;
 
   private constructor(rows: number, starts: Uint32Array, ofRow?: Uint8Array) {
@@ -27,7 +27,7 @@ export class Bands {
     return new Bands(rows, Uint32Array.of(0, rows));
   }
 
-  /** Bands of about the same number of rows, unless words repeat. */
+  /** Bands with about the same number of rows, unless words repeat. */
   static of(words: Uint32Array): Bands {
     const rows = words.length;
     const wanted = Math.min(MOST_BANDS, Math.round(rows / BAND_ROWS));
@@ -49,7 +49,7 @@ export class Bands {
     return new Bands(rows, Uint32Array.of(...starts, rows), ofRow);
   }
 
-  /** The rows by their place in the bands. */
+  /** The row at each position of the bands. */
   rowsByPlace(): Uint32Array {
     const rows = new Uint32Array(this.rows);
     const [ofRow, next] = [this.#ofRow, this.starts.slice()];
@@ -58,7 +58,7 @@ export class Bands {
     return rows;
   }
 
-  /** Chunks of all rows' values, `width` elements each, by place. */
+  /** Moves values to their positions in the bands; `chunks`: all rows' values, `width` elements each. */
   place<T extends BandValues>(chunks: readonly T[], width = 1): T {
     const values = new (chunks[0].constructor as new (length: number) => T)(this.rows * width);
     const next = this.starts.slice();
@@ -73,7 +73,7 @@ export class Bands {
     return values;
   }
 
-  /** Bits of all rows by place, of which `bits` has one a byte. */
+  /** The same for bits; `bits` has one bit per byte, the result is packed. */
   placeBits(bits: Uint8Array): Uint8Array {
     const placed = new Uint8Array(((this.rows + 63) >> 6) << 3);
     const [ofRow, next] = [this.#ofRow, this.starts.slice()];

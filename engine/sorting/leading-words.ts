@@ -1,18 +1,18 @@
 import { type KeyWord, type KeyWords, wordAt } from './sort-keys.ts';
 
-/** Bits that a double holds exactly. */
+/** Bits of an integer that a double holds exactly. */
 const DOUBLE_BITS = 53;
 const CELLS = 1 << 11;
 
-/** Part of a word in the number that leads a row. */
+/** A word's share of the number that stands for a row's leading words. */
 interface LeadingWord {
   readonly word: number;
-  /** Least and largest of the bounds. */
+  /** Smallest and largest value among the bounds. */
   readonly least: number;
   readonly most: number;
-  /** Low bits that are left out of the last word. */
+  /** Low bits that are dropped from the last word. */
   readonly shift: number;
-  /** Number of values, with one below the least and one above the largest. */
+  /** The number of distinct values, with one below the smallest and one above the largest. */
   readonly values: number;
 }
 
@@ -24,9 +24,9 @@ export interface PartsByWords {
 }
 
 /**
- * Finds the parts of most rows by one number a row, made of as many leading words as a double holds, each cut
- * to the range of the bounds' words: compared with the number of a bound, a row's is as its words are, or
- * equal.
+ * Finds the part of most rows by comparing one number per row. The number combines the leading words that fit
+ * in a double, each limited to the range of the bounds' words. If the numbers of a row and a bound differ,
+ * they compare as the words do; if they are equal, further words decide.
  */
 export class LeadingWords {
   readonly #keys: KeyWords;
@@ -43,8 +43,8 @@ export class LeadingWords {
   }
 
   /**
-   * The number of bounds below each row. Rows whose number equals a bound's are undecided: of the bounds up
-   * to `ends` of that bound they have all words before `nextWord`.
+   * The number of bounds below each row. Rows whose number equals a bound's number are undecided: they share
+   * all words before `nextWord` with the bounds up to `ends` of that bound.
    */
   parts(): PartsByWords {
     const [bounds, rows] = [this.#bounds, leads(this.#keys, this.#leading)];
@@ -75,7 +75,7 @@ export class LeadingWords {
   }
 }
 
-/** The first bound of each cell of the range of bounds. */
+/** The first bound of each cell of the bounds' range. */
 function cellStarts(bounds: Float64Array, least: number, scale: number): Uint16Array {
   const starts = new Uint16Array(CELLS + 1);
   for (const bound of bounds) starts[(((bound - least) * scale) | 0) + 1]++;
@@ -83,23 +83,24 @@ function cellStarts(bounds: Float64Array, least: number, scale: number): Uint16A
   return starts;
 }
 
-/** The words that fit, and the first word that is not among them as a whole. */
+/** The leading words that fit, and the first word that is not included completely. */
 function leadingWords(
   { words, texts }: KeyWords,
   bounds: KeyWords,
 ): { leading: LeadingWord[]; next: number } {
   const leading: LeadingWord[] = [];
   let room = 2 ** DOUBLE_BITS;
-  // More of a text may decide before the words after it, so that its last word is compared with all of it.
+  // Bytes of a text after its words may decide before the words that follow, so a text's last word is not
+  // included.
   const end = texts.length === 0 ? words.length : texts[0].end - 1;
   for (let word = 0; word < end; word++) {
     const [least, most] = rangeOf(bounds.words[word], bounds.rows);
-    // All rows and all bounds have the same.
+    // The word is the same in all rows and bounds, so it decides nothing.
     if (least === most && words[word] === least) continue;
     const isWhole = most - least + 3 <= room;
     const shift = isWhole ? 0 : Math.ceil(Math.log2((most - least + 3) / room)) + 1;
     const values = Math.floor((most - least) / 2 ** shift) + 3;
-    // A shift by all 32 bits would be none.
+    // In JavaScript a shift by 32 bits does nothing.
     if (values <= room && shift < 32) leading.push({ word, least, most, shift, values });
     if (!isWhole) return { leading, next: word };
     room = Math.floor(room / values);

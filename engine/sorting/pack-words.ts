@@ -1,15 +1,15 @@
 import type { KeyWords } from './sort-keys.ts';
 
-/** Words that order rows as their keys do, but for bytes after a text's prefix. */
+/** Words that order rows like their keys, except for bytes after a text's prefix. */
 export interface PackedWords {
-  /** From the most significant. */
+  /** Most significant word first. */
   readonly words: readonly Uint32Array[];
-  /** Low bits of the last word that are not used. */
+  /** Low bits of the last word that are unused. */
   readonly unused: number;
 }
 
 /**
- * Joins the bits in which rows differ to as few words as possible, since each pass over a word costs the
+ * Packs the bits in which rows differ into as few words as possible, since each pass over a word costs the
  * same.
  */
 export function packWords({ words, rows }: KeyWords): PackedWords {
@@ -31,7 +31,10 @@ export function packWords({ words, rows }: KeyWords): PackedWords {
   return { words: packed, unused: room };
 }
 
-/** The least value, and the bits of differences to it: `bits` of them from bit `low` on. */
+/**
+ * The smallest value, and the position of the bits in which values differ from it: `bits` bits from bit
+ * `low`.
+ */
 function rangeOf(values: Uint32Array): { least: number; low: number; bits: number } {
   const first = values[0];
   let [least, most, different] = [first, first, 0];
@@ -47,7 +50,8 @@ function rangeOf(values: Uint32Array): { least: number; low: number; bits: numbe
 }
 
 /**
- * Adds differences from the least value, moved up by `up` bits or down; bits beyond a word's ends fall away.
+ * Adds differences from the smallest value, shifted left by `up` bits (right if negative); bits outside the
+ * word are dropped.
  */
 function addBits(
   to: Uint32Array,

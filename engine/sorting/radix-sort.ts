@@ -4,7 +4,7 @@ import type { PackedWords } from './pack-words.ts';
 const FEW_ROWS = 24;
 const MOST_DIGIT_BITS = 11;
 
-/** Positions of `order` whose rows have equal words before `word`. */
+/** A range of positions in `order` whose rows are equal in all words before `word`. */
 interface Range {
   readonly start: number;
   readonly end: number;
@@ -12,20 +12,20 @@ interface Range {
 }
 
 /**
- * Sorts by the highest bits in which rows differ, as many as tell most rows apart, then each run of rows that
- * are equal in them by the bits that follow: rows that differ early cost no passes over the rest of their
- * words.
+ * Sorts by the highest bits in which rows differ: enough bits to separate most rows. Each run of rows with
+ * equal bits is then sorted by the bits that follow, so rows that differ early need no passes over their
+ * other words.
  */
 export class RadixSort {
   readonly #packed: PackedWords;
   readonly #order: Uint32Array;
-  /** Of the rows of `order`, the word that they are being sorted by. */
+  /** The current sort word of each row in `order`. */
   readonly #values: Uint32Array;
   readonly #movedOrder: Uint32Array;
   readonly #movedValues: Uint32Array;
   readonly #next = new Uint32Array(2 ** MOST_DIGIT_BITS);
 
-  /** `mostRows`: of a range that is sorted. */
+  /** `mostRows`: most rows of a range to be sorted. */
   constructor(packed: PackedWords, order: Uint32Array, mostRows: number) {
     this.#packed = packed;
     this.#order = order;
@@ -34,7 +34,7 @@ export class RadixSort {
     this.#movedValues = new Uint32Array(mostRows);
   }
 
-  /** Sorts order[start, end), stably. */
+  /** Sorts order[start, end); stable. */
   sort(start: number, end: number): void {
     const order = this.#order.subarray(start, end);
     this.#sort(order, { start: 0, end: end - start, word: 0 });
@@ -73,7 +73,7 @@ export class RadixSort {
     if (!isLast || 2 * width < bits) this.#sortRuns(order, { start, end, word }, shift);
   }
 
-  /** Sorts the runs of rows that are equal in the bits from `shift` on. */
+  /** Sorts the runs of rows whose bits from `shift` up are equal. */
   #sortRuns(order: Uint32Array, { start, end, word }: Range, shift: number): void {
     const values = this.#values;
     const next = shift === 0 ? word + 1 : word;
@@ -84,7 +84,7 @@ export class RadixSort {
     }
   }
 
-  /** One stable pass by the digit of `width` bits from `shift`. */
+  /** One stable counting pass by the digit of `width` bits from `shift`. */
   #scatter(
     from: { readonly values: Uint32Array; readonly order: Uint32Array },
     to: { readonly values: Uint32Array; readonly order: Uint32Array },
@@ -109,12 +109,12 @@ export class RadixSort {
   }
 }
 
-/** Bits of a digit: counting its values costs less than moving the rows. */
+/** Bits of a digit, small enough that counting its values costs less than moving the rows. */
 function digitBits(rows: number): number {
   return Math.min(MOST_DIGIT_BITS, Math.max(4, 27 - Math.clz32(rows)));
 }
 
-/** Sorts few rows. */
+/** Insertion sort, for few rows. */
 function insert(words: readonly Uint32Array[], order: Uint32Array, { start, end, word }: Range): void {
   const source = words[word];
   for (let i = start + 1; i < end; i++) {

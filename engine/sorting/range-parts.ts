@@ -8,26 +8,25 @@ import { compareRows, type KeyWords, type SortKey, SortKeys, wordAt } from './so
 import { sortRows } from './sort-rows.ts';
 import { commonBytes, isText, textsOf } from './sort-texts.ts';
 
-/** The place of a batch's rows in the input: rows of equal keys are ordered by task, then by row. */
+/** The position of a batch's rows in the input: rows with equal keys are ordered by task, then by row. */
 export interface RowsPosition {
   /** The number of the task, in the order of the input. */
   readonly task: number;
-  /** The row of the task that is the batch's row 0. */
+  /** The task's row number of the batch's row 0. */
   readonly firstRow: number;
 }
 
 const [TASK, ROW] = ['task', 'row'];
 const keyName = (key: number) => `key ${key}`;
 
-/** The keys by which samples and bounds are ordered. */
+/** The keys that order samples and bounds. */
 function sampleKeysOf(keys: readonly SortKey[]): SortKey[] {
   return keys.map((key, i) => ({ ...key, column: keyName(i) }));
 }
 
 /**
- * The keys of some rows with their positions: one of each `every` rows of the task, drawn by a hash, so that
- * a pattern of the rows that repeats is not met at one of its places alone. Columns with a dictionary become
- * plain.
+ * The keys and positions of a sample of rows: one of every `every` rows of the task, chosen by a hash, so
+ * that a periodic pattern of rows does not bias the sample. Dictionary columns become plain.
  */
 export function sampleKeys(
   batch: RecordBatch,
@@ -55,7 +54,7 @@ function sampledRows(firstRow: number, rows: number, every: number, task: number
   return Uint32Array.from(sampled);
 }
 
-/** The columns of samples and bounds of batches with these columns. */
+/** The schema of samples and bounds for batches with these columns. */
 export function sampleSchema({ fields }: Schema, keys: readonly SortKey[]): Schema {
   const types = keys.map(({ column }) => {
     const { type } = fields.find(({ name }) => name === column) as Field;
@@ -77,8 +76,8 @@ function batchOf(columns: readonly Data[], length: number): RecordBatch {
 }
 
 /**
- * The first row of each part but the first, for parts of about the same number of rows: of at most `parts` -
- * 1 rows with the columns of samples, in order. All samples must have the same `every`.
+ * The first row of each part except the first, chosen so that parts have about the same number of rows: at
+ * most `parts` - 1 rows with the columns of samples, in order. All samples must have the same `every`.
  */
 export function boundsOf(
   samples: readonly RecordBatch[],
@@ -102,8 +101,8 @@ export function boundsOf(
 }
 
 /**
- * The part of each row: the number of bounds that the row does not precede. The parts one after the other,
- * each sorted stably, are the stable order of all rows.
+ * The part of each row: the number of bounds that are not after the row. Concatenating the parts, each sorted
+ * stably, gives the stable order of all rows.
  */
 export function rangeParts(
   batch: RecordBatch,
@@ -122,7 +121,7 @@ export function rangeParts(
   return parts;
 }
 
-/** The bytes with which all texts of a column begin; undefined for other columns, and without any. */
+/** The common prefix of all texts of a column, in bytes; undefined for other columns, and if it is empty. */
 function prefixOf(column: Data): Uint8Array | undefined {
   if (!isText(column.type)) return undefined;
   const texts = Int32Array.from({ length: column.length }, (_, row) => row);
@@ -133,7 +132,8 @@ function prefixOf(column: Data): Uint8Array | undefined {
 }
 
 /**
- * The rows of a batch that are the first ones not before each bound, if all have equal keys; may be infinite.
+ * For each bound: the first row of the batch that is not before it, for rows with the bound's keys. Can be
+ * infinite.
  */
 function rowsOfBounds(
   { data: { children }, numRows }: RecordBatch,
@@ -147,14 +147,14 @@ function rowsOfBounds(
   });
 }
 
-/** The bounds from `from` to `to` of which all words before `word` are those of a row. */
+/** The bounds from `from` to `to`, which equal a row in all words before `word`. */
 interface EqualBounds {
   readonly word: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** Finds the part of a row by all words, texts and its position. */
+/** Finds the part of a row by all words, texts and the row's position. */
 class BoundSearch {
   readonly #keys: KeyWords;
   readonly #bounds: KeyWords;
@@ -195,7 +195,7 @@ class BoundSearch {
 }
 
 /**
- * The first of the bounds from `from` to `to`, which have the same words before, whose word is not below a
+ * In the bounds from `from` to `to`, which have equal previous words: the first whose word is not below a
  * value.
  */
 function boundBefore(bounds: Uint32Array | number, value: number, from: number, to: number): number {

@@ -17,21 +17,24 @@ export interface SortKey {
   readonly nulls?: 'first' | 'last';
 }
 
-/** A word of each row, or the word that all rows have. */
+/** A word of each row, or one word for all rows. */
 export type KeyWord = Uint32Array | number;
 
-/** Keys of the rows of a batch: rows in the order of their words; equal long texts are compared whole. */
+/**
+ * Sort keys of a batch's rows: rows are ordered by their words; if long texts have equal words, their
+ * remaining bytes are compared.
+ */
 export interface KeyWords {
   readonly rows: number;
-  /** From the most significant: of each key a flag of nulls, then the value. */
+  /** Most significant first: for each key a word for nulls, then the words of the value. */
   readonly words: readonly KeyWord[];
   readonly texts: readonly TextKey[];
 }
 
 export interface TextKey {
-  /** Position of the word after those of the text. */
+  /** Index after the last word of the text. */
   readonly end: number;
-  /** The length word of a text that is longer than its prefix. */
+  /** The value of the length word for a text longer than its prefix. */
   readonly long: number;
   readonly sign: 1 | -1;
   readonly texts: SortTexts;
@@ -41,7 +44,7 @@ interface KeyColumn {
   readonly position: number;
   readonly nullsFirst: boolean;
   readonly descending: boolean;
-  /** Undefined for texts. */
+  /** Undefined for text columns. */
   readonly writer: WordWriter | undefined;
   readonly prefix?: Uint8Array | undefined;
 }
@@ -51,8 +54,8 @@ export class SortKeys {
   readonly #columns: readonly KeyColumn[];
 
   /**
-   * `prefixes`: bytes with which most texts of a key begin, which its words then leave out. Throws UsageError
-   * for a column that does not exist or has no order.
+   * `prefixes`: a common prefix of most texts of a key, which its words leave out. Throws UsageError for a
+   * column that does not exist or whose type has no order.
    */
   constructor(schema: Schema, keys: readonly SortKey[], prefixes: readonly (Uint8Array | undefined)[] = []) {
     this.#columns = keys.map((key, i) => ({ ...columnOf(schema, key), prefix: prefixes[i] }));
@@ -65,14 +68,14 @@ export class SortKeys {
     );
   }
 
-  /** Of all rows of columns in chunks. */
+  /** The keys of all rows of chunked columns. */
   ofChunks(columns: readonly (readonly Data[])[], rows: number): KeyWords {
     const words: KeyWord[] = [];
     const texts: TextKey[] = [];
     for (const column of this.#columns) {
       const values = Array.from({ length: wordsOf(column) }, () => new Uint32Array(rows));
       const given = columns[column.position];
-      // The rest of a text is compared in one array of bytes.
+      // The remaining bytes of texts are compared in one array.
       const chunks =
         column.writer === undefined && given.length > 1 ? [joinData(given[0].type, given)] : given;
       const found = writeColumn(column, chunks, values);
@@ -85,7 +88,7 @@ export class SortKeys {
   }
 }
 
-/** Words of a value; one of a text says on which side of the prefix it is. */
+/** Number of words of a value; a text with a prefix has one more, which orders it relative to the prefix. */
 function wordsOf({ writer, prefix }: KeyColumn): number {
   return writer?.count ?? TEXT_WORDS + (prefix === undefined ? 0 : 1);
 }
@@ -138,7 +141,7 @@ function invert(word: Uint32Array): void {
   for (let row = 0; row < word.length; row++) word[row] = ~word[row];
 }
 
-/** The flags of a key's rows; gives all nulls the same value. */
+/** The null words of a key's rows; sets the values of all nulls to the same value. */
 function flagsOf(
   { nullsFirst }: KeyColumn,
   chunks: readonly Data[],
@@ -157,7 +160,7 @@ export function wordAt(word: KeyWord, row: number): number {
   return typeof word === 'number' ? word : word[row];
 }
 
-/** Compares rows of two batches with words of the same keys. */
+/** Compares rows of two batches with the same sort keys. */
 export function compareRows(a: KeyWords, rowA: number, b: KeyWords, rowB: number): number {
   let text = 0;
   for (let word = 0; word < a.words.length;) {

@@ -7,16 +7,16 @@ import { sortTies } from './sort-ties.ts';
 /** The stable order of rows by their keys. */
 export interface SortedRows {
   readonly bands: Bands;
-  /** Places of the rows in the bands, from the first row. */
+  /** Rows in sorted order, as positions in the bands. */
   readonly places: Uint32Array;
 }
 
-/** The positions of rows in the stable order of their keys. */
+/** The row numbers in stable sorted order. */
 export function sortRows(keys: KeyWords): Uint32Array {
   return positionsOf(sortInBands(keys));
 }
 
-/** The positions of rows, from the first. */
+/** The row numbers in sorted order. */
 export function positionsOf({ bands, places }: SortedRows): Uint32Array {
   const rows = bands.rowsByPlace();
   const positions = new Uint32Array(places.length);

@@ -2,21 +2,25 @@ import { type Data, DataType, type Vector } from 'apache-arrow';
 import { dictionaryValues } from '../stream/dictionary-values.ts';
 
 /**
- * Texts of a column by row, each `bytes` from `offsets[i]` to `offsets[i + 1]`; i is `index[row]`, if given.
+ * Texts of a column by row: `bytes` from `offsets[i]` to `offsets[i + 1]`, where i is the row, or
+ * `index[row]` if given.
  */
 export interface SortTexts {
   readonly bytes: Uint8Array;
   readonly offsets: Int32Array | Float64Array;
   readonly index?: Int32Array;
-  /** First bytes of each text that are left out; default: none. */
+  /** Number of first bytes of each text to ignore; default: 0. */
   readonly skip?: number;
 }
 
-/** Words of a text: 8 bytes, then its length, which is `LONG_TEXT` if more bytes follow. */
+/**
+ * Words of a text: two with its first 8 bytes, one with its length, which is `LONG_TEXT` if more bytes
+ * follow.
+ */
 export const TEXT_WORDS = 3;
 export const LONG_TEXT = 9;
 
-/** True for texts and bytes, which are ordered by their bytes. */
+/** True for text and binary columns, which are ordered by their bytes. */
 export function isText(type: DataType): boolean {
   return (
     DataType.isUtf8(type) ||
@@ -32,7 +36,7 @@ export function textsOf(data: Data): SortTexts {
   return { bytes: data.values, offsets };
 }
 
-/** Texts of rows that refer to a dictionary. */
+/** Texts of rows whose codes refer to a dictionary. */
 export function textsOfDictionary(data: Data, dictionary: Vector): SortTexts {
   const codes: Int32Array | BigInt64Array = data.values;
   const index = codes instanceof Int32Array ? codes : Int32Array.from(codes.subarray(0, data.length), Number);
@@ -58,7 +62,7 @@ export function writeTexts(
   }
 }
 
-/** Compares two whole texts by their bytes. */
+/** Compares two texts by all of their bytes. */
 export function compareTexts(a: SortTexts, rowA: number, b: SortTexts, rowB: number): number {
   const textA = a.index === undefined ? rowA : a.index[rowA];
   const textB = b.index === undefined ? rowB : b.index[rowB];
@@ -82,7 +86,7 @@ export function textsOfRows(texts: SortTexts, rows: Uint32Array, skip: number): 
   return { ...texts, index, skip };
 }
 
-/** The number of bytes with which all texts begin. */
+/** The length of the common prefix of all texts, in bytes. */
 export function commonBytes({ bytes, offsets, index = new Int32Array(1), skip = 0 }: SortTexts): number {
   const start = offsets[index[0]] + skip;
   let common = offsets[index[0] + 1] - start;
@@ -96,10 +100,7 @@ export function commonBytes({ bytes, offsets, index = new Int32Array(1), skip = 
   return common;
 }
 
-/**
- * Of each row's text 1 if it begins with a prefix, else 0 before and 2 after the texts that do, in their
- * order.
- */
+/** For each row 1 if its text starts with the prefix, 0 if it sorts before such texts, 2 if after. */
 export function writeSides(
   { bytes, offsets, index }: SortTexts,
   prefix: Uint8Array,

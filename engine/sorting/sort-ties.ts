@@ -1,19 +1,19 @@
 import { compareRows, type KeyWord, type KeyWords, type TextKey, wordAt } from './sort-keys.ts';
 import { commonBytes, TEXT_WORDS, textsOfRows, writeTexts } from './sort-texts.ts';
 
-/** Most rows whose texts are compared with each other. */
+/** Most rows whose texts are compared pairwise. */
 const FEW_ROWS = 32;
 
-/** Rows by place, and places in order. */
+/** `rows`: row by position. `places`: positions in sorted order. */
 interface Placed {
   readonly places: Uint32Array;
   readonly rows: Uint32Array;
 }
 
-/** Gives the stable order of rows. */
+/** Returns the stable order of rows. */
 type Sort = (keys: KeyWords) => Uint32Array;
 
-/** Sorts places whose order depends on bytes after a text's prefix. */
+/** Sorts positions whose order depends on bytes after a text's prefix. */
 export function sortTies(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
   if (!keys.texts.some(({ end, long }) => hasValue(keys.words[end - 1], long))) return;
   for (let start = 0, end = 1; end <= places.length; end++) {
@@ -27,7 +27,7 @@ function hasValue(word: KeyWord, value: number): boolean {
   return typeof word === 'number' ? word === value : word.includes(value);
 }
 
-/** True if words up to the end of a long text are equal. */
+/** True if all words up to the end of a long text are equal. */
 function isTie({ words, texts }: KeyWords, a: number, b: number): boolean {
   let word = 0;
   for (const { end, long } of texts) {
@@ -37,9 +37,7 @@ function isTie({ words, texts }: KeyWords, a: number, b: number): boolean {
   return false;
 }
 
-/**
- * Sorts rows with the same words up to a long text: by the bytes after those that the texts have in common.
- */
+/** Sorts rows with equal words up to a long text, by the bytes after the texts' common prefix. */
 function sortTie(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
   if (places.length <= FEW_ROWS) {
     places.sort((a, b) => compareRows(keys, rows[a], keys, rows[b]) || a - b);
@@ -52,8 +50,8 @@ function sortTie(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
 }
 
 /**
- * Keys of some rows with the same words up to their first long text: the rest of the text, and what follows
- * it.
+ * Keys of rows with equal words up to their first long text: the remaining bytes of the text, then the keys
+ * after it.
  */
 function keysAfterText({ words, texts }: KeyWords, rows: Uint32Array): KeyWords {
   const at = texts.findIndex(({ end, long }) => wordAt(words[end - 1], rows[0]) === long);

@@ -1,7 +1,10 @@
-/** Order-preserving words of the values of one column: unsigned comparison of words is the column's order. */
+/**
+ * Order-preserving words of the values of one column: comparing the words as unsigned numbers gives the
+ * column's order.
+ */
 import { type Data, DataType, DateUnit, type Decimal, Precision } from 'apache-arrow';
 
-/** Writes the words of all rows of a column, without nulls and direction. */
+/** Writes the words of all rows of a column, ignoring nulls and direction. */
 export interface WordWriter {
   readonly count: number;
   write(data: Data, words: readonly Uint32Array[]): void;
@@ -10,7 +13,7 @@ export interface WordWriter {
 const SIGN = 0x80000000;
 const LARGEST = 0xffffffff;
 
-/** The writer for a column of fixed width; undefined for other types. */
+/** The writer for a fixed-width column; undefined for other types. */
 export function wordWriter(type: DataType): WordWriter | undefined {
   if (DataType.isNull(type)) return { count: 0, write: () => {} };
   if (DataType.isBool(type)) return { count: 1, write: writeBools };
@@ -26,7 +29,7 @@ export function wordWriter(type: DataType): WordWriter | undefined {
   return undefined;
 }
 
-/** A decimal of at most 18 digits is an int64 in its lowest words. */
+/** A decimal of at most 18 digits is an int64 in its two lowest words. */
 function decimalWriter({ precision, bitWidth }: Decimal): WordWriter {
   if (bitWidth === 32) return shortWriter(SIGN);
   const stride = bitWidth / 32;
@@ -40,7 +43,7 @@ function shortWriter(sign: number): WordWriter {
   return { count: 1, write };
 }
 
-/** Integers of `stride` words, of which the lowest two hold the value. */
+/** Integers stored in `stride` words, of which the lowest two hold the value. */
 function longWriter(stride: number, sign: number): WordWriter {
   const write = ({ values, length }: Data, [high, low]: readonly Uint32Array[]) => {
     const source = halvesOf(values);
@@ -79,7 +82,7 @@ function floatWriter(precision: Precision): WordWriter {
     : { count: 1, write: writeHalves };
 }
 
-/** Negative floats grow as their bits fall; NaN is the largest number, and -0 equals 0. */
+/** The bits of negative floats fall as the value rises; NaN sorts as the largest number, and -0 equals 0. */
 function writeSingles({ values, length }: Data, [out]: readonly Uint32Array[]): void {
   const bits = halvesOf(values);
   for (let row = 0; row < length; row++) {
@@ -101,7 +104,7 @@ function writeDoubles({ values, length }: Data, [high, low]: readonly Uint32Arra
   }
 }
 
-/** Float16 values are given as their 16 bits. */
+/** Float16 values are stored as their 16 bits. */
 function writeHalves({ values, length }: Data, [out]: readonly Uint32Array[]): void {
   for (let row = 0; row < length; row++) {
     const bits = values[row];

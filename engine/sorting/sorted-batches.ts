@@ -5,18 +5,18 @@ import { placeData } from './place-data.ts';
 import { type SortKey, SortKeys } from './sort-keys.ts';
 import { positionsOf, sortInBands } from './sort-rows.ts';
 
-/** Rows of a batch of the result. */
+/** Most rows of a batch of the result. */
 const BATCH_ROWS = 1 << 16;
 
-/** A column, and the positions of its rows in order. */
+/** A column, and its row numbers in sorted order. */
 interface OrderedColumn {
   readonly data: Data;
   readonly positions: Uint32Array;
 }
 
 /**
- * The rows of batches in the stable order of keys, in batches of 65,536 rows. The rows are in memory twice,
- * less what the given batches have freed: `batches` is emptied. `most`: the first rows alone.
+ * The rows of batches in stable sorted order, in batches of 65,536 rows. All rows are in memory twice, except
+ * those freed with the given batches: `batches` is emptied. `most`: return only the first rows.
  */
 export function* sortedBatches(
   schema: Schema,

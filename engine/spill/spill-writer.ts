@@ -34,28 +34,28 @@ const arrowTypes = {
   BigInt64Array: Int64,
 } as const;
 
-/** The pieces of a column, one of each partition that has it. */
+/** A column of the file: one piece from each partition that has it. */
 interface FileColumn {
   readonly name: string;
   readonly kind: ColumnKind;
   readonly pieces: SharedColumn[];
-  /** First element of each partition, in order, and the end. */
+  /** First element of each partition's piece, in order, and the end. */
   readonly offsets: Int32Array;
   /** The first byte of each piece in the file. */
   readonly places: Map<ArrayBufferView, number>;
 }
 
-/** A file's contents in order, over the partitions' own memory, and the places of these. */
+/** A file's contents in order, as views of the partitions' memory, and the directory of positions. */
 export interface SpillFile {
   readonly chunks: readonly Uint8Array[];
   readonly directory: readonly SpilledPartition[];
 }
 
 /**
- * Partitions as one Arrow IPC file, without copying them: a record batch with a row for each, which has a
- * list of elements for each column; columns that only others have are empty. The schema's metadata in the
- * footer has the directory under `partitions`: layout, rows, checksum and columns of each, in the order of
- * rows.
+ * Partitions as one Arrow IPC file, without copying them: a record batch with one row for each partition,
+ * which has a list of elements for each column; a column that a partition does not have is an empty list. The
+ * schema's metadata in the footer has the directory under `partitions`: layout, rows, checksum and columns of
+ * each partition, in row order.
  *
  *     offsets list<int32>  indices list<uint32>  values list<float32>
  *     [0, 2, 3]            [4, 9, 0]             [3.5, 1, 5]
@@ -66,7 +66,7 @@ export function spillFile(file: string, partitions: readonly Partition[], checks
   const writer = new CollectingWriter();
   const children = [...columns.values()].map((column) => {
     const { kind, offsets } = column;
-    // The kinds of elements differ from column to column; one stands for all in types.
+    // Element types differ between columns; the TypeScript type uses Float32 for all.
     const element = new arrowTypes[kind]() as Float32;
     const length = offsets[partitions.length];
     const data = writer.standIn(column, length) as Float32Array;
@@ -127,17 +127,17 @@ function columnsOf(partitions: readonly Partition[]): Map<string, FileColumn> {
   return found;
 }
 
-/** Keeps the chunks that it would write, which are views of the partitions. */
+/** Collects the chunks instead of writing them; they are views of the partitions. */
 class CollectingWriter extends RecordBatchFileWriter {
   readonly #chunks: Uint8Array[] = [];
   readonly #columns = new Map<ArrayBufferLike, FileColumn>();
   #directory = '';
 
-  /** An array in place of a column's pieces, whose memory is never touched. */
+  /** A placeholder array for a column's pieces; its memory is never accessed. */
   standIn(column: FileColumn, length: number): SharedColumn {
     const type = columnTypes[column.kind];
     const bytes = length * type.BYTES_PER_ELEMENT;
-    // A buffer that may grow has pages that come with their first use; one that is shared asks for no
+    // Pages of a growable buffer are allocated at first use, and a shared buffer triggers no garbage
     // collection.
     const buffer = new SharedArrayBuffer(bytes, { maxByteLength: Math.max(1, bytes) });
     this.#columns.set(buffer, column);

@@ -9,27 +9,26 @@ import {
   type SpilledPartition,
 } from '../partition.ts';
 
-/** A file that was written. */
+/** A file that has been written. */
 export type WrittenFile = JsonObject & {
   readonly bytes: number;
   readonly directory: readonly SpilledPartition[];
 };
 
-/** CRC-32 of bytes, which continues the sum of earlier bytes; zlib's, which the engine cannot import. */
+/** CRC-32 of bytes, continuing the checksum of earlier bytes: zlib's, which the engine cannot import. */
 export type Checksum = (bytes: Uint8Array, before: number) => number;
 
-/** Bytes of a read: few enough that a cache still holds them for the checksum. */
+/** Bytes per read, few enough that they are still in the cache for the checksum. */
 const READ_BYTES = 1 << 20;
 
 /**
- * Reads, to which the caller responds with the number of bytes that it read into `bytes` from the position
- * `at`.
+ * Yields reads. The caller reads from position `at` into `bytes`, and responds with the number of bytes read.
  */
 type Reads<Result> = Generator<{ readonly bytes: Uint8Array; readonly at: number }, Result, number>;
 
 /**
- * Reads a partition back. `memory` gives at least that number of bytes. Throws DataError where the file is
- * not as it was written.
+ * Reads a partition back. `memory` returns a buffer of at least the given size. Throws DataError if the file
+ * has changed since it was written.
  */
 export function* readPartition(
   spilled: SpilledPartition,
@@ -52,7 +51,8 @@ export function* readPartition(
 }
 
 /**
- * Reads one piece of a partition's only column back; one without pieces is a piece. Throws as readPartition.
+ * Reads back one piece of a partition's only column; a column without pieces is one piece. Throws the errors
+ * of readPartition.
  */
 export function* readPiece(
   spilled: SpilledPartition,
@@ -69,7 +69,7 @@ export function* readPiece(
   return new columnTypes[kind](buffer);
 }
 
-/** Fills memory from a place of the file; gives the checksum, which continues `found`. */
+/** Fills memory from a position of the file; returns the checksum, which continues `found`. */
 function* readInto(
   all: Uint8Array,
   at: number,
@@ -87,14 +87,14 @@ function* readInto(
   return found;
 }
 
-/** The error of the library for a file that cannot be opened or read. */
+/** The library's error for a file that cannot be opened or read. */
 export function readProblem(error: unknown, spilled: SpilledPartition): unknown {
   const code = systemCode(error);
   if (code === 'ENOENT') return fileChanged(spilled, 'is gone');
   return code === undefined ? error : refused('read', code, spilled.file, error);
 }
 
-/** The same for a file that cannot be written; that of a full disk has its size. */
+/** The same for a file that cannot be written; for a full disk it names the bytes. */
 export function writeProblem(error: unknown, file: string, bytes: number): unknown {
   const code = systemCode(error);
   if (code === undefined) return error;

@@ -10,8 +10,9 @@ import {
 } from 'apache-arrow';
 
 /**
- * A batch under a schema with the same columns, also where another copy of apache-arrow made it: a caller's
- * module may import one of its own, whose types are no instances of these. Buffers are not copied.
+ * Returns a batch under a schema with the same columns. The batch may come from another copy of apache-arrow,
+ * which a caller's module imported and whose types are not instances of this copy's classes. Buffers are not
+ * copied.
  */
 export function adoptBatch({ data }: RecordBatch, schema: Schema): RecordBatch {
   const own = data.type instanceof DataType ? data : adopted(data, new Struct<TypeMap>(schema.fields));

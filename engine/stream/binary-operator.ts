@@ -6,23 +6,23 @@ import type { BatchStream } from './stream.ts';
 export type Side = 'left' | 'right';
 
 /**
- * Two streams in, one stream out. Immutable as an `Operator` is: state belongs to the stream that `execute`
- * gives.
+ * Two streams in, one stream out. Immutable like `Operator`: state belongs to the stream that `execute`
+ * returns.
  */
 export interface BinaryOperator extends Description {
-  /** The side that is held in memory, while the other one streams. */
+  /** The side that is held in memory while the other one streams. */
   readonly build: Side;
   /**
-   * The output columns for given input columns; throws UsageError where a column is missing or does not fit.
+   * The output columns for given input columns; throws UsageError if a column is missing or has a wrong type.
    */
   outputSchema(left: Schema, right: Schema): Schema;
-  /** Columns of each input that it needs to give `wanted` (all of them when undefined). */
+  /** Columns of each input that it needs for the output columns `wanted` (undefined: all of them). */
   requiredColumns(
     wanted: readonly string[] | undefined,
     left: Schema,
     right: Schema,
   ): Readonly<Record<Side, readonly string[]>>;
-  /** The operator as plain JSON, for a thread that makes it anew from that. */
+  /** The operator as plain JSON, from which a thread creates it again. */
   portable(): PortableOperator;
   execute(left: BatchStream, right: BatchStream, ctx: ExecutionContext): BatchStream;
 }

@@ -1,4 +1,4 @@
-/** Whole words of 64 bits, as Arrow pads its bitmaps. */
+/** Allocates whole 64-bit words, like Arrow's padded bitmaps. */
 export function makeBits(length: number): Uint8Array {
   return new Uint8Array(Math.ceil(length / 64) * 8);
 }
@@ -7,7 +7,7 @@ export function bitAt(bits: Uint8Array, at: number): boolean {
   return (bits[at >>> 3] & (1 << (at & 7))) !== 0;
 }
 
-/** Sets `length` bits from `at` on. */
+/** Sets `length` bits, starting at bit `at`. */
 export function setBits(bits: Uint8Array, at: number, length: number): void {
   let bit = at;
   const end = at + length;
@@ -17,7 +17,7 @@ export function setBits(bits: Uint8Array, at: number, length: number): void {
   for (bit += 8 * bytes; bit < end; bit++) bits[bit >>> 3] |= 1 << (bit & 7);
 }
 
-/** Copies `length` bits from `from` on to bits that are 0. */
+/** Copies `length` bits, starting at bit `from`, onto bits that are 0. */
 export function copyBits(
   source: Uint8Array,
   from: number,
@@ -37,7 +37,7 @@ export function copyBits(
   }
 }
 
-/** The bits at `offset + positions[i]`, and the number of ones among them. */
+/** Copies the bits at `offset + positions[i]`; also returns the number of ones. */
 export function takeBits(
   source: Uint8Array,
   offset: number,

@@ -4,14 +4,14 @@ import { takeData } from './take-data.ts';
 
 const joined = new WeakMap<Vector, Data>();
 
-/** The values of a dictionary in one piece, which is made once: batches share it. */
+/** The values of a dictionary as one chunk; made once, since batches share it. */
 export function dictionaryValues(dictionary: Vector): Data {
   let values = joined.get(dictionary);
   if (values === undefined) joined.set(dictionary, (values = joinData(dictionary.type, dictionary.data)));
   return values;
 }
 
-/** A column with the dictionary's values in the place of their codes. */
+/** Replaces the codes of a column by the dictionary's values. */
 export function expandDictionary(
   data: Data,
   values: Data = dictionaryValues(data.dictionary as Vector),
@@ -19,7 +19,7 @@ export function expandDictionary(
   const { length, nullCount } = data;
   const codes = data.values as Int32Array | BigInt64Array;
   const nulls = values.length;
-  // A row is null where its code is null, or the value that the code names.
+  // A row is null if its code is null, or if the dictionary entry is.
   const positions = new Uint32Array(length);
   for (let row = 0; row < length; row++)
     positions[row] = nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]);

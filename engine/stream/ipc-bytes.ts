@@ -3,9 +3,9 @@ import { pagedArray, sharedArray } from '../partition.ts';
 import { ownDictionaryIds, withOwnIds } from './own-dictionary-ids.ts';
 
 /**
- * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue joins
- * neighbours in one ArrayBuffer by their addresses: of two columns over the same memory, as in { user: ids,
- * item: ids }, it loses the second.
+ * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue merges chunks
+ * that are adjacent in one ArrayBuffer: if two columns share memory, as in { user: ids, item: ids }, it loses
+ * the second.
  */
 export class KeptBytes extends AsyncByteQueue {
   #kept: Uint8Array[] = [];
@@ -16,7 +16,7 @@ export class KeptBytes extends AsyncByteQueue {
     this.#length += bytes.length;
   }
 
-  /** Bytes since the last call of `take`. */
+  /** Number of bytes since the last call of `take`. */
   get length(): number {
     return this.#length;
   }
@@ -26,12 +26,12 @@ export class KeptBytes extends AsyncByteQueue {
     return this.#joined(new Uint8Array(this.#length));
   }
 
-  /** The same in shared memory. */
+  /** Like `take`, in shared memory. */
   takeShared(): Uint8Array {
     return this.#joined(sharedArray(Uint8Array, this.#length));
   }
 
-  /** The same into memory from a position on. */
+  /** Like `take`, into the given memory from a position on. */
   takeInto(all: Uint8Array, at: number): void {
     this.#joined(all, at);
   }
@@ -46,13 +46,13 @@ export class KeptBytes extends AsyncByteQueue {
   }
 }
 
-/** Rooms that no writer of this thread uses: fresh memory costs more than a copy. */
+/** Free buffers of this thread: allocating memory costs more than a copy. */
 const idle: Uint8Array[] = [];
 const ROOM_BYTES = 1 << 20;
-/** The largest room that is kept. */
+/** Largest buffer that is kept. */
 const KEPT_ROOM_BYTES = 1 << 24;
 
-/** A KeptBytes for batches whose memory is used again for the next batch: the bytes are copied at once. */
+/** Like KeptBytes, for batches whose memory is reused for the next batch: bytes are copied immediately. */
 export class CopiedBytes extends AsyncByteQueue {
   #room = idle.pop() ?? new Uint8Array(ROOM_BYTES);
   #length = 0;
@@ -68,29 +68,29 @@ export class CopiedBytes extends AsyncByteQueue {
     this.#length = end;
   }
 
-  /** Bytes so far. */
+  /** Number of bytes so far. */
   get length(): number {
     return this.#length;
   }
 
-  /** The bytes so far, until `giveBack`. */
+  /** The bytes so far; valid until `giveBack`. */
   take(): Uint8Array {
     return this.#room.subarray(0, this.#length);
   }
 
-  /** Ends this queue. */
+  /** Ends this queue and frees its buffer for reuse. */
   giveBack(): void {
     if (this.#room.length <= KEPT_ROOM_BYTES && idle.length < 2) idle.push(this.#room);
     [this.#room, this.#length] = [new Uint8Array(0), 0];
   }
 
-  /** The bytes into memory from a position on, and the end of this queue. */
+  /** Copies the bytes into memory from a position on, and ends this queue. */
   takeInto(all: Uint8Array, at: number): void {
     all.set(this.take(), at);
     this.giveBack();
   }
 
-  /** The bytes in shared memory, and the end of this queue. */
+  /** Returns the bytes in shared memory, and ends this queue. */
   takeShared(): Uint8Array {
     const all = sharedArray(Uint8Array, this.#length);
     all.set(this.take());
@@ -100,13 +100,12 @@ export class CopiedBytes extends AsyncByteQueue {
 }
 
 /**
- * Rows as an Arrow IPC stream that grows batch by batch. `copies`: the batches are in memory that is used
- * again.
+ * Rows as an Arrow IPC stream that grows batch by batch. `copies`: the batches are in memory that is reused.
  */
 export class RowStream {
   rows = 0;
   readonly #schema: Schema;
-  /** Columns of the batches share ids of dictionaries. */
+  /** Some columns of the batches share a dictionary id. */
   readonly #sharesIds: boolean;
   readonly #bytes: KeptBytes | CopiedBytes;
   readonly #writer: RecordBatchStreamWriter;
@@ -118,13 +117,13 @@ export class RowStream {
     this.#writer = new RecordBatchStreamWriter().reset(this.#bytes, this.#schema);
   }
 
-  /** Bytes so far. */
+  /** Number of bytes so far. */
   get length(): number {
     return this.#bytes.length;
   }
 
   add(batch: RecordBatch): void {
-    // The batches get one schema object: another one would make the writer begin again.
+    // All batches get the same schema object: for another one the writer would start a new stream.
     const rows = this.#sharesIds
       ? withOwnIds(batch, this.#schema)
       : new RecordBatch(this.#schema, batch.data);
@@ -132,13 +131,13 @@ export class RowStream {
     this.rows += batch.numRows;
   }
 
-  /** The bytes in shared memory, and the end of the stream. */
+  /** Ends the stream; returns its bytes in shared memory. */
   takeShared(): Uint8Array {
     this.#writer.finish();
     return this.#bytes.takeShared();
   }
 
-  /** The end of the stream; gives its number of bytes, for `takeInto`. */
+  /** Ends the stream; returns its number of bytes, for `takeInto`. */
   finish(): number {
     this.#writer.finish();
     return this.#bytes.length;
@@ -148,13 +147,13 @@ export class RowStream {
     this.#bytes.takeInto(all, at);
   }
 
-  /** The bytes, which hold until `giveBack`, and the end of the stream. */
+  /** Ends the stream; returns its bytes, which are valid until `giveBack`. */
   take(): Uint8Array {
     this.#writer.finish();
     return this.#bytes.take();
   }
 
-  /** Leaves the bytes to the next stream of this thread. */
+  /** Frees the buffer for the next stream of this thread. */
   giveBack(): void {
     if (this.#bytes instanceof CopiedBytes) this.#bytes.giveBack();
   }
@@ -162,12 +161,12 @@ export class RowStream {
 
 /** A finished stream. */
 interface FinishedStream {
-  /** Bytes. */
+  /** Number of bytes. */
   readonly length: number;
   takeInto(all: Uint8Array, at: number): void;
 }
 
-/** Finished streams one after the other in shared memory, and the end of each. */
+/** Joins finished streams in shared memory; also returns the end of each. */
 export function joinStreams(streams: readonly (FinishedStream | undefined)[]): {
   readonly bytes: Uint8Array;
   readonly ends: readonly number[];

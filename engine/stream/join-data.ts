@@ -6,19 +6,19 @@ import { VIEW_BYTES } from './take-data.ts';
 type Values = Uint8Array | Int32Array;
 type Offsets = Int32Array | Float64Array | BigInt64Array;
 
-/** Largest offset of 32 bits. */
+/** Largest 32-bit offset. */
 const LARGEST_OFFSET = 2 ** 31 - 1;
 
 interface Joined {
   readonly parts: readonly Data[];
-  /** Rows of all parts and the nulls after them. */
+  /** Number of rows with `nulls` null rows at the end. */
   readonly length: number;
   readonly nulls: number;
 }
 
 /**
- * Columns of one type as one, by their bytes; after them come `nulls` rows that are null. More than 2 GiB of
- * texts or lists have offsets of type double, which `takeData` alone understands.
+ * Joins columns of one type by copying bytes, then appends `nulls` null rows. If texts or lists exceed 2 GiB,
+ * offsets are doubles, which only `takeData` accepts.
  */
 export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Data {
   if (parts.length === 1 && nulls === 0) return parts[0];
@@ -41,7 +41,7 @@ export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Dat
   );
 }
 
-/** A column of nulls alone. */
+/** A column of nulls. */
 export function nullData(type: DataType, length: number): Data {
   return joinData(type, [], length);
 }
@@ -92,12 +92,12 @@ function buffersOf(type: DataType, joined: Joined): Buffers {
 
 type ArrayConstructorOf = Int32ArrayConstructor | Uint8ArrayConstructor;
 
-/** The rows of a column; the column itself where it has no others. */
+/** Rows [from, to) of a column; the column itself if that is all of it. */
 function sliced(data: Data, from: number, to: number): Data {
   return from === 0 && to === data.length ? data : data.slice(from, to - from);
 }
 
-/** The elements or bytes that belong to the rows of a column with offsets. */
+/** The range of elements or bytes that the rows of a column with offsets use. */
 function rangeOf({ valueOffsets, length }: Data): [number, number] {
   return [Number(valueOffsets?.[0] ?? 0), Number(valueOffsets?.[length] ?? 0)];
 }
@@ -140,7 +140,7 @@ function joinBools({ parts, length }: Joined): Uint8Array {
   return bits;
 }
 
-/** Values of a fixed number of array elements each. */
+/** Joins values of a fixed number of array elements each. */
 function joinPlain(type: DataType, { parts, nulls }: Joined, fallback: ArrayConstructorOf): Values {
   const { stride } = new Data(type, 0, 0);
   const values = parts
@@ -161,7 +161,7 @@ function joinValues(parts: readonly Values[], fallback: ArrayConstructorOf, more
   return all;
 }
 
-/** The codes of all parts as those of one dictionary, which has the entries of all parts' dictionaries. */
+/** Joins columns of codes under one dictionary that has the entries of all parts' dictionaries. */
 function joinCodes(type: Dictionary, { parts, nulls }: Joined): Buffers {
   const filled = parts.filter(({ length, dictionary }) => length > 0 && dictionary !== undefined);
   const fallback = type.indices.ArrayType as ArrayConstructorOf;
@@ -171,7 +171,7 @@ function joinCodes(type: Dictionary, { parts, nulls }: Joined): Buffers {
   return { values: joinValues(codes, fallback, nulls), dictionary };
 }
 
-/** Views of more than 12 bytes name one of their column's buffers. */
+/** Views of more than 12 bytes refer to one of their column's buffers by index. */
 function joinViews(joined: Joined): Buffers {
   const bytes = new Uint8Array(joined.length * VIEW_BYTES);
   const words = new Int32Array(bytes.buffer);

@@ -4,8 +4,8 @@ import { RowNumbers } from '../keys/row-numbers.ts';
 import { takeData } from './take-data.ts';
 
 /**
- * Columns of codes under one dictionary, which has each value once unless all parts share theirs. `join`
- * joins chunks of values.
+ * Columns of codes under one dictionary; it has each value once, unless all parts share theirs. `join` joins
+ * chunks of values.
  */
 export function joinDictionaries(
   parts: readonly Data[],
@@ -17,7 +17,7 @@ export function joinDictionaries(
   const given = parts.map((part) => part.dictionary as Vector);
   const { dictionary: type } = parts[0].type as Dictionary;
   const longest = given.reduce((a, b) => (b.data.length > a.data.length ? b : a));
-  // The dictionaries of a stream grow by chunks.
+  // Within a stream a dictionary only grows, by chunks.
   if (given.every(({ data }) => data.every((chunk, i) => chunk === longest.data[i])))
     return { codes: parts.map((part) => part.values.subarray(0, part.length)), dictionary: longest };
 
@@ -38,7 +38,7 @@ export function joinDictionaries(
   };
 }
 
-/** The first row of each number from `before` to `end`. */
+/** The first row of each number in [before, end). */
 function firstRows(numbers: Uint32Array, before: number, end: number): Uint32Array {
   const rows = new Uint32Array(end - before);
   let next = before;

@@ -6,7 +6,7 @@ import { batchStream, type BatchStream } from './stream.ts';
 import { Patience } from '../waits.ts';
 
 /**
- * A source, or an operator over a plan: names the result, not the devices or the steps that compute it.
+ * A source, or an operator over a plan. It describes the result, not the devices or steps that compute it.
  * Immutable.
  */
 export type LogicalPlan =
@@ -26,22 +26,22 @@ export function rootSource(plan: LogicalPlan): Source {
   return plan.kind === 'source' ? plan.source : rootSource(plan.input);
 }
 
-/** The operators from the source's side to the result. */
+/** The operators in the order in which rows pass them. */
 export function operatorsOf(plan: LogicalPlan): readonly Operator[] {
   return plan.kind === 'source' ? [] : [...operatorsOf(plan.input), plan.operator];
 }
 
-/** Columns that sources were found to have. */
+/** Schemas of sources that have been opened. */
 const schemas = new WeakMap<Source, Schema>();
 
-/** The columns of the plan's result where its source has been opened already; else undefined. */
+/** The columns of the plan's result if its source has been opened already; else undefined. */
 export function knownSchema(plan: LogicalPlan): Schema | undefined {
   if (plan.kind === 'source') return schemas.get(plan.source);
   const input = knownSchema(plan.input);
   try {
     return input && plan.operator.outputSchema(input);
   } catch {
-    // A column is missing, which the run reports.
+    // A column is missing; the run reports it.
     return undefined;
   }
 }
@@ -69,7 +69,10 @@ function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNee
   return passes ? needs : undefined;
 }
 
-/** The plan's needs of its source, for a consumer of `columns` of the result; default: all of them. */
+/**
+ * The columns and value needs that the plan passes to its source, for a consumer of `columns` of the result
+ * (default: all).
+ */
 export function sourceRequest(
   plan: LogicalPlan,
   columns?: readonly string[],
@@ -80,10 +83,7 @@ export function sourceRequest(
   return sourceRequest(input, operator.requiredColumns(columns), needsBelow(operator, needs));
 }
 
-/**
- * Starts the plan. `columns` are those that the consumer needs; they are passed down to the source, which may
- * read no others.
- */
+/** Starts the plan. `columns`: those that the consumer needs; the source may skip others. */
 export async function executePlan(
   plan: LogicalPlan,
   ctx: ExecutionContext,
@@ -128,7 +128,7 @@ export function runInto<Result>(
   });
 }
 
-/** A source's stream, which is left alone where it gives no batch after the run was cancelled. */
+/** A source's stream. If it gives no batch after a cancel, it is abandoned. */
 function left(stream: BatchStream, phase: string, ctx: ExecutionContext): BatchStream {
   async function* pull() {
     using patience = new Patience(ctx.signal, phase);
@@ -154,10 +154,7 @@ interface PullClock {
   upstreamMs: number;
 }
 
-/**
- * Adds up the time that the operator waits for its input, so that it can be taken off the operator's own
- * time.
- */
+/** Sums the time that the operator waits for its input, to subtract it from the operator's own time. */
 async function* timedPulls(input: BatchStream, clock: PullClock) {
   const iterator = input[Symbol.asyncIterator]();
   try {
@@ -203,7 +200,7 @@ function metered(
   return batchStream(stream.schema, pull());
 }
 
-/** The next batch; its time is a span of the phase, without that of the pulls inside it. */
+/** The next batch. Its time is a span of the phase, without the time of pulls inside it. */
 async function pulled<Batch>(
   iterator: AsyncIterator<Batch>,
   phase: string,

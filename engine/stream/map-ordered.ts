@@ -1,7 +1,7 @@
 /**
- * Applies an asynchronous function to each element, at most `concurrency` at once, and gives the results in
- * the order of the input. Pulls no further ahead than that. When the consumer stops early or a call fails,
- * the calls under way are awaited before the input is closed.
+ * Applies an asynchronous function to each element, at most `concurrency` at once, and yields the results in
+ * input order. Pulls at most that number of elements ahead. When the consumer stops early or a call fails,
+ * running calls are awaited before the input is closed.
  */
 export async function* mapOrdered<In, Out>(
   input: AsyncIterable<In>,

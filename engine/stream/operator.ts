@@ -6,12 +6,12 @@ import type { SourceSplits } from './split.ts';
 import type { BatchStream } from './stream.ts';
 
 /**
- * The three kinds of description. All are immutable and cheap to make; nothing is opened, read or allocated
- * before `execute` or `consume`. State belongs to the stream that `execute` returns, so one description can
- * run many times.
+ * The base of sources, operators and sinks. All are immutable and cheap to create; nothing is opened, read or
+ * allocated before `execute` or `consume`. State belongs to the stream that `execute` returns, so one
+ * description can run many times.
  *
- * `name` is the name in plans, events and errors (kebab-case, the file's name); `describe` gives the
- * parameters that a plan prints beside it, as plain JSON.
+ * `name` is the name in plans, events and errors (kebab-case, the file's name); `describe` returns the
+ * parameters that a plan prints after it, as plain JSON.
  */
 export interface Description {
   readonly name: string;
@@ -21,32 +21,29 @@ export interface Description {
 }
 
 export interface Source extends Description {
-  /** False when the rows can be pulled only once (an iterator of the caller's). */
+  /** False if the rows can be read only once (an iterator of the caller's). */
   readonly replayable: boolean;
-  /** Opens just enough to know the columns. */
+  /** Opens only what is needed to know the columns. */
   schema(needs?: ValueNeeds): Promise<Schema>;
-  /** Facts about the rows that are known without reading them, e.g. from Parquet footers. */
+  /** Facts about the rows that are known without reading them, such as from Parquet footers. */
   statistics?(): Promise<SourceStatistics>;
-  /**
-   * Columns of text whose values are whole numbers but for a few, as far as that is known without reading
-   * further.
-   */
+  /** Text columns whose values are whole numbers with few exceptions, if known without reading further. */
   mixedColumns?(): Promise<readonly MixedColumn[]>;
   /**
-   * The source without rows for which the predicate is not true, as far as statistics and names of folders
-   * show it: other such rows may remain. `bounds`: the predicate's conditions of single columns.
+   * The source without rows that statistics or folder names show not to match the predicate; other such rows
+   * may remain. `bounds`: the predicate's conditions on single columns.
    */
   within?(bounds: readonly Bound[], predicate?: Expression): Source;
   /**
-   * The parts of the source that `within` leaves, large ones first, for a consumer of `columns`: known
+   * The parts of the source that remain after `within`, large ones first, for a consumer of `columns`; known
    * without reading rows.
    */
   parts?(columns?: readonly string[]): Promise<readonly SourceParts[]>;
-  /** `columns`: those that are needed; a source may leave the others out. */
+  /** `columns`: those that are needed; a source may leave out others. */
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
   /**
-   * The rows of `execute` cut into parts of about that many stored bytes; undefined where they come in one
-   * stream only.
+   * The rows of `execute` in parts of about the given number of stored bytes; undefined if they come only as
+   * one stream.
    */
   splits?(
     ctx: Pick<ExecutionContext, 'signal'>,
@@ -59,7 +56,7 @@ export interface Source extends Description {
 /** Parts of a source, such as row groups: the total number, and the number that is read. */
 export interface SourceParts {
   readonly unit: string;
-  /** The way in which the others are known not to be needed. */
+  /** How the other parts are known to be unnecessary. */
   readonly by: 'names' | 'statistics';
   readonly read: number;
   readonly all: number;
@@ -71,28 +68,28 @@ export interface SourceParts {
 export interface MixedColumn {
   readonly column: string;
   readonly file: string;
-  /** Line of the first text, from 1. */
+  /** Line of the first text value, from 1. */
   readonly line: number;
   readonly text: string;
-  /** Number of texts among the first `rows` rows. */
+  /** Number of text values among the first `rows` rows. */
   readonly texts: number;
   readonly rows: number;
 }
 
-/** Needs of a consumer about values. A source whose values have their types already need not look at it. */
+/** How the consumer wants values decoded. A source with typed values can ignore it. */
 export interface ValueNeeds {
-  /** Columns that should be numbers: a source of text reads them as such if any of their values are. */
+  /** Columns that should be numbers: a text source reads them as numbers if any value is one. */
   readonly numbers: readonly string[];
   /**
-   * Values that cannot be read come as nulls, and the batch's origin has the reasons: the consumer deals with
-   * them. Otherwise they are errors.
+   * Values that cannot be read become nulls, and the batch's origin has the reasons, which the consumer
+   * handles. Otherwise they are errors.
    */
   readonly takesFaults: true;
 }
 
 export interface SourceStatistics {
   readonly rows: number;
-  /** Bytes as stored. */
+  /** Stored bytes. */
   readonly bytes: number;
   readonly files: number;
 }
@@ -103,50 +100,49 @@ export type PortableOperator = JsonObject & { readonly operator: string };
 /** One stream in, one stream out, batch by batch and in order. */
 export interface Operator extends Description {
   /**
-   * The output columns for given input columns; throws DataError naming the columns that exist when one is
+   * The output columns for given input columns; throws DataError naming the existing columns if one is
    * missing.
    */
   outputSchema(input: Schema): Schema;
-  /** Needs of the operator about its input's values. */
+  /** How the operator wants its input's values decoded. */
   readonly needs?: ValueNeeds;
   /**
-   * The operator as plain JSON, for a thread that makes it anew from that. Absent where it works in the
-   * calling thread alone: it is the caller's own, or a row's fate depends on the rows before it.
+   * The operator as plain JSON, from which a thread creates it again. Absent if it only works in the calling
+   * thread: the caller wrote it, or its result for a row depends on earlier rows.
    */
   portable?(): PortableOperator;
-  /** True where it holds batches after the next ones were pulled, whose memory must then be theirs. */
+  /** True if it still uses batches after pulling the next ones, so that their memory must not be reused. */
   readonly keepsBatches?: boolean;
-  /**
-   * True where its result is of all rows together: it does not run over the splits of a source one by one.
-   */
+  /** True if its result depends on all rows together, so that it cannot run on each split of a source. */
   readonly takesAllRows?: boolean;
   /**
-   * True, or gives true, where what its consumer needs reaches the source: it keeps the values and the rows'
-   * origins, and looks at none of the values itself.
+   * True, or returns true, if its consumer's needs can be passed to the source: the operator keeps values and
+   * origins of rows, and reads none of these values itself.
    */
   readonly passesNeeds?: boolean | ((needs: ValueNeeds) => boolean);
-  /** True where it keeps or leaves out each row by itself, so that other rows may be left out before it. */
+  /** True if it keeps or drops each row independently of others, so that rows may be dropped before it. */
   readonly isRowwise?: boolean;
   /**
-   * Columns of the input that it needs to give `wanted` (all of them when undefined): lets a source prune.
+   * Columns of the input that it needs for the output columns `wanted` (undefined: all); lets a source skip
+   * columns.
    */
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined;
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream;
 }
 
-/** True where threads can run it over the splits of a source, each by itself. */
+/** True if threads can run it on each split of a source independently. */
 export function runsBySplit({ portable, takesAllRows = false }: Operator): boolean {
   return portable !== undefined && !takesAllRows;
 }
 
 /** Consumes its whole input before it has a result, such as a file or a table of keys. */
 export interface Sink<Result> extends Description {
-  /** Needs of the operator about its input's values. */
+  /** How the sink wants its input's values decoded. */
   readonly needs?: ValueNeeds;
   requiredColumns(): readonly string[] | undefined;
   /**
-   * The end of a pipeline, whose result the sink takes as it takes rows: the threads that read rows run it
-   * too.
+   * The last operator before the sink. The sink accepts its output as well as plain rows, so the threads that
+   * read rows can run it.
    */
   readonly encoding?: Operator;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;

@@ -1,8 +1,8 @@
 import { Dictionary, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 
 /**
- * The schema with a dictionary id for each column; itself where columns do not share one. Columns that are
- * copies of one column share its id and may have other dictionaries, which Arrow's writers refuse.
+ * The schema with a dictionary id for each column; the same schema if no columns share an id. Columns copied
+ * from one column share its id and may have different dictionaries, which Arrow's writers reject.
  */
 export function ownDictionaryIds(schema: Schema): Schema {
   const types = schema.fields.map(({ type }) => type).filter((type) => type instanceof Dictionary);
@@ -19,7 +19,7 @@ export function ownDictionaryIds(schema: Schema): Schema {
   return new Schema(fields, schema.metadata);
 }
 
-/** The same rows with the types of a schema that `ownDictionaryIds` gave. */
+/** The same rows under the types of a schema from `ownDictionaryIds`. */
 export function withOwnIds({ data }: RecordBatch, schema: Schema): RecordBatch {
   const children = data.children.map((child, i) => child.clone(schema.fields[i].type));
   const { length, nullCount } = data;

@@ -1,57 +1,53 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../json.ts';
 
-/** The rows of a source, cut into parts that threads can read by themselves. */
+/** The rows of a source in parts that threads can read independently. */
 export interface SourceSplits {
   /** The columns of every split. */
   readonly schema: Schema;
-  /** In the order of rows. */
+  /** In row order. */
   readonly splits: readonly SourceSplit[];
-  /**
-   * The most values that columns can have, a null among them, as far as that is known without reading rows.
-   */
+  /** Upper bound of the number of distinct values of columns, with null, if known without reading rows. */
   readonly mostValues?: Readonly<Record<string, number>>;
-  /**
-   * Called in the calling thread once all splits were read. Throws DataError for a file that changed meanwhile.
-   */
+  /** Called in the calling thread once all splits were read. Throws DataError if a file changed meanwhile. */
   whenRead?(): void;
 }
 
-/** The version of a file of the disk, as plain JSON. */
+/** The version of a file on disk, as plain JSON. */
 export type FileStamp = JsonObject & {
-  /** The device and the number of the file there. */
+  /** Device number and inode. */
   readonly id: string;
-  /** Bytes; no others are read. */
+  /** Bytes; later ones are not read. */
   readonly size: number;
-  /** Nanoseconds since 1970, in decimal digits. */
+  /** Modification time: nanoseconds since 1970, in decimal digits. */
   readonly modified: string;
-  /** True where rows may be added at the end while the file is read. */
+  /** True if rows may be appended while the file is read. */
   readonly grows: boolean;
 };
 
 /**
- * A part of one file, or all of it, as plain JSON: all that another thread needs to read it. A split is about
- * as large as was asked for, or smaller; the reader puts small ones together, so a format need not.
+ * A part of one file, or all of it, as plain JSON with all that another thread needs to read it. A split has
+ * about the requested size, or less; the reader combines small ones, so a format need not.
  */
 export type SourceSplit = JsonObject & {
   /** The name under which the format's `ReadSplit` is found (connectors/read-split.ts). */
   readonly format: string;
   readonly file: string;
-  /** The version of the file that was cut; absent where it has none. */
+  /** The version of the file when it was cut; absent if it has none. */
   readonly stamp?: FileStamp;
-  /** Bytes as stored, about. */
+  /** Approximate stored bytes. */
   readonly bytes: number;
-  /** Rows, where they are known without reading them. */
+  /** Number of rows, if known without reading them. */
   readonly rows?: number;
-  /** Present where a file is cut by bytes, and the ends of records are known only when they are read. */
+  /** Set if a file is cut by bytes, and the ends of records are only known when they are read. */
   readonly range?: ByteRange;
 };
 
 /**
- * The records that begin in [from, to) of a file. Where `known`, a record begins at `from`, and `rows` and
- * `lines` are those of the file before it. Otherwise `from` lies anywhere: the first record is taken to begin
- * behind the first line end at or behind the byte `from - 1`, and rows and lines are counted from there. A
- * guess that is wrong (a line end inside quotes) shows in `SplitEnd`: the range is then read again, known.
+ * The records that start in [from, to) of a file. If `known`, a record starts at `from`, and `rows` and
+ * `lines` count the file before it. Otherwise `from` can be inside a record: the first record is assumed to
+ * start after the first line end at or after byte `from - 1`, and rows and lines are counted from there.
+ * `SplitEnd` shows a wrong guess (a line end inside quotes): the range is then read again, known.
  */
 export type ByteRange = JsonObject & {
   readonly from: number;
@@ -61,16 +57,16 @@ export type ByteRange = JsonObject & {
   readonly lines: number;
 };
 
-/** The end of a byte range, once it is read. */
+/** The result of reading a byte range. */
 export type SplitEnd = {
-  /** The byte at which its first record began. */
+  /** The byte at which its first record started. */
   readonly startsAt: number;
   /**
-   * The byte behind its last record, where the first one of the next range begins; `startsAt` where no record
-   * begins in the range.
+   * The byte after its last record, where the first record of the next range starts; `startsAt` if no record
+   * starts in the range.
    */
   readonly endsAt: number;
-  /** Lines of its records. */
+  /** Number of lines in its records. */
   readonly lines: number;
 };
 
@@ -79,21 +75,21 @@ export interface ReadSplitOptions {
   /** See ValueNeeds. */
   readonly takesFaults: boolean;
   /**
-   * True for a consumer that is done with a batch when it pulls the next one: a batch may lie in memory that
-   * is then used again.
+   * True if the consumer no longer uses a batch when it pulls the next one: the batch may be in memory that
+   * is then reused.
    */
   readonly borrowed?: boolean;
   /**
-   * True for a thread that does nothing else meanwhile: calls of the file system may wait in it. Others go by
-   * way of Node's own threads, which the whole process shares.
+   * True for a thread with no other work: file system calls may block it. Otherwise they run in Node's own
+   * threads, which the whole process shares.
    */
   readonly waits?: boolean;
 }
 
 /**
  * Reads the rows of a split, in any thread: the batches that the source's stream would give, with their
- * origins, under `schema` (that of SourceSplits, or fewer of its columns). Throws what the stream would
- * throw. Returns the end of a byte range. Leaving the loop early frees everything.
+ * origins, under `schema` (of SourceSplits, or fewer of its columns). Throws the same errors as the stream.
+ * Returns the end of a byte range. Leaving the loop early frees everything.
  */
 export type ReadSplit = (
   split: SourceSplit,

@@ -3,54 +3,53 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 /**
  * A pulled stream of Arrow record batches.
  *
- * Contract: the consumer pulls; a producer holds at most a bounded number of batches that were not pulled
- * yet. Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer
- * frees its memory and files. Batches are immutable once given out; a consumer may keep them. Every batch has
- * the stream's schema.
+ * Contract: the consumer pulls; a producer holds a bounded number of batches that were not pulled yet.
+ * Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer frees
+ * its memory and files. Batches are immutable once given out; a consumer may keep them. Every batch has the
+ * stream's schema.
  */
 export interface BatchStream extends AsyncIterable<RecordBatch> {
   readonly schema: Schema;
   /**
-   * The same for streams of the same rows, so that what is made of them may be kept; absent where that is not
-   * known.
+   * Equal for streams of the same rows, so that results computed from them can be cached; absent if unknown.
    */
   readonly identity?: string;
 }
 
 /**
- * Metadata of a source's schema: names of columns whose values no Arrow column holds, so that the source
- * leaves them out.
+ * Schema metadata of a source: names of columns that it leaves out because no Arrow column can hold their
+ * values.
  */
 export const LEFT_OUT = 'left out';
 
-/** Couples a schema with an iterable of batches that have it. */
+/** Combines a schema with an iterable of batches that have it. */
 export function batchStream(schema: Schema, batches: AsyncIterable<RecordBatch>): BatchStream {
   return { schema, [Symbol.asyncIterator]: () => batches[Symbol.asyncIterator]() };
 }
 
-/** The origin of the rows of a batch, so that an error can name the place. */
+/** The origin of the rows of a batch, so that an error can report the place. */
 export interface BatchOrigin {
   readonly file?: string;
   readonly rowGroup?: number;
-  /** Row of the file (or of the stream, without a file) that is the batch's row 0. */
+  /** The row of the file (or of the stream, without a file) that is the batch's row 0. */
   readonly firstRow: number;
-  /** The line of the file, from 1, of each row of the origin; in files of lines. */
+  /** For files of lines: the line of the file, from 1, of each row of the origin. */
   readonly lineOf?: (row: number) => number;
-  /** The reason by row of the origin, for rows with values that could not be read and are null instead. */
+  /** For rows with values that could not be read and are null: the reason, by row of the origin. */
   readonly faults?: ReadonlyMap<number, string>;
-  /** The batch's rows among those of the origin, where some were left out. */
+  /** The rows of the origin that the batch has, if some were left out. */
   readonly kept?: ArrayLike<number>;
 }
 
 const origins = new WeakMap<RecordBatch, BatchOrigin>();
 
-/** Notes a batch's origin beside it (batches themselves stay as Arrow made them). */
+/** Stores a batch's origin outside the batch, which stays unchanged. */
 export function setOrigin(batch: RecordBatch, origin: BatchOrigin): RecordBatch {
   origins.set(batch, origin);
   return batch;
 }
 
-/** Notes that `batch` has the rows of another at these positions. */
+/** Records that `batch` has the rows of another batch at these positions. */
 export function setTakenOrigin(
   batch: RecordBatch,
   from: RecordBatch,
@@ -65,7 +64,7 @@ export function setTakenOrigin(
   });
 }
 
-/** The place of one row of a batch, as far as it is known. */
+/** The place of one row of a batch, as far as known. */
 export interface RowPlace {
   readonly file?: string;
   readonly rowGroup?: number;
@@ -73,7 +72,7 @@ export interface RowPlace {
   readonly row?: number;
   /** From 1. */
   readonly line?: number;
-  /** The reason that values of the row are null. */
+  /** The reason why values of the row are null. */
   readonly fault?: string;
 }
 

@@ -1,19 +1,19 @@
 /**
- * The one place that collects garbage by hand. Memory of a SharedArrayBuffer, and of a GPU's buffer, returns
- * to the system only once the small object for it was collected in every thread that had it. V8 does not
- * count shared memory, so it sees a few bytes and does not collect: 200 buffers of 32 MiB, one in use at a
- * time, take 6.4 GB of memory, and ordinary buffers 0.3 GB.
+ * Explicit garbage collection, only here. Memory of a SharedArrayBuffer, and of a GPU's buffer, returns to
+ * the system only once its small wrapper object is collected in every thread that had it. V8 does not count
+ * shared memory, so it sees a few bytes and does not collect: 200 buffers of 32 MiB, one in use at a time,
+ * take 6.4 GB of memory, and ordinary buffers 0.3 GB.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Released bytes that may wait for a collection by the threads of the CPU; with less memory, fewer. */
+/** Released bytes that may wait for a collection by the threads of the CPU; fewer if memory is limited. */
 export const COLLECT_BYTES = 64 << 20;
-/** Where more is in use, 1 / COLLECT_SHARE of it may wait: each collection stops a thread. */
+/** If more is in use, 1 / COLLECT_SHARE of it may wait: each collection stops a thread. */
 export const COLLECT_SHARE = 2;
-/** Most released bytes that wait, however much is in use. */
+/** Most released bytes that wait, regardless of the bytes in use. */
 const MOST_WAITING = 4 * 2 ** 30;
-/** The same for a thread whose event loop others wait for. */
+/** Like COLLECT_BYTES, for a thread on whose event loop other threads wait. */
 const COLLECT_RARELY_BYTES = 256 << 20;
 
 let collect:
@@ -32,26 +32,26 @@ function collector(): NonNullable<typeof collect> {
   return collect;
 }
 
-/** Collects this thread's garbage now: a few milliseconds with the small heaps of workers. */
+/** Collects this thread's garbage now; takes a few milliseconds with the small heaps of workers. */
 export function collectGarbage(): void {
   collector()();
 }
 
 /**
- * Keeps the space for new objects of this and all later threads at the size that it has: its growth, which
- * saves collections, would take tens of megabytes a thread, most of which a small memory budget has for data.
- * For the process as a whole, for good.
+ * Keeps the space for new objects (V8's semi-space) of this and all later threads at its current size. Growth
+ * saves collections, but takes tens of megabytes per thread, which is most of a small memory budget. Affects
+ * the whole process and cannot be undone.
  */
 export function keepHeapsSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
-  // Gives back what start-up took.
+  // Frees memory that start-up used.
   collector()({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
 /**
- * Counts the memory that its owner has released, and collects this thread's garbage when enough waits. Other
- * threads that had the memory collect theirs when `collection`, sent to them with a request, has grown: they
- * have a `Garbage` of their own, which follows it.
+ * Counts the memory that its owner has released, and collects this thread's garbage once enough of it waits.
+ * Other threads that had the memory have their own `Garbage`, which follows this one: they collect when
+ * `collection`, sent to them with a request, has increased.
  */
 export class Garbage {
   readonly #here: boolean;
@@ -61,8 +61,8 @@ export class Garbage {
   #paused = false;
 
   /**
-   * `limit`: bytes that may wait. `here`: false leaves the garbage of this thread alone, where requests may
-   * not wait even for milliseconds.
+   * `limit`: bytes that may wait. `here`: false never collects in this thread, where requests must not wait
+   * even for milliseconds.
    */
   constructor({
     limit = COLLECT_RARELY_BYTES,
@@ -72,22 +72,22 @@ export class Garbage {
     this.#here = here;
   }
 
-  /** The number of collections. */
+  /** Number of collections so far. */
   get collection(): number {
     return this.#collection;
   }
 
-  /** `bytes` of memory have no more use. */
+  /** Records that `bytes` of memory are no longer used. */
   add(bytes: number): void {
     this.#waiting += bytes;
   }
 
-  /** From now on at most `limit` bytes wait. */
+  /** Lowers the limit to at most `limit` bytes. */
   lower(limit: number): void {
     this.#limit = Math.min(this.#limit, limit);
   }
 
-  /** Lets everything wait until `collectAll`. */
+  /** Stops collecting until `collectAll`. */
   pause(): void {
     this.#paused = true;
   }
@@ -99,7 +99,7 @@ export class Garbage {
     if (this.#waiting >= Math.max(this.#limit, share)) this.#collectNow();
   }
 
-  /** Collects all that waits, and ends a pause. False where too little waits to be worth it. */
+  /** Collects all waiting memory, and ends a pause. Returns false if too little waits. */
   collectAll(): boolean {
     this.#paused = false;
     if (this.#waiting < this.#limit && !this.#isScarce) return false;
@@ -114,7 +114,7 @@ export class Garbage {
     collectGarbage();
   }
 
-  /** True where memory is so short that each byte is worth its collection. */
+  /** True if memory is so scarce that every byte is worth a collection. */
   get #isScarce(): boolean {
     return this.#limit < COLLECT_BYTES;
   }

@@ -1,6 +1,6 @@
 /**
- * Milliseconds of a monotonic clock that all threads of this process share; those of performance.now() begin
- * anew in each thread.
+ * Milliseconds of a monotonic clock shared by all threads of this process; performance.now() has a different
+ * zero in each thread.
  */
 export function sharedClock(): number {
   const [seconds, nanoseconds] = process.hrtime();

@@ -3,43 +3,39 @@ import { deserializeError, type SerializedError, sessionClosed, throwIfAborted }
 import type { TaskOutcome } from '../task.ts';
 import { CANCEL_MILLISECONDS } from '../waits.ts';
 
-/** An outcome with its time; `start` by sharedClock(). */
+/** An outcome with its duration; `start` is by sharedClock(). */
 export interface ThreadOutcome {
   readonly outcome: TaskOutcome;
   readonly start: number;
   readonly milliseconds: number;
 }
 
-/**
- * The answer of a worker: errors travel as data, since a thrown object would lose its class between threads.
- */
+/** A worker's reply. Errors are sent as data, since a thrown object would lose its class between threads. */
 export type WorkerReply = ThreadOutcome | { readonly error: SerializedError };
 
 export interface ThreadPoolOptions {
-  /**
-   * Requests that a thread has at a time; default 1. With more, its handler sees one begin while it waits in
-   * another.
-   */
+  /** Concurrent requests of a thread; default 1. With more, its handler can start one while another waits. */
   readonly requests?: number;
   /**
-   * 'disabled': threads wait for requests in their event loop. Threads with promises of their own, such as
-   * those of a GPU, need that; others answer a little faster without it.
+   * 'disabled': threads wait for requests in their event loop. Threads with pending promises, such as for a
+   * GPU, need that; other threads reply slightly faster without it.
    */
   readonly atomics?: 'sync' | 'disabled';
   /**
-   * Called when a thread ends by itself, with or without a request; gives the error that its request throws.
+   * Called when a thread ends by itself, with or without a request; returns the error that its request
+   * throws.
    */
   readonly crashed?: (cause: unknown) => Error;
 }
 
 /**
- * A fixed number of worker threads behind piscina, each running one request at a time, or as many as it was
- * given.
+ * A fixed number of worker threads, managed by piscina; each runs one request at a time, or the configured
+ * number.
  *
- * Contract: `slot` is unique among the requests under way (0 .. threads · requests - 1), so the caller may
- * tie memory to it. Requests beyond that number wait in order. Cancelling sets the slot's flag in shared
- * memory: the worker looks at it between chunks and returns early; its thread is kept (aborting a piscina
- * task would kill the thread).
+ * Contract: `slot` is unique among running requests (0 .. threads · requests - 1), so the caller may tie
+ * memory to it. Further requests wait in order. Cancelling sets the slot's flag in shared memory: the worker
+ * checks it between chunks and returns early; its thread is kept (aborting a piscina task would end the
+ * thread).
  */
 export class ThreadPool {
   readonly threads: number;
@@ -91,7 +87,7 @@ export class ThreadPool {
     };
     try {
       throwIfAborted(signal);
-      // Piscina would start new threads, which would not be ended.
+      // Piscina would start new threads, which would never be ended.
       this.requireOpen();
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
@@ -111,18 +107,18 @@ export class ThreadPool {
     }
   }
 
-  /** Tells the requests under way to return early; their outcomes are not used. */
+  /** Asks running requests to return early; their outcomes are not used. */
   hurry(): void {
     for (let slot = 0; slot < this.#flags.length; slot++) Atomics.store(this.#flags, slot, 1);
   }
 
   /**
-   * Waits for the requests under way, then ends the threads, also those that do not end a request in the time
-   * that a cancelled one has. Later requests, and those that wait, throw UsageError.
+   * Waits for running requests, then ends the threads, including threads whose request does not end within
+   * the time allowed after a cancel. Later and waiting requests throw UsageError.
    */
   async close(): Promise<void> {
     this.#closed = true;
-    // Piscina itself waits only for the first of several threads.
+    // Piscina itself only waits for the first of several threads.
     const ended = await Promise.all(
       [...this.#running].map(([request, running]) => endsInTime(request, running)),
     );
@@ -132,11 +128,11 @@ export class ThreadPool {
 
 interface RunningRequest {
   readonly signal: AbortSignal | undefined;
-  /** The moment at which it was cancelled, by performance.now(). */
+  /** When it was cancelled, by performance.now(). */
   cancelled?: number;
 }
 
-/** True once a request has ended; false where it goes on for too long after it was cancelled. */
+/** True once a request has ended; false if it runs too long after a cancel. */
 function endsInTime(request: Promise<unknown>, running: RunningRequest): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const { signal } = running;

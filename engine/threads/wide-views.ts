@@ -1,12 +1,12 @@
 import { type ColumnKind, columnTypes, type Partition, type SharedColumn } from '../partition.ts';
 
 /**
- * Node cuts the byte offset and the byte length of a view to 32 bits when it goes to another thread, and
- * tells nothing. Buffers go whole.
+ * Node silently truncates the byte offset and length of a view to 32 bits when it is posted to another
+ * thread. Whole buffers are not affected.
  */
 export const viewLimit = { bytes: 2 ** 32 - 1 };
 
-/** A view of more memory than the limit, in the form in which it goes to another thread. */
+/** A view beyond the limit, in the form in which it is posted to another thread. */
 interface WideView {
   readonly wide: ColumnKind;
   readonly buffer: ArrayBufferLike;
@@ -14,7 +14,7 @@ interface WideView {
   readonly length: number;
 }
 
-/** A view as it goes to another thread; `receivedView` is the inverse there. */
+/** A view as it is posted to another thread; `receivedView` restores it there. */
 export type SentView<View extends SharedColumn = SharedColumn> = View | (WideView & { readonly of?: View });
 
 /** A partition whose views are in that form. */
@@ -34,7 +34,7 @@ export function receivedView<View extends SharedColumn>(sent: SentView<View>): V
   return new columnTypes[sent.wide](sent.buffer, sent.offset, sent.length) as View;
 }
 
-/** The partition itself where all its views are within the limit. */
+/** The partition itself if all its views are within the limit. */
 export function sentPartition(partition: Partition): SentPartition {
   const columns = Object.entries(partition.columns);
   if (columns.every(([, view]) => view.byteOffset + view.byteLength <= viewLimit.bytes)) return partition;

@@ -2,28 +2,27 @@ import { HOST } from '../plan/place.ts';
 import type { Tracer } from './trace.ts';
 import { PHASES } from './trace-text.ts';
 
-/** The use that a process has made of its machine by a moment. */
+/** The process's cumulative use of the machine at one time. */
 export interface Usage {
   /** Milliseconds by performance.now(). */
   readonly at: number;
   /** Milliseconds of processor time, summed over threads. */
   readonly cpu: number;
-  /** Bytes of files and pipes, where the system tells. */
+  /** Bytes of files and pipes, if the system reports them. */
   readonly read?: number;
   readonly written?: number;
 }
 
 /**
- * The share of a phase in the time of a run. Shares of all phases, with the time outside of them, add up to
- * the whole.
+ * A phase's share of a run's time. The shares of all phases, with the time outside them, add up to the whole.
  */
 export interface PhaseShare {
   readonly phase: string;
   readonly times: number;
   readonly seconds: number;
-  /** Processor time of all threads in these seconds. */
+  /** Processor time of all threads during these seconds. */
   readonly cpuSeconds: number;
-  /** Bytes read from files and pipes, and written to them; absent where the system does not tell. */
+  /** Bytes read from files and pipes, and written to them; absent if the system does not report them. */
   readonly bytesRead?: number;
   readonly bytesWritten?: number;
   /** Bytes that tasks copied into devices' memory and back. */
@@ -31,36 +30,35 @@ export interface PhaseShare {
   readonly bytesDown: number;
 }
 
-/** The names of the time outside of all spans: before the first of them, and later. */
+/** Names of the time outside all spans: before the first one, and later. */
 const START_UP = 'start-up';
 export const UNACCOUNTED = 'unaccounted';
 
 type Row = { -readonly [Name in keyof PhaseShare]-?: PhaseShare[Name] };
 
 /**
- * The record of the spans of a run, and the only clock of them. A moment belongs to the span that began last
- * among those that are open, so each moment counts once however spans overlap: a reader's pull stands inside
- * the span of its consumer and takes its own time.
+ * Records and times the spans of a run. Each moment belongs to the open span that started last, so overlapping
+ * spans count it once: the time of a reader's pull inside its consumer's span counts for the reader.
  */
 export class Spans {
-  /** A second reader of the spans, which gets the phases, and by way of RunMetrics all work of devices. */
+  /** Also receives the spans: the phases and, through RunMetrics, all work of devices. */
   readonly tracer: Tracer | undefined;
   readonly #usage: () => Usage;
   readonly #shares = new Map<string, Row>();
   readonly #open: { readonly name: string }[] = [];
   #began = false;
   #last: Usage;
-  /** The phase that the tracer has not seen to its end. */
+  /** The phase that the tracer has not received completely. */
   #traced: { readonly name: string; readonly start: number } | undefined;
 
-  /** `from`: the use at the beginning. */
+  /** `from`: the use at the start. */
   constructor(usage: () => Usage, from: Usage = usage(), tracer?: Tracer) {
     this.#usage = usage;
     this.#last = from;
     this.tracer = tracer;
   }
 
-  /** Begins a span; it ends when it is disposed of. */
+  /** Starts a span; it ends when disposed. */
   begin(name: string): Disposable {
     this.#tell();
     this.#began = true;
@@ -77,14 +75,14 @@ export class Spans {
     };
   }
 
-  /** Counts bytes that a task has moved. */
+  /** Counts bytes that a task has copied. */
   moved(bytesUp: number, bytesDown: number): void {
     const share = this.#current();
     share.bytesUp += bytesUp;
     share.bytesDown += bytesDown;
   }
 
-  /** The shares until now, in the order in which phases first began, the time outside of them last. */
+  /** The shares until now, in the order in which phases first started; the time outside them is last. */
   shares(): PhaseShare[] {
     this.#tell();
     this.#endTraced(this.#last.at);
@@ -97,7 +95,7 @@ export class Spans {
     );
   }
 
-  /** Gives the use since the last call to the open span that began last. */
+  /** Assigns the use since the last call to the open span that started last. */
   #tell(): void {
     const now = this.#usage();
     const share = this.#current();
@@ -109,7 +107,7 @@ export class Spans {
     this.#last = now;
   }
 
-  /** Tells the tracer of the phase that has ended, where another one goes on from `start`. */
+  /** Sends the tracer the phase that has ended; another one continues from `start`. */
   #trace(phase: string, start: number): void {
     if (this.#traced?.name === phase) return;
     this.#endTraced(start);

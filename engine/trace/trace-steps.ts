@@ -6,7 +6,9 @@ import type { TaskResult } from '../task.ts';
 import { sharedClock } from '../threads/shared-clock.ts';
 import type { Tracer } from './trace.ts';
 
-/** The places and rows of steps that are no tasks; `at`: the step's own place. Frees take no time. */
+/**
+ * The places and rows in a trace of steps that are not tasks; `at`: the step's own place. Frees take no time.
+ */
 const rows: Readonly<
   Record<
     Exclude<Action['kind'], 'task' | 'free'>,
@@ -19,7 +21,7 @@ const rows: Readonly<
   spill: { place: 'spill', row: 'writes' },
 };
 
-/** A tracer that marks spans with the stage of the run's graph that they belong to, and as speculation. */
+/** A tracer that adds to spans the stage of the run's graph, and whether they are speculative. */
 export function markedTracer(
   tracer: Tracer | undefined,
   within: WorkingStage | undefined,
@@ -30,7 +32,7 @@ export function markedTracer(
   return { span: (one) => tracer.span({ ...one, args: { ...one.args, ...mark } }) };
 }
 
-/** A task of a stage, and the work that its device tells of beside it. */
+/** Traces a task of a stage, and the work that its device reports with it. */
 export function traceTask(
   tracer: Tracer,
   { stage, at, do: action }: Step,
@@ -55,7 +57,7 @@ export function traceTask(
   });
 }
 
-/** A step that is no task. */
+/** Traces a step that is not a task. */
 export function traceStep(
   tracer: Tracer,
   { stage, at, do: action }: Step,

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import type { Tracer, TraceSpan } from './trace.ts';
 
-/** Spans that one trace has at most; browsers draw about so many. Phases are never left out. */
+/** Most spans of one trace, about the limit of what browsers draw. Phases are never left out. */
 export const MOST_SPANS = 1_000_000;
 
 /** The first characters of every trace. */
@@ -10,10 +10,10 @@ export const TRACE_HEAD = '{"displayTimeUnit":"ms","traceEvents":[';
 /** The row of the phases of a run. */
 export const PHASES = 'phases';
 
-/** The order of the timelines. */
+/** The order of timelines. */
 const places = ['host', 'files', 'spill', 'cpu', 'gpu'];
 
-/** One row of a timeline: spans in it follow each other. */
+/** One row of a timeline; its spans do not overlap. */
 interface Row {
   readonly id: number;
   /** Nanoseconds. */
@@ -22,14 +22,14 @@ interface Row {
 
 interface Timeline {
   readonly id: number;
-  /** Rows by name; further ones hold spans that overlap. */
+  /** Rows by name; additional rows hold overlapping spans. */
   readonly rows: Map<string, Row[]>;
 }
 
 /**
- * Spans as the text of a Chrome trace (chrome://tracing, Perfetto): a process for each place and a thread for
- * each row of it; spans of a kind that overlap take further rows, so that those of one row follow each other.
- * Holds rows alone: every span is text at once.
+ * Writes spans as a Chrome trace (chrome://tracing, Perfetto): a process for each place and a thread for each
+ * of its rows. Overlapping spans are put into additional rows, so that the spans of a row do not overlap.
+ * Only the rows are in memory: every span is written at once.
  */
 export class TraceText implements Tracer {
   readonly #write: (text: string) => void;
@@ -39,7 +39,7 @@ export class TraceText implements Tracer {
   #spans = 0;
   #rows = 0;
 
-  /** `write` takes the text piece by piece. */
+  /** `write` receives the text piece by piece. */
   constructor(write: (text: string) => void, most = MOST_SPANS) {
     this.#write = write;
     this.#most = most;
@@ -52,7 +52,7 @@ export class TraceText implements Tracer {
       return;
     }
     this.#spans++;
-    // Whole nanoseconds, so that rounding makes no spans overlap.
+    // Whole nanoseconds, so that rounding does not make spans overlap.
     const [from, to] = [Math.round(1e6 * start), Math.round(1e6 * Math.max(start, end))];
     const timeline = this.#timeline(place);
     const thread = this.#row(timeline, row, from);
@@ -62,12 +62,12 @@ export class TraceText implements Tracer {
     );
   }
 
-  /** Spans that were left out, by place. */
+  /** Number of spans left out, by place. */
   get dropped(): JsonObject {
     return Object.fromEntries(this.#dropped);
   }
 
-  /** Ends the text. `about`: facts for its reader. */
+  /** Ends the text. `about`: facts for the reader of the trace. */
   end(about: JsonObject = {}): void {
     this.#write(
       `\n],"otherData":${JSON.stringify({ ...about, spans: this.#spans, dropped: this.dropped })}}\n`,
@@ -86,7 +86,7 @@ export class TraceText implements Tracer {
     return found;
   }
 
-  /** The first row of the name that is free at that time. */
+  /** The first row with the name that is free at that time. */
   #row({ id, rows }: Timeline, name: string, from: number): Row {
     let found = rows.get(name);
     if (found === undefined) rows.set(name, (found = []));

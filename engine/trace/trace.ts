@@ -16,8 +16,8 @@ export interface TraceSpan {
 }
 
 /**
- * Work that a device's thread tells of itself. `start` is by sharedClock(). The device gives the place where
- * none is given here; `files` is that of what reads and writes files.
+ * Work that a device's thread reports. `start` is by sharedClock(). Default of `place`: the device; `files`
+ * for reading and writing files.
  */
 export type DeviceSpan = {
   readonly place?: string;
@@ -28,12 +28,12 @@ export type DeviceSpan = {
   readonly args?: JsonObject;
 };
 
-/** Takes spans at all times, in the order in which they come. */
+/** Receives spans at any time, in any order. */
 export interface Tracer {
   span(span: TraceSpan): void;
 }
 
-/** A file that was read or written since `start`, by sharedClock(). */
+/** The span of a file that was read or written since `start`, by sharedClock(). */
 export function fileSpan(row: 'reads' | 'writes', file: string, start: number, args: JsonObject): DeviceSpan {
   return {
     place: 'files',

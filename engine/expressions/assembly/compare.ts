@@ -1,12 +1,12 @@
 /**
- * Comparisons of numbers with a constant. JavaScript's engine compiles `count += Number(a < b)` to a jump,
- * which random values mispredict every other time; here a comparison is a number.
+ * Comparisons of numbers with a constant. V8 compiles `count += Number(a < b)` to a jump, and random values
+ * mispredict half of the jumps; here the comparison is computed as a number, without a jump.
  *
  *     values       n numbers
- *     among        Uint32[n], or 0: the rows base, base + 1, ...
+ *     among        Uint32[n], the positions to test; 0 for the rows base, base + 1, ...
  *     test         0: value < constant, 1: value <= constant, 2: value = constant
- *     inverted     1 for the rows of which the test is false
- *     out          Uint32: the rows that are selected; their number is the result
+ *     inverted     1 to select the rows for which the test is false
+ *     out          Uint32, receives the selected positions; the function returns their number
  */
 
 export function selectF64(
@@ -48,7 +48,7 @@ export function selectI32(
   return select<i32>(values, among, n, base, constant, test, inverted, out);
 }
 
-/** Each test has a loop of its own, for all rows and for some. */
+/** Each test has its own loop, one for all rows and one for some. */
 @inline
 function select<T>(
   values: usize,

@@ -18,7 +18,7 @@ import {
 type Unary = (a: Float64Array, out: Float64Array) => void;
 type Binary = (a: Float64Array, b: Float64Array, maskA: number, maskB: number, out: Float64Array) => void;
 
-// A loop each: a function called for each row costs more than most of these.
+// Each function has its own loop: calling a function for each row costs more than most of these operations.
 /* oxfmt-ignore */
 const unary = {
   sqrt: (a, out) => { for (let i = 0; i < out.length; i++) out[i] = Math.sqrt(a[i]); },
@@ -46,13 +46,13 @@ const binary = {
       const value = digits < 0 ? a[i & ma] / scale : a[i & ma] * scale;
       const whole = Math.trunc(value);
       const near = Math.abs(value - whole) >= 0.5 ? whole + Math.sign(value) : whole;
-      // What is beyond float64's range with so many digits has no fraction.
+      // A value beyond float64's range at this number of digits has no fraction.
       out[i] = Number.isFinite(value) ? (digits < 0 ? near * scale : near / scale) : a[i & ma];
     }
   },
 } satisfies Record<string, Binary>;
 
-/** The same over integers that are not safe as float64. */
+/** The same for integers beyond 2^53. */
 const wide: Readonly<Record<string, (a: bigint, b: bigint) => bigint>> = {
   '+': (a, b) => a + b,
   '-': (a, b) => a - b,
@@ -143,7 +143,7 @@ function finish(out: Float64Array, rows: Rows): Values {
 
 const halves = new Float32Array(4096);
 
-/** By copies through an array of float32: Math.fround is a call for each value until a loop is optimized. */
+/** Copies through a float32 array: Math.fround is a call for each value until V8 optimizes the loop. */
 function roundToFloat32(values: Float64Array): void {
   for (let from = 0; from < values.length; from += halves.length) {
     const block = values.subarray(from, from + halves.length);

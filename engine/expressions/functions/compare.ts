@@ -67,7 +67,7 @@ export const comparisons: Functions = {
 function comparable(args: readonly Argument[]): Signature | undefined {
   const type = args.length === 2 ? comparedType(args) : undefined;
   if (type === undefined) return undefined;
-  // Integers of any width compare as they are: no type has all of int64 and uint64.
+  // Integers of different widths are compared without conversion: no type holds all of int64 and uint64.
   const asTheyAre = args.every((argument) => isInteger(argument.type));
   return { args: args.map((argument) => (asTheyAre ? argument.type : type)), result: 'bool' };
 }
@@ -83,7 +83,7 @@ function comparableWithConstants(args: readonly Argument[]): Signature | undefin
   return type && { args: args.map(() => type), result: 'bool' };
 }
 
-/** Changes the bytes themselves. */
+/** Inverts bytes of 0 and 1 in place. */
 export function inverted(bytes: Uint8Array): Uint8Array {
   for (let i = 0; i < bytes.length; i++) bytes[i] ^= 1;
   return bytes;
@@ -116,7 +116,7 @@ function equal(left: Values, right: Values, length: number): Uint8Array {
   return out;
 }
 
-/** Bytes of 1 where the left value is before the right one. */
+/** 1 for rows in which the left value is less than the right one. */
 export function less(left: Values, right: Values, length: number): Uint8Array {
   const stored = testedBytes(isBelow, left, right, length) ?? testedBytes(isAbove, right, left, length);
   if (stored !== undefined) return stored;
@@ -139,7 +139,7 @@ export function less(left: Values, right: Values, length: number): Uint8Array {
     for (let i = 0; i < length; i++) {
       const x = a[i & maskA];
       const y = b[i & maskB];
-      // Not `x < y`, which is false of NaN.
+      // Not `x < y`, which is false for NaN.
       out[i] = (Number(x >= y) ^ 1) & Number(x === x);
     }
   }

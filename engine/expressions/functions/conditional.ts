@@ -10,7 +10,7 @@ const ordered = alike((type) => isNumber(type) || isTime(type) || type === 'utf8
 
 export const conditionals: Functions = {
   coalesce: { takes: '(x, ...)', sign: atLeastOne, seesNulls: true, kernel: coalesce },
-  // Nulls are passed over, as in Spark and DuckDB.
+  // Nulls are ignored, as in Spark and DuckDB.
   least: {
     takes: '(x, ...)',
     sign: ordered,
@@ -49,7 +49,7 @@ function extreme(args: readonly Values[], rows: Rows, greatest: boolean): Values
   }, args[0]);
 }
 
-/** The value of column pick[i] in row i; null where it is -1. */
+/** Row i of the result is row i of column pick[i], or null if pick[i] is -1. */
 export function choose(
   pick: Int32Array,
   columns: readonly Values[],

@@ -36,7 +36,7 @@ function part(of: (days: number, micros: number) => number): FunctionSpec {
   };
 }
 
-/** Units of dates, as the first day of a day's unit. */
+/** The first day of the unit (year, quarter, ...) that contains a day. */
 const firstDays: Readonly<Record<string, (day: number) => number>> = {
   year: (day) => daysOf(yearOf(dateOf(day)), 1, 1),
   quarter: (day) => {
@@ -85,7 +85,7 @@ function seconds([value, more]: readonly Argument[]) {
   };
 }
 
-/** Fractions are rounded to microseconds; NaN is null. */
+/** Fractions are rounded to microseconds; NaN becomes null. */
 function fromSeconds([value]: readonly Values[], rows: Rows): Values {
   const numbers = numbersOf(value);
   const valid = numbers.some(Number.isNaN) ? (rows.valid ?? new Uint8Array(rows.length).fill(1)) : rows.valid;

@@ -3,11 +3,11 @@ import { castValues } from '../cast.ts';
 import { parseTimestamp } from '../civil.ts';
 import { type BoolValues, bools, type NumberValues, type TextValues, type Values } from '../values.ts';
 
-/** An argument as far as it is known before any row: its type, and its value if it is constant. */
+/** An argument as it is known before any row is read: its type, and its value if it is constant. */
 export interface Argument {
   readonly type: ValueType;
   readonly constant?: Values;
-  /** The type of a literal gives way to its neighbours' types. */
+  /** A literal takes the type of its neighbours. */
   readonly isLiteral: boolean;
 }
 
@@ -17,27 +17,27 @@ export interface Signature {
   readonly result: ValueType;
 }
 
-/** The rows of a call: kernels give as many values. */
+/** The rows of a call; a kernel returns one value for each. */
 export interface Rows {
   readonly length: number;
   readonly type: ValueType;
   readonly constant: boolean;
-  /** Rows without a null argument. A kernel may take its buffer for its result, and clear bytes in it. */
+  /** Rows without a null argument. A kernel may reuse this buffer for its result, and clear bytes in it. */
   readonly valid?: Uint8Array;
-  /** Reports a row that has no value; throws if its value matters. */
+  /** Reports a row that has no result; throws if its value matters. */
   readonly fail: (row: number, message: string) => void;
 }
 
 export type Kernel = (args: readonly Values[], rows: Rows) => Values;
 
 export interface FunctionSpec {
-  /** The arguments, as errors and docs have them: `(x, digits)`. */
+  /** The arguments, as shown in errors and docs: `(x, digits)`. */
   readonly takes: string;
-  /** The types for these arguments; undefined where the function takes no such ones. */
+  /** The signature for these arguments; undefined if the function does not accept them. */
   readonly sign: (args: readonly Argument[]) => Signature | undefined;
-  /** Values of all rows; null arguments give nulls. */
+  /** Computes the values of all rows; null arguments give null. */
   readonly kernel: Kernel;
-  /** The kernel also decides about nulls (`rows.valid` is undefined). Else a null argument gives null. */
+  /** The kernel also handles nulls (`rows.valid` is undefined). Otherwise a null argument gives null. */
   readonly seesNulls?: true;
   /** The kernel may call `fail`. */
   readonly mayFail?: true;
@@ -45,7 +45,9 @@ export interface FunctionSpec {
 
 export type Functions = Readonly<Record<string, FunctionSpec>>;
 
-/** The type in which values of all arguments fit. Literals take the type of the others where they can. */
+/**
+ * The smallest type that holds the values of all arguments. Literals take the type of the others if possible.
+ */
 export function commonType(args: readonly Argument[]): ValueType | undefined {
   const others = args.filter(({ isLiteral }) => !isLiteral);
   const typed = others.length === 0 ? args : others;
@@ -66,7 +68,7 @@ function adapted(common: ValueType, { type, constant }: Argument): ValueType | u
   return /\d:\d/.test(text) ? 'timestamp' : common;
 }
 
-/** All arguments of one type that `takes` accepts. */
+/** The signature of functions whose arguments all have one type, which must pass `accepts`. */
 export function alike(
   accepts: (type: ValueType) => boolean,
   result?: ValueType,
@@ -78,7 +80,10 @@ export function alike(
   };
 }
 
-/** Arguments of these types, to which numbers and literals are converted; those with `?` may be missing. */
+/**
+ * The signature of functions with arguments of these types; numbers and literals are converted. Arguments
+ * marked `?` are optional.
+ */
 export function exactly(
   types: readonly (ValueType | `${ValueType}?`)[],
   result: ValueType,

@@ -7,7 +7,7 @@ const both = (args: readonly Argument[]) => (args.length === 2 ? two(args) : und
 const oneArgument = ([arg, more]: readonly Argument[]): Signature | undefined =>
   more || !arg ? undefined : { args: [arg.type], result: 'bool' };
 
-/** SQL's three values: `false and null` is false, `true or null` is true. */
+/** SQL's three-valued logic: `false and null` is false, `true or null` is true. */
 export const logic: Functions = {
   and: { takes: 'a and b', sign: both, seesNulls: true, kernel: (args, rows) => join(args, rows, 0) },
   or: { takes: 'a or b', sign: both, seesNulls: true, kernel: (args, rows) => join(args, rows, 1) },
@@ -35,7 +35,7 @@ function bytesOf(column: Values): Uint8Array {
   return column.form === 'bool' ? column.values : new Uint8Array(column.length);
 }
 
-/** `and` (decided by 0) or `or` (decided by 1). */
+/** `and` (`decides` = 0) or `or` (`decides` = 1). */
 function join([left, right]: readonly Values[], rows: Rows, decides: 0 | 1): Values {
   const [a, b] = [bytesOf(left), bytesOf(right)];
   const [maskA, maskB] = [maskOf(left), maskOf(right)];

@@ -8,7 +8,7 @@ import type { Functions, FunctionSpec } from './function.ts';
 import { logic } from './logic.ts';
 import { texts } from './text.ts';
 
-/** Every function and operator by the name that calls have. */
+/** All functions and operators by the name that calls use. */
 export const functions: Functions = {
   ...comparisons,
   ...logic,
@@ -18,7 +18,7 @@ export const functions: Functions = {
   ...dates,
 };
 
-/** Values of a call over `length` rows; one row where all arguments are constant. */
+/** The values of a call over `length` rows; one row if all arguments are constant. */
 export function apply(
   { kernel, seesNulls, mayFail }: FunctionSpec,
   type: ValueType,
@@ -40,7 +40,10 @@ export function apply(
   return gather(values, codes, Uint8Array.from(both));
 }
 
-/** The arguments of a function of one column, with the texts of the column's dictionary in place of rows. */
+/**
+ * If a function has one column, with a dictionary, the arguments for the dictionary's entries in place of the
+ * rows.
+ */
 function ofDictionary(args: readonly Values[], rows: number) {
   const columns = args.filter((arg) => !arg.constant);
   const [column] = columns;

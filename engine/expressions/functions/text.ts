@@ -117,7 +117,7 @@ function substring([a, from, count]: readonly Values[], rows: Rows): Values {
 
 const matchedLike = matched(likePattern);
 
-/** A constant pattern that has `%` only at its ends, or not at all, is matched by comparing bytes. */
+/** A constant pattern without `%`, or with `%` only at its ends, is matched by comparing bytes. */
 function like([a, pattern]: readonly Values[], rows: Rows): Values {
   const text = pattern.form === 'text' ? pattern.values[0] : '_';
   const [, start, part, end] = /^(%*)([^%_\\]*)(%*)$/.exec(text) ?? [];
@@ -128,7 +128,7 @@ function like([a, pattern]: readonly Values[], rows: Rows): Values {
   return stored === undefined ? matchedLike([a, pattern], rows) : boolResult(rows, stored);
 }
 
-/** `%` is any text, `_` any character, `\` quotes the next one. */
+/** `%` matches any text, `_` any character, `\` escapes the next character. */
 function likePattern(pattern: string): RegExp {
   const source = pattern.replaceAll(/\\([\s\S])|[\s\S]/gu, (part: string, quoted: string | undefined) => {
     if (quoted === undefined && part === '%') return '.*';

@@ -9,7 +9,7 @@ export function makeKeyTable(type: KeyType): KeyTable {
   return new WholeKeyTable(type, type === 'int32' ? new NearInt32Table() : new WordsTable(2));
 }
 
-/** A table in which the keys of the column have their positions as numbers; the keys must be distinct. */
+/** A table that numbers each key by its position; the keys must be distinct. */
 export function keyTableOf(column: KeyColumn): KeyTable {
   const table =
     column.type === 'int32'
@@ -19,7 +19,7 @@ export function keyTableOf(column: KeyColumn): KeyTable {
   return table;
 }
 
-/** Whole numbers as keys of one word or two. */
+/** Integer keys of one or two words. */
 class WholeKeyTable implements KeyTable {
   readonly type: 'int32' | 'int64';
   readonly #table: NearInt32Table | WordsTable;
@@ -48,7 +48,7 @@ class WholeKeyTable implements KeyTable {
   ascending(): Uint32Array {
     const words = this.#table.words().slice();
     if (this.type === 'int32') words.sort();
-    // One sort of whole 64-bit integers; no BigInt is made for a row.
+    // One native sort of 64-bit integers, without a BigInt per row.
     else new BigInt64Array(words.buffer).sort();
     const order = new Uint32Array(this.size);
     this.#table.find(words, order);

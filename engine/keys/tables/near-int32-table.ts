@@ -1,21 +1,21 @@
 import { UNKNOWN_KEY } from './key-table.ts';
 import { WordsTable } from './words-table.ts';
 
-/** Values of the range of a table, at least and at most. */
+/** Smallest and largest range of the direct table. */
 const LEAST_RANGE = 1 << 12;
 const LARGEST_RANGE = 1 << 24;
 
 /**
- * Numbers int32 keys in the order in which they are first added: by a plain table of their range as long as
- * that is small for the number of rows, else by hashing.
+ * Numbers int32 keys in the order in which they are first added. Uses a direct table over the keys' range
+ * while that is small for the number of rows, else hashing.
  */
 export class NearInt32Table {
-  /** The number + 1 of the key `least + i` at i; 0 for none. */
+  /** At i, the number + 1 of the key `least + i`; 0 if there is no such key. */
   #entries = new Int32Array(0);
   #least = 0;
   #size = 0;
   #rows = 0;
-  /** In place of the plain table once keys are far apart. */
+  /** Replaces the direct table once keys are too far apart. */
   #hashed: WordsTable | undefined;
   readonly #largestRange: number;
 
@@ -27,7 +27,7 @@ export class NearInt32Table {
     return this.#hashed?.size ?? this.#size;
   }
 
-  /** Writes the number of each key, adding those that are new. */
+  /** Writes the number of each key; new keys are added. */
   add(values: Int32Array, codes: Uint32Array): void {
     this.#rows += values.length;
     let done = 0;
@@ -38,7 +38,7 @@ export class NearInt32Table {
     if (done < values.length) this.#hashed?.add(values.subarray(done), codes.subarray(done));
   }
 
-  /** Adds keys from `from` on up to the first one outside of the range; gives its position. */
+  /** Adds keys from position `from` up to the first key outside the range; returns its position. */
   #addWithin(values: Int32Array, codes: Uint32Array, from: number): number {
     const [entries, least] = [this.#entries, this.#least];
     const range = entries.length;
@@ -73,7 +73,7 @@ export class NearInt32Table {
     }
   }
 
-  /** The keys by their numbers. */
+  /** The keys by number. */
   words(): Int32Array {
     if (this.#hashed !== undefined) return this.#hashed.words();
     const values = new Int32Array(this.#size);
@@ -83,7 +83,7 @@ export class NearInt32Table {
     return values;
   }
 
-  /** Makes room for the values' range, or hashes the keys from now on. */
+  /** Extends the range to include the values, or switches to hashing. */
   #include(values: Int32Array): void {
     let [least, most] = [values[0], values[0]];
     for (let i = 1; i < values.length; i++) {
@@ -101,7 +101,7 @@ export class NearInt32Table {
       this.#hash();
       return;
     }
-    // Room for as many again in the direction in which the range grows: ascending keys seldom grow it.
+    // Doubles the range in the direction of growth, so that ascending keys seldom extend it.
     const needed = Math.max(most - least + 1, LEAST_RANGE);
     const spare = Math.min(range, limit - needed);
     if (least < from && range > 0) least -= spare;

@@ -2,7 +2,7 @@ import { spread } from '../../random.ts';
 import type { KeyColumn } from '../key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
 
-/** Bytes from which on keys are taken in words. */
+/** Keys of at least this many bytes are hashed by 4-byte words. */
 const LONG = 128;
 
 type Utf8Column = KeyColumn & { readonly type: 'utf8' };
@@ -14,8 +14,8 @@ export class Utf8KeyTable implements KeyTable {
   #bytes = new Uint8Array(1024);
   #hashes = new Int32Array(64);
   /**
-   * Number + 1 of the key in each slot, 0 in an empty one. A power of two, and at least twice as many slots
-   * as keys, so that a search ends after one or two steps.
+   * Number + 1 of the key in each slot, 0 if empty. The number of slots is a power of two and at least twice
+   * the number of keys, so a search takes one or two steps.
    */
   #slots = new Int32Array(64);
 
@@ -40,7 +40,7 @@ export class Utf8KeyTable implements KeyTable {
     }
   }
 
-  /** Bytes of all keys. */
+  /** Total bytes of all keys. */
   get textBytes(): number {
     return this.#offsets[this.size];
   }
@@ -122,7 +122,7 @@ export class Utf8KeyTable implements KeyTable {
   }
 }
 
-/** The hash by which the table finds its keys: that of the bytes, or for long keys of words of four. */
+/** The hash for finding a slot: of the bytes, or for long keys of 4-byte words. */
 function slotHash(bytes: Uint8Array, from: number, to: number): number {
   if (to - from < LONG) return hashBytes(bytes, from, to, 0);
   const view = viewOf(bytes);
@@ -130,7 +130,7 @@ function slotHash(bytes: Uint8Array, from: number, to: number): number {
   let i = from;
   for (; i + 4 <= to; i += 4) {
     hash = Math.imul(hash ^ view.getInt32(i, true), 0x0100_0193);
-    // The product moves no bit down, and the lowest bits choose the slot.
+    // Multiplication moves no bits down, and the lowest bits choose the slot.
     hash ^= hash >>> 15;
   }
   for (; i < to; i++) hash = Math.imul(hash ^ bytes[i], 0x0100_0193);
@@ -141,7 +141,7 @@ function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
   return new DataView(buffer, byteOffset, byteLength);
 }
 
-/** A 32-bit hash of a byte range (FNV-1a, then spread). */
+/** A 32-bit hash of a byte range (FNV-1a, then mixed). */
 export function hashBytes(bytes: Uint8Array, from: number, to: number, seed: number): number {
   let hash = 0x811c_9dc5 ^ seed;
   for (let i = from; i < to; i++) hash = Math.imul(hash ^ bytes[i], 0x0100_0193);

@@ -1,32 +1,32 @@
 import { spread } from '../../random.ts';
 import { UNKNOWN_KEY } from './key-table.ts';
 
-/** Sequences whose tags are read together before they are searched: the memory then gives many at a time. */
+/** Sequences whose tags are read together before they are searched, so that their memory accesses overlap. */
 const BLOCK = 256;
-/** Slots up to which a table that is full becomes four times as large. */
+/** Below this number of slots a full table grows by a factor of four. */
 const FEW_SLOTS = 1 << 20;
 
-/** Most slots of a table that the cache holds. */
+/** Most slots of a table that fits in the cache. */
 const CACHED_SLOTS = 1 << 17;
 
 /** The hashes of a block. */
 const hashes = new Int32Array(BLOCK);
 
-/** Takes what was read ahead, so that the compiler keeps the reads. */
+/** Receives values read ahead, so that the compiler does not remove the reads. */
 const ahead = new Int32Array(1);
 
 /**
  * Numbers sequences of 32-bit words, all of one length, in the order in which they are first added: 0, 1, 2,
  * ...
  *
- * A slot has a tag, a byte of the hash or 0 where it is empty, and the number of its sequence. A search looks
- * at tags, which are few bytes: a sequence that is not there is found to be new without a look at others, and
- * one that is there is compared with itself alone but for one of 128. At most half of the slots are taken.
+ * A slot has a tag (one byte of the hash, 0 if empty) and the number of its sequence. A search compares tags
+ * first, which are small: a new sequence is recognized without reading any other sequence, and a known one is
+ * compared with one sequence, except in one of 128 cases. At most half of the slots are used.
  */
 export class WordsTable {
   readonly #width: number;
   #tags = new Uint8Array(128);
-  /** Number + 1 of the sequence of each slot; 0 in an empty one. */
+  /** Number + 1 of the sequence in each slot; 0 if empty. */
   #codes = new Int32Array(128);
   /** Word w of sequence c at c * width + w. */
   #keys: Int32Array;
@@ -37,7 +37,7 @@ export class WordsTable {
     this.#keys = new Int32Array(64 * width);
   }
 
-  /** Writes the number of each of `codes.length` sequences, adding those that are new. */
+  /** Writes the number of each of `codes.length` sequences; new ones are added. */
   add(words: Int32Array, codes: Uint32Array): void {
     for (let from = 0; from < codes.length; from += BLOCK) {
       const to = Math.min(from + BLOCK, codes.length);
@@ -60,7 +60,7 @@ export class WordsTable {
     }
   }
 
-  /** The words of all sequences, by their numbers. */
+  /** The words of all sequences, by number. */
   words(): Int32Array {
     return this.#keys.subarray(0, this.size * this.#width);
   }
@@ -79,7 +79,7 @@ export class WordsTable {
     if (tags.length > CACHED_SLOTS) this.#readAhead(to - from);
   }
 
-  /** Reads the sequences that those of the block are likely to be. */
+  /** Reads the sequences that those of the block probably equal. */
   #readAhead(rows: number): void {
     const tags = this.#tags;
     const known = this.#codes;
@@ -124,7 +124,7 @@ export class WordsTable {
     this.size = size;
   }
 
-  /** A table in the cache is searched without its tags. */
+  /** A table that fits in the cache is searched without tags. */
   #findCached(words: Int32Array, codes: Uint32Array): void {
     const known = this.#codes;
     const keys = this.#keys;
@@ -188,7 +188,7 @@ export class WordsTable {
   }
 }
 
-/** The upper bits, which choose no slot but in the largest tables. */
+/** The upper bits of the hash, which only the largest tables use to choose a slot. */
 function tagOf(hash: number): number {
   return (hash >>> 24) | 1;
 }

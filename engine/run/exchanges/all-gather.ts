@@ -5,12 +5,12 @@ import type { StepList } from '../step-list.ts';
 import { type Located, sendRows } from './send-rows.ts';
 
 export interface Gathering {
-  /** Of the parts, in their order. */
+  /** Rows of each part, in order. */
   readonly rows: readonly number[];
-  /** A part when it is its turn. */
+  /** Called for a part when it is sent. */
   part(part: number): Located;
   readonly places: readonly Place[];
-  /** Undefined where the places compute in the memory of this process. */
+  /** Undefined if the places compute in this process's memory. */
   readonly wire: Wire | undefined;
   /** Names the matrix of all rows. */
   whole(): PartitionRef;
@@ -18,8 +18,8 @@ export interface Gathering {
 }
 
 /**
- * The exchange all-gather: every place gets the rows of all parts as one matrix. It goes part by part, in the
- * order in which the given function is called with parts: a part is on its way while later ones are computed.
+ * The exchange all-gather: every place gets the rows of all parts as one matrix. The returned function is
+ * called once for each part, in any order: a part is sent while later parts are computed.
  */
 export function allGather(
   list: StepList,

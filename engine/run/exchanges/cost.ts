@@ -7,13 +7,13 @@ import { reduceScatter } from './reduce-scatter.ts';
 import { reduceToOne } from './reduce-to-one.ts';
 import { type Links, secondsOf, type Transfer, transfersOf } from './traffic.ts';
 
-/** An exchange of data that is spread evenly over places. */
+/** An exchange of data that are spread evenly over places. */
 export interface ExchangeShape {
   readonly how: 'all-gather' | 'reduce-to-one' | 'reduce-scatter';
-  /** Of the gathered rows, or of the sums. */
+  /** Bytes of the gathered rows, or of the sums. */
   readonly bytes: number;
   readonly places: readonly Place[];
-  /** Of reduce-scatter: see Work. */
+  /** For reduce-scatter; see Work. */
   readonly groups?: readonly (readonly Place[])[];
 }
 
@@ -29,8 +29,8 @@ const contracts = {
 const STAGE = 'exchange';
 
 /**
- * The transfers of an exchange and the seconds that they take over links: those of the steps that are run,
- * with a slice or a part for each place.
+ * The transfers of an exchange, and their seconds over the links. They come from the steps that would run,
+ * with one slice or part for each place.
  */
 export function exchangeCost({ how, bytes, places, groups }: ExchangeShape, links: Links): ExchangeCost {
   const list = new StepList(contracts);

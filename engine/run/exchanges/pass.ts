@@ -6,14 +6,14 @@ import type { DataSet } from '../../plan/stages.ts';
 import type { StepList } from '../step-list.ts';
 import { sendRows } from './send-rows.ts';
 
-/** The data set of the rows of another on their way from place to place. */
+/** The name of the data set of rows that are being sent from place to place. */
 export function passedName(data: string): string {
   return `passed-${data}`;
 }
 
 /**
- * The exchange of parts that places have in common and step by turns: the rows of a part at one place replace
- * those at others. `turn` tells its rows on the way from those of other turns of a round.
+ * The exchange of parts that several places hold and update by turns: the rows of a part at one place replace
+ * the rows at others. `turn` distinguishes the rows sent in different turns of a round.
  */
 export function passRows(
   list: StepList,
@@ -36,8 +36,8 @@ export function passRows(
 }
 
 /**
- * The places that need no share of a part after a round: the one that stepped it last, and the one that steps
- * it first in the next.
+ * The places that have the current contents of a part after a round: the place that updated it last, and the
+ * first one to update it in the next round.
  */
 export function holdersOf({ parts, turns }: DataSet, partition: number, round: number): readonly Place[] {
   const { at } = parts[partition];
@@ -46,7 +46,10 @@ export function holdersOf({ parts, turns }: DataSet, partition: number, round: n
   return [at[last], at[turnsOf(at.length, partition, turns, round + 1)[0]]];
 }
 
-/** The place that has a part as it is after a round: the one that steps it first in the next. */
+/**
+ * The place that has the current contents of a part after a round: the first one to update it in the next
+ * round.
+ */
 export function holderOf({ parts, turns }: DataSet, partition: number, round: number): Place {
   const { at } = parts[partition];
   return turns === undefined ? at[0] : at[turnsOf(at.length, partition, turns, round + 1)[0]];

@@ -4,9 +4,9 @@ import { reduceInGroups, type Reduction, reduceSlice } from './reduce.ts';
 
 /**
  * The exchange reduce-scatter: each place gets the sums of its slices (cuMF, section 4.2, Figure 5 a). With
- * groups of places, such as the GPUs of one socket, partial sums add up inside each group first, and one of
- * each group crosses (Figure 5 b): (P0 + P1) + (P2 + P3). It goes slice by slice, as the given function is
- * called.
+ * groups of places, such as the GPUs of one socket, partial sums are first added inside each group, and only
+ * one sum of each group is sent to another (Figure 5 b): (P0 + P1) + (P2 + P3). The returned function adds
+ * one slice at a time.
  */
 export function reduceScatter(
   list: StepList,
@@ -24,7 +24,7 @@ export function reduceScatter(
   };
 }
 
-/** The place of the owner in its own group: the places that stand there in other groups add up for it. */
+/** The position of the owner in its group: places at this position in the other groups add up for it. */
 function turnOf(owner: Place, groups: readonly (readonly Place[])[]): number {
   return Math.max(0, ...groups.map((group) => group.indexOf(owner)));
 }

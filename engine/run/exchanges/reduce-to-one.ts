@@ -3,8 +3,8 @@ import type { StepList } from '../step-list.ts';
 import { type Reduction, reduceSlice } from './reduce.ts';
 
 /**
- * The exchange reduce-to-one: the partial sums of all slices add up at one place (the simple way of cuMF,
- * section 4.2, which that place's link bounds). It goes slice by slice, as the given function is called.
+ * The exchange reduce-to-one: the partial sums of all slices are added at one place (the simple scheme of
+ * cuMF, section 4.2, limited by the link of that place). The returned function adds one slice at a time.
  */
 export function reduceToOne(
   list: StepList,

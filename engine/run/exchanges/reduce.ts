@@ -4,10 +4,13 @@ import type { Wire } from '../step.ts';
 import type { StepList } from '../step-list.ts';
 import { type Located, sendRows } from './send-rows.ts';
 
-/** A slice of the rows, of which each device has a partial sum. */
+/** A slice of the rows; each device has a partial sum of it. */
 export interface Slice {
   readonly rows: number;
-  /** In part order: their sum is ((P0 + P1) + P2) + ..., whichever is there first. They are used up. */
+  /**
+   * In part order: the sum is always ((P0 + P1) + P2) + ..., in whatever order they arrive. They are freed
+   * afterwards.
+   */
   readonly partials: readonly Located[];
   /** The place that gets the sum. */
   readonly owner: Place;
@@ -16,7 +19,7 @@ export interface Slice {
 }
 
 export interface Reduction {
-  /** A slice when it is its turn. */
+  /** Called for a slice when it is reduced. */
   slice(slice: number): Slice;
   /** Names the sum of a slice. */
   sum(slice: number): PartitionRef;
@@ -24,9 +27,8 @@ export interface Reduction {
 }
 
 /**
- * Adds up partial sums at a place, onto the one that lies there: that one first, then the others in part
- * order, so that a group of two has the bits of part order. Frees the others, and gives the sum's name and
- * place.
+ * Adds partial sums to the one stored at a place: that one first, then the others in part order, so that a
+ * group of two gives the bits of part order. Frees the others; returns the sum's name and place.
  */
 function addUp(
   list: StepList,
@@ -69,7 +71,7 @@ function addTo(
   }
 }
 
-/** Adds up a slice's partial sums at its owner, as a partition of its own. */
+/** Adds a slice's partial sums at its owner, as a new partition. */
 export function reduceSlice(
   list: StepList,
   stage: string,
@@ -91,9 +93,9 @@ export function reduceSlice(
 }
 
 /**
- * The first of two phases: adds up a slice's partial sums inside each group of places (cuMF, Figure 5 b). The
- * place that adds up is the one that stands in its group as `turn` says, so that slices spread over the
- * places. Gives the slice of the groups' sums, in the order of groups.
+ * The first of two phases: adds a slice's partial sums inside each group of places (cuMF, Figure 5 b). `turn`
+ * is the position in each group of the place that adds, so that slices are spread over places. Returns the
+ * slice of the groups' sums, in the order of groups.
  */
 export function reduceInGroups(
   list: StepList,

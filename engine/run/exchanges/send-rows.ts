@@ -7,20 +7,20 @@ import type { StepList } from '../step-list.ts';
 export interface Located {
   readonly ref: PartitionRef;
   readonly at: Place;
-  /** Other places that have it too. */
+  /** Other places that also have it. */
   readonly also?: readonly Place[];
   /**
-   * The name of its rows on the way and at the other places, if those have a version of their own; default:
-   * `ref`.
+   * The name of its rows during the transfer and at the other places, if they have their own version there;
+   * default: `ref`.
    */
   readonly as?: PartitionRef;
 }
 
 /**
- * Sends the rows of a part to the tasks that `use` adds at places: where the part lies they read it as it is,
- * at the other places a copy, which comes by way of host memory and goes behind its task. The rows come down
- * once, however many places they go to. Places that compute in the memory of this process have no wire: the
- * copies come one at a time, since they take memory there. `use` gives the id of its step.
+ * Sends the rows of a part to the tasks that `use` adds at places. A task at the part's place reads it
+ * directly; at another place it reads a copy, sent through host memory and freed after the task. The rows are
+ * downloaded once for all places. Places that compute in this process's memory have no wire: there copies are
+ * made one at a time, since they take memory. `use` returns the id of its step.
  */
 export function sendRows(
   list: StepList,
@@ -49,6 +49,6 @@ export function sendRows(
     list.free(stage, place, [as], { copies: true });
     return id;
   });
-  // The copies at places with memory of their own are in host memory until their tasks have read them.
+  // Copies for places with their own memory stay in host memory until their tasks have read them.
   list.free(stage, HOST, [as], { ended: read });
 }

@@ -4,14 +4,14 @@ import type { Wire } from '../step.ts';
 import type { StepList } from '../step-list.ts';
 import { type Located, sendRows } from './send-rows.ts';
 
-/** A copy of a part, with a name of its own. */
+/** A copy of a part under its own name. */
 export interface Copy {
   readonly ref: PartitionRef;
   readonly at: Place;
   readonly shape: MatrixShape;
 }
 
-/** The exchange spread: the rows of a part come to several places, at each as a partition of its own. */
+/** The exchange spread: copies the rows of a part to several places, each as its own partition. */
 export function spreadRows(
   list: StepList,
   stage: string,

@@ -2,34 +2,34 @@ import { partitionKey, type PartitionRef } from '../../partition.ts';
 import { HOST, type Place } from '../../plan/place.ts';
 import type { Step, Wire } from '../step.ts';
 
-/** Bytes that go from one device to another. */
+/** Bytes sent from one device to another. */
 export interface Transfer {
   readonly from: Place;
   readonly to: Place;
   readonly bytes: number;
-  /** Transfers that it waits for, one behind the other: 0 in an exchange of one phase, 1 in its second. */
+  /**
+   * The number of transfers that must end before it: 0 in an exchange of one phase, 1 in its second phase.
+   */
   readonly phase: number;
 }
 
 /** The links between devices. */
 export interface Links {
   readonly places: readonly Place[];
-  /** Bytes a second from each place (row) to each other one (column). */
+  /** Bytes per second from each place (row) to each other place (column). */
   readonly bytesPerSecond: readonly (readonly number[])[];
-  /**
-   * True where a device sends and receives at the same time, as by PCIe; false where one thread does both.
-   */
+  /** True if a device sends and receives at the same time, as over PCIe; false if one thread does both. */
   readonly duplex: boolean;
 }
 
-/** The transfers between devices in a list of steps, by way of host memory, in the order of the list. */
+/** The transfers between devices (through host memory) in a list of steps, in list order. */
 export function transfersOf(
   steps: readonly Step[],
   bytesOf: (ref: PartitionRef, wire: Wire | undefined) => number,
 ): Transfer[] {
-  /** Of partitions that came to host memory, the place from which they came. */
+  /** For partitions in host memory, the place that they were copied from. */
   const origins = new Map<string, Place>();
-  /** By step, the transfers in the longest chain up to it. */
+  /** By step: the transfers in the longest chain that ends with it. */
   const depths: number[] = [];
   const transfers: Transfer[] = [];
   for (const { id, after, ended, do: action } of steps) {
@@ -46,7 +46,7 @@ export function transfersOf(
   return transfers;
 }
 
-/** The sum of the bytes on each link, "gpu:0 > gpu:1", in the order of first use. */
+/** The sum of the bytes over each link, "gpu:0 > gpu:1", in the order of first use. */
 export function bytesByLink(transfers: readonly Transfer[]): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const { from, to, bytes } of transfers)
@@ -55,8 +55,8 @@ export function bytesByLink(transfers: readonly Transfer[]): Record<string, numb
 }
 
 /**
- * The seconds that transfers take: phase after phase, each as long as the busiest device. A device's channel
- * out, and that in, take one transfer after the other, each at the rate of its link.
+ * The seconds that transfers take, phase by phase; a phase takes as long as its busiest device. A device's
+ * outgoing and incoming channels each carry one transfer at a time, at the rate of its link.
  */
 export function secondsOf(transfers: readonly Transfer[], { places, bytesPerSecond, duplex }: Links): number {
   const phases = Math.max(0, ...transfers.map(({ phase }) => phase + 1));

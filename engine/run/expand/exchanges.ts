@@ -16,13 +16,13 @@ import type { WrittenVersions } from './written-versions.ts';
 
 type Exchange = Extract<Work, { readonly kind: 'exchange' }>;
 
-/** Stages that are exchanges, part by part of each data set; see engine/run/exchanges. */
+/** Expands exchange stages part by part of each data set; see engine/run/exchanges. */
 export class Exchanges {
   readonly #bound: BoundPlan;
   readonly #list: StepList;
   readonly #versions: WrittenVersions;
   readonly #givenBy: (ref: PartitionRef) => number | undefined;
-  /** The number of the round, or of the one before a measure or the end. */
+  /** The number of the round, or of the last round before a measure or the end. */
   readonly #round: number;
 
   constructor(
@@ -141,7 +141,7 @@ export class Exchanges {
     return { at, run };
   }
 
-  /** The form in which devices with memory of their own send rows. */
+  /** The form in which devices with their own memory send rows. */
   #wire(form: Wire): Wire | undefined {
     return this.#bound.devices[0].ownMemory ? form : undefined;
   }

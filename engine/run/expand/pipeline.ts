@@ -2,10 +2,7 @@ import type { Place } from '../../plan/place.ts';
 import type { Stage } from '../../plan/stages.ts';
 import type { StageParts } from './stage-parts.ts';
 
-/**
- * The end of the stages that go through a pipeline together with the one at `at`: one behind it, where it
- * names none.
- */
+/** The index after the last stage in the pipeline of the stage `at`; `at` + 1 if it names no pipeline. */
 export function endOfPipeline(stages: readonly Stage[], at: number): number {
   const { pipeline: name } = stages[at];
   const others = stages.findIndex(
@@ -15,8 +12,8 @@ export function endOfPipeline(stages: readonly Stage[], at: number): number {
 }
 
 /**
- * A stage with several parts for one of another takes them in a row. The places take turns, so that all are
- * at work from the first part on.
+ * Runs stages part by part. A stage with several parts for each part of another runs them consecutively.
+ * Places take turns, so that all of them work from the first part on.
  */
 export function pipeline(stages: readonly StageParts[]): void {
   const count = Math.min(...stages.map(({ at }) => at.length));
@@ -37,7 +34,10 @@ export function pipeline(stages: readonly StageParts[]): void {
   for (const { end } of stages) end?.();
 }
 
-/** The end of the stages that repeat together with the one at `from`: one behind it, where it does not. */
+/**
+ * The index after the last stage that repeats together with the stage `from`; `from` + 1 if it does not
+ * repeat.
+ */
 function endOfLoop(stages: readonly StageParts[], from: number): number {
   if (stages[from].times === undefined) return from + 1;
   const end = stages.findIndex(({ times }, at) => at > from && times === undefined);
@@ -49,7 +49,7 @@ function runPart({ at, run }: StageParts, part: number, count: number): void {
   for (let one = part * each; one < (part + 1) * each; one++) run(one);
 }
 
-/** The first part of each data set, then the second of each. */
+/** All first parts of the data sets, then all second parts, and so on. */
 export function inTurn(sets: readonly StageParts[]): StageParts {
   const [{ at }] = sets;
   if (sets.some((one) => one.at.length !== at.length))

@@ -1,13 +1,10 @@
 import type { Place } from '../../plan/place.ts';
 
-/**
- * The parts that a stage goes through one behind the other: the place of each, its steps, and those behind
- * the last.
- */
+/** The parts that a stage processes in order: the place of each, its steps, and the steps after the last. */
 export interface StageParts {
   readonly at: readonly Place[];
   run(part: number): void;
-  /** Of a stage that repeats. */
+  /** Set for a stage that repeats. */
   readonly times?: number;
   end?(): void;
 }

@@ -9,13 +9,13 @@ import { shapeAt, shapeOnTheWay } from './shape-at.ts';
 import type { Leaving, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
-/** All that the steps of a stage are made from and written to. */
+/** The inputs and outputs of expanding a stage into steps. */
 export interface Expansion {
   readonly bound: BoundPlan;
   readonly contracts: TaskContracts;
   readonly list: StepList;
   readonly versions: WrittenVersions;
-  /** Of partitions that tasks give, the step of their task. */
+  /** For partitions that tasks return to the host, the step of the task. */
   readonly givenBy: Map<string, number>;
 }
 
@@ -26,7 +26,7 @@ interface Use {
   readonly ofColumn: boolean;
 }
 
-/** One use of a data set by a task, as the contract and the plan have it. */
+/** Resolves a task's use of a data set from the plan and the kernel's contract. */
 export function resolveUse(
   { bound, contracts }: Expansion,
   kernel: string,
@@ -51,18 +51,18 @@ export class StageVisit {
   readonly #visit: Visit;
   readonly #slices: readonly Slice[] | undefined;
   readonly #waves: Waves;
-  /** Copies that were brought to a place. */
+  /** Copies made at a place for this visit. */
   readonly #copies = new Map<string, PartitionRef>();
-  /** Those of them that go home after the visit. */
+  /** Copies that are sent to their home after the visit. */
   readonly #home: {
     readonly set: DataSet;
     readonly partition: number;
     readonly from: Place;
     readonly ref: PartitionRef;
   }[] = [];
-  /** Parts whose version from before the round was read. */
+  /** Parts of which the version from before the round was read. */
   readonly #old: { readonly set: DataSet; readonly partition: number }[] = [];
-  /** The tasks, which must have ended before the copies are freed. */
+  /** The task steps, which must end before the copies are freed. */
   readonly ended: number[] = [];
 
   constructor(
@@ -76,7 +76,7 @@ export class StageVisit {
     [this.#slices, this.#waves] = [slices, waves];
   }
 
-  /** One task, with its inputs copied to its place. */
+  /** Adds one task; its inputs are copied to its place. */
   task(plan: TaskPlan, place: Place): void {
     const { list, givenBy } = this.#expansion;
     const inputs: Record<string, PartitionRef> = {};
@@ -106,14 +106,14 @@ export class StageVisit {
     this.ended.push(id);
   }
 
-  /** Moves what was written at a foreign place to the places that have it. */
+  /** Sends parts written at another place to the places that hold them. */
   bringHome(): void {
     for (const { set, partition, from, ref } of this.#home)
       for (const place of set.parts[partition].at)
         this.#expansion.list.move(this.#stage.name, ref, from, place, { load: true });
   }
 
-  /** The copies at the visit's place: those that go home elsewhere first. */
+  /** The copies to free after the visit: first those written at other places, then those at its place. */
   leaves(place: Place): Leaving[] {
     const elsewhere = new Map(
       this.#home.flatMap(({ from, ref }) =>
@@ -124,17 +124,14 @@ export class StageVisit {
     return [...elsewhere.values(), ...here];
   }
 
-  /**
-   * Old versions of parts that the visit was the last to read, before the stages `later`: a solved part takes
-   * the place of the old one.
-   */
+  /** Old versions of parts that no stage in `later` reads: the newly solved part replaces them. */
   replaced(later: readonly Stage[]): Leaving[] {
     return this.#old.flatMap(({ set, partition }) =>
       later.some((one) => usesOld(one, set.name)) ? [] : this.#expansion.versions.leave(set, partition),
     );
   }
 
-  /** Makes a partition available at a place, and gives its name there. */
+  /** Makes a partition available at a place; returns its name there. */
   #bring(use: Use, partition: number, place: Place): PartitionRef {
     return use.how === 'write'
       ? this.#allocate(use.set, partition, place)

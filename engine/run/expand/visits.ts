@@ -13,8 +13,8 @@ import { Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
 /**
- * One round: its number, from 1, and the parameters that its tasks may take; `brief`: it is measured without
- * the stages that a brief measure leaves out.
+ * One round: its number, from 1, and parameters that its tasks may take. `brief`: skip the stages that a
+ * brief measure skips.
  */
 export interface Round {
   readonly number: number;
@@ -22,12 +22,12 @@ export interface Round {
   readonly brief?: boolean;
 }
 
-/** Blocks of each row that a walk visits, at most, where they are visited row by row. */
+/** Most blocks of each row that a walk visits, if blocks are visited row by row. */
 const SAMPLED_COLUMNS = 64;
 
 /**
- * The visits of stages: their tasks at the parts of data sets, or at the blocks of a grid, with the copies
- * that they need at their places.
+ * Expands the visits of stages: tasks for each part of the data sets, or each block of a grid, with the
+ * copies that they need at their places.
  */
 export class Visits {
   readonly #expansion: Expansion;
@@ -42,14 +42,14 @@ export class Visits {
     this.#round = round;
   }
 
-  /** The step of the task that gave a partition. */
+  /** The step of the task that returned a partition to the host. */
   givenBy(ref: PartitionRef): number | undefined {
     return this.#expansion.givenBy.get(partitionKey(ref));
   }
 
   /**
-   * The parts of a stage, one after the other. `later`: the stages after this one, which may read versions
-   * from before the round.
+   * The parts of a stage in order. `later`: the following stages, which may read versions from before the
+   * round.
    */
   parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
     const slices = this.#bound.slices[stage.name];
@@ -91,8 +91,8 @@ export class Visits {
   }
 
   /**
-   * The place of a part in a stage, or all the places that have the part which its tasks write: each of them
-   * makes it for itself.
+   * The places that run a part's tasks. If the written part is held at several places, each of them computes
+   * it itself.
    */
   #placesOf(tasks: readonly TaskPlan[], place: Place, visit: Visit): readonly Place[] {
     const written = tasks.flatMap(({ kernel, uses }) =>
@@ -107,8 +107,8 @@ export class Visits {
   }
 
   /**
-   * The blocks of a grid in their order: row by row where that is the order, else in one part. `waves`: those
-   * of all stages of its pipeline, which may take over each other's copies of blocks.
+   * The blocks of a grid in order: one part for each row in the order `rows`, else one part. `waves`: shared
+   * by the stages of a pipeline, which can take over each other's copies of blocks.
    */
   blocks(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>, waves: Waves): StageParts {
     const { order, grid } = work;
@@ -146,8 +146,8 @@ export class Visits {
   }
 
   /**
-   * Sends the parts of a visited column to the place of the row that visits it next, in this round or in the
-   * one after it.
+   * After a visit, sends the column's parts to the place of the next row to visit it, in this round or the
+   * next.
    */
   #passing(
     stage: Stage,
@@ -186,7 +186,7 @@ export class Visits {
     const slices = this.#bound.slices[stage.name];
     const isLeftOut = this.#sampling(work);
     const seen = { row: new Set<number>(), column: new Set<number>() };
-    /** False for a task that has been done for the block's row or column. */
+    /** False for a task that has already run for the block's row or column. */
     const isDue = ({ once }: TaskPlan, block: GridBlock) => {
       if (once === undefined) return true;
       if (seen[once].has(block[once])) return false;
@@ -207,13 +207,13 @@ export class Visits {
     };
   }
 
-  /** True for blocks that are empty, or that a walk which visits a sample leaves out. */
+  /** True for blocks to skip: empty blocks, and blocks outside the sample of a walk. */
   #sampling({ grid, order }: Extract<Work, { readonly kind: 'blocks' }>): (block: GridBlock) => boolean {
     const { visitsARow } = this.#bound;
     const sizes = this.#bound.blockSizes?.[grid.of];
     const visits = new Int32Array(grid.rows);
-    // Adjacent parts are at one place, so that a sample of a row has blocks of all places. Of columns that
-    // pass from place to place each is needed: a place holds what the one before it has stepped.
+    // Adjacent parts are at the same place, so that a sample of a row has blocks of all places. Columns that
+    // pass from place to place are all needed: each place holds what the previous one updated.
     const step = Math.ceil(grid.columns / SAMPLED_COLUMNS);
     const isSampled = ({ row, column }: GridBlock) => {
       if (visitsARow === undefined || order === 'turns') return true;
@@ -226,7 +226,7 @@ export class Visits {
     };
   }
 
-  /** What the parameters of tasks may take from a block. */
+  /** The values that tasks can take from a block as parameters. */
   #fieldsOf({ row, column }: GridBlock): Visit['fields'] {
     const { bands, blockFields } = this.#bound;
     const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
@@ -242,7 +242,7 @@ export class Visits {
   }
 }
 
-/** The place of a block: its own, or that of its row. */
+/** The place of a block: its own, or the place of its row. */
 function placeOfBlock({ at }: Stage, { rows, columns }: BlockGrid, { row, column }: GridBlock): Place {
   return (at.length > rows ? at[row * columns + column] : at[row]) ?? at[0];
 }

@@ -2,7 +2,7 @@ import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { StepList } from '../step-list.ts';
 
-/** A partition that leaves a place. */
+/** A partition to be freed at a place. */
 export interface Leaving {
   readonly at: Place;
   readonly ref: PartitionRef;
@@ -16,26 +16,26 @@ interface Visited {
 }
 
 /**
- * The visits of a stage, or of those stages of a pipeline that go through the same blocks, place by place.
- * Two at a time have their copies at a place: those of the next one come while the tasks of one run, and wait
- * until the one before has left.
+ * The visits of a stage, or of stages of a pipeline that visit the same blocks, by place. A place holds the
+ * copies of at most two visits: the next visit's copies are made while the current tasks run, once the
+ * previous visit's copies are freed.
  */
 export class Waves {
   readonly #list: StepList;
   readonly #last = new Map<Place, Visited>();
-  /** The steps behind which the next visit's copies may come. */
+  /** The steps that must end before the next visit's copies are made. */
   readonly #left = new Map<Place, readonly number[]>();
 
   constructor(list: StepList) {
     this.#list = list;
   }
 
-  /** The steps that must have ended before copies of the next visit come. */
+  /** The steps that must end before the next visit's copies are made. */
   before(place: Place): readonly number[] {
     return this.#left.get(place) ?? [];
   }
 
-  /** A visit whose steps are in the list; the one before it leaves. */
+  /** Adds a visit whose steps are in the list; frees the copies of the one before it. */
   add(place: Place, visited: Visited): void {
     const before = this.#last.get(place);
     if (before !== undefined) this.#left.set(place, [...before.ended, ...this.#leave(visited.stage, before)]);
@@ -43,8 +43,8 @@ export class Waves {
   }
 
   /**
-   * Takes over a copy that the visit before has at a place, which then leaves behind the next visit. False:
-   * it has none.
+   * Takes over a copy from the last visit at a place; it is freed after the next visit. Returns false if
+   * there is no such copy.
    */
   takeOver(place: Place, ref: PartitionRef): boolean {
     const last = this.#last.get(place);

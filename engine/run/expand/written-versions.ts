@@ -7,8 +7,8 @@ import type { StepList } from '../step-list.ts';
 import type { Leaving } from './waves.ts';
 
 /**
- * The versions of data sets while a phase is expanded: those from before it, those that its stages write, and
- * the frees of those that no later stage reads.
+ * Tracks the versions of data sets while a phase is expanded: versions from before the phase, versions that
+ * its stages write, and the frees of versions that no later stage reads.
  */
 export class WrittenVersions {
   readonly old: Versions;
@@ -16,12 +16,12 @@ export class WrittenVersions {
   readonly #list: StepList;
   readonly #keep: readonly Versions[];
   readonly #newest: Record<string, number>;
-  /** Data sets that the stage at hand writes, with the parts that have their new version. */
+  /** Data sets that the current stage writes, with the parts that already have the new version. */
   #written = new Map<string, Set<number>>();
-  /** Parts whose old version has left already. */
+  /** Parts whose old version has been freed. */
   readonly #left = new Map<string, Set<number>>();
 
-  /** `keep`: versions that are not freed. */
+  /** `keep`: versions that must not be freed. */
   constructor(bound: BoundPlan, list: StepList, old: Versions, keep: readonly Versions[]) {
     [this.#bound, this.#list, this.old, this.#keep] = [bound, list, old, keep];
     this.#newest = { ...old };
@@ -36,7 +36,7 @@ export class WrittenVersions {
   }
 
   /**
-   * Frees the versions that the stage has replaced, or was the last to read; the stages of a pipeline end
+   * Frees the versions that the stage replaced or was the last to read; the stages of a pipeline end
    * together.
    */
   endStage(stages: readonly Stage[], later: readonly Stage[]): void {
@@ -47,7 +47,7 @@ export class WrittenVersions {
       if (set.derived || old === undefined || later.some((one) => usesOld(one, data))) continue;
       this.freeVersion(name, set, old);
     }
-    // Data sets that an earlier stage wrote, and whose old version this stage was the last to read.
+    // Data sets written by an earlier stage whose old version this stage was the last to read.
     for (const set of this.#bound.datasets) {
       const old = this.old[set.name];
       const replaced =
@@ -57,7 +57,7 @@ export class WrittenVersions {
     }
   }
 
-  /** Frees the versions that these steps have made. */
+  /** Frees the versions that these steps created. */
   freeNew(stage: string): void {
     for (const [data, version] of Object.entries(this.#newest)) {
       if (this.old[data] === version) continue;
@@ -66,7 +66,7 @@ export class WrittenVersions {
     }
   }
 
-  /** Frees a version everywhere, unless it is kept. */
+  /** Frees a version at all places, unless it is kept. */
   freeVersion(stage: string, set: DataSet, version: number): void {
     if (!this.#isKept(set, version)) this.#free(stage, set, version);
   }
@@ -76,8 +76,8 @@ export class WrittenVersions {
   }
 
   /**
-   * The old version of a part that has a newer one, at all its places, once: its caller frees it. Nothing
-   * where it is kept.
+   * The old version of a part that has a newer one, at all its places; the caller frees it. Returned once;
+   * empty if the version is kept.
    */
   leave(set: DataSet, partition: number): Leaving[] {
     const old = this.old[set.name];
@@ -89,7 +89,7 @@ export class WrittenVersions {
     return set.parts[partition].at.map((at) => ({ at, ref: partRef(this.#bound, set, partition, old) }));
   }
 
-  /** The version that the stage writes of a part; older ones of a derived set go first. */
+  /** The version of a part that the stage writes; older versions of a derived set are freed first. */
   next(stage: string, set: DataSet, partition: number): PartitionRef {
     let parts = this.#written.get(set.name);
     if (parts === undefined) {
@@ -102,7 +102,7 @@ export class WrittenVersions {
     return partRef(this.#bound, set, partition, this.#newest[set.name]);
   }
 
-  /** Forgets a data set whose parts have gone. */
+  /** Removes a data set whose parts were freed. */
   forget({ name }: DataSet): void {
     delete this.#newest[name];
   }
@@ -113,8 +113,8 @@ export class WrittenVersions {
   }
 
   /**
-   * The newest version of a part: of a data set that the stage writes part by part, the old one until it is
-   * the part's turn.
+   * The newest version of a part. If the stage writes the data set part by part, it is the old version until
+   * the part is written.
    */
   current(set: DataSet, partition: number): PartitionRef {
     const parts = this.#written.get(set.name);
@@ -124,7 +124,7 @@ export class WrittenVersions {
     return partRef(this.#bound, set, partition, version ?? 0);
   }
 
-  /** Parts of which a stage in place visited none are the new version's too. */
+  /** Parts that an in-place stage did not visit also belong to the new version. */
   keepUnvisited(stage: string): void {
     for (const [data, parts] of this.#written) {
       const set = dataSetOf(this.#bound, data);
