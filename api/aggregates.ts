@@ -6,14 +6,14 @@ import { shown } from '../engine/shown.ts';
 import { col, Column } from './expressions.ts';
 
 /**
- * An aggregate of the rows of a group, for `groupBy(...).agg`: `sum(col('plays')).as('total')`. Immutable.
- * Nulls are left out but by `first`, `last` and `count()`.
+ * An aggregate over the rows of a group, for `groupBy(...).agg`: `sum(col('plays')).as('total')`. Immutable.
+ * Nulls are ignored, except by `first`, `last` and `count()`.
  */
 export class AggregateColumn {
   readonly call: AggregateName;
-  /** What is aggregated, as plain JSON; absent of `count()`. */
+  /** The aggregated expression, as plain JSON; absent for `count()`. */
   readonly value?: Expression;
-  /** The name of its column in the result; by default such as `sum(plays)`, of `count()` it is `count`. */
+  /** The name of its column in the result. Default: such as `sum(plays)`; for `count()` it is `count`. */
   readonly name: string;
 
   constructor(call: AggregateName, value: Expression | undefined, name?: string) {
@@ -28,7 +28,7 @@ export class AggregateColumn {
       throw new UsageError(`the name of an aggregate must be a text, got ${shown(name)}`);
     return new AggregateColumn(this.call, this.value, name);
   }
-  /** As `as`. */
+  /** Same as `as`. */
   alias(name: string): AggregateColumn {
     return this.as(name);
   }
@@ -45,22 +45,25 @@ export const count = (value?: string | Column): AggregateColumn =>
   value === undefined ? new AggregateColumn('count', undefined) : made('count', value);
 /** The number of distinct values that are not null: `countDistinct('user')`. */
 export const countDistinct = (value: string | Column): AggregateColumn => made('countDistinct', value);
-/** Of integers an exact int64 (DataError beyond it), else float64; null without values: `sum('plays')`. */
+/**
+ * An exact int64 for integers (DataError if it overflows), float64 for others; null without values:
+ * `sum('plays')`.
+ */
 export const sum = (value: string | Column): AggregateColumn => made('sum', value);
 /** The mean as float64; null without values: `mean('rating')`. */
 export const mean = (value: string | Column): AggregateColumn => made('mean', value);
-/** The least value; NaN is larger than all numbers: `min('timestamp')`. */
+/** The smallest value; NaN is larger than all numbers: `min('timestamp')`. */
 export const min = (value: string | Column): AggregateColumn => made('min', value);
 /** The largest value; NaN is larger than all numbers: `max('timestamp')`. */
 export const max = (value: string | Column): AggregateColumn => made('max', value);
 /**
- * The standard deviation of a sample (by n - 1) as float64; null of fewer than two values:
+ * The sample standard deviation (divisor n - 1) as float64; null for fewer than two values:
  * `stddev('rating')`.
  */
 export const stddev = (value: string | Column): AggregateColumn => made('stddev', value);
-/** The value of the first row, in the order of the input, which may be null: `first('title')`. */
+/** The value of the first row in input order; may be null: `first('title')`. */
 export const first = (value: string | Column): AggregateColumn => made('first', value);
-/** The value of the last row, in the order of the input, which may be null: `last('rating')`. */
+/** The value of the last row in input order; may be null: `last('rating')`. */
 export const last = (value: string | Column): AggregateColumn => made('last', value);
-/** All values that are not null as a list, in the order of the input: `collectList('item')`. */
+/** All values that are not null as a list, in input order: `collectList('item')`. */
 export const collectList = (value: string | Column): AggregateColumn => made('collectList', value);

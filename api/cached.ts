@@ -5,7 +5,7 @@ import type { Source, SourceStatistics } from '../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../engine/stream/stream.ts';
 import type { Rows } from './rows.ts';
 
-/** Rows that are kept in memory when they are read for the first time. */
+/** Rows that are kept in memory after the first read. */
 export class Cached implements Source {
   readonly name = 'cached';
   readonly phase = 'read';
@@ -42,7 +42,7 @@ export class Cached implements Source {
     );
   }
 
-  /** A reading that fails is not kept: the next one begins anew. */
+  /** A failed read is not kept: the next one starts again. */
   #read(options: { readonly signal?: AbortSignal }): Promise<readonly RecordBatch[]> {
     this.#batches ??= this.#rows
       .collect(options)

@@ -9,8 +9,8 @@ import { type IdForm, idForms } from '../engine/keys/id-form.ts';
 export const runOptionNames = ['signal', 'onEvent'] as const;
 
 /**
- * Throws UsageError unless `options` is an object whose names are all known. `what` names the method that
- * takes them.
+ * Throws UsageError unless `options` is an object with known names only. `what` names the method that takes
+ * them.
  */
 export function checkOptions<O extends object>(
   what: string,
@@ -33,7 +33,7 @@ export function requireOptions(what: string, options: unknown, example = '{ rank
     throw new UsageError(`${what} takes options such as ${example}, got ${shown(options)}`);
 }
 
-/** Throws UsageError for a signal or a listener of a run that is none. */
+/** Throws UsageError unless the signal is an AbortSignal and the listener a function, if they are given. */
 export function checkRunOptions(
   what: string,
   options: { readonly signal?: unknown; readonly onEvent?: unknown },
@@ -47,7 +47,7 @@ export function checkRunOptions(
     throw new UsageError(`the option onEvent of ${what} takes a function, got ${shown(onEvent)}`);
 }
 
-/** Throws UsageError unless the seed is a whole number of 32 bits. */
+/** Throws UsageError unless the seed is an unsigned 32-bit integer. */
 export function checkSeed(seed: number): void {
   if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
     throw new UsageError(`seed must be a whole number from 0 to ${2 ** 32 - 1}, got ${shown(seed)}`);
@@ -63,7 +63,7 @@ export function checkColumnNames(what: string, columns: ColumnNames): void {
     throw new UsageError(`the ${wrong[0]} column must be the name of a column, got ${shown(wrong[1])}`);
 }
 
-/** Throws UsageError for a form of ids that there is not. */
+/** Throws UsageError for an unknown form of ids. */
 export function checkIdForm(ids: IdForm | undefined): void {
   if (ids !== undefined && !idForms.includes(ids))
     throw new UsageError(`ids must be one of ${idForms.join(', ')}, got ${shown(ids)}`);

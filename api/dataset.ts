@@ -25,13 +25,13 @@ import type { RunOptions, RunSession } from './run-session.ts';
 import { Writers } from './writers.ts';
 import { timeCuts } from './validation/time-cuts.ts';
 
-/** Ratings to train on and, disjoint from them, ratings to test on. */
+/** Ratings to train on, and other ratings to test on. */
 export interface TrainTest {
   readonly train: Dataset;
   readonly test: Dataset;
 }
 
-/** A data set for each weight, or two for { before }. */
+/** One data set for each weight, or two for { before }. */
 export type SplitParts<C> = C extends readonly number[]
   ? { -readonly [K in keyof C]: Dataset }
   : [Dataset, Dataset];
@@ -45,20 +45,20 @@ export interface TimeSplitOptions extends RunOptions {
 }
 
 export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
-  /** 'random' (default) draws the ratings that are left out; 'time' takes the last ones. */
+  /** 'random' (default) draws the ratings to leave out; 'time' takes the latest ones. */
   readonly by?: 'random' | 'time';
-  /** Of 'random'; default 0. */
+  /** For 'random'; default 0. */
   readonly seed?: number;
 }
 
 /**
- * A logical plan over a source, whose rows are read later. Immutable; a method that gives another data set
- * reads no rows. Iterating (`for await`) runs the plan and yields record batches.
+ * A logical plan over a source. Immutable; a method that returns another data set reads no rows. Iterating
+ * (`for await`) runs the plan and yields record batches.
  */
 export class Dataset extends Rows<Dataset> {
   readonly session: RunSession;
   readonly plan: LogicalPlan;
-  /** The names of its columns as far as they are said. */
+  /** The column names by role, as far as they were given. */
   readonly columns: ColumnNames;
 
   constructor(session: RunSession, plan: LogicalPlan, columns: ColumnNames = {}) {
@@ -73,7 +73,7 @@ export class Dataset extends Rows<Dataset> {
     return new Dataset(this.session, plan, this.columns);
   }
 
-  /** The column `from` under the name `to`, which then has the role of the other. */
+  /** Renames the column `from` to `to`, which keeps its role. */
   override withColumnRenamed(from: string, to: string): Dataset {
     const { session, plan, columns } = super.withColumnRenamed(from, to);
     const names = Object.entries(columns).map(([role, name]) => [role, name === from ? to : name]);
@@ -81,8 +81,8 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /**
-   * The rows of this data set, then the rows of others. All have the same columns, by name, in any order.
-   * Throws UsageError when it is run where columns differ in name or type.
+   * The rows of this data set, then the rows of others. All must have the same columns, in any order. Running
+   * it throws UsageError if columns differ in name or type.
    */
   union(...others: readonly Dataset[]): Dataset {
     const stranger = others.findIndex((other) => !(other instanceof Dataset));
@@ -93,14 +93,13 @@ export class Dataset extends Rows<Dataset> {
     return this.over(fromSource(new Union(inputs, threaded)));
   }
 
-  /** The same rows, kept in memory from the first time that they are read. */
+  /** The same rows, kept in memory after the first read. */
   cache(): Dataset {
     return this.over(fromSource(new Cached(this)));
   }
 
   /**
-   * The same rows with names of columns: splits, training, evaluation and all else that takes the data set
-   * use them.
+   * The same rows with column names by role, which splits, training, evaluation and all other methods use.
    */
   withColumnNames(columns: ColumnNames): Dataset {
     checkColumnNames('withColumnNames', columns);
@@ -108,9 +107,9 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /**
-   * Cuts the rows into parts of about the given weights by a hash of (user, item, seed), so that the parts
-   * don't depend on the order of rows and repetitions of a pair stay together. The columns of the pair are
-   * those that the data set names, else as `userCol` says.
+   * Splits the rows into parts of about the given weights by a hash of (user, item, seed): the parts don't
+   * depend on row order, and repetitions of a pair stay together. The columns of the pair are those that the
+   * data set names, else `userCol` and `itemCol`.
    */
   randomSplit<const W extends readonly number[]>(
     weights: W,
@@ -123,9 +122,9 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /**
-   * The k pairs of a k-fold cross-validation. The folds are those of `randomSplit` with k equal weights: each
-   * row is in exactly one test set and in the k - 1 other training sets, for any order of rows. Throws
-   * UsageError unless k is a whole number from 2 to 1,000.
+   * The k training and test sets of a k-fold cross-validation. The folds equal `randomSplit` with k equal
+   * weights: each row is in exactly one test set and in the k - 1 other training sets, for any row order.
+   * Throws UsageError unless k is a whole number from 2 to 1,000.
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
     if (!Number.isInteger(k) || k < 2 || k > 1000)
@@ -138,12 +137,12 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /**
-   * Cuts the rows by time, the oldest part first: into parts of the given weights, or into the rows before a
-   * moment and the others. Weights need the times that cut, so the column of times is read first, two or
-   * three times. All rows of one time fall into the same part, the later one, so a part can have less than
-   * its share. A Date is understood where the column has timestamps, dates or text of dates, and where the
-   * size of plain numbers says their unit (from 1973 on, in seconds to nanoseconds). Throws DataError for a
-   * row without a time, or when a part of a weight would be empty.
+   * Splits the rows by time, the oldest part first: into parts of the given weights, or into the rows before
+   * a moment and the others. Weights require the cut times, so the column of times is read first, two or
+   * three times. All rows of one time go to the same part, the later one, so a part can be smaller than its
+   * weight. `before` can be a Date if the column has timestamps, dates or text of dates, or plain numbers
+   * whose size shows their unit (from 1973 on, in seconds to nanoseconds). Throws DataError for a row without
+   * a time, or if a part with a weight would be empty.
    */
   async timeSplit<const C extends readonly number[] | { readonly before: number | Date }>(
     cut: C,
@@ -175,7 +174,7 @@ export class Dataset extends Rows<Dataset> {
     return this.#parts(timestampCol, await timeCuts(this.plan, timestampCol, cut, this.session.context(run)));
   }
 
-  /** `leaveOut` of each user's last rating by time. */
+  /** `leaveOut` with each user's last rating by time. */
   async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest> {
     checkOptions(
       'leaveLastOut',
@@ -187,12 +186,11 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /**
-   * Tests on k ratings of every user and trains on the others: k drawn by a hash of (user, item, seed), or
-   * with `by: 'time'` the last k, of which among those of one time a hash of the item picks. All ratings of a
-   * user with k or fewer are trained on; repetitions of a pair stay together. Reads the users and items once
-   * beforehand and keeps k places a user in memory; the parts do not depend on the order of rows. The columns
-   * of users and items are chosen as those of `randomSplit`. Throws UsageError unless k is a whole number
-   * from 1 to 1,000.
+   * Tests on k ratings of every user and trains on the others. The k are drawn by a hash of (user, item,
+   * seed), or with `by: 'time'` they are the last k; a hash of the item decides between equal times. All
+   * ratings of a user with k or fewer are trained on; repetitions of a pair stay together. Reads the users
+   * and items once beforehand and keeps k numbers per user in memory; the parts do not depend on row order.
+   * The columns are chosen as in `randomSplit`. Throws UsageError unless k is a whole number from 1 to 1,000.
    */
   async leaveOut(k: number, options: LeaveOutOptions = {}): Promise<TrainTest> {
     if (!Number.isInteger(k) || k < 1 || k > 1000)
@@ -232,8 +230,8 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /**
-   * Units of a column of times in a millisecond: by its type, else by the size of its numbers, which are read
-   * for it.
+   * Units per millisecond of a column of times: from its type, else from the size of its numbers, which are
+   * read for it.
    */
   async #unitOf(schema: Schema, column: string, run: RunOptions): Promise<number | undefined> {
     const known = unitsPerMillisecond(fieldOf(schema, column).type);
@@ -244,7 +242,7 @@ export class Dataset extends Rows<Dataset> {
     return sizes.perMillisecond;
   }
 
-  /** The column of times that is named, else found by its name. */
+  /** The column of times: as named, else found by its name. */
   async #timeColumn(timestampCol: string | undefined, run: RunOptions): Promise<string> {
     const { columns } = await withFoundColumns<Dataset>(
       this,
@@ -254,12 +252,12 @@ export class Dataset extends Rows<Dataset> {
     return columns.time ?? usualNames.time;
   }
 
-  /** Source, format, size, columns and operators, as far as they are known without opening a file. */
+  /** Source, format, size, columns and operators, as far as known without opening a file. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return datasetText(this.plan, { ...this.columns });
   }
 
-  /** Writers. Output appears under its name only when it is whole. */
+  /** Writers. Output appears under its name only once it is complete. */
   get write(): Writers {
     return new Writers(this);
   }
@@ -270,7 +268,7 @@ export class Dataset extends Rows<Dataset> {
   }
 }
 
-/** The options of a split by hash, with the seed filled in. */
+/** The options of a split by hash, with the default seed. */
 function splitOptions(dataset: Dataset, what: string, options: Partial<SplitOptions>): SplitOptions {
   checkOptions(what, options, ['seed', 'userCol', 'itemCol'], '{ seed: 42 }');
   const { seed = 0, userCol, itemCol } = options;
@@ -283,7 +281,7 @@ function checkCut(cut: unknown): void {
   throw new UsageError('timeSplit takes weights such as [0.9, 0.1], or { before: time }');
 }
 
-/** A data set over a source, with the names of its columns. */
+/** A data set over a source, with column names by role. */
 export function datasetOf(session: RunSession, source: Source, columns: ColumnNames = {}): Dataset {
   return new Dataset(session, fromSource(source), columns);
 }

@@ -3,19 +3,21 @@ import { removeTemporaries, unfinishedPaths } from '../connectors/output/tempora
 import { endFirst } from '../engine/threads/endings.ts';
 import { longestWait } from '../engine/waits.ts';
 
-/** Time for file operations that the system's threads have begun, such as making a folder. */
+/** Time for file operations that system threads have started, such as creating a folder. */
 const DRAIN_MILLISECONDS = 20;
 
-/** Time for a GPU to end its work, unless it hangs. */
+/** Time for a GPU to end its work; a hanging GPU exceeds it. */
 const GPU_MILLISECONDS = 2000;
 
-/** Least time of a wait that is given up. */
+/** Waits of at least this length are abandoned. */
 const PATIENCE_MILLISECONDS = 200;
 
-/** Time without a turn of the main thread's loop after which a process that was asked to end is ended. */
+/**
+ * If the main thread's event loop does not turn for this time after a request to end, the process is ended.
+ */
 const STALL_MILLISECONDS = 5000;
 
-/** Of the watching thread; it stands for itself, so that nothing needs to be loaded. */
+/** Code of the watching thread; self-contained, so that nothing needs to be loaded. */
 const WATCHER = `
   const { workerData } = process.getBuiltinModule('node:worker_threads');
   const { rmSync } = process.getBuiltinModule('node:fs');
@@ -33,8 +35,8 @@ const WATCHER = `
 `;
 
 /**
- * Ends the process from another thread where the main thread is in work that cannot be cut: it would hear no
- * further signal. Gives the function to call at each turn of the main thread's loop.
+ * Ends the process from another thread if the main thread is in work that cannot be interrupted and receives
+ * no further signals. Returns the function to call at each turn of the main thread's event loop.
  */
 export function endIfStalled(): () => void {
   const beats = new Int32Array(new SharedArrayBuffer(8));
@@ -43,20 +45,17 @@ export function endIfStalled(): () => void {
   return () => void Atomics.add(beats, 0, 1);
 }
 
-/** True where a run that was asked to end still waits for another program, which may last for ever. */
+/** True if a run that was asked to end still waits for another program, which may take forever. */
 export function isStuck(): boolean {
   return longestWait() >= PATIENCE_MILLISECONDS;
 }
 
-/**
- * Ends the process in the middle of its work. Removes unfinished output, and gives a GPU's thread a moment to
- * end.
- */
+/** Ends the process during its work. Removes unfinished output, and gives a GPU's thread a moment to end. */
 export async function endAtOnce(exitCode: number): Promise<never> {
   removeTemporaries();
   const over = await endFirst(GPU_MILLISECONDS);
   removeTemporaries();
-  // This thread is blocked, so no new work begins; output of a file operation that ends meanwhile is removed
+  // This thread is blocked, so no new work starts; output of a file operation that ends meanwhile is removed
   // below.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DRAIN_MILLISECONDS);
   removeTemporaries();

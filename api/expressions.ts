@@ -5,26 +5,26 @@ import { print } from '../engine/expressions/print.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
 import { SortOrder } from './sort-order.ts';
 
-/** A column, or a value that is taken as a constant. */
+/** A column, or a value that is used as a constant. */
 export type ColumnOrValue = Column | Plain;
 
 /** @internal */
 export const expressionOf = (value: ColumnOrValue): Expression =>
   value instanceof Column ? value.expression : literal(value);
 
-/** @internal A column that a function of columns gives. */
+/** @internal A column computed by a function of columns. */
 export const made = (name: string, ...args: readonly ColumnOrValue[]): Column =>
   new Column(call(name, ...args.map(expressionOf)));
 
 /**
  * An expression over the columns of a row, with Spark's names:
- * `col('rating').ge(3.5).and(col('ts').isNotNull())`. Immutable; nothing is computed before a data set uses
- * it. docs/expressions.md has the rules of nulls, NaN and types.
+ * `col('rating').ge(3.5).and(col('ts').isNotNull())`. Immutable; nothing is computed until a data set uses
+ * it. docs/expressions.md has the rules for nulls, NaN and types.
  */
 export class Column {
   /** The tree as plain JSON. */
   readonly expression: Expression;
-  /** The name that `as` gave. */
+  /** The name given by `as`. */
   readonly name?: string;
 
   constructor(expression: Expression, name?: string) {
@@ -36,7 +36,7 @@ export class Column {
   as(name: string): Column {
     return new Column(this.expression, name);
   }
-  /** As `as`. */
+  /** Same as `as`. */
   alias(name: string): Column {
     return this.as(name);
   }
@@ -45,7 +45,7 @@ export class Column {
   eq(other: ColumnOrValue): Column {
     return made('=', this, other);
   }
-  /** As `eq`. */
+  /** Same as `eq`. */
   equalTo(other: ColumnOrValue): Column {
     return this.eq(other);
   }
@@ -53,11 +53,11 @@ export class Column {
   ne(other: ColumnOrValue): Column {
     return made('!=', this, other);
   }
-  /** As `ne`. */
+  /** Same as `ne`. */
   notEqual(other: ColumnOrValue): Column {
     return this.ne(other);
   }
-  /** Equal, where null equals null: `col('a').eqNullSafe(null)`. */
+  /** Equal, and null equals null: `col('a').eqNullSafe(null)`. */
   eqNullSafe(other: ColumnOrValue): Column {
     return made('<=>', this, other);
   }
@@ -69,7 +69,7 @@ export class Column {
   le(other: ColumnOrValue): Column {
     return made('<=', this, other);
   }
-  /** As `le`. */
+  /** Same as `le`. */
   leq(other: ColumnOrValue): Column {
     return this.le(other);
   }
@@ -81,7 +81,7 @@ export class Column {
   ge(other: ColumnOrValue): Column {
     return made('>=', this, other);
   }
-  /** As `ge`. */
+  /** Same as `ge`. */
   geq(other: ColumnOrValue): Column {
     return this.ge(other);
   }
@@ -89,7 +89,7 @@ export class Column {
   between(low: ColumnOrValue, high: ColumnOrValue): Column {
     return this.ge(low).and(this.le(high));
   }
-  /** One of constants: `col('genre').isIn('Drama', 'Comedy')`. */
+  /** Equal to one of the constants: `col('genre').isIn('Drama', 'Comedy')`. */
   isIn(...values: readonly Plain[]): Column {
     return made('in', this, ...values);
   }
@@ -98,11 +98,11 @@ export class Column {
   and(other: ColumnOrValue): Column {
     return made('and', this, other);
   }
-  /** Either true: `col('a').gt(1).or(col('b').gt(1))`. */
+  /** At least one true: `col('a').gt(1).or(col('b').gt(1))`. */
   or(other: ColumnOrValue): Column {
     return made('or', this, other);
   }
-  /** True for false: `col('a').isIn(1, 2).not()`. */
+  /** Negation; null stays null: `col('a').isIn(1, 2).not()`. */
   not(): Column {
     return made('not', this);
   }
@@ -131,24 +131,24 @@ export class Column {
   times(other: ColumnOrValue): Column {
     return made('*', this, other);
   }
-  /** Quotient, float64 also of integers; null where the divisor is 0: `col('count').divide(60)`. */
+  /** Quotient, float64 also for integers; null if the divisor is 0: `col('count').divide(60)`. */
   divide(other: ColumnOrValue): Column {
     return made('/', this, other);
   }
-  /** Remainder, with the sign of the first; null where the divisor is 0: `col('user').mod(10)`. */
+  /** Remainder, with the sign of the dividend; null if the divisor is 0: `col('user').mod(10)`. */
   mod(other: ColumnOrValue): Column {
     return made('%', this, other);
   }
-  /** The number with the other sign: `col('a').negate()`. */
+  /** The number with the opposite sign: `col('a').negate()`. */
   negate(): Column {
     return made('negate', this);
   }
 
-  /** SQL's pattern: `%` any text, `_` any character: `col('title').like('The %')`. */
+  /** SQL's pattern, `%` for any text and `_` for any character: `col('title').like('The %')`. */
   like(pattern: string): Column {
     return made('like', this, pattern);
   }
-  /** A regular expression of JavaScript that matches anywhere: `col('title').rlike('\\(19\\d\\d\\)')`. */
+  /** A JavaScript regular expression that matches anywhere: `col('title').rlike('\\(19\\d\\d\\)')`. */
   rlike(pattern: string): Column {
     return made('rlike', this, pattern);
   }
@@ -166,20 +166,18 @@ export class Column {
   }
 
   /**
-   * As another type; a value that cannot be is an error, or null: `col('rating').cast('float32', 'null')`.
+   * Converts to another type; a value that cannot be converted is an error, or becomes null:
+   * `col('rating').cast('float32', 'null')`.
    */
   cast(to: ValueType, onError: Cast['onError'] = 'error'): Column {
     return new Column({ kind: 'cast', value: this.expression, to, onError });
   }
 
-  /** A key of `orderBy`, least values first; nulls come first unless `.nullsLast()`: `col('user').asc()`. */
+  /** An ascending key for `orderBy`; nulls come first unless `.nullsLast()`: `col('user').asc()`. */
   asc(): SortOrder {
     return new SortOrder(this.expression, false);
   }
-  /**
-   * A key of `orderBy`, greatest values first; nulls come last unless `.nullsFirst()`:
-   * `col('rating').desc()`.
-   */
+  /** A descending key for `orderBy`; nulls come last unless `.nullsFirst()`: `col('rating').desc()`. */
   desc(): SortOrder {
     return new SortOrder(this.expression, true);
   }
@@ -190,12 +188,12 @@ export class Column {
   }
 }
 
-/** The column of a name: `col('rating')`. */
+/** The column with a name: `col('rating')`. */
 export const col = (name: string): Column => new Column({ kind: 'column', name });
 /** A constant: `lit(3.5)`, `lit('Drama')`, `lit(new Date())`, `lit(null)`. */
 export const lit = (value: Plain): Column => new Column(literal(value));
 
-/** Branches of `when`; without `otherwise`, rows that meet no condition are null. */
+/** Branches of `when`; without `otherwise`, rows that match no condition are null. */
 export class Cases extends Column {
   declare readonly expression: Expression & { kind: 'when' };
 
@@ -210,7 +208,7 @@ export class Cases extends Column {
   }
 }
 
-/** The value where a condition is true: `when(col('rating').ge(4), 'high').otherwise('low')`. */
+/** A value for rows that match a condition: `when(col('rating').ge(4), 'high').otherwise('low')`. */
 export const when = (condition: Column, value: ColumnOrValue): Cases =>
   new Cases({ kind: 'when', branches: [{ when: conditionOf(condition), value: expressionOf(value) }] });
 

@@ -15,17 +15,18 @@ import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts
 
 export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
   /**
-   * Ratings that are not trained on, for the error after each iteration. Default: none, and no test error.
+   * Ratings that are not trained on, to measure the error after each iteration. Default: none, and no test
+   * error.
    */
   readonly validation?: Dataset;
   /**
-   * Ranks the validation pairs by the model at the end: `training.ranking`, with a warning where popularity
-   * ranks no worse. Default: for implicit data alone.
+   * Ranks the validation pairs by the final model: `training.ranking`, with a warning if popularity ranks as
+   * well or better. Default: for implicit data only.
    */
   readonly ranking?: boolean;
   /**
-   * A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does
-   * not fit is refused with the differences. Default: planned anew.
+   * A plan made before, by `plan` or as JSON: its stages, kernels and places are used. A plan that does not
+   * fit is refused with the differences. Default: a new plan.
    */
   readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
 }
@@ -37,7 +38,7 @@ export const fitRankingNames = ['ranking', 'rankUsers'] as const satisfies reado
 export type PlanOptions = Omit<FitOptions, 'plan' | (typeof fitRankingNames)[number]>;
 
 /**
- * Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as
+ * Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is for example
  * "ALS.fit".
  */
 export function checkFit(

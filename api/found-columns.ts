@@ -12,12 +12,12 @@ import {
 } from '../operators/ratings/rows/column-names.ts';
 import { findColumns, noteOfRecognised } from '../operators/ratings/rows/find-columns.ts';
 
-/** Columns that a method needs, with what its options and its model say. */
+/** Columns that a method needs, with the names that its options and its model give. */
 export interface NeededColumns extends Omit<WantedColumns, 'named'> {
   readonly roles: readonly ColumnRole[];
 }
 
-/** Rows whose columns have names, as a data set is. */
+/** Rows with column names by role, such as a data set. */
 interface NamedRows<Self> {
   readonly plan: LogicalPlan;
   readonly columns: ColumnNames;
@@ -26,9 +26,9 @@ interface NamedRows<Self> {
 }
 
 /**
- * The data set with the names of all needed columns; see findColumns. Opens the data only where a name is not
- * said, and notes names that were recognised. Throws UsageError where options name another column than the
- * data set does, DataError where several columns could be meant.
+ * The data set with the names of all needed columns; see findColumns. Opens the data only if a name is not
+ * given, and notes names that were recognised. Throws UsageError if options name another column than the data
+ * set does, DataError if several columns are possible.
  */
 export async function withFoundColumns<Rows extends NamedRows<Rows>>(
   dataset: Rows,
@@ -47,7 +47,7 @@ export async function withFoundColumns<Rows extends NamedRows<Rows>>(
   return dataset.withColumnNames(found.columns);
 }
 
-/** Sources whose mixed columns were reported: a data set is looked through several times in a run. */
+/** Sources whose mixed columns were reported: a run opens a data set several times. */
 const warned = new WeakSet<Source>();
 
 /** Warns, once for each source, of ids that are text only because of a few values. */
@@ -85,7 +85,7 @@ export async function pairsOf<Rows extends NamedRows<Rows>>(
   return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item };
 }
 
-/** The same of pairs with ratings. */
+/** Like pairsOf, for pairs with ratings. */
 export async function ratedPairsOf<Rows extends NamedRows<Rows>>(
   dataset: Rows,
   preferred: ColumnNames,
@@ -99,7 +99,7 @@ export async function ratedPairsOf<Rows extends NamedRows<Rows>>(
   };
 }
 
-/** The names of a data set's columns in the form of the options of a split, which must agree with them. */
+/** The column names of a data set as options of a split; options that are given must agree with them. */
 export function pairOptions(
   { columns }: { readonly columns: ColumnNames },
   { userCol, itemCol }: { readonly userCol?: string | undefined; readonly itemCol?: string | undefined },
@@ -114,7 +114,7 @@ export function pairOptions(
   };
 }
 
-/** The names that are given. */
+/** The names that are not undefined. */
 export function definedNames(names: { readonly [Role in ColumnRole]?: string | undefined }): ColumnNames {
   return Object.fromEntries(Object.entries(names).filter(([, name]) => name !== undefined));
 }

@@ -3,11 +3,11 @@ import { type Column, type ColumnOrValue, made } from './expressions.ts';
 
 /** The first value that is not null: `coalesce(col('a'), col('b'), 0)`. */
 export const coalesce = (...values: readonly ColumnOrValue[]): Column => made('coalesce', ...values);
-/** A value in place of null: `ifNull(col('a'), 0)`. */
+/** Replaces null by a value: `ifNull(col('a'), 0)`. */
 export const ifNull = (value: ColumnOrValue, other: ColumnOrValue): Column => made('coalesce', value, other);
-/** The least value that is not null: `least(col('a'), 5)`. */
+/** The smallest value that is not null: `least(col('a'), 5)`. */
 export const least = (...values: readonly ColumnOrValue[]): Column => made('least', ...values);
-/** The greatest value that is not null: `greatest(col('a'), 0)`. */
+/** The largest value that is not null: `greatest(col('a'), 0)`. */
 export const greatest = (...values: readonly ColumnOrValue[]): Column => made('greatest', ...values);
 
 /** `abs(col('a'))`. */
@@ -22,55 +22,55 @@ export const log1p = (value: ColumnOrValue): Column => made('log1p', value);
 export const exp = (value: ColumnOrValue): Column => made('exp', value);
 /** `pow(col('a'), 2)`. */
 export const pow = (value: ColumnOrValue, power: ColumnOrValue): Column => made('pow', value, power);
-/** To decimals, halves away from 0: `round(col('rating'), 1)`. */
+/** Rounds to decimals, halves away from 0: `round(col('rating'), 1)`. */
 export const round = (value: ColumnOrValue, digits: ColumnOrValue = 0): Column =>
   made('round', value, digits);
-/** The next whole number below: `floor(col('rating'))`. */
+/** The largest whole number not above it: `floor(col('rating'))`. */
 export const floor = (value: ColumnOrValue): Column => made('floor', value);
-/** The next whole number above: `ceil(col('rating'))`. */
+/** The smallest whole number not below it: `ceil(col('rating'))`. */
 export const ceil = (value: ColumnOrValue): Column => made('ceil', value);
 
 /** `lower(col('title'))`. */
 export const lower = (text: ColumnOrValue): Column => made('lower', text);
 /** `upper(col('title'))`. */
 export const upper = (text: ColumnOrValue): Column => made('upper', text);
-/** Without spaces at both ends: `trim(col('title'))`. */
+/** Removes spaces at both ends: `trim(col('title'))`. */
 export const trim = (text: ColumnOrValue): Column => made('trim', text);
-/** Characters of a text: `length(col('title'))`. */
+/** Number of characters: `length(col('title'))`. */
 export const length = (text: ColumnOrValue): Column => made('length', text);
 /** `concat(col('first'), ' ', col('last'))`. */
 export const concat = (...texts: readonly ColumnOrValue[]): Column => made('concat', ...texts);
 /** From character `start`, counted from 1, or from the end if negative: `substring(col('title'), 1, 3)`. */
 export const substring = (text: ColumnOrValue, start: ColumnOrValue, count?: ColumnOrValue): Column =>
   made('substring', text, start, ...(count === undefined ? [] : [count]));
-/** All of a part by another: `replace(col('title'), ':', '')`. */
+/** Replaces all occurrences: `replace(col('title'), ':', '')`. */
 export const replace = (text: ColumnOrValue, search: ColumnOrValue, by: ColumnOrValue): Column =>
   made('replace', text, search, by);
 
 /** Units of `truncate`. */
 export type TimeUnit = 'year' | 'quarter' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second';
 
-/** The begin of a time's unit: `truncate(col('ts'), 'month')`. Weeks begin on Monday. */
+/** The start of the unit that contains a time: `truncate(col('ts'), 'month')`. Weeks start on Monday. */
 export const truncate = (time: ColumnOrValue, unit: TimeUnit): Column => made('truncate', time, unit);
 /** `year(col('ts'))`. */
 export const year = (time: ColumnOrValue): Column => made('year', time);
 /** 1 to 12: `month(col('ts'))`. */
 export const month = (time: ColumnOrValue): Column => made('month', time);
-/** Of the month, from 1: `day(col('ts'))`. */
+/** Day of the month, from 1: `day(col('ts'))`. */
 export const day = (time: ColumnOrValue): Column => made('day', time);
 /** 0 to 23, in UTC: `hour(col('ts'))`. */
 export const hour = (time: ColumnOrValue): Column => made('hour', time);
-/** From 1, Sunday, to 7: `dayOfWeek(col('ts'))`. */
+/** 1 (Sunday) to 7 (Saturday): `dayOfWeek(col('ts'))`. */
 export const dayOfWeek = (time: ColumnOrValue): Column => made('dayOfWeek', time);
-/** The timestamp of seconds since 1970: `timestampSeconds(col('ts'))`. */
+/** Timestamp from seconds since 1970: `timestampSeconds(col('ts'))`. */
 export const timestampSeconds = (seconds: ColumnOrValue): Column => made('timestampSeconds', seconds);
-/** Whole seconds since 1970 of a time: `unixSeconds(col('ts'))`. */
+/** Whole seconds since 1970: `unixSeconds(col('ts'))`. */
 export const unixSeconds = (time: ColumnOrValue): Column => made('unixSeconds', time);
-/** The timestamp of an ISO text: `toTimestamp(col('date'))`. */
+/** Timestamp from an ISO text: `toTimestamp(col('date'))`. */
 export const toTimestamp = (text: Column, onError: Cast['onError'] = 'error'): Column =>
   text.cast('timestamp', onError);
 
-/** Functions of columns, by the names of Spark's: `functions.log1p(col('plays'))`. */
+/** Functions of columns, with Spark's names: `functions.log1p(col('plays'))`. */
 export const functions = {
   abs,
   ceil,

@@ -8,7 +8,7 @@ import { AggregateColumn, count } from './aggregates.ts';
 import { shown } from '../engine/shown.ts';
 import { col, Column } from './expressions.ts';
 
-/** Rows that are grouped by keys, as `groupBy` gives them. Immutable. */
+/** Rows grouped by keys, the result of `groupBy`. Immutable. */
 export class GroupedRows<Made> {
   readonly #keys: readonly NamedExpression[];
   readonly #plan: LogicalPlan;
@@ -31,9 +31,9 @@ export class GroupedRows<Made> {
   }
 
   /**
-   * A row for each group: its keys, then the aggregates: `agg(count(), mean('rating').as('average'))`. Rows
-   * with nulls in the same keys are one group, as are NaNs, and -0 and 0. Without keys there is one row, also
-   * of no rows.
+   * One row for each group, with its keys and aggregates: `agg(count(), mean('rating').as('average'))`. Nulls
+   * in a key are equal, as are NaNs, and -0 and 0. Without keys there is exactly one row, even for no input
+   * rows.
    */
   agg(...aggregates: readonly AggregateColumn[]): Made {
     if (aggregates.length === 0)
@@ -53,10 +53,7 @@ export class GroupedRows<Made> {
   }
 }
 
-/**
- * The groups of a plan's rows. Keys that are expressions are columns first, as are then the aggregates'
- * values.
- */
+/** Groups a plan's rows. Keys and aggregated values that are expressions are computed as columns first. */
 function grouped(
   plan: LogicalPlan,
   keys: readonly NamedExpression[],

@@ -9,10 +9,7 @@ import { shown } from '../engine/shown.ts';
 import { readyPlan } from './run-rows.ts';
 import type { RunSession } from './run-session.ts';
 
-/**
- * The columns whose values are compared: of one name on both sides, or pairs of a left and a right
- * name.
- */
+/** The columns to compare: one name for both sides, or pairs of a left and a right name. */
 export type JoinKeys =
   | string
   | readonly string[]
@@ -21,7 +18,7 @@ export type JoinKeys =
 export interface JoinOptions {
   /** Default 'inner'. */
   readonly how?: JoinKind;
-  /** Added to names of the other side's columns that this side has, too, such as '_right'. */
+  /** Appended to names of the other side's columns that exist on this side too, such as '_right'. */
   readonly suffix?: string;
 }
 
@@ -30,7 +27,7 @@ interface Joinable {
   readonly plan: LogicalPlan;
 }
 
-/** The plan of a join of two sides. Throws UsageError for sides, keys and kinds that cannot be. */
+/** The plan of a join of two sides. Throws UsageError for invalid sides, keys and kinds. */
 export function joinPlan(
   sides: readonly [Joinable, Joinable],
   on: JoinKeys,

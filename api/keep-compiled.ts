@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { cacheFolder, makeOwnFolder } from '../gpu/probe/cache-folder.ts';
 
 /**
- * Keeps the compiled code of modules that this process and its threads load from now on for later runs, below
- * the cache folder; takes that of earlier ones. Without a folder nothing is kept.
+ * From now on stores the compiled code of modules that this process and its threads load in the cache folder,
+ * and reuses the code of earlier runs. Without a folder nothing is stored.
  */
 export function keepCompiled(): void {
   try {
     const folder = join(cacheFolder(), 'compiled');
     makeOwnFolder(folder);
     enableCompileCache(folder);
-    // Threads look here.
+    // Threads read this variable.
     process.env.NODE_COMPILE_CACHE ??= folder;
   } catch {}
 }

@@ -9,8 +9,8 @@ import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ModelParts } from './model-parts.ts';
 
 /**
- * The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or
- * wrong, UsageError for ids that the form `ids` cannot hold.
+ * Reads the parts of a saved model in a thread. Throws DataError naming a missing or wrong file, UsageError
+ * for ids that the form `ids` cannot hold.
  */
 export async function loadedParts(
   directory: string,
@@ -48,7 +48,7 @@ export async function loadedParts(
   };
 }
 
-/** A model in the form that is saved. */
+/** A model in the form in which it is saved. */
 export function storedParts(
   { rank, users, items, userFactors, itemFactors }: Pick<ModelParts, keyof FactorModel>,
   {
@@ -73,7 +73,7 @@ export function storedParts(
   };
 }
 
-/** True where the last two features of a model are folded biases. */
+/** True if the last two features of a model are folded biases. */
 export function hasBiases({ params }: JsonObject): boolean {
   return (params as JsonObject | null | undefined)?.biases === true;
 }

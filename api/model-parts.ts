@@ -10,9 +10,9 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   /** X and Θ; parts are joined when a side is first used as a whole. */
   readonly userFactors: Float32Array | RowParts;
   readonly itemFactors: Float32Array | RowParts;
-  /** Ratings of each item, in the order of their ids. */
+  /** Number of ratings of each item, in id order. */
   readonly itemCounts?: Uint32Array;
-  /** Ratings of each user, in the order of their ids; a model that was loaded has none. */
+  /** Number of ratings of each user, in id order; a loaded model has none. */
   readonly userCounts?: Uint32Array;
   readonly columns: {
     readonly user: string;
@@ -25,7 +25,7 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly training?: TrainingReport;
   /** Damped means of the training ratings, the baselines of `evaluate`. */
   readonly means?: DampedMeans;
-  /** The metadata of a loaded model beside Spark's own keys. */
+  /** The metadata of a loaded model, without Spark's own keys. */
   readonly metadata?: JsonObject;
   /** The folder that the model was loaded from. */
   readonly directory?: string;
@@ -44,7 +44,7 @@ export function sidesOf({
   return { user: rows(userFactors), item: rows(itemFactors) };
 }
 
-/** The factors of a model, whose sides are joined when they are read. */
+/** The factors of a model; a side is joined when it is first read. */
 export function joinedFactors(
   { rank, users, items }: Pick<ModelParts, 'rank' | 'users' | 'items'>,
   sides: Sides,

@@ -40,16 +40,16 @@ import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { UpdateOptions } from './training/update-options.ts';
 import type { RankingOptions } from './validation/ranking-options.ts';
 
-/** Users who were folded in, as a model of them alone with the items as they are. */
+/** Folded-in users as a model of these users only, with unchanged items. */
 export interface FoldedUsers extends FoldedCounts {
   readonly model: Model;
 }
 
-/** User and item factors with the ids that they belong to: predicts, recommends, is measured. Immutable. */
+/** User and item factors with their ids: predicts, recommends, and is evaluated. Immutable. */
 export class Model extends StoredModel {
   /**
-   * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that
-   * is missing or wrong.
+   * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming a missing or
+   * wrong file.
    */
   static async load(session: RunSession, directory: string): Promise<Model> {
     if (
@@ -67,8 +67,8 @@ export class Model extends StoredModel {
   }
 
   /**
-   * The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the
-   * one given.
+   * The pairs with a column `prediction`. Unknown users and items follow the model's cold-start strategy, or
+   * the given one.
    */
   predict(pairs: Dataset, options: { readonly coldStart?: ColdStart } = {}): Dataset {
     this.served.searches.requireOpen();
@@ -85,10 +85,10 @@ export class Model extends StoredModel {
   }
 
   /**
-   * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Beside them the errors
-   * of the mean and of damped means of the training ratings, which the model contains. `breakdown`: the
-   * errors by rating, by the number of training ratings of user and item, and how far predictions and ratings
-   * agree, over at most a million pairs at even distances.
+   * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Also the errors of the
+   * mean and of damped means of the training ratings, which the model contains. `breakdown`: the errors by
+   * rating and by number of training ratings of user and item, and the agreement of predictions and ratings,
+   * over at most a million evenly spaced pairs.
    */
   async evaluate(
     ratings: Dataset,
@@ -111,11 +111,11 @@ export class Model extends StoredModel {
   }
 
   /**
-   * Ranks, for each user of the test pairs, all items that the user has not rated in `exclude`, ties by item
-   * id, and measures where the user's test items stand: precision, recall (divided by all positives, and by
+   * For each user of the test pairs, ranks all items that the user has not rated in `exclude` (ties by item
+   * id), and measures the ranks of the user's test items: precision, recall (divided by all positives, and by
    * min(k, positives)), NDCG, MAP and hit rate at each k, MRR, AUC, coverage and novelty, with bootstrap
    * intervals over users and two baselines. Warns of test pairs that were trained on. Throws UsageError for
-   * its options, DataError where there are no pairs.
+   * its options, DataError if there are no pairs.
    */
   async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
     this.served.searches.requireOpen();
@@ -124,10 +124,10 @@ export class Model extends StoredModel {
   }
 
   /**
-   * A new model, from this one by SGD over new ratings alone. Users and items without new ratings keep their
-   * factors; new users and items start at the least-squares solution of their ratings, given the factors of
-   * the other side and with the mean row of their own side as prior. For a model by ALS, SGD or Spark. Throws
-   * DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
+   * A new model, trained from this one by SGD over new ratings only. Users and items without new ratings keep
+   * their factors; new users and items start at the least-squares solution of their ratings, given the
+   * factors of the other side and with the mean row of their own side as prior. Works for a model by ALS, SGD
+   * or Spark. Throws DataError if ids have another type, UsageError for a model with nonnegative factors.
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     this.served.searches.requireOpen();
@@ -161,10 +161,10 @@ export class Model extends StoredModel {
   }
 
   /**
-   * The same for some users, in the order of their ids. Up to 256 are searched for one by one in threads that
-   * serve requests alone, which takes less than a millisecond a user once `prepare` has ended. Unknown users
-   * get what `unknownUsers` says, which is told as a warning; with `popular` a further column `fallback` is
-   * true in their rows, which come last.
+   * The same for some users, in the order of their ids. Up to 256 users are searched one by one in threads
+   * that only serve requests, which takes less than a millisecond per user after `prepare`. Unknown users are
+   * handled as `unknownUsers` says, with a warning; with `popular` their rows come last, and a further column
+   * `fallback` is true in them.
    */
   recommendForUsers(ids: readonly Id[], n: number, options: UsersOptions = {}): Dataset {
     checkUsers('recommendForUsers', options, this.served);
@@ -174,8 +174,8 @@ export class Model extends StoredModel {
   }
 
   /**
-   * The n users of highest prediction for every item: rows {item, rank, user, prediction}, items ascending,
-   * best first.
+   * The n users with the highest predictions for every item: rows {item, rank, user, prediction}, items
+   * ascending, best first.
    */
   recommendForAllItems(n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForAllItems', options);
@@ -183,10 +183,7 @@ export class Model extends StoredModel {
     return withNames(recommendUsers(this.served, 'all', n, options), options.names, this.columns.item);
   }
 
-  /**
-   * The same for some items, in the order of their ids. Throws UsageError naming the first that the model
-   * doesn't know.
-   */
+  /** The same for some items, in the order of their ids. Throws UsageError naming the first unknown item. */
   recommendForItems(ids: readonly Id[], n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForItems', options);
     checkIds('recommendForItems', ids);
@@ -195,9 +192,9 @@ export class Model extends StoredModel {
   }
 
   /**
-   * The n best items of one user, for a request to a server: a search in a thread, and the answer as plain
-   * objects. In the place of an id, the ratings of a user whom the model need not know: factors are solved
-   * from those first, and the rated items are left out.
+   * The n best items of one user as plain objects, for a request to a server; searched in a thread. Instead
+   * of an id, ratings can be given, of a user who need not be in the model: factors are solved from them
+   * first, and the rated items are left out.
    */
   async recommend(
     user: Id | { readonly ratings: readonly RatedItem[] },
@@ -212,9 +209,9 @@ export class Model extends StoredModel {
   }
 
   /**
-   * Solves users from their ratings with the items as they are, to the residual of an exact solve (1e-5) and
-   * with the model's own regularization: a model of these users alone. Users without a known item are
-   * counted. Runs on the session's device.
+   * Solves users from their ratings with unchanged items, to the residual of an exact solve (1e-5) and with
+   * the model's own regularization. Returns a model of these users only, and counts the users without a known
+   * item. Runs on the session's device.
    */
   async foldIn(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedUsers> {
     requireDataset(ratings, 'foldIn');
@@ -243,9 +240,9 @@ export class Model extends StoredModel {
   }
 
   /**
-   * Takes a score apart into what each of a user's ratings contributes to it, exactly (Hu, Koren and Volinsky
-   * 2008, section 5). A model does not keep ratings: give the user's, or a data set with the model's columns
-   * that they are in. Throws UsageError for a user who has none there.
+   * Splits a score exactly into the contributions of each of a user's ratings (Hu, Koren and Volinsky 2008,
+   * section 5). A model does not store ratings: give the user's ratings, or a data set with the model's
+   * columns that contains them. Throws UsageError for a user who has no ratings there.
    */
   async explain(
     ratings: readonly RatedItem[] | RatingsOfUser,
@@ -258,7 +255,7 @@ export class Model extends StoredModel {
   }
 
   /**
-   * Reads pairs that are not to be recommended into memory, for any number of calls. Those of unknown ids are
+   * Reads pairs that must not be recommended into memory, for any number of calls. Pairs with unknown ids are
    * counted.
    */
   async exclusions(pairs: Dataset, options: RunOptions = {}): Promise<Exclusions> {
@@ -268,8 +265,8 @@ export class Model extends StoredModel {
   }
 
   /**
-   * Makes what requests for single users need, in a thread: an index of the items of about 1.3 times the size
-   * of their factors. Without it the first request makes it. Throws CapacityError.
+   * Builds the index for requests for single users in a thread; it takes about 1.3 times the memory of the
+   * item factors. Without this call the first request builds it. Throws CapacityError.
    */
   async prepare(): Promise<void> {
     const { name, space } = sideSpace(this.served, 'item');
@@ -277,16 +274,16 @@ export class Model extends StoredModel {
   }
 
   /**
-   * Frees what `prepare` and requests have made, once those under way have ended. Later work throws
-   * UsageError, but for saving and reading the factors.
+   * Frees the memory of `prepare` and of requests, once running requests have ended. Later work throws
+   * UsageError, except saving and reading the factors.
    */
   async close(): Promise<void> {
     await this.served.searches.close();
   }
 
   /**
-   * The n items most like each of the given ones: rows {item, rank, similarItem, similarity}, best first,
-   * ties by item id.
+   * The n items most similar to each given item: rows {item, rank, similarItem, similarity}, best first, ties
+   * by item id.
    */
   similarItems(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
     return similarRows(this.served, 'item', ids, n, options);

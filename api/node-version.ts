@@ -2,8 +2,8 @@
 const OLDEST = [22, 12] as const;
 
 /**
- * The message, without its subject, for a Node that is too old ("20.1.0"); undefined for one that is new
- * enough.
+ * The message, without its subject, for a Node version that is too old ("20.1.0"); undefined for one that is
+ * new enough.
  */
 export function tooOldNode(version: string): string | undefined {
   const [major, minor] = version.split('.').map(Number);

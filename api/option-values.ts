@@ -1,6 +1,6 @@
 /**
- * The values that options take, for programs that print them before they load Arrow or open a device: help
- * texts, completions of a shell, forms.
+ * The values of options, for programs that print them before they load Arrow or open a device: help texts,
+ * shell completions, forms.
  */
 import { fileFormats } from '../connectors/files/format-names.ts';
 import { textTypes } from '../connectors/lines/text-type.ts';
@@ -11,25 +11,25 @@ import { timeIn } from '../operators/ratings/rows/time-in.ts';
 import { presetNames } from '../synthetic/presets.ts';
 
 export const choices = {
-  /** Formats of files with rows. */
+  /** Formats of row files. */
   formats: fileFormats,
   /** Compression of Parquet. */
   codecs,
   parquetBackends: parquetBackendNames,
-  /** Types of columns of text. */
+  /** Types of text columns. */
   textTypes,
   rankingMetrics: rankingMetricNames,
-  /** Data sets whose shapes generated ratings have. */
+  /** Data sets whose shapes the generator can imitate. */
   presets: presetNames,
 } as const;
 
 export type Choice<Of extends keyof typeof choices> = (typeof choices)[Of][number];
 
-/** A date such as 2024-06-01, as columns of times are read; undefined for another text. */
+/** A date such as 2024-06-01, parsed like a column of times; undefined for other text. */
 export function dateIn(text: string): Date | undefined {
   const time = timeIn(text);
   return time === undefined ? undefined : new Date(time);
 }
 
-/** Largest values. */
+/** Maximum values. */
 export const bounds = { rank: MAXIMUM_RANK, iterations: MOST_ITERATIONS } as const;

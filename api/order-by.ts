@@ -8,10 +8,12 @@ import { shown } from '../engine/shown.ts';
 import { Column } from './expressions.ts';
 import { SortOrder } from './sort-order.ts';
 
-/** A key of `orderBy`: a name, an expression, either with a direction, or the same as an object. */
+/** A key of `orderBy`: a name or an expression, with or without a direction, or an object. */
 export type OrderKey = string | Column | SortOrder | SortKey;
 
-/** The operators of `orderBy`: keys that are expressions are columns until the rows are sorted. */
+/**
+ * The operators of `orderBy`: keys that are expressions are computed as columns until the rows are sorted.
+ */
 export function sortingBy(keys: readonly OrderKey[]): Operator[] {
   const computed: NamedExpression[] = [];
   const named = keys.map((key): SortKey => {

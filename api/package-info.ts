@@ -21,7 +21,7 @@ export function packageInfo(): PackageInfo {
   return { name: 'factorflow', version: 'unknown' };
 }
 
-/** The installed version of a dependency; undefined without one. */
+/** The installed version of a dependency; undefined if it is not installed. */
 export function versionOf(name: string): string | undefined {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     const info = readPackage(join(folder, 'node_modules', name, 'package.json'));

@@ -1,10 +1,7 @@
 import { parseExpression } from '../connectors/expressions/parse-expression.ts';
 import { Column } from './expressions.ts';
 
-/**
- * An expression that is written in SQL, as `--where` and `--with` take it. Throws UsageError naming what is
- * wrong.
- */
+/** An expression from SQL, as in `--where` and `--with`. Throws UsageError naming the error. */
 export function parseColumn(text: string): Column {
   return new Column(parseExpression(text));
 }

@@ -32,15 +32,15 @@ import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-bu
 
 export interface IndexingOptions {
   /**
-   * True where ratings beyond one block, or the memory budget, are trained on in parts, from files where
-   * memory does not hold them; default: they are an error.
+   * True if ratings that exceed one block, or the memory budget, are trained on in parts, from files if
+   * memory cannot hold them; default: an error.
    */
   readonly inParts?: boolean;
 }
 
-/** The way from ratings to a trainer: columns, policies for bad rows and duplicates, and positions of ids. */
+/** Prepares ratings for a trainer: columns, policies for bad rows and duplicates, and numbering of ids. */
 export class RatingInput {
-  /** The columns of data that say nothing else. */
+  /** The columns, unless a data set names others. */
   readonly columns: {
     readonly user: string;
     readonly item: string;
@@ -54,8 +54,8 @@ export class RatingInput {
   readonly onBadRows: BadRowPolicy;
 
   /**
-   * `preferred`: the columns of a model, for data that have them. Throws UsageError naming the option that is
-   * out of range or cannot act.
+   * `preferred`: the columns of a model, used if the data have them. Throws UsageError naming an option that
+   * is out of range or has no effect.
    */
   constructor(
     { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions,
@@ -79,7 +79,7 @@ export class RatingInput {
   }
 
   /**
-   * The data set with the names of its columns found, for the other methods. Throws as withFoundColumns does.
+   * The data set with its column names found, for the other methods. Throws the errors of withFoundColumns.
    */
   async found(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
     const roles =
@@ -111,7 +111,7 @@ export class RatingInput {
     return { ...this.columns, ...others, ...(timestamp === undefined ? {} : { timestamp }) };
   }
 
-  /** Everything that loaded ratings depend on beside the dataset. */
+  /** All settings that affect loaded ratings, except the data set. */
   form(dataset: Dataset): string {
     return JSON.stringify([this.columnsOf(dataset), this.onDuplicates, this.onBadRows]);
   }
@@ -123,15 +123,15 @@ export class RatingInput {
     return andThen(dataset.plan, new SelectRatings(columns, this.onBadRows));
   }
 
-  /** Checks that the ratings have their columns, of types that serve. Throws DataError. */
+  /** Checks that the ratings have their columns, with usable types. Throws DataError. */
   async checkColumns(dataset: Dataset, signal: AbortSignal): Promise<void> {
     using _ = dataset.session.beginPhase('open files');
     await schemaOf(this.selected(dataset), undefined, signal);
   }
 
   /**
-   * Numbers users and items. The types of the validation set's ids are checked first, so that an error comes
-   * before the long work. `inBands`: more than one block may be, within the memory budget.
+   * Numbers users and items. The id types of the validation set are checked first, so that an error comes
+   * before the long work. `inBands`: more than one block is allowed, within the memory budget.
    */
   async index(
     ratings: Dataset,
@@ -145,7 +145,7 @@ export class RatingInput {
     const totalRows = await knownRows(ratings.plan);
     if (totalRows !== undefined && !inParts && this.onBadRows === 'error')
       requireRows(totalRows, ids, ratings.session);
-    // Before the reading where their number is known, else before they are sorted.
+    // Checked before reading if the number of rows is known, else before sorting.
     if (totalRows !== undefined && inParts) await requireSpill(totalRows, within.loaded, ctx);
     if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable)
       await this.#reportTimes(ratings, ctx);
@@ -160,19 +160,22 @@ export class RatingInput {
       },
       ctx,
     );
-    // An id that the session's form cannot hold ends the run before the training.
+    // An id that the session's form cannot hold is reported before training.
     idValues(indexed.users, ratings.session.ids, 'user');
     idValues(indexed.items, ratings.session.ids, 'item');
     return indexed;
   }
 
-  /** Notes the unit of the times by which the last of several ratings is found, or warns of two. */
+  /**
+   * Notes the unit of the times that decide which of several ratings is last, or warns if there are two
+   * units.
+   */
   async #reportTimes(ratings: Dataset, ctx: ExecutionContext): Promise<void> {
     const sizes = await runInto(ratings.plan, new CountTimeSizes(this.columnsOf(ratings).timestamp), ctx);
     sizes.report(ctx);
   }
 
-  /** Bytes without which so many ratings cannot be read. */
+  /** Minimum bytes for reading this number of ratings. */
   async loadingNeed(
     ratings: Dataset,
     rows: number,
@@ -182,7 +185,7 @@ export class RatingInput {
     return loadingNeed(rows, inParts, ratings.session.workers, (await this.#types(ratings, signal)).ids);
   }
 
-  /** The kind of ids that takes the most memory, of those that are there. */
+  /** The id type that takes the most memory, among those of the data. */
   async #types(
     ratings: Dataset,
     signal: AbortSignal,
@@ -194,7 +197,7 @@ export class RatingInput {
     };
   }
 
-  /** Tells, as a note, of ratings whose pair came before. */
+  /** Reports, as a note, ratings whose pair occurred before. */
   tellDuplicates(count: number, { events }: ExecutionContext): void {
     if (count > 0)
       events({
@@ -208,7 +211,7 @@ export class RatingInput {
     return readPairs(this.#selectedPairs(dataset), dataset.session.splitBytes, ctx);
   }
 
-  /** Rows of a validation set, without the bad ones that are left out. */
+  /** Number of rows of a validation set, without skipped bad rows. */
   async countPairs(dataset: Dataset): Promise<number> {
     const { user, item, rating } = this.columnsOf(dataset);
     return (
@@ -232,7 +235,7 @@ export class RatingInput {
     for (const [i, column] of [user, item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
-      // A text file without rows has no types.
+      // A text file without rows has no column types.
       if (rootSource(validation.plan).replayable && (await validation.count()) === 0) return;
       throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, {
         phase: 'read',
@@ -258,12 +261,12 @@ function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]):
   );
 }
 
-/** Throws CapacityError where rows beyond those in memory have no room in the spill folder. */
+/** Throws CapacityError if rows beyond those in memory do not fit in the spill folder. */
 async function requireSpill(rows: number, inMemory: number, { executor }: ExecutionContext): Promise<void> {
   if (rows > inMemory) await executor.spilled?.requireRoom(spilledBytes(rows));
 }
 
-/** Rows of the source, where no operator changes their number and its metadata have it. */
+/** Number of rows of the source, if its metadata contain it and no operator changes it. */
 async function knownRows(plan: LogicalPlan): Promise<number | undefined> {
   return operatorsOf(plan).length > 0 ? undefined : (await rootSource(plan).statistics?.())?.rows;
 }

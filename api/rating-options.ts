@@ -2,7 +2,7 @@ import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 
-/** The options of ratings that every trainer takes beside its parameters. */
+/** The rating options of every trainer, in addition to its parameters. */
 export interface RatingOptions {
   /**
    * Column of user ids: integers or text. Default: the data set's name, which must agree, else 'user', else

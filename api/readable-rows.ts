@@ -22,14 +22,14 @@ import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './write-into.ts';
 
 export interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
-  /** Runs the plan as well, and adds what was measured: rows, bytes and times of tasks and exchanges. */
+  /** Also runs the plan and adds measurements: rows, bytes and times of tasks and exchanges. */
   readonly analyze?: boolean;
 }
 
-/** A row as a plain object, by names of columns. */
+/** A row as a plain object, by column name. */
 export type PlainRow = Record<string, unknown>;
 
-/** Rows of named columns that are read later, and what reads them. */
+/** Named columns of rows that are read on demand, with the methods that read them. */
 export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
   abstract readonly session: RunSession;
   abstract readonly plan: LogicalPlan;
@@ -43,8 +43,7 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
   }
 
   /**
-   * The logical, the optimized and the physical plan, with reasons; reads metadata only, unless `analyze` is
-   * true.
+   * The logical, optimized and physical plan, with reasons; reads metadata only, unless `analyze` is true.
    */
   async explain(options: ExplainRowsOptions = {}): Promise<string> {
     checkOptions('explain', options, ['analyze', 'signal'], '{ analyze: true }');
@@ -55,15 +54,15 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     return analyze ? `${text}\n\n${await analyzeRows(this.plan, this.session, options)}` : text;
   }
 
-  /** Runs the plan; `columns` lets it compute and read no others. */
+  /** Runs the plan; with `columns` it computes and reads only these. */
   async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
     checkOptions('stream', options, ['columns', ...runOptionNames]);
     return runRows(this, options.columns, this.session.context(options));
   }
 
   /**
-   * Runs the plan into a sink, of the library or of the caller, and gives its result: the summary of what a
-   * `TextSink` wrote, or anything that a sink of yours makes of all rows.
+   * Runs the plan into a sink, of the library or your own, and returns its result: for example the summary of
+   * a `TextSink`.
    */
   async runInto<Result>(sink: Sink<Result>, options: RunOptions = {}): Promise<Result> {
     checkOptions('runInto', options, runOptionNames);
@@ -75,7 +74,7 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     yield* await this.stream();
   }
 
-  /** Number of rows; from metadata where no operator changes it. */
+  /** Number of rows; from metadata if no operator changes it. */
   async count(options: RunOptions = {}): Promise<number> {
     checkOptions('count', options, runOptionNames);
     const ctx = this.session.context(options);
@@ -93,14 +92,12 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     return new Table(stream.schema, batches);
   }
 
-  /**
-   * All rows as plain objects, in memory; integers of 64 bits as bigint, times as numbers of milliseconds.
-   */
+  /** All rows as plain objects, in memory; 64-bit integers as bigint, times as milliseconds. */
   async toArray(options: RunOptions = {}): Promise<PlainRow[]> {
     return (await this.collect(options)).toArray().map((row: { toJSON(): PlainRow }) => row.toJSON());
   }
 
-  /** The first row as a plain object; undefined without rows. */
+  /** The first row as a plain object; undefined if there are no rows. */
   async first(options: RunOptions = {}): Promise<PlainRow | undefined> {
     for await (const batch of await this.stream(options))
       if (batch.numRows > 0) return batch.get(0)?.toJSON() as PlainRow;
@@ -122,7 +119,7 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     console.log(tableText(new Table(stream.schema, shownRows), left < 0));
   }
 
-  /** Of each column: values, nulls, least and greatest; of numbers also mean and standard deviation. */
+  /** For each column: values, nulls, minimum and maximum; for numbers also mean and standard deviation. */
   async describe(...names: readonly string[]): Promise<ColumnSummary[]> {
     requireNames('describe', names);
     const stream = await this.stream(names.length === 0 ? {} : { columns: names });

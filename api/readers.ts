@@ -16,14 +16,14 @@ import {
 } from './reading.ts';
 import type { RunSession } from './run-session.ts';
 
-/** Readers of files. Nothing is opened before the rows or their schema are asked for. */
+/** Readers of files. Nothing is opened until the rows or their schema are requested. */
 export class Readers {
   readonly #session: RunSession;
   readonly #parquetBackend: ParquetBackendName | undefined;
 
   constructor(session: RunSession, parquetBackend?: ParquetBackendName) {
     [this.#session, this.#parquetBackend] = [session, parquetBackend];
-    // Readers also work without their object: `const { parquet } = session.read`.
+    // Readers also work detached: `const { parquet } = session.read`.
     this.parquet = this.parquet.bind(this);
     this.csv = this.csv.bind(this);
     this.text = this.text.bind(this);
@@ -41,21 +41,21 @@ export class Readers {
     return filter === undefined ? rows : rows.filter(conditionOf(filter));
   }
 
-  /** Comma-separated text, plain or packed; header and types are found out where they are not given. */
+  /** Comma-separated text, plain or compressed; header and types are detected unless given. */
   csv(paths: string | readonly string[], options: ReadTextOptions = {}): Dataset {
     const { source, names } = readingOf('read.csv', options);
     return datasetOf(this.#session, new TextSource(paths, { delimiter: ',', ...source }), names);
   }
 
-  /** Text with any delimiter, which is found out where it is not given: CSV, TSV, "::" and others. */
+  /** Text with any delimiter, detected unless given: CSV, TSV, "::" and others. */
   text(paths: string | readonly string[], options: ReadTextOptions = {}): Dataset {
     const { source, names } = readingOf('read.text', options);
     return datasetOf(this.#session, new TextSource(paths, source), names);
   }
 
   /**
-   * NDJSON: one JSON object on each line, plain or packed as text can be; fields and types are found out
-   * where they are not given.
+   * NDJSON: one JSON object a line, plain or compressed like text; fields and types are detected unless
+   * given.
    */
   ndjson(paths: string | readonly string[], options: ReadNdjsonOptions = {}): Dataset {
     const { source, names } = readingOf('read.ndjson', options);
@@ -68,7 +68,7 @@ export class Readers {
     return datasetOf(this.#session, new ArrowSource(paths, source), names);
   }
 
-  /** Files of any of these formats, recognized by ending and first bytes, which are read at once. */
+  /** Files of any of these formats, recognized by ending and first bytes, which are read immediately. */
   async any(paths: string | readonly string[], options: ReadAnyOptions = {}): Promise<Dataset> {
     const { source, names } = readingOf('read.any', options);
     using _ = this.#session.beginPhase('open files');

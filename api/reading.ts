@@ -10,10 +10,7 @@ import { type Column, col, lit } from './expressions.ts';
 import { checkColumnNames, checkOptions } from './check-options.ts';
 import { shown } from '../engine/shown.ts';
 
-/**
- * The names of the columns that hold users, items, ratings and times, which all that takes the data set then
- * uses.
- */
+/** The names of the columns with users, items, ratings and times, which all methods of the data set use. */
 export interface NamedColumns {
   readonly columns?: ColumnNames;
 }
@@ -21,15 +18,15 @@ export interface NamedColumns {
 /** Options of folders such as `year=1999`. */
 export interface FolderOptions {
   /**
-   * The columns that the names of folders give, after those of the files: 'infer' (default) finds int32,
-   * int64, float64 or date where all values are such, else utf8; 'text' takes all as utf8; types by name,
-   * such as { year: 'utf8' }, for some of them; 'none' gives no columns.
+   * Columns from folder names, after the columns of the files. 'infer' (default): int32, int64, float64 or
+   * date if all values can be, else utf8. 'text': all utf8. An object such as { year: 'utf8' }: types for
+   * some columns. 'none': no columns.
    */
   readonly partitions?: FolderColumns;
 }
 
 export interface FromOptions extends NamedColumns {
-  /** True where each iteration starts anew; default: of arrays. */
+  /** True if each iteration starts again; default: true for arrays. */
   readonly replayable?: boolean;
 }
 
@@ -44,8 +41,8 @@ export interface ColumnRange {
 
 export interface ReadParquetOptions extends NamedColumns, FolderOptions {
   /**
-   * Reads the rows of which the condition is true, or whose value is in the range: as `filter`, with row
-   * groups left out whose statistics exclude all of their rows.
+   * Reads only rows that match the condition or range: like `filter`, but row groups are skipped if their
+   * statistics exclude all rows.
    */
   readonly filter?: Column | ColumnRange;
 }
@@ -53,22 +50,19 @@ export interface ReadParquetOptions extends NamedColumns, FolderOptions {
 export interface ReadArrowOptions extends NamedColumns, FolderOptions {}
 
 export interface ReadTextOptions extends Omit<TextSourceOptions, 'columns'> {
-  /**
-   * The names of columns by role; or a list of the names of all columns of a file without a header, from the
-   * left.
-   */
+  /** Column names by role; or a list of all column names of a file without a header, from the left. */
   readonly columns?: ColumnNames | readonly string[];
 }
 
 export interface ReadNdjsonOptions extends Omit<NdjsonSourceOptions, 'columns'> {
-  /** The names of columns by role, or a list of the fields to read. */
+  /** Column names by role, or a list of the fields to read. */
   readonly columns?: ColumnNames | readonly string[];
 }
 
 export interface ReadAnyOptions extends Omit<OpenSourceOptions, 'columns'> {
   /**
-   * The names of columns by role; or a list: of all columns of a text without a header, or of the fields of
-   * NDJSON to read.
+   * Column names by role; or a list: of all columns of text without a header, or of the NDJSON fields to
+   * read.
    */
   readonly columns?: ColumnNames | readonly string[];
 }
@@ -96,7 +90,7 @@ export const readOptionNames = {
 
 const example = "{ columns: { user: 'userId', item: 'movieId' } }";
 
-/** Checks the options of a reader and separates the options of its source from the names of columns. */
+/** Checks the options of a reader, and separates the source's options from the column names. */
 export function readingOf<Options extends { readonly columns?: ColumnNames | readonly string[] }>(
   method: keyof typeof readOptionNames,
   options: Options,
@@ -121,7 +115,7 @@ function isList(columns: ColumnNames | readonly string[]): columns is readonly s
   return Array.isArray(columns);
 }
 
-/** Throws UsageError unless session.from can take them; the options without what is undefined. */
+/** Throws UsageError unless session.from can take them; returns the options without undefined values. */
 export function checkBatches(
   batches: unknown,
   schema: Schema | undefined,
@@ -148,7 +142,7 @@ export function checkRows(options: FromRowsOptions): FromRowsOptions {
   return options;
 }
 
-/** Throws UsageError for an array of rows, before anything is read. */
+/** Throws UsageError for an array of rows, before reading. */
 function requireBatches(batches: readonly unknown[]): void {
   const first = batches[0];
   const plain =
@@ -161,7 +155,7 @@ function requireBatches(batches: readonly unknown[]): void {
     );
 }
 
-/** The condition of the option filter; undefined for none. */
+/** The condition of the option `filter`. */
 export function conditionOf(filter: Column | ColumnRange): Column {
   if (typeof filter !== 'object' || filter === null || !('column' in filter)) return filter;
   const { column, min, max } = filter;

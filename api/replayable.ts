@@ -9,8 +9,8 @@ export function isReplayable({ plan }: Pick<PlannedRows, 'plan'>): boolean {
 }
 
 /**
- * Throws UsageError when the rows can be read only once; `purpose` names the work that reads them more than
- * once.
+ * Throws UsageError if the rows can be read only once; `purpose` names the work that reads them several
+ * times.
  */
 export function requireReplayable({ plan }: Pick<PlannedRows, 'plan'>, purpose: string): void {
   if (rootSource(plan).replayable) return;

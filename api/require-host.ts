@@ -1,6 +1,6 @@
 /**
- * Refuses hosts that FactorFlow cannot run on. The first import of index.ts, so that no other module runs
- * before it.
+ * Rejects environments in which FactorFlow cannot run. The first import of index.ts, so that no other module
+ * runs before it.
  */
 import { UsageError } from '../engine/errors.ts';
 import { tooOldNode } from './node-version.ts';
@@ -10,7 +10,7 @@ declare const __webpack_require__: unknown;
 const problem = tooOldNode(process.versions.node);
 if (problem !== undefined) throw new UsageError(`FactorFlow ${problem}`);
 
-// webpack (and ncc) define a name. In other bundles this address is the bundle's, or undefined.
+// webpack (and ncc) define this name. In other bundles import.meta.url is the bundle's address, or undefined.
 if (
   typeof __webpack_require__ !== 'undefined' ||
   !/\/(api|programs\/chunks)\/require-host[\w-]*\.[jt]s(\?|$)/.test(String(import.meta.url))

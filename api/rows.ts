@@ -25,37 +25,37 @@ import { checkModule } from './inspect/user-modules.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import { ReadableRows } from './readable-rows.ts';
 
-/** The largest number of parts into which a task divides its rows. */
+/** Most parts into which a task divides its rows. */
 const MOST_PARTS = 1024;
 
 export interface SampleOptions {
   /** Default 0. */
   readonly seed?: number;
-  /** Columns whose values decide, so that rows with the same ones stay together; default: all. */
+  /** Columns whose values decide, so that rows with equal values stay together; default: all. */
   readonly by?: readonly string[];
 }
 
 export interface MapBatchesOptions {
-  /** The columns of the batches that the function gives; default: its input's columns. */
+  /** The columns of the batches that the function returns; default: its input's columns. */
   readonly schema?: Schema;
 }
 
 /**
- * Rows of named columns that are read later: what is common to all data, named as in Spark's DataFrame.
- * `Made` is what a transformation gives.
+ * Rows of named columns that are read on demand: the methods of all data, named as in Spark's DataFrame.
+ * `Made` is the result type of a transformation.
  */
 export abstract class Rows<Made> extends ReadableRows {
   /** @internal The rows of a plan over this one. */
   abstract over(plan: LogicalPlan): Made;
 
-  /** These rows through one more operator, of the library or of the caller. */
+  /** These rows through one more operator, of the library or your own. */
   pipe(operator: Operator): Made {
     requireOperator(operator);
     return this.over(andThen(this.plan, operator));
   }
 
   /**
-   * These columns alone, in this order: names, or expressions with names: `select('user',
+   * Only these columns, in this order: names, or named expressions: `select('user',
    * col('r').times(2).as('x'))`.
    */
   select(...columns: readonly (string | Column)[]): Made {
@@ -69,25 +69,25 @@ export abstract class Rows<Made> extends ReadableRows {
     return this.#project({ kind: 'select', columns: named });
   }
 
-  /** All columns but these. */
+  /** All columns except these. */
   drop(...names: readonly string[]): Made {
     requireNames('drop', names);
     return this.#project({ kind: 'drop', names });
   }
 
-  /** The column `from` under the name `to`. */
+  /** Renames the column `from` to `to`. */
   withColumnRenamed(from: string, to: string): Made {
     requireNames('withColumnRenamed', [from, to]);
     return this.#project({ kind: 'rename', from, to });
   }
 
-  /** One more column, or another in its place: `withColumn('rating', log1p(col('plays')))`. */
+  /** Adds or replaces a column: `withColumn('rating', log1p(col('plays')))`. */
   withColumn(name: string, value: Column): Made {
     requireNames('withColumn', [name]);
     return this.withColumns({ [name]: value });
   }
 
-  /** The same for several columns, all computed from the columns before. */
+  /** The same for several columns, all computed from the original columns. */
   withColumns(values: Readonly<Record<string, Column>>): Made {
     requireByColumn('withColumns', values, "{ rating: col('plays') }");
     const columns = Object.entries(values).map(([name, value]) => ({
@@ -97,17 +97,20 @@ export abstract class Rows<Made> extends ReadableRows {
     return this.#project({ kind: 'with', columns });
   }
 
-  /** The rows of which a condition is true: `filter(col('rating').ge(3.5))`. */
+  /** The rows for which a condition is true: `filter(col('rating').ge(3.5))`. */
   filter(condition: Column): Made {
     return this.pipe(new Filter(expressionOf(condition, 'filter')));
   }
 
-  /** As `filter`. */
+  /** Same as `filter`. */
   where(condition: Column): Made {
     return this.filter(condition);
   }
 
-  /** Columns as other types: `cast({ rating: 'float32' })`. A value that cannot be is an error, or null. */
+  /**
+   * Converts columns: `cast({ rating: 'float32' })`. A value that cannot be converted is an error, or becomes
+   * null.
+   */
   cast(types: Readonly<Record<string, ValueType>>, onError: 'error' | 'null' = 'error'): Made {
     requireByColumn('cast', types, "{ rating: 'float32' }");
     return this.withColumns(
@@ -121,7 +124,7 @@ export abstract class Rows<Made> extends ReadableRows {
     return this.pipe(new DropNulls(names.length === 0 ? undefined : names));
   }
 
-  /** Values in place of nulls, by column: `fillNulls({ rating: 0 })`. */
+  /** Replaces nulls by values, by column: `fillNulls({ rating: 0 })`. */
   fillNulls(values: Readonly<Record<string, Plain>>): Made {
     requireByColumn('fillNulls', values, '{ rating: 0 }');
     return this.withColumns(
@@ -132,9 +135,9 @@ export abstract class Rows<Made> extends ReadableRows {
   }
 
   /**
-   * A function of yours in the place of each batch, by the threads where it is named by a module
-   * (`{ module: import.meta.url, name: 'clean', args }`), else in the calling thread. It must be pure: a
-   * thread may call it twice for the same rows.
+   * Applies your own function to each batch: in the threads if it is named by a module (`{ module:
+   * import.meta.url, name: 'clean', args }`), else in the calling thread. It must be pure: a thread may call
+   * it twice for the same rows.
    */
   mapBatches(apply: BatchFunction | ModuleFunction, options: MapBatchesOptions = {}): Made {
     checkOptions('mapBatches', options, ['schema'], '{ schema }');
@@ -143,27 +146,27 @@ export abstract class Rows<Made> extends ReadableRows {
   }
 
   /**
-   * The rows of this side with the columns of the other's rows that have equal keys: `ratings.join(movies,
-   * 'item')`, `ratings.join(users, { left: 'user', right: 'id' }, 'left')`. The keys come once, under the
-   * names of this side. Throws UsageError when it is run where keys are missing or have types that are not
-   * compared, and for another name that both sides have, unless there is a suffix: `{ how: 'left', suffix:
-   * '_right' }`. The other side is held in memory; the order of rows is not promised.
+   * The rows of this side with the columns of the other side's rows that have equal keys:
+   * `ratings.join(movies, 'item')`, `ratings.join(users, { left: 'user', right: 'id' }, 'left')`. The result
+   * has the keys once, under this side's names. Running it throws UsageError if keys are missing or their
+   * types cannot be compared, and if another column name is on both sides, unless there is a suffix: `{ how:
+   * 'left', suffix: '_right' }`. The other side is held in memory; the order of rows is not guaranteed.
    */
   join(other: Rows<Made>, on: JoinKeys, how: JoinKind | JoinOptions = 'inner'): Made {
     return this.over(joinPlan([this, other], on, how));
   }
 
   /**
-   * The rows in the order of some keys: names of columns, `col('rating').desc()`, or `{ column, descending,
-   * nulls }`. Nulls come first when ascending and last when descending, unless the key says otherwise; NaN is
-   * the largest number. Rows with equal keys keep their order. Followed by `limit`, only the first rows are
-   * kept in memory.
+   * Sorts the rows by keys: column names, `col('rating').desc()`, or `{ column, descending, nulls }`. Nulls
+   * come first when ascending and last when descending, unless the key says otherwise; NaN is the largest
+   * number. Rows with equal keys keep their order. With a following `limit`, only the first rows are kept in
+   * memory.
    */
   orderBy(...keys: readonly OrderKey[]): Made {
     return this.over(sortingBy(keys).reduce(andThen, this.plan));
   }
 
-  /** As `orderBy`. */
+  /** Same as `orderBy`. */
   sort(...keys: readonly OrderKey[]): Made {
     return this.orderBy(...keys);
   }
@@ -176,8 +179,8 @@ export abstract class Rows<Made> extends ReadableRows {
   }
 
   /**
-   * About a fraction of the rows, drawn by a hash of their values and the seed: the same rows for any order,
-   * and equal rows together.
+   * About a fraction of the rows, drawn by a hash of their values and the seed: the same rows for any row
+   * order, and equal rows together.
    */
   sample(fraction: number, options: SampleOptions = {}): Made {
     checkOptions('sample', options, ['seed', 'by'], '{ seed: 42 }');
@@ -190,7 +193,7 @@ export abstract class Rows<Made> extends ReadableRows {
   }
 
   /**
-   * The rows in groups with the same values of some columns or expressions, for aggregates of each:
+   * Groups rows with equal values of columns or expressions, to aggregate each group:
    * `groupBy('item').agg(count(), mean('rating'))`, `groupBy(truncate(col('ts'),
    * 'month').as('month')).count()`.
    */
@@ -198,23 +201,20 @@ export abstract class Rows<Made> extends ReadableRows {
     return new GroupedRows(this.plan, keys, (plan) => this.over(plan));
   }
 
-  /** The rows without those that are equal to an earlier one in all columns. */
+  /** The rows without those that equal an earlier row in all columns. */
   distinct(): Made {
     return this.over(fromSource(new Wide(new Distinct(), [this.plan])));
   }
 
-  /**
-   * The first row, in the order of the input, with each combination of these columns' values; default: of
-   * all.
-   */
+  /** The first row, in input order, for each combination of these columns' values; default: all columns. */
   dropDuplicates(...keys: readonly string[]): Made {
     requireNames('dropDuplicates', keys);
     return this.over(fromSource(new Wide(new Distinct(keys.length === 0 ? undefined : keys), [this.plan])));
   }
 
   /**
-   * The same rows in a number of parts, one part after the other: rows with the same values of some columns
-   * come together, or, without columns, rows are divided evenly. Within a part rows keep their order.
+   * The same rows in a number of parts, concatenated: rows with equal values of the columns are in the same
+   * part; without columns, rows are divided evenly. Within a part rows keep their order.
    */
   repartition(parts: number, ...columns: readonly string[]): Made {
     if (!Number.isSafeInteger(parts) || parts < 1 || parts > MOST_PARTS)

@@ -11,10 +11,10 @@ import type { RunSession } from './run-session.ts';
 import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
 import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';
 
-/** A memory budget in which threads that run exchanges keep their heaps small and collect garbage soon. */
+/** Below this memory budget threads that run exchanges keep their heaps small and collect garbage early. */
 const SCARCE_BYTES = 2 ** 31;
 
-/** Of the memory of parts, the share that the allocator of the process loses between them. */
+/** Share of the memory of parts that the process's allocator loses to fragmentation. */
 const LOST_SHARE = 1 / 6;
 
 const rooms = new WeakMap<RunSession, ExchangeRoom>();
@@ -23,7 +23,7 @@ const rooms = new WeakMap<RunSession, ExchangeRoom>();
 export function exchangeRoomOf(session: RunSession): ExchangeRoom {
   const known = rooms.get(session);
   if (known !== undefined) return known;
-  // A session without devices has no threads, and no exchanges.
+  // A session without devices has no threads and no exchanges.
   const workers = session.context().executor.devices.length === 0 ? 0 : session.workers;
   const room = new ExchangeRoom(processMemory(session, workers));
   rooms.set(session, room);
@@ -51,7 +51,7 @@ export interface PlannedRows {
   readonly session: RunSession;
 }
 
-/** The optimized plan, whose splits are read by the threads. */
+/** The optimized plan, whose splits the threads read. */
 export async function readyPlan(
   { plan, session }: PlannedRows,
   columns: readonly string[] | undefined,

@@ -7,11 +7,11 @@ import type { SessionDevice } from './devices/open-devices.ts';
 export interface RunOptions {
   /** Cancels the run, which throws CancelledError. Default: none. */
   readonly signal?: AbortSignal;
-  /** Gets each event: phases, iterations, notes, warnings. Default: events are dropped. */
+  /** Receives each event: phases, iterations, notes, warnings. Default: events are dropped. */
   readonly onEvent?: EventSink;
 }
 
-/** The session of data sets, models and fits; its members are described at Session. */
+/** The session of data sets, models and fits; Session describes its members. */
 export interface RunSession {
   readonly memoryBudget: number;
   readonly ids: IdForm | undefined;

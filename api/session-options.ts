@@ -9,55 +9,55 @@ import { Profile } from './reports/profile.ts';
 
 export interface SessionOptions {
   /**
-   * The device that holds factors and runs kernels: `auto` takes a hardware GPU where there is one, else the
+   * The device that holds factors and runs kernels: `auto` takes a hardware GPU if there is one, else the
    * CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. Default 'auto'.
    */
   readonly device?: DeviceRequest;
   /** CPU threads, 1 or more. Default: the number of the machine's cores; with a GPU three quarters of it. */
   readonly workers?: number;
   /**
-   * Bound on the resident memory of the whole process, in bytes, or a size such as '4GiB'. Default: the
+   * Limit of the resident memory of the whole process, in bytes, or a size such as '4GiB'. Default: the
    * machine's memory.
    */
   readonly memoryBudget?: string | number;
   /**
-   * Bound on the GPU's memory that is used, in bytes or as '40GiB', since WebGPU does not give its size.
-   * Default: no bound, until the GPU refuses.
+   * Limit of the used GPU memory, in bytes or as '40GiB', since WebGPU does not report its size. Default: no
+   * limit, until the GPU refuses an allocation.
    */
   readonly deviceMemory?: string | number;
   /**
-   * Folder, made where it is missing, for ratings that do not fit into memoryBudget while they are loaded
-   * and, by ALS, trained on; removed again at the end. Default: the system's folder for temporary files.
+   * Folder, created if missing, for ratings that do not fit into memoryBudget while they are loaded and, by
+   * ALS, trained on; removed again at the end. Default: the system's folder for temporary files.
    */
   readonly spillDir?: string;
-  /** The library that Parquet is read and written with. Default 'parquet-wasm'. */
+  /** The library for reading and writing Parquet. Default 'parquet-wasm'. */
   readonly parquetBackend?: ParquetBackendName;
   /**
-   * The form of integer ids that the session's models give: numbers where all ids of a side are safe
-   * integers, else bigints (default), or always 'number', 'bigint' or 'string'. With 'number', training on an
-   * unsafe id and loading a model with one throw UsageError. Ids that are text stay strings, and Arrow
-   * batches keep int64.
+   * The form of integer ids in results of the session's models. By default numbers if all ids of a side are
+   * safe integers, else bigints; or always 'number', 'bigint' or 'string'. With 'number', training on an
+   * unsafe id or loading a model with one throws UsageError. Text ids stay strings, and Arrow batches keep
+   * int64.
    */
   readonly ids?: IdForm;
-  /** Measures where the time of this session's work goes. Default: not measured. */
+  /** Measures the time of this session's work by phase. Default: not measured. */
   readonly profile?: Profile;
-  /** @internal Stored bytes of a split of a source; sources with no more come in one stream. */
+  /** @internal Stored bytes of a split of a source; smaller sources are read as one stream. */
   readonly splitBytes?: number;
-  /** @internal So many devices in the place of one, for tests and demonstrations. */
+  /** @internal Number of devices to simulate with one, for tests and demonstrations. */
   readonly fakeDevices?: number;
   /**
-   * @internal True where nothing but saving follows on one training: GPUs are closed as soon as its factors
-   *   are in host memory, and memory that is not bounded is left as it is.
+   * @internal True if only saving follows one training: GPUs are closed as soon as its factors are in host
+   * memory, and unlimited memory is not collected.
    */
   readonly once?: boolean;
   /**
-   * @internal OpeningDevices that have begun with the same options; the session closes them. It is given while
-   *   a GPU is still being opened; `opened` waits for that.
+   * @internal OpeningDevices started with the same options; the session closes them. A GPU may still be
+   * opening; `opened` waits for it.
    */
   readonly opening?: object | undefined;
   /**
-   * Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own.
-   * Default: none.
+   * Cancels the opening: a driver may be slow, or hang. Runs in the session have their own signals. Default:
+   * none.
    */
   readonly signal?: AbortSignal;
 }
@@ -69,7 +69,7 @@ type CheckedOptions = { readonly device: DeviceRequest } & {
   ]: SessionOptions[Name];
 };
 
-/** @internal Throws UsageError for an option that is unknown, or whose value cannot be. */
+/** @internal Throws UsageError for an unknown option or an invalid value. */
 export function checkSessionOptions(
   { device, deviceMemory, fakeDevices, profile, ids, spillDir, signal }: CheckedOptions,
   unknown: object,

@@ -1,7 +1,7 @@
 import { FactorFlowError, sessionClosed } from '../engine/errors.ts';
 import { CANCEL_MILLISECONDS } from '../engine/waits.ts';
 
-/** The work under way in a session, which is cancelled when the session closes. */
+/** The running work of a session, which is cancelled when the session closes. */
 export class SessionWork {
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
@@ -16,13 +16,13 @@ export class SessionWork {
     if (this.closed) throw sessionClosed();
   }
 
-  /** A signal of a run of its own, which fires with the caller's and when the session closes. */
+  /** A signal for one run, which fires with the caller's signal and when the session closes. */
   signalOf(signal: AbortSignal | undefined): AbortSignal {
     const { signal: closing } = this.#closing;
     return AbortSignal.any(signal === undefined ? [closing] : [signal, closing]);
   }
 
-  /** Has `close` wait for work. Any failure of work that `close` has cut off is that of a closed session. */
+  /** Makes `close` wait for work. Work that `close` cancelled fails with the error of a closed session. */
   readonly follow = <Result>(work: Promise<Result>): Promise<Result> => {
     const named = work.catch((error: unknown) => {
       throw this.closed && !(error instanceof FactorFlowError) ? sessionClosed(error) : error;
@@ -35,7 +35,7 @@ export class SessionWork {
     return named;
   };
 
-  /** Cancels the work, and waits for its end, for as long as cancelled work may take. */
+  /** Cancels the work, and waits for its end for a limited time. */
   close(): Promise<void> {
     this.#ended ??= this.#end();
     return this.#ended;
@@ -45,7 +45,7 @@ export class SessionWork {
     this.#closing.abort(sessionClosed());
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CANCEL_MILLISECONDS);
-    // Work that was under way may have begun more before it noticed.
+    // Running work may have started more work before it noticed.
     const allEnded = async () => {
       while (this.#running.size > 0) await Promise.all(this.#running);
     };

@@ -33,12 +33,9 @@ type OwnOptions = Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitByte
  * the threads, or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
  */
 export class Session implements RunSession, AsyncDisposable {
-  /** Bytes that the whole process may have resident. */
+  /** Limit of the resident memory of the whole process, in bytes. */
   readonly memoryBudget: number;
-  /**
-   * The form of ids that was asked for; undefined: numbers where all ids of a side are safe integers, else
-   * bigints.
-   */
+  /** The requested form of ids; undefined: numbers if all ids of a side are safe integers, else bigints. */
   readonly ids: IdForm | undefined;
   readonly #devices: SessionDevices;
   /** @internal */
@@ -55,8 +52,8 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * Throws UsageError for an option that is unknown or out of range, for a `spillDir` that cannot be written
-   * to, and for device `gpu` without a GPU, naming the packages to install; CancelledError.
+   * Throws UsageError for an option that is unknown or out of range, for a `spillDir` that is not writable,
+   * and for device `gpu` without a GPU, naming the packages to install; CancelledError.
    */
   static async create(options: SessionOptions = {}): Promise<Session> {
     requireOptions('Session.create', options, "{ device: 'gpu' }");
@@ -94,8 +91,8 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * A session without devices and threads: it reads, converts and writes rows. Work for a device throws
-   * UsageError in it.
+   * A session without devices and threads: it reads, converts and writes rows. Work that needs a device
+   * throws UsageError.
    */
   static withoutDevices(options: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
     checkOptions('Session.withoutDevices', options, ['parquetBackend', 'profile']);
@@ -103,15 +100,14 @@ export class Session implements RunSession, AsyncDisposable {
     return new Session(SessionDevices.none(), totalmem(), { parquetBackend, profile });
   }
 
-  /** Readers of files. Nothing is opened before the rows or their schema are asked for. */
+  /** Readers of files. Nothing is opened until the rows or their schema are requested. */
   get read(): Readers {
     return new Readers(this, this.#options.parquetBackend);
   }
 
   /**
-   * Record batches as a data set: an array, a generator, the stream of another library. An iterator that can
-   * be pulled only once makes a data set that can be used only once. `schema` is needed only when there may
-   * be no batch.
+   * Record batches as a data set: an array, a generator, the stream of another library. A data set from a
+   * one-time iterator can be used only once. `schema` is only needed if there may be no batch.
    */
   from(
     batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>,
@@ -124,28 +120,25 @@ export class Session implements RunSession, AsyncDisposable {
 
   /**
    * Plain objects as a data set, such as the rows of a database: an array, any iterable or async iterable, of
-   * rows or of pages (arrays of rows). Columns and types are found from the values: number (int32, int64 or
-   * float64), bigint, string, boolean, Date. A column may be null or missing in a row; objects and arrays as
-   * values are left out. Batches have at most 65,536 rows. An array, and a function that makes the iterable
-   * anew for each pass, can be read repeatedly; an iterator once. Reading throws DataError that names row,
-   * column and value where a column's kinds differ.
+   * rows or of pages (arrays of rows). Columns and types are detected from the values: number (int32, int64
+   * or float64), bigint, string, boolean, Date. A column may be null or missing in a row; values that are
+   * objects or arrays are left out. Batches have at most 65,536 rows. An array, or a function that returns a
+   * new iterable for each pass, can be read repeatedly; an iterator once. Reading throws DataError that names
+   * row, column and value if a column has values of different types.
    */
   fromRows(rows: RowInput, options: FromRowsOptions = {}): Dataset {
     const { columns, ...types } = checkRows(options);
     return this.source(new RowSource(rows, types), columns);
   }
 
-  /** A data set over a source, of the library or of the caller, with the names of its columns. */
+  /** A data set over a source, of the library or your own, with column names by role. */
   source(source: Source, columns: ColumnNames = {}): Dataset {
     requireSource(source);
     checkColumnNames('session.source', columns);
     return datasetOf(this, source, columns);
   }
 
-  /**
-   * The model in a folder that `save` or Spark ML wrote. Throws DataError naming the file that is missing or
-   * wrong.
-   */
+  /** The model in a folder written by `save` or Spark ML. Throws DataError naming a missing or wrong file. */
   async loadModel(directory: string): Promise<Model> {
     this.#work.requireOpen();
     using _ = this.beginPhase('load model');
@@ -154,11 +147,11 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * Names of items for people to read, such as the titles of films, from a file of any format that is read:
-   * CSV, TSV, other text, NDJSON, Parquet or Arrow. Columns are found by their names unless `idCol`,
-   * `nameCol` and `genreCol` are given. With `model` its items and the file's ids are compared. What is
-   * repeated, missing or unknown is counted in a note. Throws DataError that lists the columns where one is
-   * missing, and for a file without an id of the model.
+   * Names of items for people to read, such as the titles of films, from a file of any supported format: CSV,
+   * TSV, other text, NDJSON, Parquet or Arrow. Columns are found by their names unless `idCol`, `nameCol` and
+   * `genreCol` are given. With `model`, the file's ids are compared with its items. A note counts repeated,
+   * missing and unknown ids. Throws DataError that lists the columns if one is missing, and for a file
+   * without an id of the model.
    */
   async readItemNames(path: string, options: ItemNamesOptions = {}): Promise<ItemNames> {
     this.#work.requireOpen();
@@ -177,8 +170,8 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * Waits for the GPU of a session that was given while it was being opened, and tells `onEvent` what its
-   * warning is. Throws as `create` does.
+   * Waits for a GPU that was still opening when the session received it, and passes its warning to `onEvent`.
+   * Throws the errors of `create`.
    * @internal
    */
   async opened(onEvent?: EventSink): Promise<void> {
@@ -187,7 +180,7 @@ export class Session implements RunSession, AsyncDisposable {
 
   /**
    * The context of operators: this session's devices, new metrics, the caller's listener, and a signal that
-   * fires with the caller's and when the session closes. Throws UsageError once it is closed.
+   * fires with the caller's signal and when the session closes. Throws UsageError once it is closed.
    */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     this.#work.requireOpen();
@@ -202,8 +195,8 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * The context of requests for single rows, whose threads do nothing else: long work of the session does not
-   * stand before them.
+   * The context for requests for single rows. Its threads do nothing else, so requests do not wait for long
+   * work of the session.
    * @internal
    */
   requestContext({ signal, onEvent }: RunOptions = {}): ExecutionContext {
@@ -211,7 +204,7 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * Begins a phase of this session's profile that belongs to no run.
+   * Starts a phase of this session's profile that belongs to no run.
    * @internal
    */
   beginPhase(phase: string): Disposable {
@@ -219,8 +212,9 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * @internal Told that the factors of a training are in host memory: begins to close GPUs that nothing will
-   *   use any more, for whose end `close` waits; what a run releases is collected while its model is written.
+   * @internal Called when the factors of a training are in host memory. Starts closing GPUs that are no
+   * longer used (`close` waits for that); memory that the run released is collected while its model is
+   * written.
    */
   trained(): void {
     if (!this.#options.once) return;
@@ -231,8 +225,8 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * @internal Told that threads write the files of a model: what `trained` has left is collected meanwhile,
-   *   which saves time at the end of the process.
+   * @internal Called when threads write the files of a model: memory left by `trained` is collected
+   * meanwhile, which saves time at the end of the process.
    */
   saving(): void {
     if (this.#options.once && !this.bounded)
@@ -241,17 +235,17 @@ export class Session implements RunSession, AsyncDisposable {
         .catch(() => undefined);
   }
 
-  /** @internal True where memory that a run leaves is collected. */
+  /** @internal True if memory that a run leaves is collected. */
   get tidies(): boolean {
     return !this.#options.once || this.bounded;
   }
 
-  /** @internal True where memory was bounded. */
+  /** @internal True if memory is limited. */
   get bounded(): boolean {
     return this.memoryBudget < totalmem();
   }
 
-  /** @internal Threads that load and compute on the CPU. */
+  /** @internal Number of threads that load and compute on the CPU. */
   get workers(): number {
     return hostDevice(this.#devices.executor).info.parallelism;
   }
@@ -262,10 +256,10 @@ export class Session implements RunSession, AsyncDisposable {
   }
 
   /**
-   * Cancels what runs in this session, waits until it has ended, and ends the threads. All that still runs
-   * and all that begins later throws UsageError "the session is closed": fits, requests, rows that are read
-   * or written. Output that is not whole is removed. Work that does not end within ten seconds, such as a
-   * function of `mapBatches` that never returns, is left. To let work end by itself, await it before.
+   * Cancels running work of this session, waits until it has ended, and ends the threads. Running and later
+   * work throws UsageError "the session is closed": fits, requests, reading and writing rows. Incomplete
+   * output is removed. Work that does not end within ten seconds, such as a function of `mapBatches` that
+   * never returns, is abandoned. To let work finish, await it first.
    */
   async close(): Promise<void> {
     using _ = this.#options.profile?.begin('end');

@@ -18,7 +18,7 @@ const factors: Readonly<Record<string, number>> = {
   tb: 1000 ** 4,
 };
 
-/** Bytes of a size as people write it: 4GiB, 500MB, 1.5g, 1000000. Throws UsageError. */
+/** Parses a size into bytes: 4GiB, 500MB, 1.5g, 1000000. Throws UsageError. */
 export function parseSize(size: string | number, name: string): number {
   const isText = typeof size === 'string' || typeof size === 'number';
   const match = /^\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*$/i.exec(isText ? String(size) : '');

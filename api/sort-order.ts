@@ -1,6 +1,6 @@
 import type { Expression } from '../engine/expressions/expression.ts';
 
-/** A key of `orderBy`, which `col('rating').desc()` or `.asc()` gives. Immutable. */
+/** A key of `orderBy`, from `col('rating').desc()` or `.asc()`. Immutable. */
 export class SortOrder {
   readonly expression: Expression;
   readonly descending: boolean;

@@ -20,7 +20,7 @@ import { Searches } from './serving/searches.ts';
 import { idFormsOf, idsOf, type ServedModel } from './serving/served-model.ts';
 import { savedTraining } from './training/saved-training.ts';
 
-/** The data of a model: ids, factors, columns and origin, which are read, exported and saved. */
+/** The data of a model: ids, factors, columns and origin; reads, exports and saves them. */
 export class StoredModel {
   /** f: factors of a user or an item, without biases. */
   readonly rank: number;
@@ -29,18 +29,18 @@ export class StoredModel {
   readonly training: TrainingReport | undefined;
   readonly metadata: JsonObject;
   /**
-   * Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that
-   * did not save them.
+   * Number of ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of
+   * releases that did not save them.
    */
   readonly itemCounts: Uint32Array | undefined;
   /**
-   * Ratings of each user, in the order of `userFactors`; undefined for models that were loaded or went on
-   * from another.
+   * Number of ratings of each user, in the order of `userFactors`; undefined for models that were loaded or
+   * continued from another.
    */
   readonly userCounts: Uint32Array | undefined;
-  /** @internal Means of the training ratings, of a model with a report of them. */
+  /** @internal Means of the training ratings, for a model with a training report. */
   protected readonly means: DampedMeans | undefined;
-  /** @internal The model as methods of other files take it. */
+  /** @internal The model in the form that functions of other files take. */
   protected readonly served: ServedModel;
   readonly #sides: Sides;
   readonly #directory: string | undefined;
@@ -79,19 +79,19 @@ export class StoredModel {
   }
 
   /**
-   * The JavaScript type of the ids of each side that methods give; see the option `ids` of Session.create,
-   * which forces one. Throws UsageError where that one cannot hold an id.
+   * The JavaScript type of the ids of each side in results; the option `ids` of Session.create can force one.
+   * Throws UsageError if the forced type cannot hold an id.
    */
   get idForms(): Readonly<Record<'user' | 'item', IdForm>> {
     return idFormsOf(this.served);
   }
 
-  /** Numbers that are stored for each user and item: the rank, and with biases two more. */
+  /** Numbers stored for each user and item: the rank, plus two with biases. */
   get features(): number {
     return this.factors.rank;
   }
 
-  /** {id, features: FixedSizeList<float32>[features]}, ids ascending, over the model's own memory. */
+  /** {id, features: FixedSizeList<float32>[features]}, ids ascending, as views of the model's memory. */
   get userFactors(): RecordBatch {
     return factorBatch(this.factors.users, this.factors.userFactors, this.features);
   }
@@ -121,7 +121,7 @@ export class StoredModel {
 
   /**
    * Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or
-   * float16; whole or not at all.
+   * float16; completely or not at all.
    */
   async exportFactors(directory: string, options: Partial<ExportOptions> = {}): Promise<void> {
     checkOptions(
@@ -164,8 +164,8 @@ export class StoredModel {
   }
 
   /**
-   * Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal`
-   * cancels.
+   * Writes the model folder, completely or not at all. An existing folder is only replaced with `overwrite`;
+   * `signal` cancels.
    */
   async save(
     directory: string,
@@ -197,12 +197,12 @@ export class StoredModel {
     );
   }
 
-  /** @internal True where the last two features are folded biases. */
+  /** @internal True if the last two features are folded biases. */
   protected get hasBiases(): boolean {
     return hasBiases(this.metadata);
   }
 
-  /** @internal Their sides are joined when they are read. */
+  /** @internal Sides are joined when they are first read. */
   protected get factors(): FactorModel {
     return this.served.factors;
   }

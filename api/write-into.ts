@@ -3,7 +3,7 @@ import type { Sink } from '../engine/stream/operator.ts';
 import { type PlannedRows, readyPlan } from './run-rows.ts';
 import type { RunOptions } from './run-session.ts';
 
-/** Runs the rows of a data set into a sink; threads read them where they can, and encode them. */
+/** Writes the rows of a data set to a sink; if possible, threads read and encode them. */
 export async function writeInto<Result>(
   rows: PlannedRows,
   sink: Sink<Result>,

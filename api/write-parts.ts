@@ -8,7 +8,7 @@ import type { Dataset } from './dataset.ts';
 import type { RunOptions } from './run-session.ts';
 import { writeInto } from './write-into.ts';
 
-/** A data set with its name inside the folder, such as "train" or "fold-1/test". */
+/** A data set and its name inside the folder, such as "train" or "fold-1/test". */
 export interface NamedPart {
   readonly name: string;
   readonly rows: Dataset;
@@ -20,7 +20,7 @@ export interface WritePartsOptions
   readonly format?: FileFormatName | undefined;
 }
 
-/** Endings of the files of formats that are no folder. */
+/** File endings of formats that are not folders. */
 const endings: Readonly<Record<FileFormatName, string>> = {
   parquet: '',
   csv: '.csv',
@@ -33,14 +33,14 @@ const endings: Readonly<Record<FileFormatName, string>> = {
   feather: '.feather',
 };
 
-/** Throws UsageError when the parts may not be written to this folder: see checkOutput. */
+/** Throws UsageError if the parts must not be written to this folder: see checkOutput. */
 export function checkPartsFolder(directory: string, overwrite: boolean): Promise<void> {
   return checkOutput(directory, outputOptions(overwrite));
 }
 
 /**
- * Writes data sets into one folder, which appears when all of them are whole. Their paths are those that they
- * have at the end.
+ * Writes data sets into one folder, which appears when all of them are complete. Returned paths are the final
+ * ones.
  */
 export async function writeParts(
   parts: readonly NamedPart[],
@@ -66,7 +66,7 @@ function outputOptions(overwrite: boolean): AtomicOutputOptions {
   return { kind: 'folder', overwrite, recognizes: isPart };
 }
 
-/** True for what an earlier split may have left: its folders, and files of any format. */
+/** True for folders and files that an earlier split may have left, in any format. */
 function isPart(path: string): boolean {
   const [, below] =
     /^(?:fold-\d+\/)?(?:train|validation|test)(\/.*|\.(?:csv|tsv|dat|ndjson|jsonl|arrow|feather))$/.exec(

@@ -14,11 +14,11 @@ import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './write-into.ts';
 import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
 
-/** Rows that wait for their folders take at most this share of the session's memory budget. */
+/** Rows buffered for their folders take at most this share of the session's memory budget. */
 const BUFFER_SHARE = 8;
 const MOST_BUFFER_BYTES = 128 * 2 ** 20;
 
-/** Writers of rows. Output appears under its name only when it is whole. */
+/** Writers of rows. Output appears under its name only once it is complete. */
 export class Writers {
   readonly #rows: PlannedRows;
   /** The columns whose values name folders. */
@@ -32,14 +32,14 @@ export class Writers {
   }
 
   /**
-   * The same writers into folders that are named by the values of these columns, as Spark and Hive do:
+   * The same writers, into folders named by the values of these columns, as in Spark and Hive:
    * `write.partitionBy('genre', 'year').parquet('out')` writes
    * `out/genre=Drama/year=1999/part-00000.parquet`, whose files have the other columns. `read.parquet('out')`
-   * gives the columns back, after those of the files. A null and an empty text are one folder,
-   * `__HIVE_DEFAULT_PARTITION__`. Rows may come in any order, which they keep inside a folder: up to 128 MiB
-   * of them (an eighth of the session's memoryBudget, where that is less) wait in memory, then the largest
-   * folders are written, a file each. Throws UsageError for a column that is missing, and DataError for one
-   * whose type cannot name folders, and where no column is left for the files.
+   * returns the columns again, after those of the files. Null and an empty text share one folder,
+   * `__HIVE_DEFAULT_PARTITION__`. Rows may have any order, which they keep inside a folder: up to 128 MiB of
+   * them (an eighth of the session's memoryBudget, if that is less) are buffered, then the largest folders
+   * are written, a file each. Throws UsageError for a missing column, and DataError for a column whose type
+   * cannot name folders, or if no column is left for the files.
    */
   partitionBy(...columns: readonly string[]): Writers {
     if (columns.length === 0 || !columns.every((column) => typeof column === 'string'))
@@ -49,7 +49,7 @@ export class Writers {
     return new Writers(this.#rows, columns);
   }
 
-  /** A folder of part files, or one file when the path ends in .parquet. */
+  /** A folder of part files, or one file if the path ends in .parquet. */
   async parquet(path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> {
     checkOptions(
       'write.parquet',
@@ -64,7 +64,7 @@ export class Writers {
   }
 
   /**
-   * One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz,
+   * One file of separated text: commas, tabs for .tsv, "::" for .dat; compressed if the path ends in .gz,
    * .zst or .lz4; "-" is stdout.
    */
   async csv(path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> {
@@ -77,7 +77,9 @@ export class Writers {
     return this.#write(path, options, { one: (sink) => new TextSink(path, sink), folders: textFiles });
   }
 
-  /** One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
+  /**
+   * One file of NDJSON, one object a row; compressed if the path ends in .gz, .zst or .lz4; "-" is stdout.
+   */
   async ndjson(path: string, options: NdjsonSinkOptions & RunOptions = {}): Promise<WriteSummary> {
     checkOptions(
       'write.ndjson',

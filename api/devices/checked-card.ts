@@ -9,7 +9,7 @@ export type CheckedGpu = Pick<Device, 'info' | 'run'>;
 
 export type CheckOutcome = Omit<TaskResult, 'values'> & { readonly values: CheckKernelsTask['values'] };
 
-/** Runs a check of the GPU's kernels by its number, or lists the checks; see CheckKernelsTask. */
+/** Runs one check of the GPU's kernels by its number, or lists the checks; see CheckKernelsTask. */
 export async function runCheck(gpu: CheckedGpu, check?: number): Promise<CheckOutcome> {
   const params: CheckKernelsTask['params'] = check === undefined ? {} : { check };
   const result = await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params });
@@ -19,18 +19,18 @@ export async function runCheck(gpu: CheckedGpu, check?: number): Promise<CheckOu
 /** The devices of one card. */
 export interface CheckedCard {
   readonly gpu: CheckedGpu;
-  /** Devices that may check at the same time. */
+  /** Most devices that should run checks at the same time. */
   readonly most: number;
   /** Opens another device of the same card. */
   open(number: number): Promise<CheckedGpu>;
 }
 
-/** Devices of a graphics card at most: each has some hundred MiB of its memory. */
+/** Most devices of one graphics card: each takes some hundred MiB of its memory. */
 const MOST_DEVICES = 12;
 
 /**
- * The GPU that WebGPU gives, a software one included. Throws UsageError with advice without a GPU;
- * CancelledError.
+ * Opens the default GPU of WebGPU, which can be a software GPU. Throws UsageError with advice if there is
+ * none; CancelledError.
  */
 export async function openCard(
   workers: number | undefined,
@@ -62,7 +62,7 @@ export async function openCard(
   };
 }
 
-/** Devices by the number of cores. An adapter that computes on the processor takes cores itself. */
+/** The number of devices for a number of cores. A software adapter computes on the cores itself. */
 export function devicesFor(cores: number, software: boolean): number {
   return Math.min(MOST_DEVICES, Math.max(1, Math.floor(cores * (software ? 0.5 : 0.75))));
 }

@@ -1,18 +1,18 @@
 import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/shown.ts';
 
-/** `auto`: a hardware GPU where there is one, else the CPU. `gpu`: an adapter of either kind, or an error. */
+/**
+ * `auto`: a hardware GPU if there is one, else the CPU. `gpu`: any adapter, hardware or software, or an
+ * error.
+ */
 export type DeviceName = 'auto' | 'cpu' | 'gpu';
 
 const deviceNames: readonly DeviceName[] = ['auto', 'cpu', 'gpu'];
 
-/**
- * A device by name, or GPUs by their numbers: 'gpu:0,1'. Cards are numbered from 0 by their addresses on the
- * PCI bus.
- */
+/** A device by name, or GPUs by number: 'gpu:0,1'. Cards are numbered from 0 by their PCI address. */
 export type DeviceRequest = DeviceName | `gpu:${string}`;
 
-/** Throws UsageError for another value; `option` is its name in the message. */
+/** Throws UsageError for another value; `option` is the name in the message. */
 export function checkDevice(given: unknown, option = 'device'): DeviceRequest {
   const name = deviceNames.find((one) => one === given);
   if (name !== undefined) return name;
@@ -26,12 +26,12 @@ export function checkDevice(given: unknown, option = 'device'): DeviceRequest {
   return given as DeviceRequest;
 }
 
-/** The numbers of the GPUs that were asked for, if any. */
+/** The requested GPU numbers, if any. */
 export function cardsOf(request: DeviceRequest): readonly number[] | undefined {
   return request.startsWith('gpu:') ? request.slice('gpu:'.length).split(',').map(Number) : undefined;
 }
 
-/** Throws UsageError for a number of fake devices that is out of range, or beside cards by number. */
+/** Throws UsageError for a number of fake devices that is out of range, or combined with cards by number. */
 export function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
   if (count === undefined) return;
   if (!Number.isInteger(count) || count < 1 || count > 16)

@@ -1,6 +1,6 @@
 /**
- * The tasks of a CPU device that read or write files: its threads import this module, and those of each task,
- * at the first of them.
+ * The tasks of a CPU device that read or write files. Threads import this module, and the module of each
+ * task, at its first use.
  */
 import type { GivenHandlers } from '../../cpu/handler.ts';
 

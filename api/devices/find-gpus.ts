@@ -9,10 +9,13 @@ import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirs
 /** The functions that examine the machine; tests replace them. */
 export interface Machine extends GpuMachine {
   readonly hasGraphicsDevice: () => boolean;
-  /** The adapter whose driver has served before, once: it need not be probed. */
+  /**
+   * The adapter of a driver that opened successfully in an earlier run, so that it need not be probed.
+   * Returned once.
+   */
   readonly known: () => Adapter | undefined;
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
-  /** Notes an adapter that has opened as known. Never throws. */
+  /** Records an adapter that has opened as known. Never throws. */
   readonly note: (adapter: Adapter) => Promise<void>;
 }
 
@@ -24,10 +27,10 @@ export const thisMachine: Machine = {
   note: (adapter) => new KnownDrivers().keep(adapter),
 };
 
-/** GPUs that have opened. */
+/** Opened GPUs. */
 export interface FoundGpus {
   readonly gpus: readonly OpenedGpu[];
-  /** Resolves when their driver is noted as known. */
+  /** Resolves once their driver is recorded as known. */
   readonly noted?: Promise<void>;
 }
 
@@ -44,20 +47,20 @@ export interface WantedGpus {
   readonly signal: AbortSignal;
 }
 
-/** GPUs that are being looked for and opened. */
+/** GPUs that are being found and opened. */
 export interface BegunGpus {
-  /** True where one with a known driver is being opened already. */
+  /** True if a GPU with a known driver is already being opened. */
   readonly known: boolean;
   /**
-   * Rejects with UsageError (the reason, and the packages to install) if a GPU was asked for but not found;
+   * Rejects with UsageError (the reason, and the packages to install) if a GPU was requested but not found;
    * with CancelledError.
    */
   readonly found: Promise<FoundGpus | NoGpu>;
 }
 
 /**
- * Begins to look for the GPUs of a request, and to open them. One whose driver is known opens at once. Others
- * are probed: a broken driver ends only the process that probes it.
+ * Starts to find and open the GPUs of a request. One with a known driver is opened at once. Others are probed
+ * in a separate process, so that a broken driver ends only that process.
  */
 export function beginGpus(wanted: WantedGpus, machine: Machine): BegunGpus {
   const without = (missing?: string): BegunGpus => ({ known: false, found: Promise.resolve({ missing }) });
@@ -72,10 +75,7 @@ export function beginGpus(wanted: WantedGpus, machine: Machine): BegunGpus {
   return { known: known !== undefined, found };
 }
 
-/**
- * A driver that is known from an earlier run and does not open now, or computes on the processor, has been
- * forgotten: a probe follows.
- */
+/** A known driver that now fails to open, or is a software driver, has been forgotten: a probe follows. */
 async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Promise<FoundGpus | NoGpu> {
   const adapter = known ?? (await probed(wanted, machine));
   if ('missing' in adapter) return adapter;
@@ -94,12 +94,12 @@ async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Prom
 }
 
 /**
- * The adapter that a probe finds, or the reason why `auto` takes the CPU. Throws UsageError for `gpu` without
+ * The adapter that a probe finds, or the reason why `auto` uses the CPU. Throws UsageError for `gpu` without
  * a GPU.
  */
 async function probed({ device, signal }: WantedGpus, { probe }: Machine): Promise<Adapter | NoGpu> {
   const outcome = await probe(signal);
-  // Ctrl-C also ends the probe's process; that is not a crash.
+  // Ctrl-C also ends the probe's process, which is not a crash.
   throwIfAborted(signal, 'gpu');
   const { adapter, failure } = outcome;
   if (adapter !== undefined)

@@ -12,55 +12,55 @@ import { requireLimits } from './system-limits.ts';
 export interface SessionDevice {
   readonly requested: DeviceRequest;
   readonly kind: 'cpu' | 'gpu';
-  /** Name of the GPU, such as "NVIDIA H200"; of several different ones all names. */
+  /** Name of the GPU, such as "NVIDIA H200"; all names if there are several models. */
   readonly adapter: string | null;
   /**
-   * "NVIDIA H200; f16, subgroups, tensor", or "2 threads, WebAssembly relaxed-simd"; of several devices
+   * "NVIDIA H200; f16, subgroups, tensor", or "2 threads, WebAssembly relaxed-simd"; for several devices
    * "gpu:0 (..), gpu:1 (..)".
    */
   readonly description: string;
-  /** The reason for the CPU, where `auto` was asked for. */
+  /** The reason why `auto` chose the CPU. */
   readonly reason?: string;
-  /** A warning before a long run. */
+  /** A warning to show before a long run. */
   readonly warning?: string;
 }
 
 export interface OpenedDevices {
-  /** The first is a CPU's: it sorts and numbers. */
+  /** The first is a CPU device, which sorts and numbers. */
   readonly devices: readonly Device[];
   readonly device: SessionDevice;
 }
 
 export interface OpenDevicesOptions {
   readonly device: DeviceRequest;
-  /** Threads of the CPU. */
+  /** Number of CPU threads. */
   readonly workers?: number | undefined;
-  /** Bytes that the whole process may have resident. */
+  /** Limit of the resident memory of the whole process, in bytes. */
   readonly memoryBudget?: number | undefined;
-  /** Bytes of each GPU's memory that may be used. */
+  /** Limit of the used memory of each GPU, in bytes. */
   readonly deviceMemory?: number | undefined;
-  /** Devices in the place of one: the threads of the CPU shared out, or the one GPU opened several times. */
+  /**
+   * Number of devices instead of one: the CPU's threads divided among them, or the one GPU opened several
+   * times.
+   */
   readonly fakeDevices?: number | undefined;
-  /** A task of files whose modules the threads of the CPU load as they begin. */
+  /** A file task whose modules the CPU's threads load at their start. */
   readonly loads?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The module whose tasks read and write files. */
+/** The module with the tasks that read and write files. */
 const fileTasks: URL = workerFile(new URL('./file-tasks.js', import.meta.url));
 
-/**
- * A memory budget in which the heaps of threads and memory that waits for its collection would take a large
- * part.
- */
+/** Below this memory budget the heaps of threads and uncollected memory would be a large part of it. */
 const SCARCE_BYTES = 2 ** 30;
-/** Of such a budget the share that may wait for its collection. */
+/** For such a budget: 1 / this share of it may wait for collection. */
 export const SCARCE_COLLECT_SHARE = 40;
 
 /**
- * The devices of a session, from the moment when they begin to open until they are closed. A command begins
- * them before the rest of it is loaded, and passes them to its session; a session without them begins its
- * own. Loads little for that reason. A GPU begins to open at once, threads of the CPU with `openCpu`.
+ * The devices of a session, from the start of opening until they are closed. A command starts opening them
+ * before it loads its other modules, and passes them to its session; otherwise a session starts it. So this
+ * module loads little. A GPU starts to open at once, threads of the CPU with `openCpu`.
  */
 export class OpeningDevices implements AsyncDisposable {
   readonly #options: OpenDevicesOptions;
@@ -74,13 +74,13 @@ export class OpeningDevices implements AsyncDisposable {
     this.#options = options;
     const signals = [this.#ending.signal, ...(options.signal ? [options.signal] : [])];
     this.#gpus = beginGpus({ ...options, signal: AbortSignal.any(signals) }, machine);
-    // Those who ask for all devices get the error; before that it is no unhandled rejection.
+    // Callers of `all` get the error; until then it must not be an unhandled rejection.
     this.#gpus.found.catch(() => undefined);
   }
 
   /**
-   * The device of the CPU, whose threads begin with the first call. Throws UsageError for a wrong number of
-   * threads, CapacityError where limits of the system leave too few open files or addresses.
+   * The CPU device, whose threads start with the first call. Throws UsageError for a wrong number of threads,
+   * CapacityError if system limits leave too few open files or too little address space.
    */
   openCpu(): Device {
     const { device, fakeDevices = 1 } = this.#options;
@@ -94,7 +94,7 @@ export class OpeningDevices implements AsyncDisposable {
     checkThreads(threads);
     requireLimits(threads, count);
     const isScarce = memoryBudget < SCARCE_BYTES;
-    // The threads' heaps have the size that is set before they begin.
+    // Sets the heap size of threads, before they start.
     if (isScarce) keepHeapsSmall();
     return openCpus(count, threads, {
       handlers: fileTasks,
@@ -105,9 +105,9 @@ export class OpeningDevices implements AsyncDisposable {
   }
 
   /**
-   * All devices, the CPU of `openCpu` first. With `auto`, `fakeDevices` and no GPU, several CPUs replace that
-   * CPU. Throws the errors of `openCpu`; UsageError (the reason, and the packages to install) if a GPU was
-   * asked for but not found; CancelledError.
+   * All devices, with the CPU of `openCpu` first. With `auto`, `fakeDevices` and no GPU, several CPU devices
+   * replace it. Throws the errors of `openCpu`; UsageError (the reason, and the packages to install) if a GPU
+   * was requested but not found; CancelledError.
    */
   all(): Promise<OpenedDevices> {
     this.#all ??= this.#openAll();
@@ -132,8 +132,8 @@ export class OpeningDevices implements AsyncDisposable {
   }
 
   /**
-   * Gives up a probe under way, waits for a GPU that is being opened, which is noted as known then, and
-   * closes all devices.
+   * Cancels a running probe, waits for a GPU that is being opened (and recorded as known), and closes all
+   * devices.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -154,9 +154,9 @@ export class OpeningDevices implements AsyncDisposable {
 }
 
 /**
- * Threads of the CPU by default: one a core. Beside a GPU they load and sort, for which three quarters of the
- * cores are as fast, while a thread that begins costs a quarter of a second of a processor; the others are
- * for the GPU's thread and its compilers.
+ * Default number of CPU threads: one per core. With a GPU they only load and sort, for which three quarters
+ * of the cores are as fast, and starting a thread costs a quarter of a second of processor time; the other
+ * cores are for the GPU's thread and its compilers.
  */
 function threadsBeside(gpu: boolean): number {
   const cores = availableParallelism();
@@ -176,7 +176,7 @@ function describeGpus({ gpus }: FoundGpus): Omit<SessionDevice, 'requested'> {
   };
 }
 
-/** "NVIDIA H200; f16, subgroups, tensor", of several devices "gpu:0 (..), gpu:1 (..)". */
+/** "NVIDIA H200; f16, subgroups, tensor", for several devices "gpu:0 (..), gpu:1 (..)". */
 function descriptionOf(devices: readonly Device[]): string {
   if (devices.length === 1) return devices[0].info.description;
   return devices.map(({ info: { place, description } }) => `${place} (${description})`).join(', ');

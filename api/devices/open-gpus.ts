@@ -7,7 +7,7 @@ import { memoryUsed } from '../../gpu/cards/memory-used.ts';
 import { identifyCards } from '../../gpu/cards/identify-cards.ts';
 
 /**
- * The interface of a GPU to a session. Not GpuDevice: its declarations name WebGPU's types, which not every
+ * The interface of a GPU to a session. Not GpuDevice: its declarations use WebGPU's types, which not every
  * program has.
  */
 export type OpenedGpu = Device & { readonly adapter: { readonly name: string; readonly software: boolean } };
@@ -15,7 +15,7 @@ export type OpenedGpu = Device & { readonly adapter: { readonly name: string; re
 export interface OpenGpuOptions {
   readonly place?: Place;
   readonly memoryBytes?: number;
-  /** PCI address of the card, where there are several. */
+  /** PCI address of the card, if there are several. */
   readonly card?: string;
   /** See DeviceInfo. */
   readonly group?: number | undefined;
@@ -24,7 +24,7 @@ export interface OpenGpuOptions {
 /** The functions that find and open GPUs; tests replace them. */
 export interface GpuMachine {
   readonly open: (options: OpenGpuOptions) => Promise<OpenedGpu>;
-  /** The cards of a vendor, in order; undefined where the system does not tell. */
+  /** The cards of a vendor, in order; undefined if the system does not report them. */
   readonly findCards: (vendor: string) => readonly Card[] | undefined;
   readonly memoryUsed: (cards: readonly Card[]) => Promise<readonly number[]>;
 }
@@ -32,7 +32,7 @@ export interface GpuMachine {
 export const gpusOfThisMachine: GpuMachine = {
   open: async (options) => {
     const thread = new GpuThread(options);
-    // Loaded on demand, while the thread opens the GPU: most runs do not need it.
+    // Loaded on demand while the thread opens the GPU: most runs do not need it.
     const { GpuDevice } = await import('../../gpu/device.ts');
     return GpuDevice.open({ ...options, thread });
   },
@@ -40,7 +40,7 @@ export const gpusOfThisMachine: GpuMachine = {
   memoryUsed,
 };
 
-/** Opens the GPU that the system puts first, `count` times. */
+/** Opens the system's default GPU `count` times. */
 export function openFirst(
   count: number,
   memoryBytes: number | undefined,
@@ -53,8 +53,8 @@ export function openFirst(
 }
 
 /**
- * Opens cards by their numbers. Throws UsageError for a card that does not exist, and where cards cannot be
- * told apart.
+ * Opens cards by number. Throws UsageError for a card that does not exist, or if cards cannot be
+ * distinguished.
  */
 export async function openCards(
   wanted: readonly number[],
@@ -87,7 +87,7 @@ export async function openCards(
   );
 }
 
-/** Opens cards one after the other, since an environment variable names the card. */
+/** Opens cards one after the other, since an environment variable selects the card. */
 async function openEach(options: readonly OpenGpuOptions[], { open }: GpuMachine): Promise<OpenedGpu[]> {
   const opened: OpenedGpu[] = [];
   try {

@@ -5,12 +5,13 @@ import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { isRepeatable } from './repeatable.ts';
 import { requireLimits } from './system-limits.ts';
 
-/** A request takes a thread for less than a millisecond, so a few serve thousands a second. */
+/** A request takes a thread for less than a millisecond, so a few threads serve thousands per second. */
 const MOST_THREADS = 4;
 
 /**
- * The device of requests for single rows, beside those of a session: at most as many threads as the session's
- * CPU has. Throws CapacityError where limits of the system leave too few open files or addresses.
+ * The device for requests for single rows, in addition to the session's devices: at most the number of
+ * threads of the session's CPU. Throws CapacityError if system limits leave too few open files or too little
+ * address space.
  */
 export function openRequests(executor: Executor): Executor {
   const { parallelism } = planDevices(executor).host;

@@ -20,7 +20,7 @@ import type { ChunkSummary, ReadParams } from '../../operators/tasks/reading-tas
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
 import { type SplitRows, whileWanted } from './split-rows.ts';
 
-/** The chunk that the task before has filled and copied. */
+/** The chunk that the previous task filled and copied. */
 let lastChunk: WeakRef<RatingChunk> | undefined;
 
 /** See `read-ratings` of ReadingTasks. */
@@ -80,7 +80,9 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
   } as OutcomeOf<KernelTasks['read-ratings']>;
 }
 
-/** The partitions of a full chunk: codes and values of its rows, in their place or copied, and its ids. */
+/**
+ * The partitions of a full chunk: codes and values of its rows (in their final place or copied), and its ids.
+ */
 function finished(
   chunk: RatingChunk,
   scope: TaskScope,
@@ -107,7 +109,7 @@ function finished(
   };
 }
 
-/** A copy of numbers, whose memory is used again for the next chunk. */
+/** Copies numbers whose memory is reused for the next chunk. */
 function copyOf(numbers: Float32Array | Float64Array): Float32Array | Float64Array {
   const copy =
     numbers instanceof Float32Array
@@ -125,7 +127,7 @@ function partOf({ users, items, values }: ChunkPlace, from: number, to: number):
   };
 }
 
-/** A task's part of the room for all rows, which its chunks fill one behind the other. */
+/** A task's part of the memory for all rows, which its chunks fill in order. */
 class RoomPart {
   readonly #room: ChunkPlace;
   #next: number;
@@ -135,7 +137,7 @@ class RoomPart {
     [this.#room, this.#next, this.#end] = [room, from, to];
   }
 
-  /** The place of the next chunk, of so many rows at most; undefined where the part is full. */
+  /** The place for the next chunk, of at most `most` rows; undefined if the part is full. */
   rest(most: number): ChunkPlace | undefined {
     return this.#next < this.#end
       ? partOf(this.#room, this.#next, Math.min(this.#end, this.#next + most))
@@ -151,7 +153,7 @@ function keepChunk(chunk: RatingChunk): void {
   if (chunk.place === undefined) lastChunk = new WeakRef(chunk);
 }
 
-/** A chunk to fill: that of the task before, unless it has other columns or its memory was collected. */
+/** A chunk to fill: the previous task's chunk, unless it has other columns or was collected. */
 function takeChunk(limits: ChunkLimits, types: RatingTypes): RatingChunk {
   const last = lastChunk?.deref();
   lastChunk = undefined;

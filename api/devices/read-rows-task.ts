@@ -41,7 +41,7 @@ function streamOf(scope: TaskScope, name: string, piece: number): Uint8Array {
   return scope.piece(name, piece) as Uint8Array;
 }
 
-/** The other sides of joins: each comes after a stream without rows, which has the columns. */
+/** The other sides of joins: the first stream of each has no rows, only the columns. */
 function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRows): BatchStream[] {
   let at = 0;
   return others.map(({ parts, name }) => {
@@ -51,7 +51,7 @@ function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRow
   });
 }
 
-/** The rows by the parts of an exchange. */
+/** Divides the rows among the parts of an exchange. */
 async function divide(
   params: ExchangeParams,
   source: SplitRows,
@@ -113,7 +113,10 @@ async function collect(
   };
 }
 
-/** Makes an operator from its plain form, operators of connectors/ too, which operators/ may not import. */
+/**
+ * Creates an operator from its plain form, including operators of connectors/, which operators/ may not
+ * import.
+ */
 async function madeOf(portable: PortableOperator): Promise<ChainOperator> {
   if (portable.operator !== ENCODE_ROW_GROUPS) return chainOperatorFrom(portable);
   return (await import('../../connectors/parquet/encode-row-groups.ts')).EncodeRowGroups.from(

@@ -5,8 +5,8 @@ import { contracts } from '../../operators/tasks/tasks.ts';
 const all: TaskContracts = { ...contracts, ...encodeContracts };
 
 /**
- * True for tasks that leave their inputs as they are and write their outputs whole: after half of the work
- * they can be run again.
+ * True for tasks that only read their inputs and write their outputs completely: they can be run again after
+ * being interrupted.
  */
 export function isRepeatable(kernel: string): boolean {
   return (

@@ -7,19 +7,19 @@ import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
 import { type OpenDevicesOptions, OpeningDevices, type SessionDevice } from './open-devices.ts';
 import { openRequests } from './open-requests.ts';
 
-/** The devices that a session asks for. */
+/** The devices that a session requests. */
 export interface WantedDevices extends OpenDevicesOptions {
   readonly spillDir?: string | undefined;
-  /** Devices that began to open before. */
+  /** Devices that have started to open. */
   readonly begun?: unknown;
 }
 
-/** The devices of a session, the GPU of which may still be opening. */
+/** The devices of a session; its GPU may still be opening. */
 export class SessionDevices {
   readonly executor: LocalExecutor;
   readonly #opening: OpeningDevices | undefined;
   #device: SessionDevice | undefined;
-  /** The device of requests, opened at the first one. */
+  /** The device for requests, opened at the first request. */
   #requests: Executor | undefined;
   #warning: string | undefined;
 
@@ -29,16 +29,19 @@ export class SessionDevices {
     else this.#device = devices;
   }
 
-  /** Opens devices, and waits for a GPU unless it began to open before. Throws as `Session.create` does. */
+  /**
+   * Opens devices, and waits for a GPU unless it started to open before. Throws the errors of
+   * `Session.create`.
+   */
   static async open({ spillDir, begun, ...wanted }: WantedDevices): Promise<SessionDevices> {
     const folder = new SpillFolder(spillDir);
-    // A folder that cannot be used shows before the work.
+    // An unusable folder is reported before any work.
     if (spillDir !== undefined) await folder.open();
     const spilled = new SpillMemory(folder);
     const opening = begun instanceof OpeningDevices ? begun : new OpeningDevices(wanted);
     const isFake = wanted.fakeDevices !== undefined;
     try {
-      // Other CPUs replace it with `fakeDevices` where there is no GPU.
+      // With `fakeDevices` and no GPU, several CPU devices replace it.
       const first = isFake ? [] : [opening.openCpu()];
       const executor = new LocalExecutor(first, spilled, () => new MemoryFiles());
       const devices = new SessionDevices(executor, opening);
@@ -51,7 +54,7 @@ export class SessionDevices {
     }
   }
 
-  /** No devices: work for them throws UsageError. */
+  /** No devices: tasks throw UsageError. */
   static none(): SessionDevices {
     const nothing = { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' } as const;
     return new SessionDevices(new LocalExecutor([]), nothing);
@@ -67,7 +70,7 @@ export class SessionDevices {
     return this.#device === undefined;
   }
 
-  /** Waits for the GPU, and passes its warning to `onEvent`. Throws as `Session.create` does. */
+  /** Waits for the GPU, and passes its warning to `onEvent`. Throws the errors of `Session.create`. */
   async opened(onEvent?: EventSink): Promise<void> {
     if (this.#opening === undefined || this.#device !== undefined) return;
     const { devices, device } = await this.#opening.all();
@@ -79,14 +82,14 @@ export class SessionDevices {
     this.passWarning(onEvent);
   }
 
-  /** Passes the warning of the devices to the first listener. */
+  /** Passes the devices' warning to the first listener. */
   passWarning(onEvent: EventSink | undefined): void {
     if (onEvent === undefined || this.#warning === undefined) return;
     onEvent({ type: 'warning', text: this.#warning });
     this.#warning = undefined;
   }
 
-  /** Threads for requests alone. */
+  /** The devices that serve only requests. */
   get requests(): Executor {
     return (this.#requests ??= openRequests(this.executor));
   }

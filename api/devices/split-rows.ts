@@ -11,10 +11,10 @@ import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
 import type { ReadParams } from '../../operators/tasks/reading-tasks.ts';
 
-/** A thread looks so often, in milliseconds, whether its task is cancelled. */
+/** Milliseconds between checks whether the task is cancelled. */
 const LOOK_EVERY = 20;
 
-/** Runs `read` over the rows of a task's splits, until the task is cancelled. */
+/** Runs `read` over the rows of a task's splits until the task is cancelled. */
 export async function whileWanted<Result>(
   scope: TaskScope,
   read: (rows: SplitRows) => Promise<Result>,
@@ -34,14 +34,14 @@ export async function whileWanted<Result>(
   }
 }
 
-/** The rows of splits, one after the other. */
+/** The rows of splits, in order. */
 export class SplitRows {
   readonly schema: Schema;
   readonly #signal: AbortSignal;
   readonly #cancelled: () => boolean;
   rows = 0;
   readonly spans: DeviceSpan[] = [];
-  /** Of the last split. */
+  /** The end of the last split. */
   end: SplitEnd | null = null;
 
   constructor(schema: Schema, signal: AbortSignal, cancelled: () => boolean) {
@@ -57,7 +57,7 @@ export class SplitRows {
     };
   }
 
-  /** The rows of Arrow streams, one after the other. `counts`: among the rows that were read. */
+  /** The rows of Arrow streams, in order. `counts`: adds them to the number of rows read. */
   async *readStreams(streams: readonly Uint8Array[], counts = true): AsyncGenerator<RecordBatch> {
     for (const batch of streams.flatMap(batchesOf)) {
       if (this.#cancelled()) throwIfAborted(AbortSignal.abort(), 'read');
@@ -100,7 +100,7 @@ export class SplitRows {
   }
 }
 
-/** The batches of an Arrow stream, over its memory; none of no bytes. */
+/** The batches of an Arrow stream, as views of its memory; none for an empty array. */
 function batchesOf(bytes: Uint8Array): readonly RecordBatch[] {
   return bytes.length === 0 ? [] : [...RecordBatchReader.from(bytes)].filter(({ numRows }) => numRows > 0);
 }

@@ -1,6 +1,6 @@
 /**
- * Limits of the system (ulimit) under which threads cannot begin: they are named before, since a thread that
- * cannot begin ends the process or says nothing.
+ * System limits (ulimit) that keep threads from starting. They are checked in advance, since a thread that
+ * cannot start ends the process or fails silently.
  */
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
@@ -9,16 +9,16 @@ import { counted, formatBytes } from '../../engine/format.ts';
 import { FILES_OF_CALLER, FILES_OF_THREAD } from './file-table.ts';
 
 /**
- * Addresses that Node reserves for a thread (590 MiB, measured with Node 24), the WebAssembly memory of a
- * device, and what a small run takes beside them.
+ * Address space that Node reserves for a thread (590 MiB, measured with Node 24), for the WebAssembly memory
+ * of a device, and for a small run in addition.
  */
 const ADDRESSES_OF_THREAD = 600 * 2 ** 20;
 const ADDRESSES_OF_DEVICE = 4 * 2 ** 30;
 const ADDRESSES_OF_RUN = 2 ** 28;
 
 /**
- * Throws CapacityError where the system lets this process open too few files, or have too few addresses, for
- * so many threads on so many devices of the CPU.
+ * Throws CapacityError if the system allows this process too few files, or too little address space, for
+ * these threads and CPU devices.
  */
 export function requireLimits(threads: number, devices = 1): void {
   requireOpenFiles(threads);
@@ -49,8 +49,8 @@ function requireOpenFiles(threads: number): void {
 }
 
 /**
- * Bytes of addresses that this process may have and has; undefined without a limit, and on systems that do
- * not tell.
+ * Limit and current size of this process's address space, in bytes; undefined without a limit, and on systems
+ * that do not report it.
  */
 function addressLimits(): { readonly most: number; readonly used: number } | undefined {
   if (process.platform !== 'linux') return undefined;

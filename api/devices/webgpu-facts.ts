@@ -2,19 +2,19 @@ import { throwIfAborted } from '../../engine/errors.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 
-/** The GPU of this machine, found by a process of its own: a driver that crashes ends that one alone. */
+/** The GPU of this machine, found in a separate process: a driver that crashes ends only that process. */
 export interface WebGpuFacts {
   readonly adapter: Adapter | null;
-  /** The interface of the system by which WebGPU reaches it, such as Vulkan. */
+  /** The system's interface that WebGPU uses, such as Vulkan. */
   readonly backend: string;
   readonly failure: ProbeOutcome['failure'] | null;
-  /** The remedy, where there is one. */
+  /** A remedy, if there is one. */
   readonly advice: string | null;
-  /** Texts of the driver. */
+  /** The driver's messages. */
   readonly messages: string | null;
 }
 
-/** Looks for a GPU without opening it here. Throws CancelledError. */
+/** Finds a GPU without opening it in this process. Throws CancelledError. */
 export async function webGpuFacts(signal: AbortSignal): Promise<WebGpuFacts> {
   const outcome = await probeWebGpu(signal);
   throwIfAborted(signal, 'doctor');

@@ -5,7 +5,7 @@ import { EXCHANGE, EXCHANGE_IN_FILES } from '../../operators/exchange/exchange-i
 import { runRows } from '../run-rows.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
 
-/** Runs a plan; the rows, bytes and times of its operators, tasks and exchanges as text. */
+/** Runs a plan; returns the rows, bytes and times of its operators, tasks and exchanges as text. */
 export async function analyzeRows(
   plan: LogicalPlan,
   session: RunSession,
@@ -23,7 +23,7 @@ export async function analyzeRows(
   ].join('\n');
 }
 
-/** Stages have tasks, which threads run at once; operators in the calling thread have batches. */
+/** Stages have tasks, which threads run at the same time; operators in the calling thread have batches. */
 function lineOf(name: string, { runs, rows, bytesDown, milliseconds, wallMilliseconds }: Measure): string {
   if (name === EXCHANGE_IN_FILES) return `${name}: ${formatBytes(bytesDown)}`;
   const isStage = wallMilliseconds > 0 || name.startsWith(EXCHANGE);

@@ -11,12 +11,12 @@ export interface DatasetLayout {
 
 export interface ColumnDescription {
   readonly name: string;
-  /** Arrow's name of the type. */
+  /** Arrow's name for the type. */
   readonly type: string;
   readonly nullable: boolean;
-  /** Codecs of the row groups; none for a column that comes from folders' names. */
+  /** Codecs of the row groups; empty for a column from folder names. */
   readonly codecs: readonly string[];
-  /** Stored size. */
+  /** Stored bytes. */
   readonly bytes: number;
 }
 
@@ -32,8 +32,8 @@ export function layoutOf(paths: readonly string[], files: readonly ParquetFileIn
 }
 
 /**
- * Columns with their stored size. The chunks of a nested column ("features.list.element") count for the
- * column at its root.
+ * Columns with their stored bytes. The chunks of a nested column ("features.list.element") count for its root
+ * column.
  */
 export function describeColumns(schema: Schema, files: readonly ParquetFileInfo[]): ColumnDescription[] {
   return schema.fields.map(({ name, type, nullable }) => {

@@ -4,7 +4,7 @@ import { formatBytes } from '../../engine/format.ts';
 import { knownSchema, type LogicalPlan, operatorsOf, rootSource } from '../../engine/stream/logical-plan.ts';
 import { factLines, someOf } from './fact-lines.ts';
 
-/** Paths and columns that are listed. */
+/** Most paths and columns to list. */
 const MOST_PATHS = 4;
 const MOST_COLUMNS = 12;
 
@@ -18,8 +18,8 @@ const formats: Readonly<Record<string, string>> = {
 };
 
 /**
- * A data set for console.log: what is known without opening a file. `names`: of its columns, as far as they
- * were given.
+ * Describes a data set for console.log, as far as known without opening a file. `names`: its column names by
+ * role, as far as given.
  */
 export function datasetText(plan: LogicalPlan, names: Readonly<Record<string, string | undefined>>): string {
   const source = rootSource(plan);
@@ -42,7 +42,7 @@ export function datasetText(plan: LogicalPlan, names: Readonly<Record<string, st
   });
 }
 
-/** Bytes of files of the disk; undefined for folders, patterns and what is elsewhere. */
+/** Total size of files on disk; undefined for folders, patterns and remote files. */
 function sizeOf(files: readonly string[]): string | undefined {
   const found = files.map((file) => statSync(file, { throwIfNoEntry: false }));
   if (files.length === 0 || !found.every((one) => one?.isFile())) return undefined;

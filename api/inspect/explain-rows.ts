@@ -21,7 +21,7 @@ import { exchangeRoomOf } from '../run-rows.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
 import { skippedLines } from './skipped-lines.ts';
 
-/** The plans of rows as text: as they were composed, optimized, and as they are run. */
+/** The plans of rows as text: as composed, as optimized, and as executed. */
 export async function explainRows(
   plan: LogicalPlan,
   session: RunSession,
@@ -42,7 +42,7 @@ export async function explainRows(
   ].join('\n');
 }
 
-/** The optimized plan, also of the inputs of unions and joins, which are optimized when they are read. */
+/** The optimized plan, including the inputs of unions and joins, which are optimized when they are read. */
 async function optimizedPlan(plan: LogicalPlan, signal: AbortSignal): Promise<LogicalPlan> {
   const optimized = await optimize(plan, {}, signal);
   const source = rootSource(optimized);
@@ -56,12 +56,12 @@ async function optimizedPlan(plan: LogicalPlan, signal: AbortSignal): Promise<Lo
   return over(source.of(await Promise.all(source.inputs.map((input) => optimizedPlan(input, signal)))));
 }
 
-/** The plans whose rows a source joins or puts one after the other. */
+/** The plans whose rows a source joins or concatenates. */
 function inputsOf(source: Source): readonly LogicalPlan[] {
   return source instanceof Union || source instanceof Joined || source instanceof Wide ? source.inputs : [];
 }
 
-/** The operators from the result to the source, one a line, deeper by two spaces each. */
+/** The operators from the result to the source, one a line, each indented by two more spaces. */
 function treeOf(plan: LogicalPlan, indent = '  '): string[] {
   const operators = operatorsOf(plan).toReversed();
   const source = rootSource(plan);
@@ -128,7 +128,7 @@ async function physicalLines(
   return [...lines, ...own.map((line) => indent + line)];
 }
 
-/** The inputs of the source as they are run. */
+/** The inputs of the source as executed. */
 async function readyInputs(plan: LogicalPlan, signal: AbortSignal): Promise<readonly LogicalPlan[]> {
   const source = rootSource(plan);
   const { columns } = sourceRequest(plan);

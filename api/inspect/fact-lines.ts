@@ -1,4 +1,4 @@
-/** A title, and below it names and values in two columns; values that are undefined are left out. */
+/** A title, then names and values in two columns; undefined values are left out. */
 export function factLines(title: string, entries: Readonly<Record<string, string | undefined>>): string {
   const known = Object.entries(entries).filter(([, value]) => value !== undefined);
   const width = Math.max(...known.map(([name]) => name.length));

@@ -6,7 +6,7 @@ import { isUrl, STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
 import { publicPath } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 
-/** The files that paths name, with their sizes and times, by which a search knows its ratings again. */
+/** The files at the paths with their sizes and times, by which a search recognizes its ratings. */
 export async function identityOf(paths: readonly string[]): Promise<JsonObject[]> {
   const onDisk = paths.filter((path) => path !== STANDARD_STREAM);
   const { files } =

@@ -15,7 +15,8 @@ import { type RatingColumns, SelectRatings } from '../../operators/ratings/rows/
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
 /**
- * Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows.
+ * Files, rows and columns. Parquet files are described from their footers; other formats are read once to
+ * count rows.
  */
 export async function inspectFiles(
   paths: readonly string[],
@@ -51,16 +52,14 @@ export async function inspectFiles(
   return { layout: { paths, files: files.length, bytes, rows, rowGroups: 0 }, columns };
 }
 
-/**
- * Counts users, items and ratings, and looks at them as `train` does. Leaves bad rows out, with a warning.
- */
+/** Counts users, items and ratings, and checks them as `train` does. Leaves out bad rows, with a warning. */
 export async function profileDataset(
   dataset: Dataset,
   columns: RatingColumns,
   options: RunOptions,
 ): Promise<DatasetProfile> {
   const ratings = dataset.pipe(new SelectRatings(columns, 'skip'));
-  // A missing column is an error that names the columns there are.
+  // A missing column throws an error that lists the existing columns.
   await ratings.schema();
   const ctx = dataset.session.context(options);
   const summary = await runInto(ratings.plan, new ProfileRatings(), ctx);

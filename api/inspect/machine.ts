@@ -9,9 +9,9 @@ export interface Machine {
   readonly memory: {
     readonly total: number;
     readonly free: number;
-    /** Of the container or user; null without one. */ readonly limit: number | null;
+    /** Limit of the container or user; null without one. */ readonly limit: number | null;
   };
-  /** The WebAssembly kernels that run here; null when none can. */
+  /** The WebAssembly build that this machine runs; null if it runs none. */
   readonly webAssembly: KernelBuild | null;
 }
 

@@ -5,7 +5,7 @@ import { factLines } from './fact-lines.ts';
 
 /** A model without its factors. */
 export interface ModelFacts {
-  /** undefined: another program saved the model. */
+  /** undefined if another program saved the model. */
   readonly algorithm: string | undefined;
   /** f: factors of a user or an item, without biases. */
   readonly rank: number;
@@ -15,24 +15,26 @@ export interface ModelFacts {
   readonly idTypes: { readonly user: string; readonly item: string };
   readonly columns: ModelParts['columns'];
   readonly coldStartStrategy: string;
-  /** Training ratings. */
+  /** Number of training ratings. */
   readonly ratings: number | undefined;
   readonly iterations: number | undefined;
   readonly bestIteration: number | undefined;
-  /** Errors and other measures of the iteration that the model is of: trainRmse, testRmse, ndcg@10, ... */
+  /**
+   * Errors and other measures of the iteration whose factors the model has: trainRmse, testRmse, ndcg@10, ...
+   */
   readonly metrics: Readonly<Record<string, number>>;
   readonly params: JsonObject;
 }
 
 /** Sizes and columns of a model. */
 export type ModelShape = Pick<ModelFacts, 'users' | 'items' | 'idTypes' | 'columns' | 'coldStartStrategy'> & {
-  /** Stored features: the rank, and with biases two more. */
+  /** Stored features: the rank, plus two with biases. */
   readonly features: number;
 };
 
 const measures = ['trainRmse', 'testRmse', 'testMae'] as const;
 
-/** The facts of a model whose training its metadata tell; models of Spark have none. */
+/** The facts of a model from its metadata; models of Spark have no facts about their training. */
 export function modelFacts({ features, ...shape }: ModelShape, metadata: JsonObject): ModelFacts {
   const params = objectOf(metadata.params);
   const biases = params.biases === true;
@@ -64,7 +66,7 @@ export function modelTitle({ algorithm, rank, biases, params }: ModelFacts): str
   return `${algorithm?.toUpperCase() ?? 'factors'}${implicit}, rank ${rank}${biases ? ' with biases' : ''}`;
 }
 
-/** "train RMSE 0.5427, test RMSE 0.8543"; undefined where nothing was measured. */
+/** "train RMSE 0.5427, test RMSE 0.8543"; undefined if nothing was measured. */
 export function metricsText({ metrics }: Pick<ModelFacts, 'metrics'>): string | undefined {
   const names: Readonly<Record<string, string>> = {
     trainRmse: 'train RMSE',
@@ -82,7 +84,7 @@ export function columnsText({ user, item, rating, prediction }: ModelParts['colu
   return `${user}, ${item} and ${rating}; predictions in ${prediction}`;
 }
 
-/** A model for console.log. `from`: its folder, or the way in which it was made. */
+/** Describes a model for console.log. `from`: its folder, or how it was made. */
 export function modelText(facts: ModelFacts, from: string): string {
   const { users, items, idTypes, ratings, columns } = facts;
   return factLines(`Model: ${modelTitle(facts)}`, {

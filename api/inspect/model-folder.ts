@@ -14,8 +14,8 @@ export interface InspectedModel extends ModelFacts {
 }
 
 /**
- * Describes a model by its metadata; the factors of a model of Spark, whose metadata do not count users and
- * items, are loaded. Throws DataError that names a missing or wrong file.
+ * Describes a model from its metadata. For a model of Spark the factors are loaded, since its metadata do not
+ * contain the numbers of users and items. Throws DataError that names a missing or wrong file.
  */
 export async function inspectModel(directory: string): Promise<InspectedModel> {
   const { metadata, storage, bytes } = await readModelHead(directory);

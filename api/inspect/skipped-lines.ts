@@ -8,7 +8,7 @@ import {
 import type { SourceParts } from '../../engine/stream/operator.ts';
 import { Filter } from '../../operators/dataflow/filter.ts';
 
-/** The parts of the source that a filter leaves to be read, or the reason for which it leaves all of them. */
+/** The parts of the source that remain to be read after a filter, or the reason why all remain. */
 export async function skippedLines(plan: LogicalPlan): Promise<string[]> {
   const source = rootSource(plan);
   const operators = operatorsOf(plan);

@@ -6,19 +6,19 @@ import { isNumber, isTime, valueTypeOf } from '../../engine/expressions/types.ts
 export interface ColumnSummary {
   readonly column: string;
   readonly type: string;
-  /** Values that are not null. */
+  /** Number of values that are not null. */
   readonly count: number;
   readonly nulls: number;
-  /** Of numbers; NaN where a value is. */
+  /** For numbers; NaN if a value is NaN. */
   readonly mean?: number;
-  /** Of a sample: the sum of squares is divided by count - 1. */
+  /** Sample standard deviation (divisor count - 1). */
   readonly stddev?: number;
-  /** Of numbers and texts; absent without values. */
+  /** For numbers and text; absent without values. */
   readonly min?: number | string;
   readonly max?: number | string;
 }
 
-/** Sums of the columns of many batches. */
+/** Accumulates summaries of columns over many batches. */
 export class Summaries {
   readonly #columns: readonly Summary[];
 
@@ -65,7 +65,7 @@ class Summary {
     else if (DataType.isUtf8(this.#type) || DataType.isDictionary(this.#type)) this.#addTexts(batch);
   }
 
-  /** Welford's sums, which lose no digits for large means. */
+  /** Welford's algorithm, which is accurate for large means. */
   #addNumbers(data: Data, batch: RecordBatch): void {
     const cast = {
       kind: 'cast',

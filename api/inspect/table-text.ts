@@ -1,10 +1,10 @@
 import type { Table as Rows } from 'apache-arrow';
 import { textTable } from './text-table.ts';
 
-/** Characters of a value that are shown. */
+/** Most characters of a value to show. */
 const MOST_CHARACTERS = 40;
 
-/** Rows as a table of text; `more`: there are others after them. */
+/** Rows as a text table; `more`: further rows follow. */
 export function tableText(rows: Rows, more: boolean): string {
   const names = rows.schema.fields.map(({ name }) => name);
   const table = textTable(

@@ -9,7 +9,7 @@ export interface TableLook extends Pick<TableConstructorOptions, 'colAligns'> {
 
 /**
  * Rows of text as a table without colours, since the output may go to a pipe. Cells are cleaned before their
- * widths are measured: the table would take escapes in them for colours.
+ * widths are measured: the table library would treat escapes in them as colours.
  */
 export function textTable(
   { head, compact = true, ...look }: TableLook,

@@ -5,7 +5,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
 import { shown } from '../../engine/shown.ts';
 
-/** In one piece it would be replaced where the program is bundled. */
+/** Split, since a bundler would replace the whole expression. */
 const OWN_URL = ['import', 'meta', 'url'].join('.');
 
 /** Throws UsageError unless threads can import the module without running the main program again. */
@@ -28,7 +28,7 @@ export function checkModule(given: ModuleFunction): void {
 }
 
 /**
- * Throws UsageError in a thread of a session: there each thread of a program would start the program again.
+ * Throws UsageError in a session's thread: otherwise each thread of a program would run the program again.
  */
 export function refuseThread(): void {
   // A thread's data are this object, or a list that ends with it.

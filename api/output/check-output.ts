@@ -10,8 +10,8 @@ import {
 import { CapacityError, DataError } from '../../engine/errors.ts';
 
 /**
- * Checks before any long work that `target` can be written: makes an empty folder in the nearest existing
- * folder above it, and removes it again; so it does with those of killed processes. Throws DataError with the
+ * Checks before any long work that `target` can be written: creates an empty folder in the nearest existing
+ * parent folder and removes it, and removes such folders left by killed processes. Throws DataError with the
  * place and advice, CapacityError for a full disk.
  */
 export async function checkWritable(target: string): Promise<void> {
@@ -28,7 +28,7 @@ export async function checkWritable(target: string): Promise<void> {
     const problem = fileProblem(error, 'write', parent);
     if (problem instanceof CapacityError)
       throw new CapacityError(problem.summary, { ...problem.details, file: target });
-    // A folder that exists and answers ENOENT is a special one (/proc): the system's own message would
+    // An existing folder that fails with ENOENT is a special one (/proc): the system's own message would
     // mislead.
     const reason =
       problem instanceof DataError && errorCode(error) !== 'ENOENT'

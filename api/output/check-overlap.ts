@@ -5,18 +5,18 @@ import { isPattern, staticBase } from '../../connectors/files/patterns.ts';
 import { recoverInput } from '../../connectors/output/temporaries.ts';
 import { UsageError } from '../../engine/errors.ts';
 
-/** The output and its input in messages. */
+/** Names of the output and the input in messages. */
 interface OverlapNames {
   readonly name?: string | undefined;
   readonly inputName?: string | undefined;
-  /** Set for a folder in which inputs stay as they are. */
+  /** Set for a folder in which inputs stay unchanged. */
   readonly isShared?: boolean | undefined;
 }
 
 /**
- * Throws UsageError when the output would replace an input, or lie in a folder that is read, where the next
- * run would take it for more data. Names that readers pass over ("_models", ".cache") are free. Readers
- * report inputs that do not exist.
+ * Throws UsageError if the output would replace an input, or be inside a folder that is read, so that the
+ * next run would read it as data. Names that readers ignore ("_models", ".cache") are allowed. Readers report
+ * inputs that do not exist.
  */
 export async function refuseOverlap(
   output: string,
@@ -42,7 +42,7 @@ export async function refuseOverlap(
   }
 }
 
-/** The problem of an output at `target` with an input at `place`, and advice. */
+/** The conflict of an output at `target` with an input at `place`, and advice. */
 function overlapOf(
   target: string,
   place: string,
@@ -59,7 +59,7 @@ function overlapOf(
   ];
 }
 
-/** The files and folders of a pattern, or the path itself; nothing where nothing exists. */
+/** The files and folders of a pattern, or the path itself; empty if nothing exists. */
 async function placesOf(input: string): Promise<string[]> {
   if (await exists(input)) return [input];
   if (!(await isPattern(input))) return [];
@@ -74,12 +74,12 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** True for wildcards, where nothing has them for its name. */
+/** True for a pattern with wildcards, unless a file has that name. */
 async function namesMany(input: string): Promise<boolean> {
   return !(await exists(input)) && isPattern(input);
 }
 
-/** True where a pattern names the target, or a folder that it would lie in. */
+/** True if a pattern matches the target, or a folder that would contain it. */
 async function matches(input: string, target: string): Promise<boolean> {
   if (!(await namesMany(input))) return false;
   const { default: picomatch } = await import('picomatch');
@@ -94,7 +94,7 @@ async function matches(input: string, target: string): Promise<boolean> {
   );
 }
 
-/** The path with links resolved, also when its last parts do not exist yet. */
+/** The path with links resolved, even if its last parts do not exist yet. */
 export async function realPlace(path: string): Promise<string> {
   const parent = dirname(path);
   return realpath(path).catch(async () =>
@@ -102,7 +102,7 @@ export async function realPlace(path: string): Promise<string> {
   );
 }
 
-/** The start of all paths in a folder. */
+/** The prefix of all paths in a folder. */
 export function inside(folder: string): string {
   return folder.endsWith(sep) ? folder : folder + sep;
 }

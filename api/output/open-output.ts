@@ -10,9 +10,9 @@ export type OutputOptions = Pick<
 >;
 
 /**
- * The sink of an output, "-" for stdout included, which can be written. Throws before any work is done:
- * UsageError for an ending without a format, options that cannot act and an output that exists or would
- * replace an input; DataError where nothing can be written.
+ * The sink for an output ("-": stdout), after checking that it can be written. Throws before any work:
+ * UsageError for an unknown file ending, options without effect, and an output that exists or would replace
+ * an input; DataError if nothing can be written.
  */
 export async function openOutput(
   path: string,

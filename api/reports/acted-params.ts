@@ -10,7 +10,7 @@ const ofPlans: Readonly<Record<string, (stages: PhysicalPlan['round']) => boolea
   partitionSums: (stages) => stages.some(({ partitions }) => (partitions?.p ?? 1) > 1),
 };
 
-/** The parameters of a run that had an effect, in the order of their table, without switches that are off. */
+/** The parameters that affected a run, in table order, without switches that are off. */
 export function actedParams(training: TrainingReport): readonly (readonly [name: string, value: unknown])[] {
   const { plan } = training;
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;

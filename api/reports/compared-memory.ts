@@ -2,8 +2,8 @@ import type { Place } from '../../engine/plan/place.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
 /**
- * The planned bytes of each place, of the course that the run took, beside those that it allocated; null
- * where none was measured.
+ * For each place, the bytes planned for the run's actual course and the bytes that it allocated; null if
+ * nothing was measured.
  */
 export function comparedMemory({
   memory,

@@ -2,23 +2,25 @@ import type { Id } from '../../engine/keys/find-id.ts';
 import { principalPlane } from '../../operators/serving/principal-plane.ts';
 import type { Model } from '../model.ts';
 
-/** An item on the plane of largest variance of the directions of the item factors. */
+/** An item's position on the plane of largest variance of the item factors' directions. */
 export interface MappedItem {
   readonly item: Id;
   readonly x: number;
   readonly y: number;
-  /** Its number of training ratings. */
+  /** Number of training ratings. */
   readonly ratings: number;
 }
 
 export interface ItemMap {
-  /** From the most to the fewest ratings; ties in the order of ids. */
+  /** By descending number of ratings; ties by id. */
   readonly items: readonly MappedItem[];
-  /** Part of the variance of these directions that the plane holds, 0 to 1. */
+  /** Share of the variance that the plane shows, 0 to 1. */
   readonly share: number;
 }
 
-/** The rows at length 1, so that distances follow the cosine; a model of one factor keeps its values. */
+/**
+ * The rows scaled to length 1, so that distances follow the cosine; a model with one factor keeps its values.
+ */
 function directions(values: Float32Array, stride: number, rank: number, rows: Uint32Array): Float32Array {
   const made = new Float32Array(rows.length * rank);
   for (const [at, row] of rows.entries()) {
@@ -30,8 +32,7 @@ function directions(values: Float32Array, stride: number, rank: number, rows: Ui
 }
 
 /**
- * The items with the most ratings, at most `most`; undefined without counts, and where all have the same
- * factors.
+ * The items with the most ratings, at most `most`; undefined without counts, or if all have the same factors.
  */
 export function itemMap(model: Model, most: number): ItemMap | undefined {
   const { itemCounts: counts, rank } = model;

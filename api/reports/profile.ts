@@ -2,36 +2,36 @@ import { readFileSync } from 'node:fs';
 import { type PhaseShare, Spans, type Usage } from '../../engine/trace/spans.ts';
 import type { Trace } from './trace.ts';
 
-/** Least milliseconds between two looks at the system's counters of bytes, which cost some microseconds. */
+/** Minimum milliseconds between two reads of the system's byte counters, which take some microseconds. */
 const BYTES_EVERY = 2;
 
-/** The time of a run, phase by phase. */
+/** The time of a run by phase. */
 export interface ProfileReport {
   /** Wall time: the sum of the phases' seconds. */
   readonly seconds: number;
-  /** In the order in which they first began; `unaccounted` is the time outside of them. */
+  /** In the order in which they first started; `unaccounted` is the time outside them. */
   readonly phases: readonly PhaseShare[];
 }
 
 /**
- * Measures where the wall time of this process goes while sessions that were created with it work:
- * `Session.create({ profile })`. Seconds and processor time count all threads of the process, so two runs at
- * once in one process are not told apart.
+ * Measures the wall time of this process by phase while sessions created with it work: `Session.create({
+ * profile })`. Seconds and processor time include all threads of the process, so two concurrent runs in one
+ * process cannot be separated.
  */
 export class Profile {
   /** @internal */
   readonly spans: Spans;
 
   /**
-   * `from`: 'now', or 'process' to count from the start of the process. The time until the first phase is
-   * called start-up. `trace` takes every span as well.
+   * `from`: 'now', or 'process' to count from the start of the process; the time until the first phase is
+   * then called start-up. `trace` also receives every span.
    */
   constructor({ from = 'now', trace }: { readonly from?: 'now' | 'process'; readonly trace?: Trace } = {}) {
     const usage = usageOfProcess();
     this.spans = new Spans(usage, from === 'process' ? { at: 0, cpu: 0 } : usage(), trace?.tracer);
   }
 
-  /** Times a phase of the caller's own; it ends when it is disposed of, as by `using`. */
+  /** Times a phase of your own; it ends when disposed, for example by `using`. */
   begin(phase: string): Disposable {
     return this.spans.begin(phase);
   }
@@ -43,7 +43,7 @@ export class Profile {
   }
 }
 
-/** Bytes come from Linux, which counts those of every thread. */
+/** Byte counts come from Linux, which includes every thread. */
 function usageOfProcess(): () => Usage {
   let bytes: Pick<Usage, 'read' | 'written'> = {};
   let looked = Number.NEGATIVE_INFINITY;

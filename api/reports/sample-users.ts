@@ -13,30 +13,29 @@ import type { RequestOptions } from '../serving/recommend-options.ts';
 import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
 import type { RunOptions } from '../run-session.ts';
 
-/** A user, with the ratings of their own and the recommendations that follow from them. */
+/** A user with some of the user's ratings and recommendations. */
 export interface SampleUser {
   readonly user: Id;
   /** Number of training ratings. */
   readonly ratings: number;
   /** The highest ratings of the user, best first. */
   readonly rated: readonly { readonly item: Id; readonly rating: number }[];
-  /** Items without a rating of the user, best first. */
+  /** Items that the user has not rated, best first. */
   readonly recommended: readonly { readonly item: Id; readonly score: number }[];
 }
 
 export interface SampleOptions extends RunOptions {
-  /** Items of each list. */
+  /** Length of each list. */
   readonly n: number;
   readonly onBadRows: BadRowPolicy;
 }
 
-/** Parts of the users that have fewer ratings than a sample. */
+/** The share of users with fewer ratings, for each sampled user. */
 const PARTS = [0.99, 0.9, 0.5];
 
 /**
- * Users with many, some and few ratings, from one pass over the training ratings. None where the source can
- * be read only once, where the model has no counts of users, and where a search of items does not fit the
- * memory.
+ * Users with many, some and few ratings, from one pass over the training ratings. Empty if the source can be
+ * read only once, the model has no user counts, or a search of items does not fit in memory.
  */
 export async function sampleUsers(
   model: Model,
@@ -74,8 +73,8 @@ export async function sampleUsers(
 }
 
 /**
- * The best items of a user; undefined where a search does not fit the memory, which is no reason to end a
- * training without its report.
+ * The best items of a user; undefined if a search does not fit in memory, so that a training still gets its
+ * report.
  */
 async function itemsFor(
   model: Model,
@@ -91,7 +90,7 @@ async function itemsFor(
   }
 }
 
-/** Positions at these parts of the users by their number of ratings, each once; the first among equals. */
+/** Positions of users at these shares by number of ratings, without duplicates; the first among equals. */
 function sampledPositions(counts: Uint32Array): number[] {
   const sorted = counts.slice().sort();
   const wanted = PARTS.map((part) => sorted[Math.floor(part * (sorted.length - 1))]);

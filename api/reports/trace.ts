@@ -8,14 +8,14 @@ import type { Tracer } from '../../engine/trace/trace.ts';
 import { TRACE_HEAD, TraceText } from '../../engine/trace/trace-text.ts';
 import { shown } from '../../engine/shown.ts';
 
-/** Characters that wait for a write. */
+/** Characters to buffer before a write. */
 const PIECE = 1 << 18;
 
 /**
  * A file with the spans of a session's work, in Chrome's trace format, for Perfetto or chrome://tracing: a
  * timeline for each place (host, files, spill, cpu, gpu:0, ...) with a row for each of its threads and kinds
- * of work. It grows as the work goes on, holds at most a million spans, tells the number of those left out by
- * place in `otherData.dropped`, and appears at `close`.
+ * of work. It is written during the work, has at most a million spans, reports the number of spans left out
+ * by place in `otherData.dropped`, and appears at `close`.
  */
 export class Trace {
   /** @internal */
@@ -36,8 +36,8 @@ export class Trace {
   }
 
   /**
-   * Replaces an earlier trace. Throws UsageError where the path is that of something else, and DataError
-   * where nothing can be written.
+   * Replaces an earlier trace. Throws UsageError if the path has any other file, and DataError if nothing can
+   * be written.
    */
   static async open(path: string): Promise<Trace> {
     if (typeof path !== 'string' || path === '' || path === '-')
@@ -57,8 +57,8 @@ export class Trace {
   }
 
   /**
-   * Ends the file, which appears now. `about`: facts for its reader, such as the command. Throws
-   * CapacityError where the disk was full.
+   * Completes the file, which appears now. `about`: facts for the reader, such as the command. Throws
+   * CapacityError if the disk was full.
    */
   async close(about: JsonObject = {}): Promise<void> {
     this.#text.end(about);
@@ -77,8 +77,8 @@ export class Trace {
   }
 
   /**
-   * Writes at once: the work goes on for longer than a write to the system's cache takes. A failure shows at
-   * `close`.
+   * Writes synchronously, which is short compared with the work, since the system caches it. A failure is
+   * reported by `close`.
    */
   #flush(): void {
     const bytes = Buffer.from(this.#waiting.join(''));
@@ -91,7 +91,7 @@ export class Trace {
   }
 }
 
-/** True for a file that begins as a trace does. */
+/** True for a file that starts like a trace. */
 function isTrace(path: string): boolean {
   try {
     const { fd } = openRegular(path);

@@ -8,7 +8,7 @@ import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { ResumedFrom } from '../training/checkpoints/run-checkpoints.ts';
 import type { TrainingIteration } from '../../operators/training/iteration.ts';
 
-/** A model's origin; of a loaded model only the facts in its metadata. */
+/** A model's origin; for a loaded model only the facts in its metadata. */
 export type TrainingReport = AlsTraining | SgdTraining;
 
 export interface AlsTraining extends TrainingRun {
@@ -26,29 +26,28 @@ export interface TrainingRun {
   readonly ratings: number;
   /** Ratings that repeat an earlier (user, item) pair. */
   readonly duplicates: number;
-  /** Rows with null, NaN or infinite values that were left out, of the ratings and of the validation set. */
+  /** Rows with null, NaN or infinite values that were left out, in the ratings and the validation set. */
   readonly badRows: number;
   readonly iterations: readonly TrainingIteration[];
   /** The iteration whose factors the model has. */
   readonly bestIteration: number;
-  /** Pairs of the validation set, and those of them with an unknown user or item. */
+  /** Pairs of the validation set, and how many of them have an unknown user or item. */
   readonly testPairs?: number;
   readonly coldPairs?: number;
   /**
-   * Errors of the training ratings' means over the known pairs of the validation set; absent where it has
-   * none.
+   * Errors of the training ratings' means over the known pairs of the validation set; absent if it has none.
    */
   readonly baselines?: Baselines;
-  /** Warnings about the ratings and the model; each was an event too. */
+  /** Warnings about the ratings and the model; each was also sent as an event. */
   readonly warnings: readonly TrainingWarning[];
   /**
-   * Rankings of the known pairs of the validation set by the model; absent where they were not asked for, and
-   * where no user is left to rank.
+   * Rankings of the known pairs of the validation set by the model; absent if not requested, or if there is
+   * no user to rank.
    */
   readonly ranking?: HeldOutRanking;
   /**
-   * `validation`: the part of `train` in which iterations were measured, with a validation set. `ranking`:
-   * after `train`, the time in which the model ranked its pairs. Both absent where there was no such work.
+   * `validation`: the part of `train` spent on measuring iterations with a validation set. `ranking`: time
+   * after `train` for ranking its pairs. Both are absent without such work.
    */
   readonly seconds: {
     readonly load: number;
@@ -56,16 +55,16 @@ export interface TrainingRun {
     readonly validation?: number;
     readonly ranking?: number;
   };
-  /** The checkpoint that the run went on from; `iterations` has those before it too. */
+  /** The checkpoint from which the run continued; `iterations` also has the iterations before it. */
   readonly resumedFrom?: ResumedFrom;
-  /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */
+  /** The plan as executed: with the cuts and counts of the data, and measurements. */
   readonly plan: PhysicalPlan;
-  /** The plan as it was made, which can be run again. */
+  /** The plan as made, which can be run again. */
   readonly planned: PhysicalPlan;
-  /** Standard deviation of the ratings, where λ or regOffset is in units of it. */
+  /** Standard deviation of the ratings, if λ or regOffset is in units of it. */
   readonly ratingDeviation?: number;
-  /** The weight of ratings with the constants of the training set, of implicit data. */
+  /** For implicit data: the weight of ratings with the constants of the training set. */
   readonly ratingWeight?: JsonObject;
-  /** The search that chose the parameters: its metric, its trials and their values. */
+  /** The search that chose the parameters: metric, trials and their values. */
   readonly tuning?: JsonObject | undefined;
 }

@@ -10,27 +10,27 @@ import { shown } from '../../engine/shown.ts';
 import { checkId, type NameOptions } from './recommend-options.ts';
 import { nameOf } from './with-names.ts';
 
-/** A score, and what it is made of: `base` + Σ share. */
+/** A score and its parts: `base` + Σ share. */
 export interface Explanation {
   readonly item: Id;
   /** The title, if the option `names` has one. */
   readonly name?: string;
   /**
-   * False where the model does not know the item, or none of the user's: then there is nothing to explain.
+   * False if the model does not know the item, or any of the user's items: then there is nothing to explain.
    */
   readonly known: boolean;
-  /** The score of a user who is solved from these ratings. */
+  /** The score of a user solved from these ratings. */
   readonly score: number;
   /**
-   * The score of the user's own factors in the model; absent for a user who is given by a list of ratings, or
-   * whom the model does not know.
+   * The score with the user's own factors in the model; absent for a user given by a list of ratings, or
+   * unknown to the model.
    */
   readonly modelScore?: number;
   /** μ and the item's bias; 0 without biases. */
   readonly base: number;
   /**
-   * The user's known items with their ratings (the shortest decimals of float32) and shares, the largest
-   * share first.
+   * The user's known items with their ratings (the shortest decimals of float32) and shares, largest share
+   * first.
    */
   readonly contributions: readonly {
     readonly item: Id;
@@ -42,7 +42,7 @@ export interface Explanation {
 }
 
 export interface ExplainOptions extends NameOptions, RunOptions {
-  /** λ of the user. Default: the λ of the training. */
+  /** λ for the user. Default: λ of the training. */
   readonly regParam?: number;
 }
 

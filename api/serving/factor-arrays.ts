@@ -3,17 +3,20 @@ import type { IdValues } from '../../engine/keys/id-form.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
 
-/** The factors of a side as typed arrays, over the model's own memory: copy them before you change them. */
+/**
+ * The factors of a side as typed arrays, which are views of the model's memory: copy them before changing
+ * them.
+ */
 export interface FactorArrays {
   /**
-   * Ids, ascending, in the form that the session's option `ids` gives: int32 as numbers and int64 as bigints
-   * are not copied.
+   * Ids, ascending, in the form of the session's option `ids`: int32 as numbers and int64 as bigints are not
+   * copied.
    */
   readonly ids: Int32Array | Float64Array | BigInt64Array | readonly Id[];
   /** Row-major, rows x columns: row i belongs to ids[i]. */
   readonly values: Float32Array;
   readonly rows: number;
-  /** The rank, and with biases two more. */
+  /** The rank, plus two with biases. */
   readonly columns: number;
 }
 

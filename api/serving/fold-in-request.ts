@@ -16,7 +16,7 @@ import { checkId } from './recommend-options.ts';
 import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
 import { idsOf, ruleOf, type ServedModel, sideSpace } from './served-model.ts';
 
-/** A rating of one item; without `rating`, which only implicit data may leave out, 1. */
+/** A rating of one item. Only implicit data may leave out `rating`; it is then 1. */
 export interface RatedItem {
   readonly item: Id;
   readonly rating?: number;
@@ -24,13 +24,13 @@ export interface RatedItem {
 
 /** The ratings of one user who is not in the model. */
 export interface RequestRatings {
-  /** Positions of the known items, ascending, each once, and their ratings: the last of each. */
+  /** Positions of the known items, ascending, each once, and their ratings; of repeated items the last. */
   readonly items: Uint32Array;
   readonly ratings: readonly number[];
   readonly unknownItems: number;
 }
 
-/** Throws UsageError for what is no list of ratings. */
+/** Throws UsageError unless it is a list of ratings. */
 export function requestRatings(
   { factors }: ServedModel,
   { implicit }: UserRule,
@@ -45,7 +45,7 @@ export function requestRatings(
       throw new UsageError(`a rating is an object such as { item: 5, rating: 4 }, got ${shown(one)}`);
     const { item, rating = implicit ? 1 : undefined } = one as RatedItem;
     checkId('the field item of a rating', item);
-    // Ratings are float32: larger ones are infinite there.
+    // Ratings are float32, where larger numbers become infinite.
     if (typeof rating !== 'number' || !Number.isFinite(Math.fround(rating)))
       throw new UsageError(
         `the rating of item ${String(item)} must be a finite number, got ${shown(rating)}`,
@@ -62,7 +62,7 @@ export function requestRatings(
   };
 }
 
-/** Ratings of a request, and the items that their user is solved from, as for Model.foldIn. */
+/** The ratings of a request, and the items for solving its user, as for Model.foldIn. */
 export function givenRow(
   { factors, itemCounts, searches }: ServedModel,
   rule: UserRule,
@@ -75,7 +75,7 @@ export function givenRow(
   ];
 }
 
-/** The error of a user whose equations have no finite solution. */
+/** The error for a user whose equations have no finite solution. */
 export function unsolved(): UsageError {
   return new UsageError('the equations of these ratings have no finite solution', {
     advice: 'Give ratings on the scale of the training, or a larger regParam',

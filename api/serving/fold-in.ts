@@ -16,7 +16,7 @@ import { RatingInput } from '../rating-input.ts';
 import type { RunOptions } from '../run-session.ts';
 
 export interface FoldInOptions extends RunOptions {
-  /** λ; by default that of the training, which models of Spark do not tell. */
+  /** λ; default: λ of the training, which models of Spark do not contain. */
   readonly regParam?: number;
   readonly onDuplicates?: DuplicatePolicy;
   readonly onBadRows?: BadRowPolicy;
@@ -25,14 +25,14 @@ export interface FoldInOptions extends RunOptions {
 /** Users and ratings of a fold-in. */
 export interface FoldedCounts {
   readonly users: number;
-  /** Users without a rating of a known item, whom the model does not have. */
+  /** Users without a rating of a known item, who are not in the model. */
   readonly withoutItems: number;
-  /** Ratings that were solved from, and those of items that the model does not know. */
+  /** Ratings used for solving, and ratings of unknown items. */
   readonly ratings: number;
   readonly coldRatings: number;
 }
 
-/** Solves users from their ratings; see Model.foldIn. `make`: a model of parts. */
+/** Solves users from their ratings; see Model.foldIn. `make` creates a model from parts. */
 export async function foldInUsers<Made>(
   parts: ModelParts & FactorModel,
   rule: UserRule,

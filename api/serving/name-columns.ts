@@ -10,13 +10,13 @@ export interface NameColumns {
   readonly name: string;
   /** The column of genres, if the file has one. */
   readonly genre: string | undefined;
-  /** A column that is named as genres are, but has values other than text. */
+  /** A column with a usual name for genres, but values other than text. */
   readonly unreadGenre?: string;
-  /** True where the file has no header, so that the columns were taken by position. */
+  /** True if the file has no header, so that columns were chosen by position. */
   readonly byPosition: boolean;
 }
 
-/** Columns that are given, and the name that the model has for the column of items. */
+/** The given columns, and the model's name for the item column. */
 export interface GivenColumns {
   readonly idCol?: string | undefined;
   readonly nameCol?: string | undefined;
@@ -26,7 +26,7 @@ export interface GivenColumns {
 
 type Test = (column: string) => boolean;
 
-/** Usual names of columns of ids, of names and of genres, the likeliest first. */
+/** Usual names of columns of ids, names and genres, most likely first. */
 const isId: readonly Test[] = [
   (column) => column === 'item',
   (column) => isNamedLike(column, 'item'),
@@ -43,13 +43,10 @@ const isGenre: readonly Test[] = [
   (column) => /(genres?|category|categories)$/i.test(column),
 ];
 
-/** Names that a reader of text gives to columns without a header. */
+/** Names that the text reader gives to columns without a header. */
 const positional = /^column\d+$|^(user|item|rating|timestamp)$/;
 
-/**
- * Finds the columns of ids, of names and of genres. Throws DataError that lists the columns when one is
- * missing.
- */
+/** Finds the columns of ids, names and genres. Throws DataError that lists the columns if one is missing. */
 export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean): NameColumns {
   const { idCol, nameCol, genreCol } = given;
   const columns = schema.fields.map(({ name }) => name);

@@ -5,18 +5,18 @@ import type { Id } from '../../engine/keys/find-id.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import type { NameColumns } from './name-columns.ts';
 
-/** Ids of a model's items, as its arrays have them. */
+/** Ids of a model's items, as in its arrays. */
 type Ids = ArrayLike<Id> & Iterable<Id>;
 
 interface ReadNames {
   readonly path: string;
   readonly columns: NameColumns;
-  /** Rows without an id. */
+  /** Number of rows without an id. */
   readonly missing: number;
   readonly ids: Ids | undefined;
 }
 
-/** The reason that no item of a model has a name, with an id of each kind; undefined where one has. */
+/** The reason why no item of a model has a name, with an id of each kind; undefined if an item has a name. */
 function mismatch(names: ItemNames, ids: Ids): string | undefined {
   if (names.match(ids).unknown < names.size) return undefined;
   const shown = (id: Id | undefined) => {
@@ -32,7 +32,7 @@ interface IdPlace {
   readonly column: string;
 }
 
-/** Throws DataError where the model has none of the ids. */
+/** Throws DataError if the model has none of the ids. */
 export function requireNamesOf(names: ItemNames, ids: Ids, place: IdPlace): void {
   const problem = mismatch(names, ids);
   if (problem === undefined) return;
@@ -40,14 +40,14 @@ export function requireNamesOf(names: ItemNames, ids: Ids, place: IdPlace): void
   throw new DataError(problem, { phase: 'read item names', ...place, advice });
 }
 
-/** Reports the differences between names that were read before a training, and its items. */
+/** Reports the differences between the names, read before a training, and the items. */
 export function noteMatch(names: ItemNames, ids: Ids, onEvent: EventSink): void {
   const problem = mismatch(names, ids);
   if (problem !== undefined) onEvent({ type: 'warning', text: `${problem}; items are shown as ids` });
   else report('item names', differences(names, ids), onEvent);
 }
 
-/** Reports in one note what the names lack, and nothing if all items have a name. */
+/** Reports in one note what is missing in the names; no note if all items have a name. */
 export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink | undefined): void {
   const { path, columns, missing, ids } = found;
   const { duplicates, unnamed } = names;
@@ -71,8 +71,8 @@ export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink
 }
 
 /**
- * Items without a name. Names of more items than the model has are no difference, unless most items have
- * none.
+ * Describes items without a name. Names for items outside the model are not reported, unless most items have
+ * no name.
  */
 function differences(names: ItemNames, ids: Ids): string[] {
   const { items, named, unknown } = names.match(ids);

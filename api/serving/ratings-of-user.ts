@@ -16,15 +16,15 @@ import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import type { RatedItem } from './fold-in-request.ts';
 import type { ServedModel } from './served-model.ts';
 
-/** A user whose ratings are among others in a data set. */
+/** A user, and a data set that contains the user's ratings. */
 export interface RatingsOfUser {
   readonly user: Id;
   readonly ratings: Dataset;
 }
 
 /**
- * The ratings of one user, from one pass over the data set, whose columns are the model's. Throws UsageError
- * for a user without any.
+ * The ratings of one user, from one pass over the data set, which has the model's columns. Throws UsageError
+ * for a user without ratings.
  */
 export async function ratingsOfUser(
   { factors, columns, metadata }: ServedModel,
@@ -53,7 +53,7 @@ export async function ratingsOfUser(
 
 /**
  * The ratings of each of a few users, from one pass over the rows of select-ratings; `column` is the source's
- * name of the items.
+ * name of the item column.
  */
 export async function ratingsOfUsers(
   selected: LogicalPlan,

@@ -18,16 +18,16 @@ import { nameColumns, type NameColumns } from './name-columns.ts';
 import { noteNames, requireNamesOf } from './note-names.ts';
 
 export interface ItemNamesOptions extends RunOptions {
-  /** The column of ids. Default: the model's item column, else item, itemId, movieId and the like, or id. */
+  /** The column of ids. Default: the model's item column, else item, itemId, movieId and similar, or id. */
   readonly idCol?: string;
-  /** The column of names. Default: name, title, item_name and the like. */
+  /** The column of names. Default: name, title, item_name and similar. */
   readonly nameCol?: string;
   /**
-   * The column of genres, which colour items in reports. Default: genre, genres, category and the like, or
+   * The column of genres, which colour items in reports. Default: genre, genres, category and similar, or
    * none.
    */
   readonly genreCol?: string;
-  /** The model whose items are named: its ids are compared with the file's; a note counts the differences. */
+  /** The model with the items: its ids are compared with the file's; a note counts the differences. */
   readonly model?: Pick<Model, 'columns' | 'itemArrays' | 'itemFactors'>;
   /**
    * The column of item ids in the ratings, needed before there is a model. Default: the item column of the
@@ -69,14 +69,13 @@ interface OpenedFile {
 }
 
 /**
- * Reads the file. A column of genres that was found by its name is left out if it has lists, fractions or the
- * like.
+ * Reads the file. A genre column that was found by its name is ignored if it has lists, fractions or similar.
  */
 async function withFoundGenres(file: OpenedFile, columns: NameColumns) {
   const { genre } = columns;
   const { found } = file;
   const without = { ...columns, genre: undefined };
-  // The type of a field of NDJSON is known only from all values.
+  // The type of an NDJSON field is only known from all values.
   const isOnce = found instanceof NdjsonSource && !found.replayable;
   if (genre === undefined || isOnce) return readColumns(file, without);
   if (!hasTexts(await found.schema(), genre)) return readColumns(file, { ...without, unreadGenre: genre });
@@ -105,7 +104,7 @@ async function readColumns(file: OpenedFile, columns: NameColumns) {
 async function readAll(rows: Dataset, { id, name, genre }: NameColumns, run: RunOptions) {
   const entries: ItemNameEntry[] = [];
   let missing = 0;
-  // A file may have the same column for names and for genres.
+  // A file may use the same column for names and for genres.
   const columns = [...new Set(genre === undefined ? [id, name] : [id, name, genre])];
   for await (const batch of await rows.stream({ ...run, columns })) {
     const [idOf, nameOf] = [textsOf(batch, id), textsOf(batch, name)];
@@ -119,7 +118,7 @@ async function readAll(rows: Dataset, { id, name, genre }: NameColumns, run: Run
   return { names: new ItemNames(entries), missing };
 }
 
-/** The ids as the model stores them; the form of its answers does not matter. */
+/** The ids as the model stores them; the form for callers does not matter. */
 function idsOfItems({ itemArrays, itemFactors }: Pick<Model, 'itemArrays' | 'itemFactors'>) {
   const values: unknown = itemFactors.data.children[0].values;
   return values instanceof Int32Array || values instanceof BigInt64Array ? values : itemArrays.ids;
@@ -140,7 +139,7 @@ function hasTexts({ fields }: Schema, column: string): boolean {
   return isText || DataType.isInt(type);
 }
 
-/** Errors of the columns name the file. */
+/** Adds the file's name to errors about columns. */
 async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
   try {
     return await find();
@@ -151,8 +150,8 @@ async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Ids and names of text stay as they are written: 007 is no 7, and the title 1984 no number. A pipe can be
- * read only once.
+ * Text ids and names stay as written: 007 is not 7, and the title 1984 is not a number. A pipe can be read
+ * only once.
  */
 async function withTexts(
   { path, format, found }: OpenedFile,
@@ -164,7 +163,7 @@ async function withTexts(
   return openSource(path, { format, types: { [id]: 'utf8', [name]: 'utf8', ...genres } });
 }
 
-/** The text of a column's values; undefined for nulls. */
+/** The text of a row's value; undefined for null. */
 function textsOf(batch: RecordBatch, column: string): (row: number) => string | undefined {
   const at = batch.schema.fields.findIndex(({ name }) => name === column);
   const data: Data = batch.data.children[at];

@@ -34,19 +34,22 @@ import { reportExclusions } from './report-exclusions.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
 /**
- * Users that are searched for one by one, and the memory of an index that threads can reach beside their own.
+ * Most users to search one by one, and the largest index that threads can address in addition to their own
+ * memory.
  */
 const FEW = 256;
 const MOST_INDEX_BYTES = 3.5 * 2 ** 30;
 
-/** Lists of the best items for rows of users, or with sides swapped of the best users for rows of items. */
+/**
+ * The columns of lists with the best items for each user; with sides swapped, the best users for each item.
+ */
 export interface ListColumns {
   readonly user: string;
   readonly item: string;
   readonly prediction: string;
 }
 
-/** The lists of all rows of `factors`, by the device of the session. */
+/** The lists of all rows of `factors`, computed by the session's device. */
 export function recommendAll(
   served: ServedModel,
   factors: FactorModel,
@@ -71,7 +74,7 @@ export function recommendAll(
   );
 }
 
-/** The lists of some users, by ascending id, then those of unknown ones. */
+/** The lists of some users, by ascending id, then of unknown users. */
 export function recommendSome(
   served: ServedModel,
   ids: readonly Id[],
@@ -106,7 +109,7 @@ export function recommendSome(
         ),
       });
   };
-  // A column of numbers has no place for the id of another kind.
+  // A column of numbers cannot hold an id of another type.
   const rows =
     unknownUsers === 'popular'
       ? concatKeys(users.type, [
@@ -132,7 +135,7 @@ export function recommendSome(
   );
 }
 
-/** The best users of all items or of some: the same search with sides swapped. */
+/** The best users for all items or some: the same search with sides swapped. */
 export function recommendUsers(
   served: ServedModel,
   ids: readonly Id[] | 'all',
@@ -154,7 +157,7 @@ export function recommendUsers(
   );
 }
 
-/** The best items of a user by position; of an unknown one the most popular. */
+/** The best items of a user by position; for an unknown user the most popular items. */
 export function findItems(
   served: ServedModel,
   user: number | undefined,
@@ -173,7 +176,7 @@ export function findItems(
   return searches.search(name, space, { query, n, left, allowed }, { signal, onEvent: events });
 }
 
-/** Reads pairs to be excluded, of users and items of the model, and reports those that it does not know. */
+/** Reads pairs to exclude, of users and items of the model, and reports unknown ones. */
 export function readExclusions(
   { factors, columns, searches }: Pick<ServedModel, 'factors' | 'columns' | 'searches'>,
   dataset: Dataset,
@@ -210,13 +213,13 @@ async function readBlock(
 
 interface SearchedSides {
   readonly served: ServedModel;
-  /** True where the users of the search are the items of the data. */
+  /** True if the search's users are the data's items. */
   readonly swapped: boolean;
 }
 
 /**
- * The excluded pairs as a block over `model`. They are read by the ids of the whole model: a pair of a user
- * or an item that this search leaves out is not unknown.
+ * The excluded pairs as a block over `model`. They are read with the ids of the whole model: a pair whose
+ * user or item is only left out of this search is not reported as unknown.
  */
 async function excludeBlock(
   dataset: Dataset,
@@ -242,8 +245,8 @@ function unknownText(unknown: number, all: number, given: string): string {
 }
 
 /**
- * Known users by ascending position, each once, and the others as they are given. Throws UsageError by the
- * policy, naming the first.
+ * Known users by ascending position, without duplicates, and unknown ids as given. Throws UsageError if the
+ * policy is `error`, naming the first unknown id.
  */
 function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptions['unknownUsers']) {
   const positions = new Set<number>();
@@ -259,7 +262,7 @@ function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptio
   return { positions: Uint32Array.from(positions).sort(), unknown: [...unknown.values()] };
 }
 
-/** The model with the users at those positions alone. */
+/** The model with only the users at those positions. */
 function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
   const { rank, users, userFactors } = model;
   const rows = new Float32Array(positions.length * rank);

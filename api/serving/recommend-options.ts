@@ -11,36 +11,36 @@ import type { RunOptions } from '../run-session.ts';
 import type { ServedModel } from './served-model.ts';
 import { checkNames } from './with-names.ts';
 
-/** Option of methods that give lists of items. */
+/** Option of methods that return lists of items. */
 export interface NameOptions {
-  /** Names of items, from `session.readItemNames`: they are given in a further column or field `name`. */
+  /** Names of items, from `session.readItemNames`, returned in an additional column or field `name`. */
   readonly names?: ItemNames;
 }
 
 /**
- * Options of `recommendForAllUsers` and its kin; `recommend`, for one user, takes `RequestOptions`. `deny`:
- * items that are never recommended. `allow`: the only ones that may be. Ids that the model does not
- * know are counted, and nothing more.
+ * Options of `recommendForAllUsers` and similar methods; `recommend`, for one user, takes `RequestOptions`.
+ * `deny`: items that are never recommended. `allow`: the only items that may be recommended. Unknown ids are
+ * only counted.
  */
 export interface RecommendOptions extends ItemLists, NameOptions {
   /**
-   * Pairs that must not be recommended, such as the ratings trained on: a data set, read once a call, or what
-   * `model.exclusions` read before. Pairs of unknown ids are ignored.
+   * Pairs that must not be recommended, such as the training ratings: a data set, read once per call, or the
+   * result of `model.exclusions`. Pairs with unknown ids are ignored.
    */
   readonly exclude?: Dataset | Exclusions;
 }
 
 /**
- * The answer for a user that the model does not know: no items (`empty`, the default), the items with the
- * most ratings (`popular`), or an error (`error`).
+ * The response for an unknown user: no items (`empty`, the default), the items with the most ratings
+ * (`popular`), or an error (`error`).
  */
 export type UnknownUsers = 'empty' | 'popular' | 'error';
 
 export const UNKNOWN_USER_ADVICE = "Leave it out, or choose unknownUsers: 'empty' or unknownUsers: 'popular'";
 
-/** Options of lists of users for items. */
+/** Options of methods that return users for items. */
 export interface ItemsOptions extends NameOptions {
-  /** Pairs that must not be recommended; pairs of unknown ids are ignored. */
+  /** Pairs that must not be recommended; pairs with unknown ids are ignored. */
   readonly exclude?: Dataset;
 }
 
@@ -49,10 +49,10 @@ export interface UsersOptions extends RecommendOptions {
 }
 
 export interface RequestOptions extends ItemLists, NameOptions, RunOptions {
-  /** Pairs that must not be recommended, read before by `model.exclusions`. */
+  /** Pairs that must not be recommended, from `model.exclusions`. */
   readonly exclude?: Exclusions;
   readonly unknownUsers?: UnknownUsers;
-  /** λ for a user who is given by ratings; by default that of the training. */
+  /** λ for a user given by ratings; default: λ of the training. */
   readonly regParam?: number;
 }
 
@@ -100,7 +100,7 @@ export function checkId(what: string, id: unknown): asserts id is Id {
   if (!isId(id)) throw new UsageError(`${what} takes an id as number, text or bigint, got ${shown(id)}`);
 }
 
-/** The id. Throws UsageError for anything else. */
+/** Returns the id. Throws UsageError for anything else. */
 export function checkedId(what: string, id: unknown): Id {
   checkId(what, id);
   return id;

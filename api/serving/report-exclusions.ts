@@ -2,15 +2,15 @@ import type { EventSink } from '../../engine/events.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 
-/** Pairs that were read to be excluded, by what the model knows of them. */
+/** Excluded pairs that were read, counted by whether the model knows them. */
 export interface ReadExclusions {
   readonly known: number;
   readonly unknown: number;
 }
 
 /**
- * A warning where the model knows less than half of the pairs, which is then returned too, or a note where it
- * lacks some.
+ * Emits a note if the model does not know some of the pairs. If it knows less than half, emits and returns a
+ * warning.
  */
 export function reportExclusions(read: ReadExclusions, events: EventSink): TrainingWarning | undefined {
   const { known, unknown } = read;

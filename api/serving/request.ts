@@ -10,33 +10,33 @@ import { checkedId, type RequestOptions, UNKNOWN_USER_ADVICE } from './recommend
 import { idsOf, type ServedModel } from './served-model.ts';
 import { nameOf } from './with-names.ts';
 
-/** An item of an answer; `name` where the option `names` has one. */
+/** An item of a response; `name` if the option `names` has one. */
 export interface RecommendedItem {
   readonly item: Id;
   readonly score: number;
   readonly name?: string;
 }
 
-/** The answer to a request for one user. */
+/** The response to a request for one user. */
 export interface UserRecommendations {
-  /** The id; null for a user who was given by ratings. */
+  /** The id; null for a user given by ratings. */
   readonly user: Id | null;
-  /** True where the model knows the user, or an item of those that the user rated. */
+  /** True if the model knows the user, or an item that the given ratings name. */
   readonly known: boolean;
-  /** Set where the items are not chosen for the user: `popular` are those with the most ratings. */
+  /** Set if the items are not personalized: `popular` are those with the most ratings. */
   readonly fallback?: 'popular';
   /**
-   * Best first; ids in the form that the session's option `ids` gives. `score` is the prediction, of a
-   * fallback the number of ratings.
+   * Best first; ids in the form of the session's option `ids`. `score` is the prediction, for a fallback the
+   * number of ratings.
    */
   readonly items: readonly RecommendedItem[];
-  /** True where there are fewer than n. */
+  /** True if there are fewer than n. */
   readonly short: boolean;
-  /** Ids of the lists allow and deny that the model does not know. */
+  /** Unknown ids in the lists allow and deny. */
   readonly unknownItems: number;
 }
 
-/** See Model.recommend; `user` is undefined for one of whom nothing is known. */
+/** See Model.recommend; `user` is undefined if nothing is known of the user. */
 export async function recommendToUser(
   served: ServedModel,
   user: Id | undefined,
@@ -58,7 +58,7 @@ export async function recommendToUser(
   const chosen = chooseItems(items, options);
   const fallback = !known && unknownUsers === 'popular' ? ({ fallback: 'popular' } as const) : {};
   const empty = !known && unknownUsers === 'empty';
-  // An empty answer is one of an open model, too.
+  // An empty response also requires an open session.
   if (empty) served.session.requestContext({ signal });
   const found = empty
     ? { positions: [], scores: [] }

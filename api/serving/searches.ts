@@ -13,21 +13,19 @@ import {
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 
 /**
- * The indices of a model by name; held apart from the model, so that they can be dropped when it has been
- * collected.
+ * The indices of a model by name; separate from the model, so that they can be freed once it was collected.
  */
 interface Indices {
   readonly session: RunSession;
   readonly made: Map<string, Promise<SearchIndex>>;
 }
 
-/** Frees the indices of models that were collected without a call of `close`. */
+/** Frees the indices of models that were collected without calling `close`. */
 const forgotten = new FinalizationRegistry<Indices>((indices) => void drop(indices).catch(() => undefined));
 
 /**
- * Searches for single rows of a model. What they need is made once, at the first request or by `prepare`, in
- * a thread; each request is one task of the session's threads for requests, beside all other work of the
- * session.
+ * Searches for single rows of a model. A thread builds the index once, at the first request or by `prepare`;
+ * each request is one task of the session's request threads, in parallel with the session's other work.
  */
 export class Searches {
   readonly #indices: Indices;
@@ -49,7 +47,7 @@ export class Searches {
   }
 
   /**
-   * Makes the index of a space, once. Throws CapacityError, and UsageError where the model or the session is
+   * Builds the index of a space, once. Throws CapacityError, and UsageError if the model or session is
    * closed.
    */
   async prepare(name: string, space: () => SearchSpace): Promise<SearchIndex> {
@@ -77,7 +75,7 @@ export class Searches {
     });
   }
 
-  /** Solves rows in the threads for requests, and releases what that leaves there. */
+  /** Solves rows in the request threads, and releases the memory used there. */
   async solve<Solved>(
     work: (ctx: ExecutionContext) => Promise<Solved>,
     options: RunOptions,
@@ -85,7 +83,7 @@ export class Searches {
     return this.#run(() => Holdings.within(this.#indices.session.requestContext(options), work));
   }
 
-  /** The Gram matrix of all items, made once. */
+  /** The Gram matrix of all items, computed once. */
   async gram(make: (ctx: ExecutionContext) => Promise<Float32Array>): Promise<Float32Array> {
     this.#gram ??= Holdings.within(this.#indices.session.requestContext(), make);
     this.#gram.catch(() => (this.#gram = undefined));
@@ -102,7 +100,7 @@ export class Searches {
     }
   }
 
-  /** Waits for the requests under way and frees the memory; later requests throw UsageError. */
+  /** Waits for running requests and frees the memory; later requests throw UsageError. */
   async close(): Promise<void> {
     this.#closed = true;
     forgotten.unregister(this.#indices);
@@ -115,7 +113,7 @@ async function drop({ session, made }: Indices): Promise<void> {
   const all = [...made.values()];
   made.clear();
   for (const index of await Promise.allSettled(all)) {
-    // In a closed session the memory is gone already.
+    // A closed session has already freed the memory.
     if (session.closed) return;
     if (index.status === 'fulfilled') await dropIndex(index.value, session.requestContext());
   }

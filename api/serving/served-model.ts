@@ -6,12 +6,12 @@ import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rul
 import type { RunSession } from '../run-session.ts';
 import type { Searches } from './searches.ts';
 
-/** The parts of a model that answer requests. */
+/** The parts of a model that requests need. */
 export interface ServedModel {
   readonly factors: FactorModel;
   /** f: features without biases. */
   readonly rank: number;
-  /** Ratings of each item, by position; undefined where the model does not tell. */
+  /** Number of ratings of each item, by position; undefined if the model does not contain them. */
   readonly itemCounts: Uint32Array | undefined;
   readonly columns: {
     readonly user: string;
@@ -21,12 +21,13 @@ export interface ServedModel {
   };
   readonly session: RunSession;
   readonly searches: Searches;
-  /** The training as the model's metadata tell it. */
+  /** Facts about the training, from the model's metadata. */
   readonly metadata: JsonObject;
 }
 
 /**
- * The ids of a side as callers get them. Throws UsageError where numbers are wanted that cannot hold them.
+ * The ids of a side as callers receive them. Throws UsageError if numbers are wanted and one id cannot be a
+ * number.
  */
 export function idsOf(
   { factors, session }: Pick<ServedModel, 'factors' | 'session'>,
@@ -42,8 +43,8 @@ export function idFormsOf(
 }
 
 /**
- * The rule by which later users are solved. Throws UsageError for a closed model, and where the model tells
- * no λ and none is given.
+ * The rule for solving new users. Throws UsageError for a closed model, and if λ is neither given nor in the
+ * model.
  */
 export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): UserRule {
   searches.requireOpen();
@@ -56,13 +57,13 @@ function meanOfColumn(values: Float32Array, width: number, column: number): numb
   return sum / Math.max(1, values.length / width);
 }
 
-/** A search among all vectors of a side: its name, and the vectors. */
+/** A named search among all vectors of a side. */
 export interface NamedSpace {
   readonly name: string;
   readonly space: () => SearchSpace;
 }
 
-/** The items, or the users, whose products with a row of the other side are predictions. */
+/** All items, or all users; their products with a row of the other side are predictions. */
 export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): NamedSpace {
   const { rank } = factors;
   return {
@@ -76,7 +77,7 @@ export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): Name
   };
 }
 
-/** The same compared among themselves, without biases. */
+/** Vectors of one side to compare with each other, without biases. */
 export function similarSpace(
   { factors, rank }: ServedModel,
   side: 'user' | 'item',
@@ -93,7 +94,7 @@ export function similarSpace(
   };
 }
 
-/** Numbers of ratings, as vectors of one number: the query 1 finds the most popular items. */
+/** Numbers of ratings as vectors of one number: the query 1 finds the most popular items. */
 export function popularSpace(itemCounts: Uint32Array): NamedSpace {
   return {
     name: 'popular',

@@ -18,14 +18,14 @@ import { type ServedModel, similarSpace } from './served-model.ts';
 import { checkNames, withNames } from './with-names.ts';
 
 export interface SimilarOptions extends NameOptions {
-  /** 'cosine' (default) or 'dot'. Biases are left out of both. */
+  /** 'cosine' (default) or 'dot'. Both ignore biases. */
   readonly similarity?: Similarity;
 }
 
-/** Rows that are searched for one by one. */
+/** Most rows to search one by one. */
 const FEW = 256;
 
-/** A side of a model, and the rows of it that are searched for. */
+/** A side of a model, and the rows to find similar rows for. */
 interface SimilarSearch {
   readonly side: 'user' | 'item';
   readonly positions: Uint32Array;
@@ -65,7 +65,7 @@ function sideOf({ factors }: ServedModel, side: 'user' | 'item') {
     : { keys: factors.users, values: factors.userFactors };
 }
 
-/** The positions of ids, all of them in their order. Throws UsageError for an unknown one. */
+/** The positions of all ids in their order. Throws UsageError for an unknown id. */
 function positionsOf(keys: KeyColumn, side: string, ids: readonly Id[] | 'all'): Uint32Array {
   if (ids === 'all') return Uint32Array.from({ length: keyCount(keys) }, (_, position) => position);
   const missing = ids.find((id) => findId(keys, id) < 0);
@@ -98,7 +98,7 @@ function searchOfAll(served: ServedModel, { side, positions, n, similarity }: Si
   return new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` });
 }
 
-/** Searches for rows one by one, in the threads of requests. */
+/** Searches for rows one by one, in the request threads. */
 function searchOfFew(served: ServedModel, { side, positions, n, similarity }: SimilarSearch): RecommendFew {
   const { factors, rank, searches } = served;
   const { keys, values } = sideOf(served, side);

@@ -5,7 +5,7 @@ import { NameItems } from '../../operators/serving/name-items.ts';
 import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 
-/** Lists with the names of the items in a column of theirs; the lists as they are without names. */
+/** Lists with the items' names in an additional column; unchanged without names. */
 export function withNames(lists: Dataset, names: ItemNames | undefined, item: string): Dataset {
   return names === undefined ? lists : lists.pipe(new NameItems(names, item));
 }

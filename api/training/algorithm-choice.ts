@@ -12,7 +12,7 @@ export interface AlgorithmProblem {
   readonly ratings: number;
   readonly rank: number;
   readonly cgSteps: AlsParams['cgSteps'];
-  /** Training ends at this validation RMSE, so that the choice depends on time alone. */
+  /** Training stops at this validation RMSE, so that the choice depends only on time. */
   readonly targetRmse?: number;
 }
 
@@ -22,35 +22,35 @@ export interface AlgorithmChoice {
 }
 
 /**
- * Epochs of SGD that lower the error as much as one iteration of ALS, with a margin: 1.3 to 1.5 were measured
- * at MovieLens-20M's shape on a CPU; on a GPU ten epochs did as much as nine iterations at Netflix's.
+ * Epochs of SGD that reduce the error as much as one iteration of ALS, with a margin: 1.3 to 1.5 were
+ * measured at MovieLens-20M's shape on a CPU; on a GPU ten epochs did as much as nine iterations at
+ * Netflix's.
  */
 const EPOCHS_PER_ITERATION = { cpu: 2, gpu: 1.5 } as const;
 
-/** Without a target SGD must be this much cheaper: ALS has no learning rate to choose. */
+/** Without a target, SGD must be cheaper by this factor, since ALS needs no learning rate. */
 const WORTH_IT = 1.5;
 
 /** On a GPU, where both are fast: seconds that SGD must save over ten iterations. */
 const WORTH_SECONDS = 1;
 
 /**
- * Below so many ratings a row of the longer side, SGD takes many epochs to move a row that ALS solves at
- * once.
+ * With fewer ratings per row of the longer side, SGD takes many epochs to move a row that ALS solves at once.
  */
 const FEW_RATINGS = 20;
 
 /**
- * ALS or SGD for a problem. A pure function; the rule:
+ * Chooses ALS or SGD for a problem. A pure function; the rule:
  *
- *     fewer than 20 ratings a row of the longer side       als
+ *     fewer than 20 ratings per row of the longer side     als
  *     2 epochs of SGD cost less than an iteration of ALS   sgd; without a target RMSE only when less than 2/3
  *     on a GPU: 1.5 epochs cost less                       sgd; without a target RMSE only when ten times the difference is a second
  *     else                                                 als
  *
- * Costs on a CPU are those measured on one core, in ns: of a rating and a row in ALS as in solver-choice.ts,
- * of a rating in SGD 4 + 0.4 k; threads divide both alike. On a GPU those of one H200 at Netflix's shape, in
- * ns a rating: an iteration of ALS 0.04 + 2.2e-5 f² (CG, ranks 64 to 200), an epoch 0.02 + 4.7e-4 k by tiles
- * (k = 32 to 128), 4.2e-3 k by Hogwild!.
+ * Costs on a CPU were measured on one core, in ns: per rating and row for ALS as in solver-choice.ts, per
+ * rating for SGD 4 + 0.4 k; threads divide both equally. On a GPU they were measured on one H200 at Netflix's
+ * shape, in ns per rating: an iteration of ALS 0.04 + 2.2e-5 f² (CG, ranks 64 to 200), an epoch 0.02 + 4.7e-4
+ * k by tiles (k = 32 to 128), 4.2e-3 k by Hogwild!.
  */
 export function chooseAlgorithm(problem: AlgorithmProblem, device: DeviceInfo): AlgorithmChoice {
   const { users, items, ratings, targetRmse } = problem;
@@ -110,7 +110,7 @@ function gpuSeconds(
   };
 }
 
-/** One iteration on one core: each side by the cheaper of forming A and matrix-free CG. */
+/** One iteration on one core; each side uses the cheaper of forming A and matrix-free CG. */
 function alsSeconds({ users, items, ratings, rank, cgSteps }: AlgorithmProblem): number {
   const f = factorStride(rank);
   const side = (rows: number) => {

@@ -15,8 +15,8 @@ import { RatingInput } from '../rating-input.ts';
 import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
 
 /**
- * Parameters of `ALS`: Spark ML's names, ours beside them; `ALS.spark` has Spark's defaults too. A name that
- * is not here is an error.
+ * Parameters of `ALS`: Spark ML's names and further ones; `ALS.spark` also has Spark's defaults. An unknown
+ * name is an error.
  */
 export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
 
@@ -59,9 +59,10 @@ export class ALS {
   }
 
   /**
-   * ALS as Spark's: no biases, λ 0.1 times a row's ratings, Spark's zero-mean start, six steps where rows are
-   * solved by conjugate gradients, and for implicit data α 1 and ratings as weights (`weight: 'spark'`). Its
-   * models are Spark's in form: a row has `rank` features and no more. `options` may name any parameter.
+   * ALS with Spark's defaults: no biases, λ 0.1 times a row's ratings, Spark's zero-mean initial factors, six
+   * steps where rows are solved by conjugate gradients, and for implicit data α 1 and ratings as weights
+   * (`weight: 'spark'`). Its models have Spark's form: a row has exactly `rank` features. `options` may
+   * override any parameter.
    */
   static spark(options: AlsOptions = {}): ALS {
     requireOptions('ALS.spark', options);
@@ -85,12 +86,12 @@ export class ALS {
   }
 
   /**
-   * Trains a model. Events tell of every phase and iteration; `signal` cancels; `plan` is one that was made
-   * before, for these ratings, parameters and devices; with `checkpointDir` a run that was stopped can go on
+   * Trains a model. Events report every phase and iteration; `signal` cancels. `plan`: a plan made before,
+   * for these ratings, parameters and devices. With `checkpointDir` a stopped run can continue
    * (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it doesn't fit,
    * DivergedError naming iteration, side and row, UsageError for a plan that does not fit, DeviceLostError
-   * when the last GPU was lost, or LostTrainingError, with a model, where an iteration's factors had been
-   * copied from it.
+   * when the last GPU was lost, or LostTrainingError, with a model, if an iteration's factors had been copied
+   * from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('ALS.fit', ratings, options, true);

@@ -24,9 +24,9 @@ export interface ChosenTrainer {
 }
 
 /**
- * ALS or SGD, by the ratings' shape, the session's device and the target: see chooseAlgorithm for the rule.
- * Reads the ids once to count users and items. `maxIter` is iterations or epochs, by default each algorithm's
- * own.
+ * Chooses ALS or SGD by the ratings' shape, the session's device and the target: see chooseAlgorithm for the
+ * rule. Reads the ids once to count users and items. `maxIter` counts iterations or epochs; default: the
+ * algorithm's own.
  */
 export async function chooseTrainer(
   ratings: Dataset,

@@ -17,18 +17,18 @@ export interface RankedTraining {
   readonly seconds: number;
 }
 
-/** A run of either algorithm that has ended. */
+/** A completed run of either algorithm. */
 export interface EndedTraining {
   readonly about:
     | Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'>
     | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
   readonly session: RunSession;
   readonly input: RatingInput;
-  /** The columns that the model is to have. */
+  /** The columns for the model. */
   readonly columns: RatingInput['columns'];
   readonly users: KeyColumn;
   readonly items: KeyColumn;
-  /** Ratings of each item, including the ratings of a model that was continued. */
+  /** Number of ratings of each item, including ratings of a continued model. */
   readonly itemCounts: Uint32Array | undefined;
   readonly userCounts: Uint32Array | undefined;
   readonly ratings: number;
@@ -41,7 +41,7 @@ export interface EndedTraining {
     readonly ratingDeviation?: number;
   };
   readonly planned: PhysicalPlan;
-  /** Of implicit data. */
+  /** For implicit data. */
   readonly ratingWeight?: RatingWeight | undefined;
   readonly resumedFrom?: ResumedFrom | undefined;
   /** Milliseconds by performance.now(). */

@@ -11,8 +11,8 @@ import { Dataset } from '../dataset.ts';
 import { baseBytes, type MemoryBudget } from './plans/memory-budget.ts';
 
 /**
- * Loaded forms of a dataset, by name; the bytes that runs on them take, by the beginning of their names; and
- * the number of runs at a time.
+ * Loaded forms of a data set, by name; the bytes of runs that use them, by the prefix of their names; and the
+ * number of concurrent runs.
  */
 interface Kept {
   readonly forms: Map<string, Promise<unknown>>;
@@ -23,8 +23,8 @@ interface Kept {
 const keptOf = new WeakMap<Dataset, Kept>();
 
 /**
- * The same dataset, whose loaded forms are kept, in memory, from one fit to the next, for as long as it is.
- * `together`: fits on it at the same time.
+ * A copy of a data set whose loaded forms are cached in memory between fits. `together`: number of concurrent
+ * fits on it.
  */
 export function keptDataset({ session, plan, columns }: Dataset, together = 1): Dataset {
   const kept = new Dataset(session, plan, columns);
@@ -36,27 +36,27 @@ export function isKept(dataset: Dataset): boolean {
   return keptOf.has(dataset);
 }
 
-/** Ends it: what is loaded may go. */
+/** Ends the caching, so that loaded forms can be collected. */
 export function dropKept(dataset: Dataset): void {
   keptOf.delete(dataset);
 }
 
-/** A dataset that another is made from in each fit has the same loaded forms. */
+/** Shares the loaded forms of `from` with a data set that each fit makes from it. */
 export function keptAs<Made extends Dataset>(dataset: Made, from: Dataset): Made {
   const kept = keptOf.get(from);
   if (kept !== undefined) keptOf.set(dataset, kept);
   return dataset;
 }
 
-/** The budget of a fit on the dataset: factors are there once for each fit at the same time. */
+/** The budget of a fit on the data set; each concurrent fit has its own factors. */
 export function budgetOf(dataset: Dataset): MemoryBudget {
   const { memoryBudget, workers } = dataset.session;
   return { memoryBudget, workers, together: keptOf.get(dataset)?.together ?? 1 };
 }
 
 /**
- * Drops the forms of other fits, such as those of another algorithm, where the budget does not hold them
- * beside those of `form`, with which its names begin.
+ * Evicts cached forms of other fits, such as of another algorithm, if the budget cannot also hold this fit's.
+ * `form` is the prefix of this fit's names.
  */
 export function makeRoom(dataset: Dataset, form: string): void {
   const kept = keptOf.get(dataset);
@@ -64,21 +64,21 @@ export function makeRoom(dataset: Dataset, form: string): void {
   const others = [...kept.bytes].filter(([name]) => name !== form);
   const bytes = others.reduce((sum, [, one]) => sum + one, 0);
   const { memoryBudget, workers } = dataset.session;
-  // A form that is not known yet is taken to be as large as the others.
+  // An unknown form is assumed to be as large as the others.
   if (others.length === 0 || baseBytes(workers) + bytes + (kept.bytes.get(form) ?? bytes) <= memoryBudget)
     return;
   for (const [name] of others) kept.bytes.delete(name);
   for (const name of kept.forms.keys()) if (!name.startsWith(`${form} `)) kept.forms.delete(name);
 }
 
-/** Notes the bytes of ratings in host memory that a fit on such a form takes. */
+/** Records the host memory that a fit on such a form takes for ratings. */
 export function noteBytes(dataset: Dataset, form: string, { memory }: PhysicalPlan): void {
   keptOf.get(dataset)?.bytes.set(form, memory[HOST] ?? 0);
 }
 
 /**
- * A form of the dataset, made once where the dataset is kept, else each time. `name` names everything that
- * the form depends on beside the dataset.
+ * A form of the data set; cached if the data set is kept. `name` identifies all settings that the form
+ * depends on.
  */
 export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Promise<Form>): Promise<Form> {
   const kept = keptOf.get(dataset);
@@ -87,19 +87,19 @@ export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Pro
   if (known !== undefined)
     return (known as Promise<Form>).catch((error: unknown) => {
       if (!(error instanceof CancelledError)) throw error;
-      // The fit that loaded it failed or was cancelled, which is no failure of this fit.
+      // The fit that loaded it failed or was cancelled, which must not fail this fit.
       return loadedOnce(dataset, name, load);
     });
   const loading = load();
   kept.forms.set(name, loading);
-  // A load that was cancelled or failed is tried again by the next fit.
+  // A load that failed or was cancelled is repeated by the next fit.
   loading.catch(() => kept.forms.delete(name));
   return loading;
 }
 
 /**
- * A kept block for one fit, known to the device under a name of its own: what a fit releases at its end is
- * not another's. The block itself where it is not kept.
+ * A kept block for one fit, registered at the device under its own name, so that a fit's release at its end
+ * does not affect others. The block itself if it is not kept.
  */
 export async function ownBlock(
   dataset: Dataset,
@@ -112,7 +112,7 @@ export async function ownBlock(
   return { ...block, ref };
 }
 
-/** The same of ratings; those that are kept are one block. */
+/** The same for ratings; kept ratings are one block. */
 export async function ownRatings(
   dataset: Dataset,
   ratings: Ratings,

@@ -18,7 +18,7 @@ const LARGEST_RATING = 1e37;
 export interface ValidationPairs {
   readonly block: RatingBlock;
   readonly coldPairs: number;
-  /** Absent where no pair is known, and where there are no means. */
+  /** Absent if no pair is known, or without means. */
   readonly baselines?: Baselines;
 }
 
@@ -37,14 +37,14 @@ export interface LookOptions {
   readonly update?: boolean;
 }
 
-/** Warns of ratings that look wrong, as events, before they are trained on. */
+/** Warns, by events, of ratings that look wrong, before training. */
 export function lookAt(
   facts: RatingShape,
   { duplicates, policy, test, implicit, update = false }: LookOptions,
   ctx: ExecutionContext,
 ): readonly TrainingWarning[] {
   const found = update ? [] : ratingWarnings(facts, duplicates, policy);
-  // Counts, and ratings that are all 1, are what implicit data are.
+  // Counts, and ratings that are all 1, are normal for implicit data.
   const own = implicit
     ? [
         ...implicitWarnings(implicit),
@@ -65,12 +65,12 @@ export function lookAt(
   return warnings;
 }
 
-/** Ratings near the end of float32 have means beyond it. */
+/** False for ratings near the limit of float32, whose means may exceed it. */
 export function meansFit({ least, most }: Pick<RatingShape, 'least' | 'most'>): boolean {
   return Math.max(Math.abs(least), Math.abs(most)) < LARGEST_RATING;
 }
 
-/** A warning of values that are not positive. */
+/** Warns of values that are not positive. */
 function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): TrainingWarning[] {
   const facts = [
     [negative, 'ratings below 0 count as dislikes: weight α |r|, preference 0'],
@@ -82,7 +82,7 @@ function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): T
   return shown.length === 0 ? [] : [{ code: 'not-positive', text: `implicit data: ${shown.join('; ')}` }];
 }
 
-/** A warning for a model that is no better than damped means. */
+/** Warns of a model that is no better than damped means. */
 export function judge(
   params: JudgedModel['params'],
   { trainRmse, testRmse }: TrainingIteration,
@@ -95,7 +95,10 @@ export function judge(
 
 type EndedRun = Pick<TrainingReport, 'algorithm' | 'params' | 'iterations' | 'bestIteration'>;
 
-/** Warnings of a run that went past its best iteration, of which early stop would have kept the factors. */
+/**
+ * Warns of a run that continued past its best iteration; early stopping would have kept that iteration's
+ * factors.
+ */
 export function judgeCourse(
   ended: EndedRun,
   { block, baselines }: ValidationPairs,

@@ -2,13 +2,13 @@ import { DeviceLostError } from '../../engine/errors.ts';
 import type { Model } from '../model.ts';
 
 /**
- * The GPU was lost while training (exit 5); `model` is that of the last iteration whose factors had been
+ * The GPU was lost while training (exit 5); `model` has the factors of the last iteration that had been
  * copied to the host.
  */
 export class LostTrainingError extends DeviceLostError {
   readonly model: Model;
   readonly iteration: number;
-  /** The path of the checkpoint of the last iteration that was copied, in a run that has checkpoints. */
+  /** For a run with checkpoints: the path of the last iteration's checkpoint. */
   readonly checkpoint: string | undefined;
 
   constructor(lost: DeviceLostError, model: Model, iteration: number, checkpoint?: string) {

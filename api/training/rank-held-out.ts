@@ -7,8 +7,8 @@ import type { EndedTraining, RankedTraining } from './ended-training.ts';
 import type { ContinuedFit } from './continued-fit.ts';
 
 /**
- * True where held-out pairs are to be ranked: for implicit data unless the option says otherwise; of the
- * trials of a search those that it asks for.
+ * True if held-out pairs are ranked: by default for implicit data; for trials of a search as the search
+ * decides.
  */
 export function ranksHeldOut(
   params: object,
@@ -19,8 +19,8 @@ export function ranksHeldOut(
 }
 
 /**
- * Ranks held-out pairs by a trained model. A device without room for that is a warning: the model is not lost
- * for it.
+ * Ranks held-out pairs by a trained model. If the device has no room for that, warns instead of losing the
+ * model.
  */
 export async function rankHeldOut(
   pairs: HeldOutPairs,
@@ -41,7 +41,7 @@ export async function rankHeldOut(
   }
 }
 
-/** A warning for a model that ranks no better than popularity. */
+/** Warns of a model that ranks no better than popularity. */
 export function judgeRanking(
   { algorithm, params }: EndedTraining['about'],
   ranking: HeldOutRanking,

@@ -4,8 +4,8 @@ import { savedPlan } from './plans/given-plan.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 
 /**
- * The facts about its training that a saved model contains. Nothing that differs between runs of the same
- * data, seed and plan (times, number of threads), so that the same model is the same bytes.
+ * Facts about its training that a model is saved with. Nothing that differs between runs of the same data,
+ * seed and plan (times, number of threads), so that equal models have equal bytes.
  */
 export function savedTraining(
   report: TrainingReport,
@@ -18,7 +18,7 @@ export function savedTraining(
   return {
     format: 1,
     algorithm: report.algorithm,
-    // Spark sums over the `rank` beside this object: there it is the number of stored features.
+    // Spark has its own `rank` outside this object: there it is the number of stored features.
     rank: report.params.rank,
     params: { ...report.params },
     ratingCol,
@@ -28,11 +28,11 @@ export function savedTraining(
     ratings: report.ratings,
     duplicates: report.duplicates,
     badRows: report.badRows,
-    // Undefined without damped means; the others are in userMeans/ and itemMeans/.
+    // Undefined without damped means; the users' and items' means are in userMeans/ and itemMeans/.
     meanRating,
-    // Undefined where neither λ nor regOffset is in units of it.
+    // Undefined if neither λ nor regOffset is in units of it.
     ratingDeviation: report.ratingDeviation,
-    // Undefined where ratings are explicit.
+    // Undefined for explicit ratings.
     ratingWeight: report.ratingWeight,
     bestIteration: report.bestIteration,
     iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),

@@ -13,12 +13,12 @@ import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
 import { RatingInput } from '../rating-input.ts';
 import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
 
-/** Parameters of `SGD` and options of its ratings. A name that is not here is an error. */
+/** Parameters of `SGD` and options of its ratings. An unknown name is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
 
 /**
- * Stochastic gradient descent on explicit ratings (cuMF_SGD): cheaper epochs than ALS's iterations, more of
- * them, and a learning rate to choose. Immutable; `fit` may run many times.
+ * Stochastic gradient descent on explicit ratings (cuMF_SGD): epochs are cheaper than ALS's iterations, but
+ * it needs more of them, and a learning rate. Immutable; `fit` may run many times.
  */
 export class SGD {
   readonly params: SgdParams;
@@ -64,12 +64,12 @@ export class SGD {
   }
 
   /**
-   * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of
-   * parallel workers, and of epochs that were run again with half the rate; `signal` cancels; `plan` is one
-   * that was made before, for these ratings, parameters and devices; with `checkpointDir` a run that was
-   * stopped can go on (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it
-   * doesn't fit, DivergedError when an epoch diverges at three halved rates too, DeviceLostError when the
-   * last GPU was lost, or LostTrainingError, with a model, where an epoch's factors had been copied from it.
+   * Trains a model. Events report every phase and epoch (type 'iteration'), the expected collisions of
+   * parallel workers, and epochs that were repeated at half the rate; `signal` cancels. `plan`: a plan made
+   * before, for these ratings, parameters and devices. With `checkpointDir` a stopped run can continue
+   * (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it doesn't fit,
+   * DivergedError when an epoch diverges even after halving the rate three times, DeviceLostError when the
+   * last GPU was lost, or LostTrainingError, with a model, if an epoch's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('SGD.fit', ratings, options, true);

@@ -11,8 +11,8 @@ import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
 import type { EndedTraining } from './ended-training.ts';
 
 /**
- * The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last
- * device was lost.
+ * Creates the model of a training run, with its report. Throws LostTrainingError, which has the model, if the
+ * last device was lost.
  */
 export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model {
   const { about, columns, result } = ended;
@@ -37,7 +37,7 @@ export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model
   return model;
 }
 
-/** Warnings about the model, by its best iteration, its course and its rankings. */
+/** Warnings about the model, from its best iteration, its course and its rankings. */
 function verdictOf({ about, test, looked, result, ranked }: EndedTraining): TrainingWarning[] {
   const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
   return [

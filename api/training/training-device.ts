@@ -17,14 +17,14 @@ export interface TrainingDevice {
   readonly text: string;
 }
 
-/** The parameters of either algorithm that not every device can serve. */
+/** The parameters of either algorithm that some devices do not support. */
 export type DeviceParams = Pick<AlsParams, 'precision'> &
   Partial<Pick<AlsParams, 'kernel'>> &
   Partial<Pick<SgdParams, 'schedule'>>;
 
 /**
- * The devices that these parameters are trained with, the session's. Throws UsageError for a parameter that
- * cannot act there.
+ * The session's devices, for training with these parameters. Throws UsageError for a parameter that they do
+ * not support.
  */
 export function trainingDevice(
   device: SessionDevice,
@@ -55,16 +55,16 @@ export function trainingDevice(
 }
 
 /**
- * True for parameters that not every device can serve, which has to show before ratings are read: by default,
- * these are read while devices open.
+ * True for parameters that some devices do not support. This must be reported before ratings are read; by
+ * default ratings are read while devices open.
  */
 export function dependsOnDevice({ precision = 'auto', kernel, schedule = 'auto' }: DeviceParams): boolean {
   return precision !== 'auto' || kernel !== undefined || schedule !== 'auto';
 }
 
 /**
- * Waits until the devices of a session are open, and reports which they are. Throws UsageError for `gpu`
- * without a GPU, and for a parameter that cannot act on them; CancelledError when the signal fires.
+ * Waits until a session's devices are open, and reports them. Throws UsageError for `gpu` without a GPU, and
+ * for a parameter that they do not support; CancelledError when the signal fires.
  */
 export async function openedDevices(
   session: RunSession,

@@ -43,7 +43,7 @@ export async function tuneRatings(
   });
 }
 
-/** Ratings in the shape of a preset, `scale` times as many. */
+/** Generated ratings in the shape of a preset, with `scale` times its number of ratings. */
 export function generatedRatings(preset: string, scale: number): SyntheticSource {
   return new SyntheticSource({ preset: scalePreset(findPreset(preset), scale), part: 'train' });
 }

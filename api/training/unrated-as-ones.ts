@@ -3,12 +3,12 @@ import { columnNames } from '../../operators/ratings/rows/columns.ts';
 import { Ones } from '../../operators/ratings/rows/ones.ts';
 import type { Dataset } from '../dataset.ts';
 
-/** The name of the column of ratings where the caller gives none. */
+/** Name of the rating column if the caller gives none. */
 const DEFAULT_COLUMN = 'rating';
 
 /**
- * Pairs without a column of ratings as implicit data, each with a rating of 1, and a note that says so; other
- * data as they are. A column that the caller names must be there.
+ * For implicit data without a rating column: the pairs with a rating of 1 each, and a note about it. Other
+ * data are unchanged. A column that the caller names must exist.
  */
 export async function unratedAsOnes(
   ratings: Dataset,

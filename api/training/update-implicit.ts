@@ -30,7 +30,7 @@ import { unratedAsOnes } from './unrated-as-ones.ts';
 import type { UpdateOptions } from './update-options.ts';
 import type { UpdatedModel } from './updated-model.ts';
 
-/** Steps of CG, which end sooner where float32 gains nothing more. */
+/** Most steps of CG; it stops earlier once float32 gains nothing more. */
 const STEPS = 30;
 
 export function isImplicit({ params }: JsonObject): boolean {
@@ -39,9 +39,9 @@ export function isImplicit({ params }: JsonObject): boolean {
 
 /**
  * A new model from an implicit one by one round of ALS over new ratings: items, then users. With G and λ of
- * the model, the row x of a user becomes the minimum of Σ over the new ratings of what they add to J, + (x -
- * x_old)ᵀ (G + λ n^ν I) (x - x_old): the part of the old J around its minimum that does not need the old
- * ratings. A new user's x_old is 0, so it is folded in. Rows without new ratings stay.
+ * the model, the row x of a user becomes the minimum of (the terms of the new ratings in J) + (x - x_old)ᵀ (G
+ * + λ n^ν I) (x - x_old). The last term is the part of the old J around its minimum that does not need the
+ * old ratings. A new user's x_old is 0, so this is a fold-in. Rows without new ratings stay.
  */
 export async function updateImplicit(
   updated: UpdatedModel,
@@ -103,7 +103,7 @@ export async function planImplicitUpdate(
   );
 }
 
-/** The work is small, and the CPU has the kernel. */
+/** The CPU, which has the kernel; the work is small. */
 function cpuOf(ratings: Dataset, options: UpdateOptions): ExecutionContext {
   const context = ratings.session.context(options);
   const { executor } = context;
@@ -113,7 +113,7 @@ function cpuOf(ratings: Dataset, options: UpdateOptions): ExecutionContext {
   };
 }
 
-/** The options of ratings. Throws UsageError for another option, such as a parameter of SGD. */
+/** The rating options. Throws UsageError for another option, such as a parameter of SGD. */
 function checkUpdate(given: Dataset, options: UpdateOptions): RatingOptions {
   const { signal, onEvent, ...rest } = options;
   checkFit('update', given, { signal, onEvent });
@@ -209,7 +209,7 @@ function updateParams(
   return sizedParams(params, { users: 1, items: 1, ratings: 1 });
 }
 
-/** Rows at new positions among `rows`, the others 0. */
+/** Rows moved to new positions among `rows`; the others are 0. */
 function placed(
   values: Float32Array,
   positions: Uint32Array,

@@ -4,11 +4,11 @@ import type { FitOptions, fitRankingNames } from '../fit-options.ts';
 import type { RatingOptions } from '../rating-options.ts';
 
 /**
- * Options of `model.update`: the options of `SGD` without rank and biases, which the model fixes, and
- * without regOffset and biasDamping: new rows are solved with the model's own, and steps leave them out,
- * since they would move rows without new ratings. Defaults: the model's columns; 2 epochs from a learning
- * rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
- * items. A given λ holds for both.
+ * Options of `model.update`: the options of `SGD` without rank and biases, which the model fixes, and without
+ * regOffset and biasDamping: new rows are solved with the model's own values, and steps ignore them, since
+ * they would move rows without new ratings. Defaults: the model's columns; 2 epochs from a learning rate of
+ * 0.002; λ = 0 for the steps, and the λ of the model's training for the rows of new users and items. A given
+ * λ is used for both.
  */
 export interface UpdateOptions
   extends

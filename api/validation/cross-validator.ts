@@ -22,39 +22,39 @@ export interface Estimator {
 export type CrossValidationMetric = 'rmse' | 'mae';
 
 export interface CrossValidatorOptions<P extends object> {
-  /** Makes the estimator of one combination of parameters. */
+  /** Creates the estimator for one combination of parameters. */
   readonly estimator: (params: P) => Estimator;
-  /** The combinations to compare, e.g. those of `paramGrid`. */
+  /** The combinations to compare, e.g. from `paramGrid`. */
   readonly grid: readonly P[];
-  /** Parts of the ratings, each of which is held out once: 2 or more. Default 3. */
+  /** Number of parts of the ratings, each held out once: 2 or more. Default 3. */
   readonly numFolds?: number;
   /** Seed of the folds; default 0. */
   readonly seed?: number;
-  /** Error by which combinations are compared, averaged over the folds. Default 'rmse'. */
+  /** The error that ranks combinations, averaged over the folds. Default 'rmse'. */
   readonly metric?: CrossValidationMetric;
 }
 
-/** The errors of one fold's model on the ratings of that fold. */
+/** The errors of one fold's model on the fold's held-out ratings. */
 export interface FoldErrors {
   readonly rmse: number;
   readonly mae: number;
   readonly pairs: number;
   /** Pairs with a user or an item that is not in the other folds; not averaged in. */
   readonly coldPairs: number;
-  /** Errors of the other folds' means over the same pairs; absent where the models have none. */
+  /** Errors of the other folds' means over the same pairs; absent if the models have none. */
   readonly baselines?: Baselines;
 }
 
-/** The result of one combination: `rmse` and `mae` are means over the folds, NaN when it failed. */
+/** The result of one combination: `rmse` and `mae` are means over the folds, NaN if it failed. */
 export interface CrossValidationResult<P extends object> {
   readonly params: P;
   readonly rmse: number;
   readonly mae: number;
   readonly folds: readonly FoldErrors[];
-  /** Means over the folds; absent where a fold has none. */
+  /** Means over the folds; absent if a fold has none. */
   readonly baselines?: Baselines;
   readonly seconds: number;
-  /** The failure of a combination that diverged or did not fit into memory. */
+  /** The error of a combination that diverged or did not fit into memory. */
   readonly failure?: DivergedError | CapacityError;
 }
 
@@ -68,7 +68,7 @@ export interface CrossValidation<P extends object> {
 
 /**
  * k-fold cross-validation over a grid of parameters, one fit at a time: each fit uses all workers already.
- * The folds are those of `Dataset.kFold`, the same for every combination; a fold is read, numbered and sorted
+ * The folds equal `Dataset.kFold` and are the same for every combination; a fold is read, numbered and sorted
  * once for all of them. Immutable; `fit` may run many times.
  */
 export class CrossValidator<P extends object> {
@@ -77,7 +77,7 @@ export class CrossValidator<P extends object> {
   readonly metric: CrossValidationMetric;
   readonly #candidates: readonly { readonly params: P; readonly estimator: Estimator }[];
 
-  /** Makes every estimator, so that a parameter out of range throws UsageError before anything is trained. */
+  /** Creates every estimator, so that a parameter out of range throws UsageError before any training. */
   constructor(options: CrossValidatorOptions<P>) {
     checkOptions(
       'a cross-validator',
@@ -107,10 +107,10 @@ export class CrossValidator<P extends object> {
   }
 
   /**
-   * Trains numFolds models a combination, then one on all ratings with the best parameters. Events: a phase
-   * 'cross-validate' counted in fits, a note for each combination, and all of the last fit's. A combination
-   * that diverges or does not fit into memory is recorded and skipped; any other failure ends the run and is
-   * thrown. Throws the first failure when all combinations failed.
+   * Trains numFolds models per combination, then one on all ratings with the best parameters. Events: a phase
+   * 'cross-validate' counted in fits, a note for each combination, and all events of the last fit. A
+   * combination that diverges or does not fit into memory is recorded and skipped; any other failure ends the
+   * run and is thrown. Throws the first failure if all combinations failed.
    */
   async fit(ratings: Dataset, options: RunOptions = {}): Promise<CrossValidation<P>> {
     requireDataset(ratings, 'CrossValidator.fit');
@@ -149,7 +149,7 @@ export class CrossValidator<P extends object> {
     return { best, results, model: await estimator.fit(ratings, { signal, onEvent }) };
   }
 
-  /** The combination with the least error; of equal ones the first. */
+  /** The combination with the smallest error; the first among equals. */
   #best(results: readonly CrossValidationResult<P>[]): CrossValidationResult<P> {
     const usable = results.filter(({ failure }) => failure === undefined);
     if (usable.length === 0) throw results[0].failure;
@@ -157,7 +157,7 @@ export class CrossValidator<P extends object> {
   }
 }
 
-/** One combination over the folds. */
+/** Runs one combination over the folds. */
 class CandidateRun<P extends object> {
   readonly #params: P;
   readonly #estimator: Estimator;
@@ -170,13 +170,13 @@ class CandidateRun<P extends object> {
     this.#estimator = estimator;
   }
 
-  /** Trains and measures on one fold. A combination that failed before is left out. */
+  /** Trains and measures on one fold; does nothing if the combination failed before. */
   async fold({ train, test }: TrainTest, fold: number, { signal, onEvent }: RunOptions): Promise<void> {
     if (this.#failure !== undefined) return;
     const started = performance.now();
     try {
       throwIfAborted(signal, 'cross-validate');
-      // A warning about the ratings has a code, and comes once, with the last fit.
+      // Warnings with a code are about the ratings; the last fit reports them once.
       const model = await this.#estimator.fit(train, {
         signal,
         onEvent: (event: ProgressEvent) =>

@@ -82,7 +82,7 @@ export async function evaluateRanking(
   return { ...found, warnings: [...warnings, ...found.warnings] };
 }
 
-/** The options that say what is measured, with their defaults. Throws UsageError for one out of range. */
+/** The options that determine the measurements, with defaults. Throws UsageError for one out of range. */
 function checkRanking(options: RankingOptions): Omit<RankingSettings, 'training' | 'exclude' | 'candidates'> {
   checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }');
   const { minRating, coldPairs = 'drop', resamples = 1000, seed = 0 } = options;
@@ -122,11 +122,11 @@ function nothingExcluded(listed: boolean): TrainingWarning {
 
 interface Reading {
   readonly held: ExecutionContext;
-  /** Takes a warning about the pairs. */
+  /** Receives warnings about the pairs. */
   readonly warnings: TrainingWarning[];
 }
 
-/** The facts about a model's training that advice needs; undefined for a model of another program. */
+/** Facts about a model's training for advice; undefined for a model of another program. */
 function rankedTraining({ algorithm, params }: JsonObject): RankedTraining | undefined {
   if (typeof algorithm !== 'string') return undefined;
   const { implicitPrefs = false, ...others } = (params ?? {}) as RankedTraining;
@@ -152,7 +152,7 @@ async function excludedPairs(
   );
   const warning = reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
   if (warning) warnings.push(warning);
-  // Repeated pairs become one, with their mean rating.
+  // Repeated pairs become one pair with their mean rating.
   return { block: await sortByUser(indexed, 'mean', ctx), hasRatings, unknown: coldPairs };
 }
 

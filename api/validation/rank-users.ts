@@ -5,7 +5,7 @@ import { shown } from '../../engine/shown.ts';
 /** Users whose rankings are measured. */
 export interface RankUsersOption {
   /**
-   * Users to rank at most: of more as many are drawn by the seed, the same for any order of rows. Default
+   * Most users to rank; of more users this number is drawn by the seed, independently of row order. Default
    * 10,000; 'all' ranks every user.
    */
   readonly rankUsers?: number | 'all';

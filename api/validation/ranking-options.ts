@@ -5,32 +5,32 @@ import type { RunOptions } from '../run-session.ts';
 import type { RankUsersOption } from './rank-users.ts';
 
 export interface RankingOptions extends RunOptions, RankUsersOption {
-  /** Lengths of the lists whose precision, recall and so on are measured, 1 to 10,000. Default 10. */
+  /** Lengths k of the lists for precision, recall and others, 1 to 10,000. Default 10. */
   readonly k?: number | readonly number[];
   /**
-   * The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of
-   * them.
+   * The ratings that the model was trained on: their pairs are not ranked, and the baselines are computed
+   * from them.
    */
   readonly exclude?: Dataset;
   /**
    * Pairs of user and item: for each user only these items and the test items are ranked, except pairs of
-   * `exclude`. For the protocols of papers with sampled negatives; default: all items.
+   * `exclude`. For protocols with sampled negatives; default: all items.
    */
   readonly candidates?: Dataset;
-  /** Default: all. `coverage` and `novelty` need the users' lists, a second search. */
+  /** Default: all. `coverage` and `novelty` need the users' lists, which is a second search. */
   readonly metrics?: readonly RankingMetric[];
-  /** Only test pairs with at least this rating are positives. Default: all are. */
+  /** Only test pairs with at least this rating are positives. Default: all. */
   readonly minRating?: number;
   /**
-   * Test pairs whose user or item the model does not know: `drop` (default) leaves them out; `miss` counts a
-   * positive of an unknown item as ranked after all other items, and gives an unknown user metrics of 0.
+   * Test pairs whose user or item is unknown to the model: `drop` (default) leaves them out; `miss` ranks a
+   * positive with an unknown item after all other items, and gives an unknown user metrics of 0.
    */
   readonly coldPairs?: 'drop' | 'miss';
-  /** Measures rankings by popularity and by mean rating too. Default true; they need `exclude`. */
+  /** Also measures rankings by popularity and by mean rating. Default true; needs `exclude`. */
   readonly baselines?: boolean;
   /** Resamples of the bootstrap, 0 to 10,000; default 1,000. 0: no intervals. */
   readonly resamples?: number;
-  /** Of the bootstrap, and of the users that are drawn; default 0. */
+  /** For the bootstrap and for drawing users; default 0. */
   readonly seed?: number;
   readonly onBadRows?: BadRowPolicy;
 }

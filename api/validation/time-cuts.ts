@@ -6,11 +6,11 @@ import { splitBounds } from '../../operators/splits/random-split.ts';
 import { extended, LEVELS, numberOf } from '../../operators/splits/time-digits.ts';
 import { TimeHistogram } from '../../operators/splits/time-histogram.ts';
 
-/** A time that is searched for, with the digits that are known so far. */
+/** A time to find, with the digits known so far. */
 interface Target {
-  /** Its place among the times that begin with `prefix`, from 0. */
+  /** Its position, from 0, among the times that start with `prefix`. */
   readonly rank: number;
-  /** Rows whose time is smaller, as far as its digits are known. */
+  /** Number of rows with a smaller time, according to the known digits. */
   readonly below: number;
   /** The first two digits, and the last. */
   readonly prefix: number;
@@ -18,12 +18,11 @@ interface Target {
 }
 
 /**
- * The times that cut the rows into parts of the given weights: the cut after a share s of N rows is the time
- * of row round(s N) in the order of times. All rows of one time fall on the same side, the later one:
- * training never sees a row as new as one of the test. Exact, and the same for any order of rows: one digit
- * of the times is counted a pass, in two passes where times are whole seconds and in three otherwise. Memory:
- * 32 MiB and 16 MiB a cut, for any number of rows. Throws DataError when so many rows share a time that a
- * part would be empty.
+ * The times that split the rows into parts of the given weights: the cut after a share s of N rows is the
+ * time of row round(s N) in time order. All rows of one time are on the same side, the later one: no training
+ * row is as new as a test row. Exact, and independent of row order. Each pass counts one digit of the times:
+ * two passes if times are whole seconds, else three. Memory: 32 MiB and 16 MiB per cut, for any number of
+ * rows. Throws DataError if so many rows share a time that a part would be empty.
  */
 export async function timeCuts(
   plan: LogicalPlan,

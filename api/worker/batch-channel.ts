@@ -6,8 +6,8 @@ interface Waiting {
 }
 
 /**
- * Batches from requests to a stream that another call reads: one at a time, so that requests wait for the
- * reader.
+ * Passes batches from requests to a stream that another call reads: one at a time, so that requests wait for
+ * the reader.
  */
 export class BatchChannel {
   #waiting: Waiting | undefined;
@@ -15,7 +15,7 @@ export class BatchChannel {
   #failed: { readonly error: unknown } | undefined;
   #reject: ((error: unknown) => void) | undefined;
 
-  /** Resolves once the batch has been taken. Throws the error of the reader. */
+  /** Resolves once the batch has been read. Throws the reader's error. */
   push(batch: RecordBatch): Promise<void> {
     return this.#offer(batch);
   }

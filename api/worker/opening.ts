@@ -6,16 +6,16 @@ import { shown } from '../../engine/shown.ts';
 
 export const PROTOCOL = 1;
 
-/** The first line of a parent process. */
+/** The first line that a parent process sends. */
 export interface Opening {
   readonly command: 'train' | 'rows';
   readonly params: Partial<AlsParams>;
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string };
-  /** Ratings that will come; undefined where only the trailer tells. */
+  /** Number of ratings to expect; undefined if only the trailer contains it. */
   readonly rows: number | undefined;
 }
 
-/** Bytes of the line, at most. */
+/** Most bytes of the line. */
 const LONGEST = 1 << 20;
 
 const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows'];
@@ -48,7 +48,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
   };
 }
 
-/** Throws UsageError where the parent speaks another protocol, or expects another version. */
+/** Throws UsageError if the parent uses another protocol, or expects another version. */
 function requireVersion({ protocol, version }: JsonObject, own: string): void {
   if (protocol !== PROTOCOL)
     throw new UsageError(`the parent speaks protocol ${shown(protocol)}, this worker ${PROTOCOL}`, {

@@ -4,8 +4,8 @@ import { workerFile } from '../../engine/threads/worker-file.ts';
 import type { FromStdin, StdinData, ToStdin } from './stdin-thread.ts';
 
 /**
- * The bytes of stdin, which a thread of its own reads: it ends the process when the parent has gone, also
- * while this thread is busy.
+ * The bytes of stdin, read by a separate thread: it ends the process once the parent has ended, even while
+ * this thread is busy.
  */
 export class ParentInput {
   readonly #thread: Worker;
@@ -14,7 +14,7 @@ export class ParentInput {
   #failure: unknown;
   #wake: (() => void) | undefined;
 
-  /** `spillDir`: the folder from which files go too, where the process has to be killed. */
+  /** `spillDir`: the folder whose files are removed too if the process has to be killed. */
   constructor(spillDir: string | undefined) {
     this.#thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)), {
       workerData: { spillDir } satisfies StdinData,
@@ -31,8 +31,8 @@ export class ParentInput {
   }
 
   /**
-   * The bytes to the end of stdin. Throws CancelledError once `signal` fires, also where the parent is
-   * silent.
+   * The bytes to the end of stdin. Throws CancelledError once `signal` fires, even if the parent sends
+   * nothing.
    */
   async *bytes(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     signal.addEventListener('abort', () => this.#wake?.(), { once: true });
@@ -53,7 +53,7 @@ export class ParentInput {
     }
   }
 
-  /** Gives the process more time to end in order: all that the parent must know has been said. */
+  /** Allows the process more time to end: everything that the parent must know has been sent. */
   ending(): void {
     this.#tell({ ending: true });
   }

@@ -4,20 +4,19 @@ import type { ProgressEvent } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { explain } from '../../engine/plan/explain.ts';
 
-/** Both ways between a worker and its parent process. */
+/** Both directions between a worker and its parent process. */
 export interface ParentLink {
-  /** The bytes of stdin to their end, which is the end of the parent. */
+  /** The bytes of stdin; their end means that the parent has ended. */
   readonly input: AsyncGenerator<Uint8Array>;
-  /** Sends a frame; resolves once it has left, and rejects when the parent does not read. */
+  /** Sends a frame; resolves once it is written, and rejects if the parent does not read. */
   send(header: JsonObject, payload?: Uint8Array): Promise<void>;
 }
 
-/** Milliseconds between two frames of progress. */
+/** Minimum milliseconds between frames of progress. */
 const PROGRESS = 250;
 
 /**
- * The parent as one run sees it: bytes that come, frames that go, and a signal that fires when the parent has
- * gone.
+ * The parent of one run: incoming bytes, outgoing frames, and a signal that fires when the parent has ended.
  */
 export class Parent {
   readonly cursor: ByteCursor;
@@ -35,7 +34,7 @@ export class Parent {
     return this.#gone.signal;
   }
 
-  /** The fault of a parent that sent what no parent may send now. */
+  /** The error if the parent sent something that the protocol does not allow at this point. */
   get violation(): UsageError | undefined {
     return this.#violation;
   }
@@ -48,7 +47,7 @@ export class Parent {
     }
   }
 
-  /** From now on nothing may come: the end of stdin is the end of the parent. */
+  /** From now on no bytes may arrive; the end of stdin means that the parent has ended. */
   watch(): void {
     const look = async () => {
       const more = await this.cursor.some(1);
@@ -62,7 +61,7 @@ export class Parent {
     void look().catch((error: unknown) => this.#gone.abort(error));
   }
 
-  /** Passes an event on as a frame, at most a few of progress a second. */
+  /** Sends an event to the parent as a frame; progress at most a few times a second. */
   readonly onEvent = (event: ProgressEvent): void => {
     const frame = this.#frameOf(event);
     if (frame !== undefined) void this.send(frame);

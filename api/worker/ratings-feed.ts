@@ -10,12 +10,12 @@ import { setOrigin } from '../../engine/stream/stream.ts';
 /** The name of the stream in messages. */
 const FEED = 'the feed';
 
-/** Bytes of a line of JSON, at most. */
+/** Most bytes of a line of JSON. */
 const LONGEST_LINE = 1 << 20;
 
 /**
- * Ratings that a parent process sends: an Arrow IPC stream with its end mark and, where `trailer` is true, a
- * line {"rows":n} behind it. The batches end only when all that has come.
+ * Ratings that a parent process sends: an Arrow IPC stream with its end mark and, if `trailer` is true, a
+ * line {"rows":n} after it. The batches end only when all of this has arrived.
  */
 export class RatingsFeed {
   readonly schema: Schema;
@@ -59,8 +59,8 @@ export class RatingsFeed {
   }
 
   /**
-   * The batches, and behind them the trailer. Throws DataError for another number of rows than the trailer or
-   * `expected` says.
+   * The batches, then the trailer. Throws DataError if the number of rows differs from the trailer or from
+   * `expected`.
    */
   async *batchesAndTrailer(expected: number | undefined): AsyncGenerator<RecordBatch> {
     yield* this.batches();
@@ -86,7 +86,7 @@ export class RatingsFeed {
   }
 }
 
-/** Throws DataError for ids of text, which a parent's model could not hold. */
+/** Throws DataError for text ids, which a parent's model cannot hold. */
 export function requireWholeIds({ schema }: Pick<RatingsFeed, 'schema'>, columns: readonly string[]): void {
   for (const { name, type } of schema.fields) {
     if (columns.includes(name) && !(DataType.isInt(type) && type.isSigned))

@@ -19,7 +19,7 @@ import type { Opening } from './opening.ts';
 
 export type Side = 'users' | 'items';
 
-/** Sums over all ratings, on which the unit of training depends. */
+/** Sums over all ratings, which determine the unit of training. */
 export interface RatingSums {
   readonly ratings: number;
   readonly squares: number;
@@ -27,15 +27,15 @@ export interface RatingSums {
 
 interface Built {
   readonly keys: KeyColumn;
-  /** The other side's ids that occur. */
+  /** The ids of the other side that occur. */
   readonly columns: KeyColumn;
   readonly lookup: KeyLookup;
   readonly block: RatingBlock;
 }
 
 /**
- * Ratings of some users, or of some items, that a worker holds: they are numbered while they come, and solved
- * once they are built.
+ * Ratings of some users, or of some items, that a worker holds: they are numbered as they arrive, and can be
+ * solved once `build` has sorted them.
  */
 export class RowBlock {
   readonly side: Side;
@@ -60,7 +60,7 @@ export class RowBlock {
     this.#params = params;
     this.#ctx = ctx;
     this.#channel = new BatchChannel();
-    // The rows of a block of items are users to the numbering.
+    // In a block of items, the items are numbered as rows (users).
     const [row, column] = side === 'users' ? [columns.user, columns.item] : [columns.item, columns.user];
     const input = new RatingInput({ userCol: row, itemCol: column, ratingCol: columns.rating });
     this.#indexed = input.index(session.from(this.#channel.batches(), schema), undefined, ctx);
@@ -92,7 +92,7 @@ export class RowBlock {
     }
   }
 
-  /** Sorts the ratings into rows. Throws DataError for another number of ratings. */
+  /** Sorts the ratings into rows. Throws DataError if the number of ratings differs. */
   async build(rows: number): Promise<{
     readonly rows: number;
     readonly columns: number;
@@ -123,7 +123,7 @@ export class RowBlock {
     return { rows: block.rows, columns: keyCount(indexed.items), ratings: block.ratings, sum, squares };
   }
 
-  /** A block without ratings, as of a host that has no rows. */
+  /** A block without ratings, for a host that has no rows. */
   #buildEmpty() {
     this.#channel.fail(new Error('the block is empty'));
     const keys: KeyColumn = { type: 'int32', values: new Int32Array(0) };
@@ -137,7 +137,7 @@ export class RowBlock {
     return { rows: 0, columns: 0, ratings: 0, sum: 0, squares: 0 };
   }
 
-  /** The solver of the rows. The first call decides the unit. */
+  /** The solver of the rows. The first call determines the unit. */
   async solver({ ratings, squares }: RatingSums): Promise<RowSolver> {
     const { keys, columns, block } = this.#require();
     const unit = unitOfSize(Math.sqrt(squares / ratings));
@@ -156,7 +156,7 @@ export class RowBlock {
     return this.#solver;
   }
 
-  /** The solver of a block that has been solved or started before. */
+  /** The solver, if the block has been solved or started before. */
   get started(): RowSolver | undefined {
     return this.#solver;
   }
@@ -165,9 +165,7 @@ export class RowBlock {
     return this.#require().keys;
   }
 
-  /**
-   * Hands the rows of the fixed side that occur to the solver. Throws DataError where one of them is missing.
-   */
+  /** Passes the rows of the fixed side that occur to the solver. Throws DataError if one is missing. */
   fix(fixed: FixedSide, solver: RowSolver): void {
     if (this.#fixedVersion === fixed.version) return;
     const { columns } = this.#require();
@@ -204,7 +202,7 @@ export class RowBlock {
   }
 }
 
-/** Factors of the fixed side as they came. */
+/** Factors of the fixed side as received. */
 export interface FixedSide {
   readonly version: number;
   readonly frames: { readonly ids: KeyColumn; readonly factors: Float32Array }[];

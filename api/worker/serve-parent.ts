@@ -16,13 +16,13 @@ export interface ServeOptions {
   readonly signal: AbortSignal;
   /** The version of this package. */
   readonly version: string;
-  /** The frame `report` of a trained model. */
+  /** Makes the frame `report` of a trained model. */
   readonly report: (model: Model, session: Session) => JsonObject;
 }
 
 /**
- * Serves a parent process by the protocol of docs/reference/worker-protocol.md, all but the frames `hello`
- * and `error`. Throws what a run throws, and CancelledError when the parent goes away.
+ * Serves a parent process by the protocol of docs/reference/worker-protocol.md, except the frames `hello` and
+ * `error`. Throws the errors of a run, and CancelledError if the parent ends.
  */
 export async function serveParent(link: ParentLink, options: ServeOptions): Promise<void> {
   const parent = new Parent(link);

@@ -19,7 +19,7 @@ import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
 import { type FixedSide, RowBlock, type Side } from './row-block.ts';
 
-/** Bytes of a request's header, at most. */
+/** Most bytes of a request's header. */
 const LONGEST_HEADER = 1 << 20;
 
 interface Request {
@@ -29,7 +29,7 @@ interface Request {
   readonly payload: Uint8Array;
 }
 
-/** An answer: its fields, and a payload. */
+/** A response: its fields and a payload. */
 interface Answer {
   readonly fields: JsonObject;
   readonly payload?: Uint8Array;
@@ -99,7 +99,7 @@ async function nextRequest(cursor: ByteCursor): Promise<Request> {
   return { type, id: id as number, fields, payload };
 }
 
-/** The blocks and fixed sides of one session, and the answers to requests on them. */
+/** The blocks and fixed sides of one session; handles requests on them. */
 class RowRequests {
   readonly #parent: Parent;
   readonly #training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] };

@@ -1,6 +1,6 @@
 /**
- * Entry of the thread that reads stdin for the worker. It passes bytes on, and ends the process when the
- * parent has gone: the main thread may be in the middle of long work then.
+ * Entry of the thread that reads the worker's stdin. It passes bytes on, and ends the process once the parent
+ * has ended, when the main thread may be busy with long work.
  */
 import { createReadStream, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -17,24 +17,27 @@ export interface StdinData {
 export type FromStdin = { readonly bytes: Uint8Array } | { readonly end: true };
 
 /**
- * From the main thread: bytes that were taken (0: it begins to take them), or the news that the process is
- * about to end.
+ * From the main thread: the number of bytes it has taken (0: it starts reading), or that the process is about
+ * to end.
  */
 export type ToStdin = { readonly taken: number } | { readonly ending: true };
 
-/** Bytes on the way to the main thread, at most. */
+/** Most bytes on their way to the main thread. */
 const MOST_BYTES = 1 << 23;
 
-/** Milliseconds between two looks at the parent. */
+/** Milliseconds between two checks of the parent. */
 const LOOK = 100;
 
-/** Milliseconds that the process has to end by itself where a parent that closed stdin may read why. */
+/**
+ * Milliseconds for the process to end by itself after the parent closed stdin; the parent may still read the
+ * reason.
+ */
 const GRACE = 900;
 
-/** The same once it has begun to end: its answer has left. */
+/** The same after the process has started to end: its response has been sent. */
 const ENDING_GRACE = 5000;
 
-/** The same where the parent is no more, and nothing reads an answer. */
+/** The same if the parent process no longer exists, so that nothing reads a response. */
 const ORPHAN_GRACE = 400;
 
 const port = parentPort;
@@ -71,7 +74,7 @@ function watch(port: NonNullable<typeof parentPort>): void {
   };
   setInterval(look, LOOK);
   stdin.on('data', (chunk: Buffer) => {
-    // A view of memory that nothing else uses goes over as it is.
+    // A view that covers its whole buffer is transferred without a copy.
     const whole = chunk.byteLength === chunk.buffer.byteLength;
     const bytes = new Uint8Array(
       whole
@@ -89,8 +92,7 @@ function watch(port: NonNullable<typeof parentPort>): void {
       if (deadline !== undefined && !orphaned) endWithin(ENDING_GRACE);
       return;
     }
-    // The time counts from here on where stdin had ended before: the main thread was still loading the
-    // program.
+    // If stdin ended before, the time counts from here: the main thread was still loading the program.
     if (!reading && ended && !orphaned) endWithin(GRACE);
     reading = true;
     underWay -= message.taken;
@@ -98,7 +100,7 @@ function watch(port: NonNullable<typeof parentPort>): void {
   });
 }
 
-/** Pipes are read without a thread that a read would block, so that the process can end. */
+/** Pipes are read without a blocking read in a thread, so that the process can end. */
 function openStdin(): Readable {
   const kind = fstatSync(0);
   return kind.isFIFO() || kind.isSocket()

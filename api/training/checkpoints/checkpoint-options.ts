@@ -2,15 +2,15 @@ import { UsageError } from '../../../engine/errors.ts';
 import { MOST_ITERATIONS } from '../../../operators/params/common.ts';
 import { shown } from '../../../engine/shown.ts';
 
-/** Options of `fit` for runs that outlive the process: docs/checkpoints.md. */
+/** Options of `fit` for runs that can be continued by another process: docs/checkpoints.md. */
 export interface CheckpointOptions {
-  /** Folder for checkpoints of this run alone; made where it is missing. Default: no checkpoints. */
+  /** Folder for checkpoints of this run only; created if missing. Default: no checkpoints. */
   readonly checkpointDir?: string;
-  /** Iterations between two checkpoints, 1 or more; the last iteration has one too. Default 10. */
+  /** Iterations between checkpoints, 1 or more; the last iteration also has one. Default 10. */
   readonly checkpointInterval?: number;
   /**
    * Continues from the newest checkpoint in checkpointDir; without one, training starts from the beginning.
-   * Default false: a folder that has one is refused.
+   * Default false: a folder with checkpoints is refused.
    */
   readonly resume?: boolean;
 }
@@ -23,7 +23,7 @@ export const checkpointOptionNames = [
 
 export const CHECKPOINT_INTERVAL = 10;
 
-/** Throws UsageError for an option that is out of range or cannot act. */
+/** Throws UsageError for an option that is out of range or has no effect. */
 export function checkCheckpointOptions({
   checkpointDir,
   checkpointInterval,
@@ -47,7 +47,7 @@ export function checkCheckpointOptions({
     throw new UsageError(`${idle} acts only with checkpointDir`, { advice: 'Give both, or leave it out' });
 }
 
-/** Iterations between two checkpoints; undefined where there are none. */
+/** Iterations between checkpoints; undefined without checkpoints. */
 export function intervalOf({
   checkpointDir,
   checkpointInterval = CHECKPOINT_INTERVAL,

@@ -12,7 +12,7 @@ export interface CheckpointedRun {
   readonly params: { readonly maxIter: number; readonly earlyStop?: number | undefined };
 }
 
-/** The state of a run beside its matrices, as a checkpoint holds it. */
+/** The state of a run without its matrices, as stored in a checkpoint. */
 export function stateOf(
   { algorithm, params }: CheckpointedRun,
   { iteration, best, iterations, course }: HostCopy<Matrices>,
@@ -31,7 +31,7 @@ export function stateOf(
   return JSON.parse(JSON.stringify(state)) as JsonObject;
 }
 
-/** ", which factorflow 0.0.9 wrote" of a checkpoint of another version. */
+/** ", which factorflow 0.0.9 wrote" for a checkpoint of another version; else empty. */
 export function otherWriter(state: StoredCheckpoint['state']): string {
   if (state.package === packageText()) return '';
   const writer = String(state.package).replaceAll(/[^\w.@/ -]/g, '');
@@ -44,8 +44,8 @@ function packageText(): string {
 }
 
 /**
- * Throws DataError for a checkpoint that is damaged, UsageError for one of another algorithm, of other
- * parameters, or of more iterations than the run has.
+ * Throws DataError for a damaged checkpoint, UsageError for a checkpoint of another algorithm, of other
+ * parameters, or with more iterations than the run has.
  */
 export function requireSameRun(
   found: StoredCheckpoint,
@@ -79,7 +79,7 @@ export function requireSameRun(
   return found;
 }
 
-/** Throws DataError for a state that has not what a run needs. */
+/** Throws DataError for a state that lacks something a run needs. */
 function requireUsable(
   path: string,
   { algorithm, params, data, iteration, bestIteration, iterations }: StoredCheckpoint['state'],
@@ -104,8 +104,8 @@ function requireUsable(
 }
 
 /**
- * The error of a checkpoint of another run. `options`: the checkpoint's values of the parameters that differ,
- * as options with which a run takes it over.
+ * The error for a checkpoint of another run. `options`: the checkpoint's values of the differing parameters,
+ * as options with which a run can continue it.
  */
 export function misfit(
   path: string,
@@ -123,7 +123,7 @@ export function misfit(
   });
 }
 
-/** A parameter as advice gives it: cgSteps: 6. */
+/** A parameter as an option in advice: cgSteps: 6. */
 function optionOf(name: string, value: Json | undefined): string[] {
   if (typeof value === 'string' && /^[\w.:@-]+$/.test(value)) return [`${name}: '${value}'`];
   return typeof value === 'number' || value === true ? [`${name}: ${value}`] : [];

@@ -10,7 +10,7 @@ import { blocksOf } from '../../../operators/ratings/parts-in-files.ts';
 import { type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
 import { differencesOf } from '../plans/given-plan.ts';
 
-/** The data of a run as a checkpoint tells them apart. */
+/** Identifies a run's data in a checkpoint. */
 export type Fingerprint = {
   readonly users: number;
   readonly items: number;
@@ -22,10 +22,10 @@ export type Fingerprint = {
   readonly validation: string | null;
 };
 
-/** Bytes that are hashed at a time. */
+/** Bytes to hash at a time. */
 const PIECE_BYTES = 1 << 24;
 
-/** The same for the same data, however their rows are ordered. */
+/** Equal for equal data, in any row order. */
 export async function fingerprintOf(
   {
     users,
@@ -53,7 +53,8 @@ export async function fingerprintOf(
 }
 
 /**
- * Of the row pointers and indices, then of the values: both at once, so that ratings in files are read once.
+ * One hash of row pointers and indices, one of values; both in one pass, so that ratings in files are read
+ * once.
  */
 async function digestOfRatings(ratings: Ratings, ctx: ExecutionContext): Promise<string> {
   const [places, values] = [createHash('sha256'), createHash('sha256')];
@@ -78,12 +79,12 @@ async function digestOf(arrays: readonly ArrayBufferView[]): Promise<string> {
 async function feed(hash: Hash, { buffer, byteOffset, byteLength }: ArrayBufferView): Promise<void> {
   for (let at = 0; at < byteLength; at += PIECE_BYTES) {
     hash.update(new Uint8Array(buffer, byteOffset + at, Math.min(PIECE_BYTES, byteLength - at)));
-    // Devices and signals have their turn.
+    // Lets devices and signals run.
     await setImmediate();
   }
 }
 
-/** The differences in words: first of counts, then of what is counted. */
+/** The differences as text: of counts, and if those are equal of contents. */
 export function fingerprintDifferences(saved: JsonObject, actual: Fingerprint): string[] {
   const counts = (['users', 'items', 'ratings', 'validationPairs'] as const).flatMap((name) =>
     differencesOf(

@@ -12,27 +12,27 @@ import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-option
 import { type CheckpointedRun, misfit, otherWriter, requireSameRun, stateOf } from './checkpoint-state.ts';
 import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
 
-/** The name of a matrix of the best iteration, where that is an earlier one. */
+/** Prefix for a matrix of the best iteration, if that is not the last. */
 const BEST = 'best-';
 
-/** The checkpoint that a run goes on from. */
+/** The checkpoint from which a run continues. */
 export interface ResumedFrom {
   readonly iteration: number;
   readonly checkpoint: string;
-  /** Differences between the plan of the checkpoint and that of this run. */
+  /** Differences between the checkpoint's plan and this run's plan. */
   readonly planChanges: readonly string[];
 }
 
-/** The checkpoints of one run in the folder that it holds. */
+/** The checkpoints of one run, in the folder that it has locked. */
 export class RunCheckpoints implements Checkpoints<Matrices> {
   readonly interval: number;
   resumedFrom: ResumedFrom | undefined;
-  /** The newest that is whole on the disk. */
+  /** The newest checkpoint that is completely written. */
   last: { readonly iteration: number; readonly path: string } | undefined;
   readonly #folder: CheckpointFolder;
   readonly #run: CheckpointedRun;
   readonly #ctx: ExecutionContext;
-  /** The newest that can be read, of those that were not tried yet, and the iterations of those before it. */
+  /** The newest readable checkpoint not tried yet, and the iterations of the older ones. */
   #candidate: StoredCheckpoint | undefined;
   #older: readonly number[] = [];
   readonly #faults: string[] = [];
@@ -54,9 +54,9 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   }
 
   /**
-   * Takes the folder, and looks at what it holds before ratings are read. Throws UsageError for a folder that
-   * cannot be used, that has checkpoints without `resume`, or whose checkpoint is of another algorithm or
-   * other parameters; DataError where no checkpoint in it can be read.
+   * Takes the folder, and reads its checkpoints before ratings are read. Throws UsageError for an unusable
+   * folder, for checkpoints without `resume`, and for a checkpoint of another algorithm or other parameters;
+   * DataError if no checkpoint is readable.
    */
   static async open(
     {
@@ -91,8 +91,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   }
 
   /**
-   * Makes the next one that can be read the candidate. Throws DataError where there were some, and none is
-   * left.
+   * Makes the next readable checkpoint the candidate. Throws DataError if there were some and none is left.
    */
   async #next(): Promise<void> {
     this.#candidate = undefined;
@@ -114,7 +113,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     }
   }
 
-  /** Notes a checkpoint that cannot be used; throws other errors. */
+  /** Records a checkpoint that cannot be used; throws other errors. */
   #pass(error: unknown): undefined {
     if (!(error instanceof DataError)) throw error;
     this.#faults.push(error.message);
@@ -123,9 +122,9 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   }
 
   /**
-   * Loads the checkpoint to go on from, once the data are known; `lengths`: numbers of each matrix of the
-   * factors. Gives its plan. Throws UsageError for other data, DataError where no checkpoint is good,
-   * CapacityError where the disk has no room for those to come.
+   * Loads the checkpoint to continue from, once the data are known; `lengths`: numbers in each matrix of the
+   * factors. Returns its plan. Throws UsageError for other data, DataError if no checkpoint is usable,
+   * CapacityError if the disk has no room for new checkpoints.
    */
   async begin(data: Fingerprint, lengths: Readonly<Record<string, number>>): Promise<GivenPlan | undefined> {
     this.#data = data;
@@ -138,7 +137,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       if (this.#resumed !== undefined) break;
       await this.#next();
     }
-    // Those that are damaged, and one that a killed run did not come to remove.
+    // Removes damaged checkpoints, and one that a killed run did not remove.
     if (this.#resumed !== undefined) await this.#folder.keep(this.#resumed.iteration);
     const { maxIter, earlyStop } = this.#run.params;
     const bytes =
@@ -185,8 +184,8 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   }
 
   /**
-   * Notes the plan of this run, which its checkpoints hold, and tells what differs from `before`, that of the
-   * checkpoint.
+   * Records the plan of this run for its checkpoints, and reports the differences to `before`, the
+   * checkpoint's plan.
    */
   planned(plan: PhysicalPlan, before: GivenPlan | undefined): void {
     this.#plan = plan;
@@ -212,7 +211,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   write(copy: HostCopy<Matrices>): void {
     if (copy.iteration === this.last?.iteration) return;
     this.#writing = this.#write(copy);
-    // A failure is thrown by the next to wait.
+    // The next wait throws the failure.
     this.#writing.catch(() => undefined);
   }
 

@@ -6,8 +6,8 @@ import type { CheckpointedRun } from './checkpoint-state.ts';
 import { RunCheckpoints } from './run-checkpoints.ts';
 
 /**
- * Runs a training with its checkpoints, where it has any. An error that a later run may go on from names the
- * last of them.
+ * Runs a training with its checkpoints, if it has any. An error from which a later run can continue names the
+ * last checkpoint.
  */
 export async function withCheckpoints<Result>(
   { checkpointDir, ...options }: CheckpointOptions,
@@ -29,7 +29,7 @@ export async function withCheckpoints<Result>(
   }
 }
 
-/** The error with the checkpoint from which the same training goes on. */
+/** The error, naming the checkpoint from which the same training can continue. */
 function naming(error: unknown, last: RunCheckpoints['last']): unknown {
   if (last === undefined) return error;
   const kept = `the checkpoint of iteration ${last.iteration} is ${last.path}`;

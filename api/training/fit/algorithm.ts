@@ -21,44 +21,47 @@ export interface ReadRatings {
   readonly profile: RatingsProfile;
 }
 
-/** The plan by the sizes that reading gives: it decides in which parts ratings are sorted, and where to. */
+/**
+ * The plan from the sizes known after reading. It decides how ratings are divided into parts for sorting, and
+ * where these are stored.
+ */
 export interface ExpectedPlan {
   readonly plan: PhysicalPlan;
 }
 
 /** Sorted ratings. */
 export interface SortedData {
-  /** By row, before anything is done to their values: checkpoints know the data by them. */
+  /** By row, with unchanged values: a checkpoint's fingerprint is made from them. */
   readonly byRow: Ratings;
-  /** Ratings beyond the first of their pair in the input. */
+  /** Ratings whose pair occurred earlier in the input. */
   readonly duplicates: number;
   readonly implicit?: EffectiveRatings | undefined;
 }
 
-/** Ratings in the form that is trained on. */
+/** Ratings in the form for training. */
 export interface ReadyData {
-  /** The sizes of the final plan. */
+  /** The sizes for the final plan. */
   readonly known: RatingsProfile;
 }
 
-/** The means of the ratings, which the model keeps, and their errors on the validation set. */
+/** The means of the ratings, which the model stores, and their errors on the validation set. */
 export interface Judged {
   readonly means?: DampedMeans | undefined;
   readonly baselines?: Baselines | undefined;
 }
 
-/** The kinds of data that an algorithm's phases hand on. */
+/** The types of data passed between an algorithm's phases. */
 export interface FitTypes {
   readonly read: ReadRatings;
   readonly home: ExpectedPlan;
   readonly sorted: SortedData;
   readonly facts: RatingShape;
   readonly ready: ReadyData;
-  /** The choice that a plan is made by: kernels, or a schedule. */
+  /** The choice that a plan depends on: kernels, or a schedule. */
   readonly choice: unknown;
 }
 
-/** The results of the phase that reads. */
+/** The results of the reading phase. */
 export type ReadData<Types extends FitTypes> = Pick<Types, 'read' | 'home'>;
 
 /** Ratings with the known pairs of the validation set. */
@@ -67,19 +70,19 @@ export interface SortedPairs<Types extends FitTypes> extends ReadData<Types> {
   readonly test: ValidationPairs | undefined;
 }
 
-/** The same, inspected. */
+/** The same after inspection. */
 export interface InspectedData<Types extends FitTypes> extends SortedPairs<Types> {
   readonly facts: Types['facts'];
 }
 
-/** The stages of the phase that reads. */
+/** The stages of the reading phase. */
 export interface ReadStages<Types extends FitTypes> {
   readonly opened: ScopeStage<void>;
   readonly read: ScopeStage<Types['read']>;
   readonly home: ScopeStage<Types['home']>;
 }
 
-/** The final plan, and what it was made from. */
+/** The final plan and its inputs. */
 export interface ChosenPlan<Types extends FitTypes> {
   readonly ready: Types['ready'];
   readonly choice: Types['choice'];
@@ -93,13 +96,12 @@ export type ModelFacts = Pick<
 >;
 
 /**
- * The parts of a fit that differ from algorithm to algorithm: parameters, data sets and stages from sizes,
- * and the result. The phases of a fit call these functions, in this order; see fit.ts. An object serves one
- * fit.
+ * The parts of a fit that differ between algorithms: parameters, data sets and stages from sizes, and the
+ * result. The phases of a fit call these functions, in this order; see fit.ts. An object serves one fit.
  */
 export interface FitAlgorithm<Types extends FitTypes> {
   readonly params: DeviceParams & { readonly seed: number };
-  /** Names ratings in the form that the algorithm loads: of a kept data set, each form is loaded once. */
+  /** Names the form of ratings that the algorithm loads; a kept data set loads each form once. */
   readonly form: string;
   /** True for new ratings of a model, which may be few and of any kind. */
   readonly updates: boolean;
@@ -108,12 +110,12 @@ export interface FitAlgorithm<Types extends FitTypes> {
 
   /** Reads the ratings and numbers their ids. */
   index(ctx: ExecutionContext): Promise<Types['read']>;
-  /** Throws CapacityError where the plan does not fit. */
+  /** Throws CapacityError if the plan does not fit. */
   home(read: Types['read'], ctx: ExecutionContext): Types['home'];
 
-  /** Adds the stage that sorts the ratings, after the stages that can run before or in parallel with it. */
+  /** Adds the stage that sorts the ratings, after stages that can run earlier or in parallel. */
   sort(stages: ReadStages<Types>): ScopeStage<Types['sorted']>;
-  /** Known pairs in the form of the ratings. */
+  /** The known pairs in the same form as the ratings. */
   test(
     data: ReadData<Types> & { readonly sorted?: Types['sorted'] },
     pairs: KnownPairs,
@@ -127,14 +129,14 @@ export interface FitAlgorithm<Types extends FitTypes> {
   facts(sorted: Types['sorted'], ctx: ExecutionContext): Promise<Types['facts']>;
   judge(data: InspectedData<Types>, ctx: ExecutionContext): Promise<Judged>;
 
-  /** Numbers of the matrices of a checkpoint. */
+  /** Numbers in each matrix of a checkpoint. */
   matrices(data: InspectedData<Types>): Readonly<Record<string, number>>;
   ready(data: InspectedData<Types>, ctx: ExecutionContext): Promise<Types['ready']>;
-  /** Throws UsageError for a plan of another problem: by the parameters, before there are data. */
+  /** Throws UsageError for a plan of another problem; without data only parameters are compared. */
   requireProblem(given: GivenPlan, data?: InspectedData<Types>): void;
   /**
-   * The choice that a plan names. Throws UsageError where it does not suit these ratings, whose sizes are
-   * given as trained on and as read.
+   * The choice that a plan names. Throws UsageError if it does not suit these ratings, whose sizes are given
+   * as trained on and as read.
    */
   plannedChoice(
     plan: GivenPlan,
@@ -143,17 +145,17 @@ export interface FitAlgorithm<Types extends FitTypes> {
     ctx: ExecutionContext,
   ): Promise<Types['choice']>;
   choose(data: InspectedData<Types>, ready: Types['ready'], ctx: ExecutionContext): Promise<Types['choice']>;
-  /** `compute`: the devices that are left, where others were lost. */
+  /** `compute`: the remaining devices, if others were lost. */
   planFor(
     profile: RatingsProfile,
     data: InspectedData<Types>,
     choice: Types['choice'],
     compute?: readonly DeviceInfo[],
   ): PhysicalPlan;
-  /** Called with the final plan before it is run. */
+  /** Called with the final plan before it runs. */
   planned(data: InspectedData<Types>, chosen: ChosenPlan<Types>, ctx: ExecutionContext): Promise<void>;
 
-  /** True where means may be found while devices train. */
+  /** True if means may be computed while devices train. */
   judgesWhileTraining(home: Types['home']): boolean;
   train(
     data: InspectedData<Types>,

@@ -47,7 +47,7 @@ import { devicesOf, type FitRun } from './fit-run.ts';
 import type { EndedTraining } from '../ended-training.ts';
 import type { AlsReady, AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
 
-/** ALS as a fit's algorithm. */
+/** ALS as the algorithm of a fit. */
 export class AlsFit implements FitAlgorithm<AlsTypes> {
   readonly params: AlsParams;
   readonly form: string;
@@ -82,7 +82,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     const { ratings, given, checkpoints } = this.#run;
     const devices = devicesOf(given, ctx);
     const params = sizedParams(this.params, profile);
-    // Ratings that are kept from fit to fit stay in one block in memory.
+    // Ratings kept from fit to fit stay in one block in memory.
     const inParts = !isKept(ratings);
     const home = ratingsHome(
       inParts,
@@ -122,7 +122,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     return sortedRatingFacts(sides, ctx);
   }
 
-  /** An implicit model predicts no ratings. */
+  /** An implicit model does not predict ratings. */
   async judge({ sorted, facts, test }: InspectedData<AlsTypes>, ctx: ExecutionContext): Promise<Judged> {
     if (this.params.implicitPrefs) return {};
     const { ratings, validation } = this.#run;
@@ -178,7 +178,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
         : home.kind === 'spill'
           ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
           : {};
-    // Groups name all devices, so the plan after a lost device has no groups.
+    // Groups name all devices, so the plan after a device loss has no groups.
     const params =
       compute.length === home.devices.compute.length
         ? home.params
@@ -190,7 +190,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     };
   }
 
-  /** Frees blocks at the device that the plan has there in parts, or only for as long as they are used. */
+  /** Frees blocks at the device if the plan has them there in parts, or only temporarily. */
   async planned(
     { home, sorted }: InspectedData<AlsTypes>,
     { plan, ready }: ChosenPlan<AlsTypes>,
@@ -204,7 +204,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     await freePlaced(blockRefs(ready.sides), ctx);
   }
 
-  /** A GPU leaves the threads free while it trains. */
+  /** If a GPU trains, the CPU threads are free. */
   judgesWhileTraining({ kind, placesBlocks: places }: AlsHome): boolean {
     return kind === 'memory' && places;
   }
@@ -260,7 +260,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
   }
 }
 
-/** True where the device that computes has kernels to choose among. */
+/** True if the computing device has kernel variants. */
 function choosesKernels({ devices }: AlsHome): boolean {
   return devices.compute[0].choosesKernels ?? false;
 }

@@ -8,7 +8,7 @@ import { type RatingSides, soleBlock } from '../../../operators/ratings/ratings.
 import { type GivenPlan, plannedAutos } from '../plans/given-plan.ts';
 import { NO_SIZES } from './als-sort.ts';
 
-/** The kernels to use, timed first where that pays. */
+/** The kernels to use, timed first if that is worthwhile. */
 export async function chooseAlsKernels(
   sides: RatingSides,
   known: RatingsProfile,
@@ -16,15 +16,15 @@ export async function chooseAlsKernels(
   ctx: ExecutionContext,
 ): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
-  // Of ratings in parts the rule decides.
+  // For ratings in parts the rule decides without timing.
   if (soleBlock(sides.byUser) && soleBlock(sides.byItem))
     await tuneKernels(sides, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
 
 /**
- * The kernels that a plan names, with the device's description of them. Throws UsageError for one that it
- * does not have.
+ * The kernels that a plan names, with the device's description of them. Throws UsageError for an unavailable
+ * kernel.
  */
 export async function plannedKernels(
   { choices }: GivenPlan,
@@ -47,7 +47,8 @@ export async function plannedKernels(
 }
 
 /**
- * The parameters before the ratings are read, with the plan's α and λ of implicit data where they are `auto`.
+ * The parameters before the ratings are read; `auto` values of α and λ for implicit data are taken from the
+ * plan.
  */
 export function asPlanned({ ...asked }: AlsParams, given: GivenPlan): SizedAlsParams {
   const { alpha = asked.alpha, regParam = asked.regParam } = plannedAutos(given, asked);

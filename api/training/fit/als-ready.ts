@@ -19,7 +19,7 @@ export async function readyRatings(
   const { params } = home;
   const { byUser, byItem } = sorted.sides;
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
-  // Blocks were placed, and the start drawn, on the guess that the unit is 1.
+  // Blocks were placed, and initial factors drawn, on the guess that the unit is 1.
   if (unit !== 1) await scope.discard([...sorted.placed, sorted.drawn]);
   const weight = params.implicitPrefs
     ? await learnWeight(knownForm(params), byUser, indexed.itemCounts, ctx)

@@ -40,9 +40,9 @@ export interface SortingFit {
 }
 
 /**
- * Adds the stage that sorts the ratings, and the stages that run in parallel with it: choosing and compiling
- * kernels, and drawing the initial factors. Those are speculative, since the unit of the ratings and the
- * final plan are known later.
+ * Adds the stage that sorts the ratings, and the stages that run in parallel: choosing and compiling kernels,
+ * and drawing the initial factors. Those are speculative, since the unit of the ratings and the final plan
+ * are known later.
  */
 export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): ScopeStage<AlsSorted> {
   const { read, home } = stages;
@@ -64,8 +64,8 @@ export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): Scope
 }
 
 /**
- * Chooses and compiles kernels: first for nominal sizes, because compiling takes longest and can begin before
- * the ratings have been read, then for their real sizes.
+ * Chooses and compiles kernels: first for nominal sizes, because compiling takes longest and can start before
+ * the ratings have been read, then for the real sizes.
  */
 function kernelStages(
   { params, run: { scope } }: SortingFit,
@@ -110,8 +110,8 @@ function most(counts: Int32Array): number {
 }
 
 /**
- * True where sorted blocks go to the device at once, while others are sorted: where the expected plan has
- * them all there for the whole run. Weights of implicit data are known later.
+ * True if a sorted block is sent to the device at once, while others are sorted: if the expected plan keeps
+ * all blocks there for the whole run. False for implicit data, whose weights are known later.
  */
 export function placesBlocks(
   home: RatingsHome,
@@ -128,11 +128,11 @@ export function placesBlocks(
   );
 }
 
-/** The start of a training whose ratings are of an ordinary unit. */
+/** True if initial factors are drawn on the guess that ratings have the unit 1. */
 function drawsStart({ run }: SortingFit, { kind, placesBlocks: places }: AlsHome): boolean {
   const { ratings, checkpoints, options } = run;
   return (
-    // Ratings in parts leave host memory when training begins.
+    // Ratings in parts leave host memory when training starts.
     places &&
     kind === 'memory' &&
     !ratings.session.bounded &&
@@ -204,7 +204,7 @@ async function sorted(
   return { byRow: sides.byUser, duplicates: sides.duplicates, implicit, read, sides, drawn, placed };
 }
 
-/** The parts of ratings that one block, or memory, does not hold. */
+/** The parts for ratings that do not fit in one block, or in memory. */
 function cutOf(home: RatingsHome): SortOptions['cut'] {
   if (home.kind === 'spill') return { partRatings: home.partRatings };
   if (home.kind === 'memory') return undefined;
@@ -212,7 +212,7 @@ function cutOf(home: RatingsHome): SortOptions['cut'] {
   return { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') };
 }
 
-/** Bytes of the sort in memory: the chunks and both blocks, which it leaves. */
+/** Bytes of a sort in memory: the chunks and both blocks, of which the blocks remain. */
 function memoryOfSort(kind: RatingsHome['kind'], rows: number) {
   if (kind !== 'memory') return undefined;
   return { during: loadingBytes(rows, true), left: spilledLoadingBytes(rows) };

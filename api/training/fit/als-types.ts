@@ -12,7 +12,7 @@ import type { RatingSides } from '../../../operators/ratings/ratings.ts';
 import type { ReadyData } from './algorithm.ts';
 
 export type AlsHome = RatingsHome & {
-  /** With α and λ that depend on the sizes. */
+  /** With values for α and λ that depend on the sizes. */
   readonly params: SizedAlsParams;
   readonly devices: PlanDevices;
   /** See placesBlocks in als-sort.ts. */
@@ -22,10 +22,10 @@ export type AlsHome = RatingsHome & {
 export interface AlsSorted extends SortedData {
   /** All ratings. */
   readonly read: SortedRatings;
-  /** The ratings that have an effect: of implicit data not all do. */
+  /** The ratings that have an effect; some implicit ratings have none. */
   readonly sides: RatingSides;
   readonly drawn: ScopeStage<AlsStart | undefined>;
-  /** Blocks that were brought to a device as soon as they were sorted. */
+  /** Blocks that were sent to a device as soon as they were sorted. */
   readonly placed: readonly ScopeStage<unknown>[];
 }
 
@@ -38,11 +38,11 @@ export interface AlsTypes extends FitTypes {
   readonly choice: AlsChoices | undefined;
 }
 
-/** Ratings in the unit of the training, or as weights of implicit data. */
+/** Ratings in the unit of the training, or as weights for implicit data. */
 export interface AlsReady extends ReadyData {
   readonly sides: RatingSides;
   /** See ratingUnit. */
   readonly unit: number;
-  /** Of implicit data. */
+  /** For implicit data. */
   readonly weight: RatingWeight | undefined;
 }

@@ -22,13 +22,13 @@ import { fitModel } from './fit.ts';
 import { foundSets, type Rated } from './fit-run.ts';
 import type { ContinuedFit } from '../continued-fit.ts';
 
-/** A training by ALS before it begins. */
+/** The parameters and input of a training by ALS. */
 export interface AlsTraining {
   readonly params: AlsParams;
   readonly input: RatingInput;
 }
 
-/** The plan of such a training: reads the ids once, to count users and items. */
+/** Plans such a training. Reads the ids once, to count users and items. */
 export async function planAlsFit(
   { params, input }: AlsTraining,
   given: Dataset,

@@ -7,7 +7,7 @@ import type { FitRun } from './fit-run.ts';
 import type { InspectPhase } from './inspect.ts';
 import type { TrainPhase } from './train.ts';
 
-/** Ranks the held-out pairs by the trained factors, and makes the model with its report. */
+/** Ranks the held-out pairs by the trained factors, and creates the model with its report. */
 export function finishPhase<Types extends FitTypes>(
   algorithm: FitAlgorithm<Types>,
   { scope, ratings, input, options, checkpoints, started }: FitRun,

@@ -7,19 +7,19 @@ import type { RunCheckpoints } from '../checkpoints/run-checkpoints.ts';
 import { type GivenPlan, plannedDevices } from '../plans/given-plan.ts';
 import type { ContinuedFit } from '../continued-fit.ts';
 
-/** The facts that all phases of a fit know from its beginning. */
+/** The inputs of a fit that all phases know from the start. */
 export interface FitRun {
-  /** The graph of the run, to which the phases add their stages. */
+  /** The graph of the run; phases add their stages to it. */
   readonly scope: Scope;
   readonly input: RatingInput;
-  /** With their columns found; so is the validation set. */
+  /** With column names found, like the validation set. */
   readonly ratings: Dataset;
   readonly validation: Dataset | undefined;
   readonly options: ContinuedFit;
-  /** The plan that the user gave. */
+  /** The plan given by the user. */
   readonly given: GivenPlan | undefined;
   readonly checkpoints: RunCheckpoints | undefined;
-  /** The moment of its beginning, in milliseconds by performance.now(). */
+  /** Start time, in milliseconds by performance.now(). */
   readonly started: number;
 }
 
@@ -29,10 +29,12 @@ export function devicesOf(given: GivenPlan | undefined, { executor }: ExecutionC
   return given ? plannedDevices(given, devices) : devices;
 }
 
-/** Changes a data set whose columns have been found: implicit data without ratings get ratings of 1. */
+/** Adds ratings of 1 to implicit data without ratings, once its columns have been found. */
 export type Rated = (dataset: Dataset, ctx: ExecutionContext) => Promise<Dataset>;
 
-/** The data sets of a fit, or of its plan, with their columns found. Throws as RatingInput.found does. */
+/**
+ * The data sets of a fit, or of its plan, with column names found. Throws the errors of RatingInput.found.
+ */
 export async function foundSets(
   input: RatingInput,
   { ratings, validation }: { readonly ratings: Dataset; readonly validation?: Dataset | undefined },

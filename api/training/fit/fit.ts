@@ -22,7 +22,7 @@ import type { ContinuedFit } from '../continued-fit.ts';
 export interface Fit<Types extends FitTypes> {
   readonly about: CheckpointedRun & { readonly params: DeviceParams };
   readonly input: RatingInput;
-  /** Refuses parameters before anything is read. */
+  /** Rejects parameters before anything is read. */
   readonly check?: (ctx: ExecutionContext) => Promise<unknown>;
   readonly rated?: Rated;
   readonly begin: (run: FitRun) => FitAlgorithm<Types>;
@@ -30,7 +30,7 @@ export interface Fit<Types extends FitTypes> {
 
 /**
  * Trains a model. Everything from the first byte read to the last factor is one graph of stages in one scope:
- * the five phases add their stages, and each stage begins when the stages that it needs have ended.
+ * the five phases add their stages, and each stage starts when the stages that it needs have ended.
  */
 export async function fitModel<Types extends FitTypes>(
   { about, input, check, rated, begin }: Fit<Types>,
@@ -39,7 +39,7 @@ export async function fitModel<Types extends FitTypes>(
 ): Promise<Model> {
   const { session } = asked;
   const context = session.context(options);
-  // Parameters that not every device can serve are refused before anything is read.
+  // Parameters that some devices do not support are checked before anything is read.
   if (options.plan !== undefined || dependsOnDevice(about.params)) {
     await session.opened(context.events);
     trainingDevice(session.device, context.executor, about.params);

@@ -10,7 +10,7 @@ import type { FitAlgorithm, FitTypes, InspectedData, Judged } from './algorithm.
 import type { FitRun } from './fit-run.ts';
 import type { ReadPhase } from './read.ts';
 
-/** The stages of the phase that inspects. */
+/** The stages of the inspecting phase. */
 export interface InspectPhase<Types extends FitTypes> {
   readonly data: ScopeStage<InspectedData<Types>>;
   readonly heldOut: ScopeStage<HeldOutPairs | undefined>;
@@ -18,9 +18,7 @@ export interface InspectPhase<Types extends FitTypes> {
   readonly judged: ScopeStage<Judged>;
 }
 
-/**
- * Sorts the ratings, finds the known pairs of the validation set, and looks for what seems wrong with either.
- */
+/** Sorts the ratings, finds the known pairs of the validation set, and checks both for problems. */
 export function inspectPhase<Types extends FitTypes>(
   algorithm: FitAlgorithm<Types>,
   run: FitRun,
@@ -74,7 +72,7 @@ function testStage<Types extends FitTypes>(
 ): ScopeStage<ValidationPairs | undefined> {
   if (validation === undefined) return constant('validation pairs', undefined);
   const { form } = algorithm;
-  // A kept set may have been loaded before.
+  // A kept data set may have been loaded before.
   const pairs = isKept(validation)
     ? constant('validation set', undefined)
     : scope.stage('read validation set', { begun }, (_, ctx) => input.readPairs(validation, ctx));

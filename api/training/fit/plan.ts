@@ -8,8 +8,7 @@ import type { FitRun } from './fit-run.ts';
 import type { InspectPhase } from './inspect.ts';
 
 /**
- * Makes the final plan: as the given plan says, as the checkpoint's plan says where one is resumed, or as the
- * ratings call for.
+ * Makes the final plan: the given plan, or the plan of a resumed checkpoint, or one chosen for the ratings.
  */
 export function planPhase<Types extends FitTypes>(
   algorithm: FitAlgorithm<Types>,
@@ -24,7 +23,8 @@ export function planPhase<Types extends FitTypes>(
     const fingerprint = await fingerprintOf({ users, items, ratings: sorted.byRow, test: test?.block }, ctx);
     return checkpoints.begin(fingerprint, algorithm.matrices(found));
   });
-  // Training may replace the ratings, so their means come first unless the algorithm keeps the ratings.
+  // Training may overwrite the ratings, so their means are computed first, unless the algorithm keeps the
+  // ratings.
   const inspected = scope.stage(
     'inspected before training',
     { data },

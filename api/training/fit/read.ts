@@ -6,14 +6,14 @@ import { openedDevices } from '../training-device.ts';
 import type { FitAlgorithm, FitTypes, ReadStages } from './algorithm.ts';
 import { devicesOf, type FitRun } from './fit-run.ts';
 
-/** The stages of the phase that reads, and the moment at which the first rows have been read. */
+/** The stages of the reading phase; `begun` ends when the first rows have been read. */
 export interface ReadPhase<Types extends FitTypes> extends ReadStages<Types> {
   readonly begun: ScopeStage<void>;
 }
 
 /**
- * Reads the ratings while devices open. By the sizes that this gives it is planned where the ratings are to
- * be: in one block, in parts, or in files.
+ * Reads the ratings while devices open. The sizes then decide where the ratings will be stored: in one block,
+ * in parts, or in files.
  */
 export function readPhase<Types extends FitTypes>(
   algorithm: FitAlgorithm<Types>,

@@ -63,7 +63,7 @@ interface SgdHome extends ExpectedPlan {
   readonly devices: PlanDevices;
   /** Set if the ratings exceed one block: they are sorted in the row bands of this schedule. */
   readonly bands: SgdSchedule | undefined;
-  /** The factors that training goes on from. */
+  /** The factors from which training continues. */
   readonly from: Continuation | undefined;
 }
 
@@ -80,7 +80,7 @@ interface SgdTypes extends FitTypes {
   readonly choice: SgdSchedule | undefined;
 }
 
-/** SGD as a fit's algorithm. */
+/** SGD as the algorithm of a fit. */
 export class SgdFit implements FitAlgorithm<SgdTypes> {
   readonly params: SgdParams;
   readonly form: string;
@@ -203,7 +203,7 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
     return plannedSchedule(plan, profiles, this.params, home.devices);
   }
 
-  /** Ratings in bands have been sorted for their schedule. */
+  /** Ratings in bands were sorted for this schedule. */
   async choose({ home }: InspectedData<SgdTypes>): Promise<SgdSchedule | undefined> {
     return home.bands;
   }
@@ -215,7 +215,7 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
     compute?: readonly DeviceInfo[],
   ): PhysicalPlan {
     const devices = compute ? { ...home.devices, compute } : home.devices;
-    // Other devices have a schedule of their own.
+    // Other devices need their own schedule.
     const details = schedule && !compute ? { ...read.details, schedule } : read.details;
     const plan = planSgd(profile, stepParams(this.#fit), devices, details);
     return planCheckpoints(plan, this.#run.checkpoints?.interval);

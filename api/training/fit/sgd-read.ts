@@ -12,7 +12,7 @@ import { describeInput, type RatingInput } from '../../rating-input.ts';
 import { isKept } from '../kept-ratings.ts';
 import type { ReadRatings } from './algorithm.ts';
 
-/** A training by SGD before it begins. */
+/** The parameters and input of a training by SGD. */
 export interface SgdTraining {
   readonly params: SgdParams;
   readonly input: RatingInput;
@@ -24,7 +24,7 @@ export interface SgdTraining {
   readonly startMeans?: DampedMeans | undefined;
   /** σ of that model's ratings, if the model has it. */
   readonly startDeviation?: number;
-  /** λ of the SGD steps of both sides, if it differs from λ of `params`, which new rows are solved with. */
+  /** λ of the SGD steps of both sides, if it differs from λ of `params`, which is used to solve new rows. */
   readonly stepLambda?: number;
 }
 
@@ -45,14 +45,14 @@ function mayBeInBands({ start }: SgdTraining, ratings: Dataset): boolean {
   return start === undefined && !isKept(ratings);
 }
 
-/** Ratings that have been read, and the details that a plan needs. */
+/** Ratings that have been read, and the details for a plan. */
 export interface SgdRead extends ReadRatings {
-  /** The ratings among the ids of a model. */
+  /** The ratings with ids numbered among a model's ids. */
   readonly widened: WidenedRatings | undefined;
   readonly details: SgdPlanDetails;
 }
 
-/** Ratings numbered, among a model's ids where there is one, and the details that a plan needs. */
+/** Reads and numbers the ratings (among a model's ids if there is one), with the details for a plan. */
 export async function indexFit(
   fit: SgdTraining,
   ratings: Dataset,
@@ -100,7 +100,7 @@ export function countsWith(
   return startCounts && counts;
 }
 
-/** The means of the model that is continued, at the places of its ids among all; NaN for new ones. */
+/** The means of the continued model, at the new positions of its ids; NaN for new ids. */
 export function earlierMeans(
   { startMeans }: SgdTraining,
   widened: WidenedRatings | undefined,

@@ -7,12 +7,12 @@ import { schedulesFor } from '../../../operators/sgd/schedules/choose-schedule.t
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
 import { type GivenPlan, shown } from '../plans/given-plan.ts';
 
-/** Most workers of a plan's schedule, as many as `workers` of a session allows. */
+/** Most workers of a plan's schedule, equal to the limit of a session's `workers`. */
 const MOST_WORKERS = 256;
 
 /**
- * The schedule that a plan names. Throws UsageError unless it is one that the planner would offer for these
- * ratings and the plan's number of workers.
+ * The schedule that a plan names. Throws UsageError unless the planner would offer it for these ratings and
+ * the plan's number of workers.
  */
 export function plannedSchedule(
   { choices }: GivenPlan,

@@ -5,14 +5,14 @@ import type { FitRun } from './fit-run.ts';
 import type { InspectPhase } from './inspect.ts';
 import type { EndedTraining } from '../ended-training.ts';
 
-/** A training that has ended. */
+/** The result of the training phase. */
 export interface TrainPhase {
-  /** The moment at which it began, in milliseconds by performance.now(). */
+  /** Start time of the training, in milliseconds by performance.now(). */
   readonly loaded: number;
   readonly result: EndedTraining['result'];
 }
 
-/** Runs the rounds of the plan: the loop that all algorithms share. */
+/** Runs the rounds of the plan, in the loop that all algorithms share. */
 export function trainPhase<Types extends FitTypes>(
   algorithm: FitAlgorithm<Types>,
   { scope, ratings }: FitRun,
@@ -22,7 +22,7 @@ export function trainPhase<Types extends FitTypes>(
   const { session } = ratings;
   return scope.stage(loadingStages.train, { data, heldOut, chosen }, async (found, ctx) => {
     const loaded = performance.now();
-    // The ranking of held-out pairs needs devices once more.
+    // Ranking held-out pairs needs the devices again.
     const fetched = () => found.heldOut === undefined && session.trained();
     return { loaded, result: await algorithm.train(found.data, found.chosen, { fetched }, ctx) };
   });

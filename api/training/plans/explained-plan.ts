@@ -1,7 +1,7 @@
 import { explain } from '../../../engine/plan/explain.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 
-/** A physical plan that prints itself. */
+/** A physical plan that can print itself. */
 export class ExplainedPlan {
   readonly plan: PhysicalPlan;
 

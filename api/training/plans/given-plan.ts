@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../../../engine/json.ts';
 import { PLAN_VERSION, type PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 
-/** The parts of a plan that decide a run, without measurements. */
+/** The parts of a plan that determine a run, without measurements. */
 export type GivenPlan = Pick<
   PhysicalPlan,
   | 'planVersion'
@@ -24,13 +24,13 @@ const objects = ['sizes', 'params', 'choices'] as const;
 const lists = ['devices', 'start', 'round', 'measure', 'end'] as const;
 const compared = ['rounds', 'devices', 'start', 'round', 'measure', 'end'] as const;
 
-/** Most differences in a message, and most characters of a value or a name. */
+/** Limits of messages: number of differences, and characters of a value or a name. */
 const SHOWN = 3;
 const SHOWN_CHARACTERS = 60;
 
 /**
- * A plan of this version as given: as the API makes it or as JSON, of any origin. Throws UsageError for
- * anything else.
+ * Checks a plan of this version: one made by the API, or JSON of any origin. Throws UsageError for anything
+ * else.
  */
 export function requirePlan(value: unknown): GivenPlan {
   const plan = (value instanceof ExplainedPlan ? value.plan : value) as Partial<
@@ -56,8 +56,8 @@ export function requirePlan(value: unknown): GivenPlan {
 }
 
 /**
- * The plan as it is saved: nothing that differs between runs of the same data, seed and plan, such as the
- * number of threads.
+ * The plan as it is saved, without anything that differs between runs of the same data, seed and plan, such
+ * as the number of threads.
  */
 export function savedPlan(plan: PhysicalPlan): JsonObject {
   return JSON.parse(JSON.stringify(deciding(plan))) as JsonObject;
@@ -93,7 +93,7 @@ function deciding({
 }
 
 /**
- * Throws UsageError for a plan of another algorithm or other parameters, or of training that goes on from a
+ * Throws UsageError for a plan of another algorithm or other parameters, or of training that continues a
  * model.
  */
 export function requireProblem(
@@ -113,7 +113,7 @@ export function requireProblem(
     });
 }
 
-/** The devices at hand that the plan computes on. Throws UsageError naming one that is not there. */
+/** The available devices that the plan computes on. Throws UsageError naming a missing device. */
 export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDevices): PlanDevices {
   const there = new Map([host, ...compute].map(({ place, kind }) => [place, kind]));
   const missing = devices.find(({ place, kind }) => there.get(place) !== kind);
@@ -136,8 +136,8 @@ export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDe
 }
 
 /**
- * Sizes of ratings: as they are trained on, and as they were read, with repetitions of pairs and with pairs
- * of unknown users and items.
+ * Sizes of ratings: as trained on, and as read, including repeated pairs and pairs of unknown users and
+ * items.
  */
 export interface GivenSizes {
   readonly users: number;
@@ -147,9 +147,8 @@ export interface GivenSizes {
 }
 
 /**
- * The values that a plan of any origin has of parameters whose `auto` follows from the sizes of the ratings.
- * They are compared once the ratings are read: sizes of a plan may be without the repeated pairs that `auto`
- * counts.
+ * The plan's values of parameters whose `auto` depends on the sizes of the ratings. They are compared once
+ * the ratings are read: a plan's sizes may exclude the repeated pairs that `auto` counts.
  */
 export function plannedAutos(
   { params }: GivenPlan,
@@ -161,7 +160,7 @@ export function plannedAutos(
   return Object.fromEntries(entries) as { [name: string]: number };
 }
 
-/** Throws UsageError where the plan's sizes are none of these. */
+/** Throws UsageError if the plan's sizes are none of these. */
 export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]): void {
   requireNone(
     actual.map(({ users, items, ratings, testRatings }) =>
@@ -171,8 +170,8 @@ export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]
 }
 
 /**
- * Throws UsageError where the stages and devices of the plan are none of those that the data lead to when the
- * same choices are made.
+ * Throws UsageError if the plan's stages and devices differ from every plan that the data give with the same
+ * choices.
  */
 export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): void {
   const left = deciding(given) as unknown as JsonObject;
@@ -188,7 +187,7 @@ export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): 
   );
 }
 
-/** The result of `make`; nothing where it throws UsageError, since a plan does not fit. */
+/** The result of `make`; undefined if it throws UsageError, which means that a plan does not fit. */
 export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Made | undefined> {
   try {
     return await make();
@@ -199,8 +198,8 @@ export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Ma
 }
 
 /**
- * The differences between the run of a plan that was saved and that of another: of devices and choices, from
- * which those of stages follow.
+ * The differences between a saved plan and another: only of devices and choices, since the stages follow from
+ * them.
  */
 export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: string): string[] {
   const [left, right] = [deciding(saved) as unknown as JsonObject, savedPlan(plan)];
@@ -210,13 +209,13 @@ export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: str
   return chosen.length > 0 ? chosen : of(compared.filter((name) => name !== 'rounds'));
 }
 
-/** A few differences as one text. */
+/** The first differences as one text. */
 export function shortly(differences: readonly string[]): string {
   const more = differences.length > SHOWN ? `; and ${differences.length - SHOWN} more` : '';
   return `${differences.slice(0, SHOWN).join('; ')}${more}`;
 }
 
-/** Throws UsageError with the shortest list of differences, unless one is empty. */
+/** Throws UsageError with the shortest list of differences, unless one list is empty. */
 function requireNone(lists: readonly (readonly string[])[]): void {
   const differences = lists.reduce((left, right) => (right.length < left.length ? right : left));
   if (differences.length === 0) return;
@@ -258,7 +257,7 @@ function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A value of a plan in a message, in short. */
+/** A short text for a plan's value in a message. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'not there';
   if (typeof value === 'object' && value !== null)
@@ -266,7 +265,7 @@ export function shown(value: unknown): string {
   return withoutControls(JSON.stringify(value) ?? typeof value).slice(0, SHOWN_CHARACTERS);
 }
 
-/** A name of a plan or a checkpoint in a message: in quotes where it is no ordinary one. */
+/** A name of a plan or checkpoint in a message; in quotes if it is unusual. */
 export function shownName(name: string): string {
   return /^[\w-]{1,60}$/.test(name) ? name : shown(name);
 }

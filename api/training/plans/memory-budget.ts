@@ -7,30 +7,28 @@ import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/si
 
 const READ = 'read';
 
-/** Memory of the process itself, without data: Node and Arrow. */
+/** Memory of the process without data: Node and Arrow. */
 const PROCESS_BYTES = 140 * 2 ** 20;
 
 /**
- * Of each thread: its heap, its kernels, and what it decodes and numbers at a time, by the kind of ids
- * (bench/memory.ts measures them).
+ * Memory of each thread, by id type: its heap, its kernels, and the rows that it decodes and numbers at a
+ * time (bench/memory.ts measures them).
  */
 const threadBytes = { int32: 75 * 2 ** 20, int64: 100 * 2 ** 20, utf8: 160 * 2 ** 20 } as const;
 
-/** The bound on the process, and the threads that work in it. */
+/** The limit of the process's memory, and its number of threads. */
 export interface MemoryBudget {
   readonly memoryBudget: number;
   readonly workers: number;
-  /** Runs at the same time on the same ratings, each with factors of its own; default 1. */
+  /** Concurrent runs on the same ratings, each with its own factors; default 1. */
   readonly together?: number;
-  /**
-   * Bytes without which the ratings cannot be read (see loadingNeed); default: no more than the plan takes.
-   */
+  /** Minimum bytes for reading the ratings (see loadingNeed); default: no more than the plan takes. */
   readonly loading?: number;
 }
 
 /**
- * The parts of those that a run whose ratings go by way of files can do without: what it decodes and sorts at
- * a time is small.
+ * Shares of these that a run with ratings in files does not need, since it decodes and sorts little at a
+ * time.
  */
 const SPARED = { process: 30 * 2 ** 20, thread: 15 * 2 ** 20 } as const;
 
@@ -38,25 +36,22 @@ export function baseBytes(workers: number, ids: KeyType = 'int32'): number {
   return PROCESS_BYTES + workers * threadBytes[ids];
 }
 
-/** The same of a run whose ratings go by way of files. */
+/** The same for a run with ratings in files. */
 export function leastBaseBytes(workers: number, ids: KeyType = 'int32'): number {
   return baseBytes(workers, ids) - SPARED.process - workers * SPARED.thread;
 }
 
-/**
- * Bytes of the process while it reads ratings: of those that go by way of files `inParts`, else of all of
- * them in blocks.
- */
+/** Bytes of the process while it reads ratings: `inParts` through files, else all of them in blocks. */
 export function loadingNeed(rows: number, inParts: boolean, workers: number, ids: KeyType): number {
   return inParts ? leastBaseBytes(workers, ids) : baseBytes(workers, ids) + spilledLoadingBytes(rows);
 }
 
-/** Bytes of a budget for data, beside the process itself. */
+/** Bytes of a budget for data, without the process itself. */
 export function dataBytes({ memoryBudget, workers }: MemoryBudget): number {
   return Math.max(0, memoryBudget - baseBytes(workers));
 }
 
-/** Throws CapacityError for a budget that the process itself exceeds. */
+/** Throws CapacityError for a budget below what the process itself needs. */
 function requireBase({ memoryBudget, workers }: MemoryBudget, ids: KeyType): void {
   const base = leastBaseBytes(workers, ids);
   if (memoryBudget > base) return;
@@ -71,8 +66,8 @@ function requireBase({ memoryBudget, workers }: MemoryBudget, ids: KeyType): voi
 }
 
 /**
- * Carries out a fit. Where the budget is too small to read the ratings, the error is that of their plan: it
- * names the least budget for all of the run. Ratings that come only once have no plan.
+ * Runs a fit. If the budget is too small to read the ratings, throws the error of their plan, which names the
+ * minimum budget of the whole run. Ratings that can be read only once have no plan.
  */
 export async function orPlanned<T>(
   fit: () => Promise<T>,
@@ -88,8 +83,8 @@ export async function orPlanned<T>(
 }
 
 /**
- * Numbers of ratings that a budget allows: `maximum` with their blocks in memory, `loaded` with the chunks
- * that blocks are sorted from as well. `timed`: ratings have timestamps.
+ * Numbers of ratings that fit in a budget: `maximum` with their blocks in memory, `loaded` with the chunks
+ * from which blocks are sorted too. `timed`: ratings have timestamps.
  */
 export interface RowsWithin {
   readonly maximum: number;
@@ -109,10 +104,7 @@ export function rowsWithin(
   };
 }
 
-/**
- * Throws CapacityError where it is known before they are read that ratings do not fit, with the least budget
- * that does.
- */
+/** Throws CapacityError, with the minimum budget, if it is known before reading that ratings do not fit. */
 export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers }: MemoryBudget): void {
   const need = loadingNeed(rows, false, workers, ids);
   if (need <= memoryBudget) return;
@@ -125,7 +117,7 @@ export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers 
   );
 }
 
-/** Bytes of the process that a plan takes. A device with memory of its own takes none. */
+/** Bytes of the process that a plan takes. A device with its own memory takes none. */
 function bytesOf(
   { memory, devices }: PhysicalPlan,
   base: number,
@@ -144,14 +136,14 @@ function bytesOf(
   };
 }
 
-/** True where the plan's memory is within the budget. */
+/** True if the plan's memory fits the budget. */
 export function fitsBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = baseBytes): boolean {
   return bytesOf(plan, baseOf(budget.workers), budget).need <= budget.memoryBudget;
 }
 
 /**
- * Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated.
- * `baseOf`: leastBaseBytes where ratings go by way of files.
+ * Throws CapacityError if the plan's memory exceeds the budget, before anything is allocated. `baseOf`:
+ * leastBaseBytes if ratings are in files.
  */
 export function requireBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = baseBytes): void {
   const { memoryBudget, workers, together = 1 } = budget;

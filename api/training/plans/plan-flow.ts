@@ -3,19 +3,16 @@ import { type PhysicalPlan, type PlannedStage, stagesOf } from '../../../engine/
 import type { TaskContracts } from '../../../engine/run/step.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';
 
-/** Data that one stage of a plan hands to another, by the stages' positions in `stagesOf`. */
+/** Data that one stage of a plan passes to another, by position in `stagesOf`. */
 export interface PlanEdge {
   readonly from: number;
   readonly to: number;
   readonly data: readonly string[];
-  /** True from one round to the next. */
+  /** True if the data are passed from one round to the next. */
   readonly back: boolean;
 }
 
-/**
- * The stages of a plan and the data between them: each stage reads a data set from the stage that wrote it
- * last.
- */
+/** The stages of a plan and the data between them: each stage reads a data set from its latest writer. */
 export function planFlow(plan: PhysicalPlan): {
   readonly stages: readonly PlannedStage[];
   readonly edges: readonly PlanEdge[];
@@ -38,7 +35,7 @@ export function planFlow(plan: PhysicalPlan): {
     for (const data of reads) {
       const from = writers.get(data);
       if (from !== undefined && from !== at) connect(from, at, data, false);
-      // The next round reads from the last stage of this one that writes it.
+      // The next round reads from the last stage of this round that writes it.
       if (stages[at].phase !== 'round' || from === undefined || stages[from].phase === 'round') continue;
       const later = uses.findLastIndex((one, k) => stages[k].phase === 'round' && one.writes.has(data));
       if (later >= at) connect(later, at, data, true);
@@ -48,7 +45,7 @@ export function planFlow(plan: PhysicalPlan): {
   return { stages, edges: [...edges.values()] };
 }
 
-/** The data sets that a stage reads and writes; those that are stepped in place are both. */
+/** The data sets that a stage reads and writes; those changed in place are both. */
 function dataOf({ work }: PlannedStage['stage']): {
   readonly reads: Set<string>;
   readonly writes: Set<string>;

@@ -16,7 +16,7 @@ import { trainingDevice } from '../training-device.ts';
 import { loadingNeed, requireBudget } from './memory-budget.ts';
 import { ratingsHome } from './ratings-home.ts';
 
-/** A training run without its ratings: their counts, and the parameters of each algorithm that may train. */
+/** A training without its ratings: their counts, and the parameters of each possible algorithm. */
 export interface Problem {
   readonly profile: RatingsProfile;
   readonly algorithm: 'als' | 'sgd' | 'auto';
@@ -25,13 +25,13 @@ export interface Problem {
   readonly checkpoints?: CheckpointOptions;
 }
 
-/** A GPU that need not be there: bytes of its memory, and the socket of the processor beside it. */
+/** A hypothetical GPU: bytes of its memory, and the processor socket that it is attached to. */
 export interface AssumedDevice {
   readonly bytes: number;
   readonly socket?: number;
 }
 
-/** Plans a problem for a session's devices. Throws CapacityError where it does not fit the memory budget. */
+/** Plans a problem for a session's devices. Throws CapacityError if it exceeds the memory budget. */
 export async function planOfProblem(problem: Problem, session: Session): Promise<PhysicalPlan> {
   const { algorithm, profile } = problem;
   const { rank = alsDefaults.rank, cgSteps = alsDefaults.cgSteps, targetRmse } = problem.als;
@@ -50,7 +50,8 @@ export async function planOfProblem(problem: Problem, session: Session): Promise
 }
 
 /**
- * Plans a problem for devices that are not there. `hostBytes`: memory of the host, for ratings beyond theirs.
+ * Plans a problem for hypothetical devices. `hostBytes`: memory of the host, for ratings that do not fit in
+ * theirs.
  */
 export function planOfAssumed(
   { profile, algorithm, als, sgd }: Problem,

@@ -5,21 +5,18 @@ import { type AlsGrid, gridOf } from '../../../operators/als/plan/grid.ts';
 import { blockLimit } from '../../../operators/planner/sizes.ts';
 import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
-/**
- * Ratings of a part in files, from those that are read with the least overhead to the least that are worth a
- * file.
- */
+/** Ratings per file part, from the fastest size to the smallest that is worth a file. */
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 
-/** Those of a budget that has little more than the process itself takes. */
+/** Sizes for a budget barely above what the process itself takes. */
 const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 
-/** Parts may be unequal by so much: they end where slices of rows do. */
+/** Parts may exceed the average by this factor, since they end at slices of rows. */
 const SLACK = 1.05;
 
 /**
- * The home of ratings while they are trained on: memory where the plan fits the budget, in the parts of its
- * grid where one block does not have so many, else files of the spill folder in parts.
+ * Where ratings are stored during training: in memory if the plan fits the budget (in the parts of its grid
+ * if one block cannot hold them), else in parts in files of the spill folder.
  */
 export type RatingsHome = { readonly plan: PhysicalPlan } & (
   | { readonly kind: 'memory' }
@@ -28,9 +25,9 @@ export type RatingsHome = { readonly plan: PhysicalPlan } & (
 );
 
 /**
- * Chooses the home of ratings by the plans that `planOf` makes. Throws CapacityError with the least budget
- * where even small parts do not fit, or where ratings must stay in one block in memory (not `mayBeInParts`)
- * and do not.
+ * Chooses where ratings are stored, from the plans of `planOf`. Throws CapacityError with the minimum budget
+ * if even small parts do not fit, or if ratings must stay in one block in memory (not `mayBeInParts`) and do
+ * not fit.
  */
 export function ratingsHome(
   mayBeInParts: boolean,
@@ -48,7 +45,7 @@ export function ratingsHome(
     );
   if (fitsBudget(plan, budget))
     return inOneBlock ? { kind: 'memory', plan } : { kind: 'parts', plan, grid: gridOf(plan) };
-  // Two parts at least, or the device would hold all ratings at once.
+  // At least two parts; with one the device would hold all ratings at once.
   const inParts = (most: number) => {
     const parts = Math.max(2, Math.ceil(ratings / most));
     return {
@@ -71,7 +68,7 @@ export function ratingsHome(
   return least;
 }
 
-/** Ratings by either side in so many files, staged part by part. */
+/** A grid with the ratings of either side in the given numbers of files, staged part by part. */
 export function spillGrid(users: number, items = users): AlsGrid {
   const side = { fixed: 'whole', factors: 'device', ratings: 'spill' } as const;
   return { users: { ...side, q: users }, items: { ...side, q: items } };

@@ -22,7 +22,7 @@ const optionNames = [
   'rankUsers',
 ] as const;
 
-/** Trials of a search at random. */
+/** Default number of trials of a random search. */
 const USUAL_TRIALS = 30;
 
 /** Throws UsageError for an option that is unknown, missing or out of range. */
@@ -60,7 +60,10 @@ export function checkTuning(options: TrainValidationSplitOptions): void {
   if (space !== undefined) checkSpace(space);
 }
 
-/** The strategy of a search and its combinations in order. Throws UsageError where they do not agree. */
+/**
+ * The strategy of a search and its combinations in order. Throws UsageError if the options contradict each
+ * other.
+ */
 export function planTrials({
   grid,
   space = {},

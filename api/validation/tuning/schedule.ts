@@ -1,18 +1,18 @@
 import type { TrialParams } from './search-space.ts';
 
-/** A trial before it ran. */
+/** A trial before it runs. */
 export interface PlannedTrial {
   /** From 1. */
   readonly number: number;
   readonly params: TrialParams;
 }
 
-/** Trials that survive each rung of successive halving: one in so many. */
+/** Each rung of successive halving keeps one of this number of trials. */
 export const HALVING_RATE = 3;
 
 /**
- * Trials that differ in λ alone, from the largest λ to the smallest: each begins with the factors of the one
- * before. The others are chains of one. Chains are independent.
+ * Chains of trials that differ only in λ, from the largest λ to the smallest: each trial starts with the
+ * factors of the previous one. Other trials are chains of one. Chains are independent.
  */
 export function chainsOf(trials: readonly PlannedTrial[], warm: boolean): PlannedTrial[][] {
   if (!warm) return trials.map((trial) => [trial]);
@@ -27,12 +27,12 @@ export function chainsOf(trials: readonly PlannedTrial[], warm: boolean): Planne
   );
 }
 
-/** Iterations of a trial that begins with the factors of the λ before. */
+/** Iterations of a trial that starts with the factors of the previous λ. */
 export function warmIterations(maxIter: number): number {
   return Math.ceil(maxIter / 2);
 }
 
-/** One rung of successive halving: iterations of each trial in all, and the trials that go on to the next. */
+/** One rung of successive halving: total iterations of each trial, and the number of trials that continue. */
 export interface Rung {
   /** Share of the trial's own iterations. */
   readonly share: number;
@@ -40,9 +40,9 @@ export interface Rung {
 }
 
 /**
- * The rungs for so many trials (Jamieson, Talwalkar 2016, Non-stochastic best arm identification and
- * hyperparameter optimization): a third of the trials goes on, with three times the iterations, and the last
- * rung has all of them. The first has one iteration or more.
+ * The rungs for a number of trials (Jamieson, Talwalkar 2016, Non-stochastic best arm identification and
+ * hyperparameter optimization): a third of the trials continues with three times the iterations, and the last
+ * rung has all iterations. The first has at least one iteration.
  *
  *     27 trials of 10 iterations    27 x 1, 9 x 3, 3 x 10 iterations
  */
@@ -54,7 +54,7 @@ export function rungsOf(trials: number, maxIter: number): Rung[] {
   }));
 }
 
-/** Rounded, since the logarithm of 27 to the base 3 is just below 3. */
+/** Rounded, since the computed logarithm of 27 to the base 3 is just below 3. */
 function logOf(value: number): number {
   return Number((Math.log(value) / Math.log(HALVING_RATE)).toFixed(9));
 }

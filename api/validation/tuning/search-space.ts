@@ -7,13 +7,13 @@ import { paramGrid } from '../param-grid.ts';
 export interface NumberRange {
   readonly from: number;
   readonly to: number;
-  /** 'log': each order of magnitude is as likely as another. Default 'linear'. */
+  /** 'log': every order of magnitude is equally likely. Default 'linear'. */
   readonly scale?: 'linear' | 'log';
   /** True for whole numbers. */
   readonly whole?: boolean;
 }
 
-/** The values of each parameter that a search may take. */
+/** The possible values of each parameter in a search. */
 export type SearchSpace = Readonly<Record<string, readonly unknown[] | NumberRange>>;
 
 /** The parameters of one trial. */
@@ -21,7 +21,7 @@ export type TrialParams = Readonly<Record<string, unknown>>;
 
 const NAME = 'the search space';
 
-/** Throws UsageError for a parameter without values and for a range that has none. */
+/** Throws UsageError for a parameter without values and for an empty range. */
 export function checkSpace(space: SearchSpace): void {
   if (typeof space !== 'object' || space === null || Array.isArray(space))
     throw new UsageError(
@@ -63,9 +63,9 @@ export function gridOf(space: SearchSpace): TrialParams[] {
 }
 
 /**
- * Trials at random, each parameter on its own: a pure function of the seed, so that the first trials of a
- * longer search are those of a shorter one. A combination of lists comes once; where there are fewer
- * combinations than trials, all of them.
+ * Random trials, each parameter drawn independently: a pure function of the seed, so that a longer search
+ * starts with the trials of a shorter one. A combination of listed values occurs once; if there are fewer
+ * combinations than trials, all of them are used.
  */
 export function randomTrials(space: SearchSpace, trials: number, seed: number): TrialParams[] {
   const random = new CounterRandom(seed, STREAM);
@@ -84,7 +84,7 @@ export function randomTrials(space: SearchSpace, trials: number, seed: number): 
 /** The stream of the generator that draws trials. */
 const STREAM = 0x7a1a;
 
-/** Draws for a trial, at most: repeats are dropped. */
+/** Most draws for a trial; repeated combinations are dropped. */
 const MOST_DRAWS = 200;
 
 function draw(values: readonly unknown[] | NumberRange, at: number): unknown {

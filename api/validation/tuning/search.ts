@@ -17,7 +17,7 @@ import {
 } from './trial.ts';
 import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions } from './tuning-options.ts';
 
-/** The best trial: of equal ones the first. Throws DataError where all failed. */
+/** The best trial; the first among equals. Throws DataError if all failed. */
 export function bestOf(trials: readonly Trial[], metric: string): Trial {
   const usable = trials.filter(({ failure, stopped }) => failure === undefined && !stopped);
   if (usable.length === 0)
@@ -49,11 +49,11 @@ export class Search {
   readonly #options: TrainValidationSplitOptions;
   readonly #done: ReadonlyMap<string, Trial>;
   readonly #results = new Map<number, Trial>();
-  /** The best value of a trial whose model has ranked the validation ratings. */
+  /** The best value among trials whose model has ranked the validation ratings. */
   #bestRanked: number | undefined;
-  /** The first that a trial failed with. */
+  /** The first failure of a trial. */
   failure: CapacityError | DivergedError | DataError | undefined;
-  /** Fires where a trial ends the search. */
+  /** Fires when a trial ends the search. */
   readonly #ending = new AbortController();
 
   constructor(
@@ -70,7 +70,7 @@ export class Search {
     for (const trial of run.done ?? []) this.#noteRanked(trial);
   }
 
-  /** Runs them all. */
+  /** Runs all trials. */
   async trials(): Promise<Trial[]> {
     const { trials, search } = this.#split;
     const phase = startPhase(this.#run.onEvent, 'tune', 'trials', trials.length);
@@ -86,7 +86,7 @@ export class Search {
     return trials.map(({ number }) => this.#results.get(number) as Trial);
   }
 
-  /** Runs jobs side by side, as many as asked for; the first error ends them. */
+  /** Runs jobs in parallel, at most the requested number; the first error stops them. */
   async #together<Job>(jobs: readonly Job[], work: (job: Job) => Promise<void>): Promise<void> {
     let next = 0;
     const errors: unknown[] = [];
@@ -102,7 +102,10 @@ export class Search {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** A chain that was not ended in an earlier run begins again, so that its trials have the same starts. */
+  /**
+   * A chain that an earlier run did not complete starts again, so that its trials have the same initial
+   * factors.
+   */
   async #chain(chain: readonly PlannedTrial[], tell: () => void): Promise<void> {
     const known = chain.map((planned) => this.#done.get(keyOf(planned)));
     const whole = known.every((trial) => trial !== undefined);
@@ -199,7 +202,7 @@ export class Search {
   ): Promise<RanTrial> {
     const { signal, onEvent } = this.#run;
     throwIfAborted(signal, 'tune');
-    // A warning about the ratings has a code, and comes once, with the last fit.
+    // Warnings with a code are about the ratings; the last fit reports them once.
     const own = (event: ProgressEvent) =>
       void (event.type === 'warning' && event.code === undefined && onEvent(event));
     const both = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal]);
@@ -252,7 +255,7 @@ export class Search {
     return this.#options.ranking ?? own?.implicitPrefs === true;
   }
 
-  /** True for a trial whose factors may be those of an earlier iteration than its last. */
+  /** True for a trial whose factors may be from an iteration before its last. */
   #endsEarly({ params }: PlannedTrial): boolean {
     return !isError(this.#split.metric) || endsEarly(this.#options.estimator(params));
   }
@@ -272,8 +275,8 @@ function keyOf({ params }: { readonly params: object }): string {
 }
 
 /**
- * "rank 8, regParam 0.05: rmse 0.8312 after 10 iterations", or "after 3 of 10 iterations" where the value is
- * of an earlier one.
+ * "rank 8, regParam 0.05: rmse 0.8312 after 10 iterations", or "after 3 of 10 iterations" if the value is
+ * from an earlier one.
  */
 export function describeTrial(
   { params, value, iterations, bestIteration, failure, stopped }: Trial,

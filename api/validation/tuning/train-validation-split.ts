@@ -20,12 +20,12 @@ import { isOwn, type Trial, type TunedEstimator, type TuningMetric } from './tri
 import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions, Tuning } from './tuning-options.ts';
 
 /**
- * Compares combinations of parameters on one validation set, as Spark's class of this name does, over a grid,
- * at random, or by successive halving. Ratings are read, numbered and sorted once for all trials. No test set
- * is looked at: measure the best model on one of its own. Immutable; `fit` may run many times.
+ * Compares combinations of parameters on one validation set, like Spark's class of this name: over a grid, at
+ * random, or by successive halving. Ratings are read, numbered and sorted once for all trials. It does not
+ * use a test set: measure the best model on your own. Immutable; `fit` may run many times.
  */
 export class TrainValidationSplit {
-  /** The trials in their order. */
+  /** The trials in order. */
   readonly trials: readonly PlannedTrial[];
   readonly metric: TuningMetric;
   readonly search: SearchStrategy;
@@ -33,7 +33,7 @@ export class TrainValidationSplit {
   readonly seed: number;
   readonly #options: TrainValidationSplitOptions;
 
-  /** Makes every estimator, so that a parameter out of range throws UsageError before anything is trained. */
+  /** Creates every estimator, so that a parameter out of range throws UsageError before any training. */
   constructor(options: TrainValidationSplitOptions) {
     checkTuning(options);
     const { estimator, metric = 'rmse', validationFraction = 0.1, seed = 0 } = options;
@@ -50,8 +50,8 @@ export class TrainValidationSplit {
 
   /**
    * Runs the trials, then trains with the best parameters. Events: a phase 'tune' counted in trials, a note
-   * for each, and all of the last fit's. A trial that diverges, does not fit, or has no value of the metric
-   * is marked and the others go on; where all failed, the error of the first is thrown. A fault of the
+   * for each, and all events of the last fit. A trial that diverges, does not fit, or has no value of the
+   * metric is marked and the others continue; if all failed, the first error is thrown. A fault of the
    * ratings themselves is thrown at once.
    */
   async fit(ratings: Dataset, options: TuneOptions = {}): Promise<Tuning> {
@@ -65,7 +65,7 @@ export class TrainValidationSplit {
     const search = new Search(this, { ...options, onEvent }, kept, this.#options);
     const trials = await search.trials();
     throwIfAborted(signal, 'tune');
-    // The last fit loads all ratings, and needs the room.
+    // The last fit loads all ratings, and needs the memory.
     for (const dataset of Object.values(kept)) dropKept(dataset);
     if (search.failure !== undefined && trials.every(({ failure }) => failure !== undefined))
       throw search.failure;
@@ -75,7 +75,7 @@ export class TrainValidationSplit {
     return { best, trials, model };
   }
 
-  /** The ratings that trials train on and those that they are measured on, which stay loaded. */
+  /** The ratings for training trials and for measuring them, which stay loaded. */
   async #sets(
     ratings: Dataset,
     validation: Dataset | undefined,
@@ -97,8 +97,8 @@ export class TrainValidationSplit {
   }
 
   /**
-   * Trains on all ratings. Nothing ends early without validation ratings: the model has the best's
-   * iterations.
+   * Trains on all ratings. Without validation ratings training cannot stop early, so it uses the best trial's
+   * number of iterations.
    */
   async #trainBest(ratings: Dataset, best: Trial, trials: readonly Trial[], run: RunOptions): Promise<Model> {
     const final = this.#make({
@@ -121,14 +121,13 @@ export class TrainValidationSplit {
 }
 
 /**
- * True where the value of the trial is of an earlier iteration than its last, which the last training ends
- * with.
+ * True if the trial's value is from an iteration before its last; the final training stops at that iteration.
  */
 function endedEarlier({ warm, bestIteration, iterations }: Trial): boolean {
   return warm !== true && bestIteration < iterations;
 }
 
-/** Warnings about the best trial, and the iterations of the last training where they are fewer. */
+/** Warns about the best trial, and reports the iterations of the final training if they are fewer. */
 function reportBest(best: Trial, metric: TuningMetric, onEvent: EventSink): void {
   const { baselines, value } = best;
   if (metric === 'rmse' && baselines && value >= baselines.dampedMeans.rmse) {
@@ -159,8 +158,8 @@ function warnOfPopularity({ ranking }: Trial, onEvent: EventSink): void {
 }
 
 /**
- * The seed of the split: ratings that were split by the same seed before would else be split into all and
- * none.
+ * The seed of the split. With the user's own seed, ratings that were already split by it would end up in one
+ * part.
  */
 export function validationSeed(seed: number): number {
   return mix32(seed, VALIDATION_STREAM);
@@ -168,7 +167,7 @@ export function validationSeed(seed: number): number {
 
 const VALIDATION_STREAM = 0x7a11da7e;
 
-/** The facts about a search that a model is saved with. */
+/** Facts about a search that a model is saved with. */
 function evidenceOf(
   { metric, search, seed }: TrainValidationSplit,
   { number, value }: Trial,

@@ -22,30 +22,27 @@ export interface Trial<P extends object = TrialParams> {
   /** From 1, in the order of the search. */
   readonly number: number;
   readonly params: P;
-  /** The metric on the validation ratings; NaN where the trial failed. */
+  /** The metric on the validation ratings; NaN if the trial failed. */
   readonly value: number;
-  /** Iterations, or epochs, in all; and the one that the value is of. */
+  /** Total number of iterations, or epochs; and the one with the value. */
   readonly iterations: number;
   readonly bestIteration: number;
   readonly rmse?: number;
   readonly mae?: number;
   readonly baselines?: Baselines;
-  /**
-   * Rankings of the validation ratings, of a trial that was the best when it ended, where they were asked
-   * for.
-   */
+  /** Rankings of the validation ratings, if requested, for a trial that was the best when it ended. */
   readonly ranking?: HeldOutRanking;
   readonly seconds: number;
-  /** True where the factors of another λ were the start. */
+  /** True if it started with the factors of another λ. */
   readonly warm?: boolean;
-  /** True where successive halving stopped it early: others with as many iterations were better. */
+  /** True if successive halving stopped it: other trials were better after the same number of iterations. */
   readonly stopped?: boolean;
   /**
-   * Set if an earlier iteration was noticeably better (code `past-best`): SGD by all epochs, ALS by the first
-   * and the last iteration.
+   * Set if an earlier iteration was noticeably better (code `past-best`): all epochs are compared for SGD,
+   * the first and last iteration for ALS.
    */
   readonly warnings?: readonly TrainingWarning[];
-  /** The reason of a trial that diverged, did not fit, or whose metric cannot be computed. */
+  /** The reason if a trial diverged, did not fit, or its metric cannot be computed. */
   readonly failure?: string;
 }
 
@@ -55,7 +52,7 @@ export interface TunedEstimator {
   fit(ratings: Dataset, options?: FitOptions): Promise<Model>;
 }
 
-/** Ratings of all trials. */
+/** The ratings of all trials. */
 export interface TrialRatings {
   readonly train: Dataset;
   readonly validation: Dataset;
@@ -65,16 +62,13 @@ export interface TrialRun extends RunOptions, RankUsersOption {
   readonly number: number;
   readonly params: TrialParams;
   readonly metric: TuningMetric;
-  /** Makes the estimator, with further parameters of the search itself. */
+  /** Creates the estimator, with further parameters from the search itself. */
   readonly make: (params: TrialParams) => TunedEstimator;
-  /** Iterations, where not all of the trial's own. */
+  /** Number of iterations, if it differs from the trial's own. */
   readonly iterations?: number | undefined;
-  /**
-   * Asks, with the value of the metric, if the model is to rank the validation ratings. Without it no model
-   * does.
-   */
+  /** Decides from the metric's value if the model ranks the validation ratings. Without it no model does. */
   readonly ranks?: ((value: number) => boolean) | undefined;
-  /** Factors to go on from, and the iterations behind them. */
+  /** Factors to continue from, and their number of iterations. */
   readonly from?:
     | { readonly factors: AlsStart; readonly iterations: number; readonly warm: boolean }
     | undefined;
@@ -82,26 +76,26 @@ export interface TrialRun extends RunOptions, RankUsersOption {
 
 export interface RanTrial {
   readonly trial: Trial;
-  /** The factors of a trial of ALS. */
+  /** The factors of an ALS trial. */
   readonly factors: AlsStart | undefined;
-  /** Of a trial with a failure. */
+  /** For a failed trial. */
   readonly error?: CapacityError | DivergedError | DataError;
 }
 
-/** The measure that trials are compared by: an error, or a metric of full rankings. */
+/** The measure that compares trials: an error, or a metric of full rankings. */
 export type TuningMetric = 'rmse' | 'mae' | RankingMetricName;
 
-/** The text as a metric. Throws UsageError where it names none. */
+/** The metric with a name. Throws UsageError for an unknown name. */
 export function tuningMetricOf(text: string): TuningMetric {
   return isError(text) ? text : parseMetric(text, 'metric').name;
 }
 
-/** True for the metrics of single ratings; the others are of rankings. */
+/** True for metrics of single ratings; the others are metrics of rankings. */
 export function isError(metric: string): metric is 'rmse' | 'mae' {
   return metric === 'rmse' || metric === 'mae';
 }
 
-/** Trains one trial. One that diverges or does not fit is a trial with a failure; another error is thrown. */
+/** Trains one trial. If it diverges or does not fit, the trial has a failure; another error is thrown. */
 export async function runTrial(run: TrialRun, ratings: TrialRatings): Promise<RanTrial> {
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
@@ -120,7 +114,7 @@ export async function runTrial(run: TrialRun, ratings: TrialRatings): Promise<Ra
   }
 }
 
-/** Trains the model of a trial, which gives its factors where the estimator is of this program. */
+/** Trains the model of a trial; also returns its factors if the estimator is ALS or SGD of this library. */
 async function train(
   { params, metric, make, iterations, from, rankUsers, ranks, signal, onEvent }: TrialRun,
   ratings: TrialRatings,
@@ -146,7 +140,7 @@ async function train(
   return { model, factors };
 }
 
-/** The measures of a trained model. Throws DataError where the metric cannot be computed. */
+/** The measures of a trained model. Throws DataError if the metric cannot be computed. */
 function outcomeOf({ number, params, metric, from }: TrialRun, { training }: Model): Omit<Trial, 'seconds'> {
   const best = training?.iterations.find(({ iteration }) => iteration === training.bestIteration);
   const value = valueOf(best, metric);
@@ -169,7 +163,7 @@ function outcomeOf({ number, params, metric, from }: TrialRun, { training }: Mod
 
 /** Facts about the start and the course of a trial. */
 function noted({ from }: TrialRun, { training }: Model): Pick<Trial, 'warm' | 'warnings'> {
-  // Iterations of a trial that goes on from its earlier rung are numbered anew.
+  // If a trial continues from its earlier rung, its iterations are numbered from 1 again.
   const warnings =
     from === undefined ? training?.warnings.filter(({ code }) => code === 'past-best') : undefined;
   return { ...(from?.warm ? { warm: true } : {}), ...(warnings?.length ? { warnings } : {}) };
@@ -180,7 +174,7 @@ function definedOf<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** True for a failure of the trial; a fault of the ratings is not one. */
+/** True for a failure of the trial, false for a fault of the ratings. */
 function isOfTrial(error: unknown): error is CapacityError | DivergedError | DataError {
   return (
     error instanceof DivergedError ||
@@ -193,12 +187,12 @@ function valueOf(best: TrainingIteration | undefined, metric: string): number | 
   return isError(metric) ? (metric === 'rmse' ? best?.testRmse : best?.testMae) : best?.testMetrics?.[metric];
 }
 
-/** True for the estimators of this program, which take what a search hands from one fit to the next. */
+/** True for the estimators of this library, which accept what a search passes from one fit to the next. */
 export function isOwn(estimator: TunedEstimator): boolean {
   return estimator instanceof ALS || estimator instanceof SGD;
 }
 
-/** True for an estimator whose factors may be those of an earlier iteration than its last. */
+/** True for an estimator whose factors may be from an iteration before its last. */
 export function endsEarly(estimator: TunedEstimator): boolean {
   const { params } = estimator as {
     readonly params?: { readonly earlyStop?: number; readonly targetRmse?: number };
@@ -207,8 +201,8 @@ export function endsEarly(estimator: TunedEstimator): boolean {
 }
 
 /**
- * Parameters that let training measure a ranking: it never ends early by them, unless the trial asks for that
- * itself.
+ * Parameters that make training measure a ranking without stopping early, unless the trial asks for early
+ * stopping itself.
  */
 function rankedBy(
   metric: TuningMetric,
