@@ -2,7 +2,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import type { RowGroupInfo } from './footer.ts';
 import type { RowRange } from './pages/cut-row-group.ts';
 
-/** A Parquet file as its footer describes it. */
+/** Properties of a Parquet file, from its footer. */
 export interface ParquetFileInfo {
   readonly file: string;
   readonly bytes: number;
@@ -10,47 +10,44 @@ export interface ParquetFileInfo {
   readonly schema: Schema;
   readonly rowGroups: readonly RowGroupInfo[];
   /**
-   * Columns that are read page by page (see hasPlainPages), so that large row groups can be cut. Absent where
-   * the backend reads whole row groups only.
+   * Columns that can be read page by page (see hasPlainPages), so that large row groups can be cut. Absent if
+   * the backend reads only whole row groups.
    */
   readonly plainColumns?: readonly string[];
 }
 
 export interface ReadOptions {
-  /** Names of top-level columns; all of them when undefined. They come in the file's order. */
+  /** Names of top-level columns; all if undefined. The result is in the file's order. */
   readonly columns?: readonly string[];
-  /** Row groups by number, ascending; all of them when undefined. */
+  /** Numbers of row groups, ascending; all if undefined. */
   readonly rowGroups?: readonly number[];
   /** Most rows of a batch. */
   readonly batchSize: number;
   /**
-   * A part of the one row group that `rowGroups` names; a backend without `plainColumns` gets no ranges.
-   * Default: all rows.
+   * A part of the only row group in `rowGroups`. Not used for backends without `plainColumns`. Default: all
+   * rows.
    */
   readonly range?: RowRange;
   /** See ReadSplitOptions. */
   readonly borrowed?: boolean;
 }
 
-/** A batch and the place of its row 0 in the file. */
+/** A batch, and the position of its row 0 in the file. */
 export interface LocatedBatch {
   readonly batch: RecordBatch;
   readonly rowGroup: number;
-  /** Row of the file. */
+  /** Row number in the file. */
   readonly firstRow: number;
 }
 
 /**
- * An open file, which its owner closes. `read` may be called again once the stream before it has ended or was
- * left.
+ * An open file; the caller closes it. `read` may be called again after the previous stream ended or was left.
  */
 export interface ParquetFileReader {
   readonly info: ParquetFileInfo;
   /**
-   * The rows in order; a batch never crosses row groups. Throws DataError that names the file and the row
-   * group when the data are damaged or this backend cannot read them. Leaving the loop early frees all
-   * memory.
-   *
+   * Reads the rows in order; a batch never spans row groups. Throws DataError that names the file and the row
+   * group if the data are damaged or this backend cannot read them. Leaving the loop early frees all memory.
    */
   read(options: ReadOptions): AsyncGenerator<LocatedBatch>;
   close(): Promise<void>;
@@ -61,17 +58,17 @@ export type Codec = (typeof codecs)[number];
 
 export interface WriteOptions {
   readonly codec: Codec;
-  /** Rows of a row group. */
+  /** Most rows of a row group. */
   readonly rowGroupSize: number;
   /**
-   * False for columns whose values seldom repeat (factors), where dictionaries only cost time. Default true.
+   * False for columns whose values rarely repeat (factors): a dictionary would only cost time. Default true.
    */
   readonly dictionary?: boolean;
 }
 
 /**
- * One file being written. `close` ends it; after a failure, or instead of `close`, `abort` does, and the
- * caller removes the file.
+ * A file being written. End it with `close`; after a failure, or instead of `close`, with `abort`. The caller
+ * then removes the file.
  */
 export interface ParquetFileWriter {
   write(batch: RecordBatch): Promise<void>;
@@ -85,15 +82,14 @@ export interface WrittenFile {
 }
 
 /**
- * A library that reads and writes Parquet.
- *
- * Contract: it gives the values of the file in their types, or throws DataError.
+ * A library that reads and writes Parquet. It must return the values of the file in their types, or throw
+ * DataError.
  */
 export interface ParquetBackend {
   readonly name: ParquetBackendName;
   /** `waits`: see ReadSplitOptions. */
   open(file: string, waits?: boolean): Promise<ParquetFileReader>;
-  /** Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. */
+  /** Throws UsageError if the backend does not support the schema or the codec. The file must not exist. */
   create(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter>;
 }
 

@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { parquetBackendNames } from './backend.ts';
 import type { ParquetBackend, ParquetBackendName } from './backend.ts';
 
-/** The backend of that name, loaded at the first call. */
+/** The backend with a name, loaded at the first call. */
 export async function parquetBackend(name: ParquetBackendName = 'parquet-wasm'): Promise<ParquetBackend> {
   switch (name) {
     case 'parquet-wasm':

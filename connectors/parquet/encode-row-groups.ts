@@ -18,18 +18,21 @@ export type RowGroupOptions = {
   readonly rowGroupSize: number;
   /** Most rows of a file; null for one file. */
   readonly rowsPerPart: number | null;
-  /** The name of the output in errors. */
+  /** Name of the output in errors. */
   readonly file: string;
 };
 
-/** Of a task's last rows, a smaller part of a row group comes as rows, which the sink puts together. */
+/**
+ * If a task's last rows are less than 1 / SMALL_SHARE of a row group, it passes them on as rows, and the sink
+ * joins them.
+ */
 const SMALL_SHARE = 4;
 
 /**
- * Encodes rows as Parquet, a row group at a time: the end of a pipeline, so that the task that reads rows
- * encodes them. In the calling thread, where the rows come in one stream, the threads of the session encode
- * groups in parallel. A group ends when a file has reached its number of rows; the bytes of a group depend
- * only on its rows.
+ * Encodes rows as Parquet, one row group at a time. It is the last operator of a pipeline, so the task that
+ * reads rows also encodes them. If rows come as one stream in the calling thread, the session's threads
+ * encode groups in parallel. A group ends early when a file has reached its number of rows. The bytes of a
+ * group depend only on its rows.
  */
 export class EncodeRowGroups implements Operator {
   readonly name = ENCODE_ROW_GROUPS;
@@ -83,7 +86,7 @@ export class EncodeRowGroups implements Operator {
     return { rows: count, isEncoded: true, bytes };
   }
 
-  /** Cuts the stream into groups. `copies`: its batches are in memory that is used again. */
+  /** Cuts the stream into groups. `copies`: copy the batches, since their memory is reused. */
   async *#groups(input: BatchStream, copies: boolean, { signal }: WritingContext): AsyncGenerator<Group> {
     const { rowGroupSize, rowsPerPart } = this.options;
     const mostInPart = rowsPerPart ?? Infinity;

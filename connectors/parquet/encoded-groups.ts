@@ -12,17 +12,17 @@ import {
   Uint8,
 } from 'apache-arrow';
 
-/** The name of the operator that makes such streams. */
+/** Name of the operator that makes these streams. */
 export const ENCODE_ROW_GROUPS = 'encode-row-groups';
 
-/** Rows on their way to a file: a Parquet file of one row group, or an Arrow stream of few rows. */
+/** Rows on their way to a file: a Parquet file of one row group, or, for few rows, an Arrow stream. */
 export interface EncodedGroup {
   readonly rows: number;
   readonly isEncoded: boolean;
   readonly bytes: Uint8Array;
 }
 
-/** The key, in a schema's metadata, of the columns of the encoded rows. */
+/** Key in a schema's metadata for the schema of the encoded rows. */
 const ROWS = 'factorflow.encoded-rows';
 const fields = [
   new Field('rows', new Float64(), false),
@@ -30,13 +30,13 @@ const fields = [
   new Field('bytes', new Binary(), false),
 ];
 
-/** The columns of a stream of groups, a group a batch, which know the columns of the rows. */
+/** Schema of a stream of groups, one group a batch. Its metadata contain the schema of the rows. */
 export function groupsSchema(rows: Schema): Schema {
   const written = Buffer.from(tableToIPC(new Table(rows))).toString('base64');
   return new Schema(fields, new Map([[ROWS, written]]));
 }
 
-/** The columns of the rows of a stream of groups; undefined for another stream. */
+/** Schema of the rows in a stream of groups; undefined for other streams. */
 export function rowsSchema({ metadata }: Schema): Schema | undefined {
   const written = metadata.get(ROWS);
   return written === undefined

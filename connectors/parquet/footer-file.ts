@@ -6,9 +6,8 @@ import { openRandomAccess } from './random-access.ts';
 import type { RandomAccess } from './random-access.ts';
 
 /**
- * Reads and checks a file's footer without touching the data: magic bytes, lengths, encryption, and that
- * every column chunk lies inside the file. Throws DataError that names the file.
- *
+ * Reads and checks a file's footer, without reading data: magic bytes, lengths, encryption, and that every
+ * column chunk is inside the file. Throws DataError that names the file.
  */
 export async function readFooter(file: string): Promise<Footer> {
   let handle: RandomAccess | undefined;
@@ -53,7 +52,7 @@ export async function readFooterOf(handle: RandomAccess, file: string): Promise<
   }
 }
 
-/** `length` bytes from `position`; throws DataError when the file ends before. */
+/** Reads `length` bytes from `position`. Throws DataError if the file ends before. */
 export async function readExactly(
   handle: RandomAccess,
   file: string,
@@ -65,7 +64,7 @@ export async function readExactly(
   return bytes;
 }
 
-/** Fills the bytes with those from `position` on; throws DataError when the file ends before. */
+/** Fills `bytes` from `position` on. Throws DataError if the file ends before. */
 export async function readInto(
   handle: RandomAccess,
   file: string,

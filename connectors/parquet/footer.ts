@@ -13,7 +13,7 @@ import { type PageIndexPlace, pageIndexPlace, storedNumber } from './pages/page-
 import { checkThriftShape } from './thrift-shape.ts';
 
 /**
- * Smallest and largest value of one column of one row group by the footer; only for signed integers and
+ * Smallest and largest value of a column in a row group, from the footer; only for signed integers and
  * floats.
  */
 export interface ColumnStatistics {
@@ -23,22 +23,21 @@ export interface ColumnStatistics {
 }
 
 export interface ColumnChunkInfo {
-  /** The path joined with "."; a flat column's name. */
+  /** Path joined with "."; for a flat column its name. */
   readonly column: string;
-  /** The physical type: 'int32', 'double', ... */
+  /** Physical type: 'int32', 'double', ... */
   readonly type: string | undefined;
-  /** The unit of timestamps, in which their statistics are. */
+  /** Unit of timestamps, also in their statistics. */
   readonly timeUnit?: 'ms' | 'us' | 'ns';
   readonly codec: string;
   readonly encodings: readonly string[];
-  /** First byte of the first page (of the dictionary, if there is one), and the number of stored bytes. */
+  /** Position of the first page (of the dictionary, if there is one), and the number of stored bytes. */
   readonly start: number;
   readonly bytes: number;
-  /** Bytes of its pages before they were compressed. */
+  /** Bytes of its pages, uncompressed. */
   readonly unpackedBytes: number;
   /**
-   * Bytes of the text of all rows, where the writer counted them: of a dictionary's texts as often as they
-   * occur.
+   * Bytes of the texts of all rows, if the writer counted them; a text from a dictionary counts for each row.
    */
   readonly textBytes?: number;
   readonly statistics: ColumnStatistics;
@@ -47,12 +46,12 @@ export interface ColumnChunkInfo {
 
 export interface RowGroupInfo {
   readonly rows: number;
-  /** Row of the file that is row 0 of the group. */
+  /** Number in the file of the group's first row. */
   readonly firstRow: number;
   readonly columns: readonly ColumnChunkInfo[];
 }
 
-/** One element of the stored schema, which is a depth-first walk of the tree without its root. */
+/** An element of the stored schema: a depth-first traversal of the tree without its root. */
 export interface SchemaElement {
   readonly name: string;
   readonly physicalType?: string;
@@ -61,25 +60,25 @@ export interface SchemaElement {
   readonly convertedType?: ConvertedType;
   readonly logicalType?: LogicalType['type'] | 'unknown';
   /**
-   * True when the stored integers are unsigned or decimals, whose order is not that of the signed numbers.
+   * True if the stored integers are unsigned or decimals, whose order differs from that of signed integers.
    */
   readonly otherOrder: boolean;
   readonly timestamp?: { readonly unit: 'ms' | 'us' | 'ns'; readonly utc: boolean };
 }
 
-/** The description at the end of a Parquet file. */
+/** Contents of the footer at the end of a Parquet file. */
 export interface Footer {
   readonly fileBytes: number;
-  /** Version 1 or 2 of the footer; pages may be of the other. */
+  /** Version 1 or 2 of the footer; pages may have the other version. */
   readonly version: number;
   readonly rows: number;
   readonly schema: readonly SchemaElement[];
   readonly rowGroups: readonly RowGroupInfo[];
-  /** The writer's own types, if it left them: a schema of Arrow in base64. */
+  /** Base64 of the writer's Arrow schema, if it stored one. */
   readonly arrowSchema?: string;
 }
 
-/** A damaged footer, or that of a file that cannot be read here. */
+/** A footer that is damaged, or of a file that is not supported. */
 export class FooterProblem extends Error {
   readonly advice: string | undefined;
   constructor(message: string, advice?: string) {
@@ -88,14 +87,14 @@ export class FooterProblem extends Error {
   }
 }
 
-/** Those at the beginning of a file. */
+/** The magic bytes at the beginning of a file. */
 const MAGIC_BYTES = 4;
 
 function damaged(what: string): FooterProblem {
   return new FooterProblem(`the Parquet file's footer is damaged: ${what}`);
 }
 
-/** Parsers that leave statistics as the stored numbers, and drop those of text. */
+/** Parsers that keep statistics as stored numbers, and drop the statistics of text. */
 const storedNumbers = {
   dateFromDays: (value: number) => value,
   timestampFromMilliseconds: (value: bigint) => value,
@@ -106,8 +105,8 @@ const storedNumbers = {
 };
 
 /**
- * The decoded footer; a pure function of the file's last bytes (the footer's struct, its length, "PAR1").
- * Checks that every column chunk lies inside the file. Throws FooterProblem.
+ * Decodes a footer. A pure function of the file's last bytes (the footer's struct, its length, "PAR1").
+ * Checks that every column chunk is inside the file. Throws FooterProblem.
  */
 export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
   try {
@@ -115,8 +114,8 @@ export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
     return describe(parquetMetadata(tail, { parsers: storedNumbers, geoparquet: false }), fileBytes);
   } catch (error) {
     if (error instanceof FooterProblem) throw error;
-    // Bytes that are well formed but make no sense end in all kinds of errors of the library, or in values of
-    // other types.
+    // For bytes that are well formed but make no sense, the library throws all kinds of errors, or returns
+    // values of other types.
     throw damaged(messageOf(error));
   }
 }
@@ -181,7 +180,7 @@ function schemaElement(element: StoredElement): SchemaElement {
     repetition: lower(repetition_type ?? 'REQUIRED'),
     children: num_children ?? 0,
     convertedType: converted_type,
-    // A logical type that is newer than the library comes as it is stored.
+    // A logical type that the library does not know yet is read as its stored type.
     logicalType: logical_type && (logical_type.type ?? 'unknown'),
     timestamp: timestampOf(element),
     otherOrder: hasOtherOrder(element),
@@ -222,7 +221,7 @@ function columnChunk(
     throw new FooterProblem(`the file keeps row group ${rowGroup} in another file, which is not supported`);
   if (!meta_data) throw damaged(`no metadata for a column of row group ${rowGroup}`);
   const column = meta_data.path_in_schema.join('.');
-  // The name is stored twice, so a difference shows that one is damaged.
+  // The name is stored twice, so a difference shows damage.
   if (column !== path)
     throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
   if (lower(meta_data.type) !== element.physicalType)
@@ -235,7 +234,7 @@ function columnChunk(
     .map(count);
   if (offsets.length === 0 && bytes > 0)
     throw damaged(`column "${column}" of row group ${rowGroup} has ${counted(bytes, 'byte')} and no offset`);
-  // A column without pages, of a row group without rows, lies nowhere.
+  // A column of a row group without rows may have no pages, and then no position.
   const start = offsets.length === 0 ? MAGIC_BYTES : Math.min(...offsets);
   if (start + bytes > fileBytes || start < MAGIC_BYTES) {
     throw new FooterProblem(
@@ -268,7 +267,7 @@ function textBytes(stored: bigint | undefined): { readonly textBytes?: number } 
 
 const orderedTypes = ['int32', 'int64', 'float', 'double'];
 
-/** True for columns whose least and greatest values are known as numbers. */
+/** True for columns whose minimum and maximum are known as numbers. */
 function isOrdered({ physicalType, otherOrder }: SchemaElement): boolean {
   return !otherOrder && orderedTypes.includes(physicalType ?? '');
 }

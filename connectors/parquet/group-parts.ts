@@ -9,8 +9,8 @@ import { type EncodedGroup, groupOfBatch } from './encoded-groups.ts';
 import { PartFile } from './write/part-file.ts';
 
 /**
- * Puts encoded row groups, in their order, into files of at most `rowsPerPart` rows. The few rows that tasks
- * have left are put together to a group first.
+ * Writes encoded row groups, in order, into files of at most `rowsPerPart` rows. The few rows left over by
+ * tasks are first joined into a group.
  */
 export class GroupParts implements BatchOutput {
   bytes = 0;

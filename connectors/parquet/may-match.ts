@@ -5,7 +5,7 @@ import type { ColumnChunkInfo, RowGroupInfo } from './footer.ts';
 type Stored = number | bigint;
 const MICROS_OF_DAY = 86_400_000_000n;
 
-/** False only where the group's statistics prove that no row is within all bounds. */
+/** False only if the group's statistics prove that no row is within all bounds. */
 export function mayMatch(group: RowGroupInfo, bounds: readonly Bound[]): boolean {
   return bounds.every((bound) => {
     const column = group.columns.find((one) => one.column === bound.column);
@@ -13,7 +13,7 @@ export function mayMatch(group: RowGroupInfo, bounds: readonly Bound[]): boolean
   });
 }
 
-/** The part of a column chunk, or of a page, that bounds are compared with. */
+/** The properties of a column chunk, or of a page, that are compared with bounds. */
 type Bounded = Pick<ColumnChunkInfo, 'statistics' | 'type' | 'timeUnit'>;
 
 /**
@@ -23,7 +23,7 @@ export function mayHold(chunk: Bounded, rows: number, bound: Bound): boolean {
   const { operator } = bound;
   const { nulls } = chunk.statistics;
   if (operator === 'isNull') return nulls !== 0;
-  // Nothing but `<=>` is true of null.
+  // Only `<=>` can be true for null.
   if (nulls === rows && operator !== '<=>') return false;
   return operator === 'isNotNull' || mayHoldValue(chunk, bound);
 }
@@ -33,7 +33,7 @@ function mayHoldValue(chunk: Bounded, { operator, values }: Bound): boolean {
   const [min, max] = [statistics.min, statistics.max].map((value) => comparable(value, timeUnit));
   const given = values.map((value) => storedValue(value, chunk));
   if (min === undefined || max === undefined || given.includes(undefined)) return true;
-  // Statistics leave out NaN, which is above all numbers.
+  // Statistics ignore NaN, which is greater than all numbers.
   const isFloat = type === 'float' || type === 'double';
   const numbers = given as Stored[];
   switch (operator) {
@@ -53,7 +53,7 @@ function mayHoldValue(chunk: Bounded, { operator, values }: Bound): boolean {
   }
 }
 
-/** A value of statistics, timestamps as expressions have them: in microseconds, rounded down. */
+/** A value of statistics as expressions represent it: timestamps in microseconds, rounded down. */
 function comparable(value: Stored | undefined, timeUnit: Bounded['timeUnit']): Stored | undefined {
   if (timeUnit === undefined || typeof value !== 'bigint') return value;
   if (timeUnit === 'ms') return value * 1000n;
@@ -61,7 +61,8 @@ function comparable(value: Stored | undefined, timeUnit: Bounded['timeUnit']): S
 }
 
 /**
- * A constant to compare with statistics of a column; undefined for types without order there, and for NaN.
+ * A constant as it is compared with a column's statistics; undefined for types without an order there, and
+ * for NaN.
  */
 function storedValue({ type, value }: Literal, chunk: Bounded): Stored | undefined {
   if (value === null) return undefined;
@@ -78,7 +79,7 @@ function daysOf(date: string): bigint | undefined {
   return micros === undefined ? undefined : micros / MICROS_OF_DAY;
 }
 
-/** A bound as plans print it: `item >= 5`. */
+/** A bound for plans: `item >= 5`. */
 export function boundText({ column, operator, values }: Bound): string {
   return [column, operator, ...values.map(({ value }) => String(value))].join(' ');
 }

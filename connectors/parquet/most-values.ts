@@ -1,7 +1,7 @@
 import { DataType, type Schema } from 'apache-arrow';
 import type { ParquetFileInfo } from './backend.ts';
 
-/** The most values that each column of integers can have by its statistics, a null among them. */
+/** Largest number of distinct values, including null, that each integer column can have by its statistics. */
 export function mostValues(files: readonly ParquetFileInfo[], { fields }: Schema): Record<string, number> {
   const most: Record<string, number> = {};
   for (const { name, type } of fields) {
@@ -9,7 +9,7 @@ export function mostValues(files: readonly ParquetFileInfo[], { fields }: Schema
     let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
     for (const { columns } of files.flatMap(({ rowGroups }) => rowGroups)) {
       const own = columns.find(({ column }) => column === name)?.statistics;
-      // NaN of a row group whose values are not known.
+      // NaN if a row group has no statistics.
       least = Math.min(least, Number(own?.min ?? Number.NaN));
       greatest = Math.max(greatest, Number(own?.max ?? Number.NaN));
     }

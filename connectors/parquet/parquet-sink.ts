@@ -17,10 +17,9 @@ import {
 } from './write/parquet-files.ts';
 
 /**
- * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, …, or one file when the
- * path ends in ".parquet". The output appears once it is complete; a failure or a cancellation leaves
- * nothing. Memory holds one row group. A stream without rows gives one part with the columns and no rows.
- *
+ * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, ..., or one file if the
+ * path ends in ".parquet". The output appears when it is complete; a failure or cancellation leaves nothing.
+ * Memory holds one row group. A stream without rows gives one part with the columns and no rows.
  */
 export class ParquetSink implements CheckedSink {
   readonly name = 'parquet-sink';
@@ -49,13 +48,14 @@ export class ParquetSink implements CheckedSink {
   }
 
   /**
-   * The operator that encodes the rows, which threads can run; absent where the backend writes row by row.
+   * The operator that encodes the rows, so that threads can run it; undefined if the backend writes row by
+   * row.
    */
   get encoding(): Operator | undefined {
     return rowGroupEncoding(this.#files);
   }
 
-  /** Takes rows, or what `encoding` made of them. */
+  /** Accepts rows, or the output of `encoding`. */
   async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const output = await atomicOutput(this.#path, this.#outputOptions());
     try {

@@ -37,11 +37,11 @@ export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
   /** Most rows of a batch. Default 131,072. */
   readonly batchSize?: number;
-  /** The columns that the names of folders give. Default: 'infer'. */
+  /** Columns from the names of folders (`year=1999`). Default: 'infer'. */
   readonly partitions?: FolderColumns;
 }
 
-/** A resolved data set: its files with their footers, and the schema they share. */
+/** A resolved data set: files with their footers, and the schema they share. */
 interface Opened {
   readonly files: readonly {
     readonly file: DatasetFile;
@@ -58,7 +58,6 @@ const FOOTERS_AT_ONCE = 4;
  * Parquet files as a Source: a file, a folder, a glob, or several of these (see resolveDataset). Files are
  * read one after the other in the order of their paths, row groups in order, a batch at a time; footers are
  * read once.
- *
  */
 export class ParquetSource implements Source {
   readonly name = 'parquet-source';
@@ -66,12 +65,12 @@ export class ParquetSource implements Source {
   readonly replayable = true;
   readonly #paths: readonly string[];
   readonly #options: ParquetSourceOptions;
-  /** Conditions of columns that are in the files. */
+  /** Conditions on columns that are in the files. */
   #bounds: readonly Bound[] = [];
-  /** The condition of columns that are in the names of folders. */
+  /** Condition on columns that are in the names of folders. */
   #folders: Expression | undefined;
   #opened: Promise<Opened> | undefined;
-  /** The columns of folders, once the files were opened. */
+  /** Columns from the names of folders; known when the files have been opened. */
   #partitionColumns: Opened['partitionColumns'] = [];
 
   constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
@@ -81,8 +80,8 @@ export class ParquetSource implements Source {
   }
 
   /**
-   * The same files without the folders whose names the predicate excludes, once the files were opened, and
-   * the row groups and pages that are outside the bounds by their statistics.
+   * The same files without the folders that the predicate excludes by name, and without the row groups and
+   * pages that statistics show to be outside the bounds. Takes effect when the files are opened.
    */
   within(bounds: readonly Bound[], predicate?: Expression): ParquetSource {
     const columns = this.#partitionColumns;
@@ -142,7 +141,7 @@ export class ParquetSource implements Source {
     ];
   }
 
-  /** The files as their footers describe them, in reading order. */
+  /** The files' footers, in reading order. */
   async files(): Promise<readonly ParquetFileInfo[]> {
     return (await this.#open()).files.map(({ info }) => info);
   }
@@ -153,7 +152,7 @@ export class ParquetSource implements Source {
     return batchStream(schema, this.#run(await this.requests(columns), schema, run));
   }
 
-  /** Files of the disk by row groups; those of a web server come in one stream. */
+  /** Splits files on disk by row groups. Files on a web server are one stream. */
   async splits(
     run: ReadingRun,
     columns: readonly string[] | undefined,
@@ -182,10 +181,9 @@ export class ParquetSource implements Source {
   }
 
   /**
-   * The work of `execute` as plain JSON, so that threads can take some of the requests (or some of their row
-   * groups) and call `readRowGroups`: a request a file, or several where ranges of rows are left out. A file
-   * without rows within the bounds gets no request.
-   *
+   * The work of `execute` as plain JSON, for threads that call `readRowGroups` for some requests or row
+   * groups. One request a file, or several if ranges of rows are left out; none for a file without rows
+   * within the bounds.
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
     return (await this.#within(columns)).flatMap(({ requests }) => requests);
@@ -245,7 +243,7 @@ export class ParquetSource implements Source {
     );
   }
 
-  /** Opens the files again where they have changed, unless the run has read them. */
+  /** Opens the files again if they have changed, unless the run has read them. */
   async #refresh(run: ReadingRun): Promise<void> {
     if (!(await this.#open()).files.every(({ file, stamp }) => isFresh(run, { file: file.file, stamp })))
       this.#opened = undefined;
@@ -255,7 +253,7 @@ export class ParquetSource implements Source {
   #open(): Promise<Opened> {
     if (this.#opened === undefined) {
       this.#opened = this.#openFooters();
-      // A failure is not kept: the next attempt opens the files again.
+      // A failure is not cached: the next attempt opens the files again.
       this.#opened.catch(() => (this.#opened = undefined));
     }
     return this.#opened;

@@ -8,16 +8,16 @@ import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
 export const PARQUET_SPLIT = 'parquet';
 
 /**
- * Bytes that a row of a range counts at least: the task that reads ranges together holds the chunks of all of
- * them.
+ * Smallest size of a row when ranges are grouped. The task that reads the ranges holds the chunks of all of
+ * them, so their number is limited.
  */
 const RANGE_BYTES = 4;
 
 type ParquetSplit = SourceSplit & { readonly request: RowGroupRequest };
 
 /**
- * Cuts a request for row groups of one file: neighbours go together up to the target, a larger one is a split
- * of its own, or several where its pages can be read one by one.
+ * Cuts a request for row groups of one file into splits. Neighbouring row groups are joined up to the target.
+ * A larger row group is a split of its own, or several if its pages can be read separately.
  */
 export async function parquetSplits(
   request: RowGroupRequest,
@@ -38,12 +38,12 @@ export async function parquetSplits(
   };
   for (const number of request.rowGroups ?? rowGroups.keys()) {
     const group = rowGroups[number];
-    // A column with fields inside is stored as several.
+    // A nested column is stored as several columns.
     const wanted = group.columns.filter(
       ({ column }) =>
         request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true,
     );
-    // A text that is stored once for many rows is read once for each.
+    // A text that is stored once for many rows is decoded once for each row.
     const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
     const ranges = request.range
       ? [request.range]

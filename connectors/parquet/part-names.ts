@@ -1,4 +1,4 @@
-/** The name of a part file: "part-00000.parquet", ... */
+/** Name of a part file: "part-00000.parquet", ... */
 export function partName(part: number): string {
   return `part-${String(part).padStart(5, '0')}.parquet`;
 }

@@ -5,10 +5,10 @@ import { isUrl } from '../files/path-kinds.ts';
 import { smallFile } from '../files/small-file.ts';
 import { HttpFile } from '../http/http-file.ts';
 
-/** An open file of the disk (Node's FileHandle is one) or of a web server that can be read at any place. */
+/** An open file with random access: on disk (such as Node's FileHandle) or on a web server. */
 export interface RandomAccess {
   stat(): Promise<{ readonly size: number }>;
-  /** Fills `bytes[offset..offset + length)` from `position` on; fewer bytes than that only at the end. */
+  /** Fills `bytes[offset..offset + length)` from `position` on; fewer bytes only at the end of the file. */
   read(
     bytes: Uint8Array,
     offset: number,
@@ -18,23 +18,23 @@ export interface RandomAccess {
   close(): Promise<void>;
 }
 
-/** Counts the reads of an open file, so that tests and benches measure work and not only time. */
+/** Counts the reads of an open file, so that tests and benches can measure work as well as time. */
 export interface FetchCounter {
   fetches: number;
   bytes: number;
-  /** The error of a failed read: the decoder breaks down on it without naming the reason. */
+  /** Error of a failed read: the decoder crashes on it without passing on the reason. */
   failure?: unknown;
 }
 
 /**
- * Opens a path or an http(s) URL; `waits` is of ReadSplitOptions. Throws the error of the file system or the
+ * Opens a path or an http(s) URL. `waits`: see ReadSplitOptions. Throws the error of the file system or
  * server, DataError for pipes and devices.
  */
 export async function openRandomAccess(file: string, waits = false): Promise<RandomAccess> {
   if (isUrl(file)) return HttpFile.open(file);
   const whole = smallFile(file);
   if (whole !== undefined) return inMemory(whole);
-  // An open pipe would wait for its writer.
+  // Checked first, since opening a pipe would wait for its writer.
   const found = waits ? statSync(file) : await stat(file);
   if (!found.isFile() && !found.isDirectory())
     throw new DataError('this is no regular file, and Parquet is read from its end', {

@@ -8,21 +8,21 @@ import type { LocatedBatch, ParquetBackendName, ParquetFileInfo, ReadOptions } f
 import { parquetBackend } from './backends.ts';
 import type { RowRange } from './pages/cut-row-group.ts';
 
-/** Rows of a batch: enough to make work per batch negligible, few enough for the caches. */
+/** Rows of a batch: enough to make the overhead per batch negligible, few enough for the caches. */
 export const DEFAULT_BATCH_SIZE = 1 << 17;
 
-/** A part of a data set as plain JSON, which any thread can read. */
+/** A part of a data set as plain JSON that any thread can read. */
 export type RowGroupRequest = {
   readonly file: string;
-  /** Default: all of them. */
+  /** Default: all. */
   readonly rowGroups?: readonly number[];
-  /** Default: all of them, and the constants. */
+  /** Default: all, and the constants. */
   readonly columns?: readonly string[];
   readonly batchSize?: number;
   readonly backend?: ParquetBackendName;
   /**
-   * A part of the one row group that `rowGroups` names, as the splits of a ParquetSource give it; the backend
-   * parquet-wasm alone reads it. Default: all rows.
+   * A part of the only row group in `rowGroups`, from the splits of a ParquetSource. Only the backend
+   * parquet-wasm reads it. Default: all rows.
    */
   readonly range?: RowRange;
   /** Columns from the names of the file's folders. */
@@ -31,9 +31,8 @@ export type RowGroupRequest = {
 
 /**
  * The rows of the request, in order; every batch has its origin. With `schema` the batches have that schema
- * (columns are matched by name); `borrowed` and `waits` are of ReadSplitOptions. Throws DataError that names
- * the file and the row group.
- *
+ * (columns are matched by name). `borrowed`, `waits`: see ReadSplitOptions. Throws DataError that names the
+ * file and the row group.
  */
 export async function* readRowGroups(
   request: RowGroupRequest,
@@ -64,7 +63,7 @@ export async function* readRowGroups(
   }
 }
 
-/** The rows without columns, which the footer counts. */
+/** Batches without columns; the footer has the number of rows. */
 function* rowsAlone(
   { rowGroups }: ParquetFileInfo,
   { rowGroups: wanted, batchSize, range }: ReadOptions,

@@ -5,17 +5,17 @@ import { hasPageBounds, pagesWithin } from './pages/pages-within.ts';
 import { openRandomAccess } from './random-access.ts';
 import type { RowGroupRequest } from './read-row-groups.ts';
 
-/** Requests for the rows of a file within bounds, and the pages of its columns where some are left out. */
+/** Requests for the rows of a file within bounds, and page counts if pages are left out. */
 export interface RequestsWithin {
   readonly requests: readonly RowGroupRequest[];
-  /** Pages that are read, and all of them, of the row groups that are read in part. */
+  /** Pages read, and all pages, of the row groups that are read in part. */
   readonly pages: { readonly read: number; readonly all: number };
 }
 
 /**
- * Leaves out the row groups of a request that the footer shows to be outside the bounds, and of the others
- * the pages that the page index shows to be outside. Row groups that are read whole are one request, in order
- * with those for ranges of rows.
+ * Leaves out row groups that the footer shows to be outside the bounds, and of the others the pages that the
+ * page index shows to be outside. Consecutive whole row groups become one request; requests keep the order of
+ * the file.
  */
 export async function requestsWithin(
   whole: RowGroupRequest,

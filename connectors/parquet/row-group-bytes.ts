@@ -1,13 +1,14 @@
 import type { Data } from 'apache-arrow';
 
 /**
- * Bytes of rows, as Arrow holds them, at which a row group ends before it has all its rows: it is encoded in
- * memory as a whole.
+ * Bytes of rows, in Arrow's layout, at which a row group ends before it has all its rows: the whole group is
+ * encoded in memory.
  */
 export const LARGEST_ROW_GROUP = 64 * 2 ** 20;
 
 /**
- * Bytes of a column's rows. Values behind offsets count only for these rows: a slice shares the whole buffer.
+ * Bytes of a column's rows. Of text and lists only these rows count, although a slice shares the whole
+ * buffer.
  */
 export function dataBytes({ length, valueOffsets, values, children, stride }: Data): number {
   const below = children.reduce((sum, child) => sum + dataBytes(child), 0);

@@ -1,9 +1,8 @@
 /**
- * Walks one struct of Thrift's compact protocol without decoding it, before a library decodes it: hyparquet
- * trusts every length, so a damaged footer of 50 bytes makes it ask for gigabytes, and an integer without end
- * costs the square of its bytes. Throws RangeError where the bytes end early, a list is longer than what is
- * left, an integer has more than ten bytes, or structs are nested deeper than Parquet's ever are.
- *
+ * Checks one struct of Thrift's compact protocol, without decoding it, before a library decodes it. hyparquet
+ * trusts every length: a damaged footer of 50 bytes makes it allocate gigabytes, and an integer without an
+ * end takes quadratic time. Throws RangeError if the bytes end early, a list is longer than the rest, an
+ * integer has more than ten bytes, or structs are nested deeper than Parquet's.
  */
 export function checkThriftShape(bytes: Uint8Array): void {
   new ShapeWalk(bytes).struct(0);
@@ -69,7 +68,7 @@ class ShapeWalk {
     this.#at += length;
   }
 
-  /** Checks for `length` more items, which take at least a byte each. */
+  /** Checks that `length` more items can follow, of at least one byte each. */
   #need(length: number): void {
     if (length > this.#bytes.length - this.#at)
       throw new RangeError(`need ${length} bytes, have ${this.#bytes.length - this.#at}`);

@@ -1,20 +1,19 @@
 /**
- * Reads headers of pages, structs of Thrift's compact protocol, without trust in them: a length beyond the
- * bytes, a list longer than what is left, an integer of more than ten bytes and structs nested deeper than
- * Parquet's ever are make a header that is damaged.
+ * Reads page headers: structs of Thrift's compact protocol, which may be damaged. A header counts as damaged
+ * if it has a length beyond its bytes, a list longer than the rest, an integer of more than ten bytes, or
+ * structs nested deeper than Parquet's.
  *
- *     out      Int32[4][16]: by struct and field, the number; -1 for what is not there, -2 for a number that is negative or has more than 31 bits, and for what
- *              is none, -3 for true, -4 for false, -5 for a struct. Struct 0 is the header, 1 that of a first page of values (its field 5), 2 of a dictionary (7), 3 of a second page of values (8).
- *              The header's field 4 is the page's CRC-32, all 32 bits of it; its field 0, which no header has, is 1 where field 4 is there
- *     cursor   Uint32: the address of the next byte, 0 once the header has turned out to be damaged
- *
- *
+ *     out      Int32[4][16]: one number for each struct and field.
+ *              -1 absent, -2 negative or more than 31 bits, and for other types: -3 true, -4 false, -5 struct.
+ *              Structs: 0 the header, 1 its data page of version 1 (field 5), 2 its dictionary (field 7), 3 its data page of version 2 (field 8).
+ *              Field 4 of the header is the page's CRC-32, with all 32 bits. Field 0, which no header uses, is 1 if field 4 is present.
+ *     cursor   Uint32: address of the next byte; 0 if the header is damaged
  */
 
 const STRUCTS: u32 = 4;
 const FIELDS: u32 = 16;
 const MOST_DEPTH: u32 = 32;
-/** The header's field with the CRC-32 of the page. */
+/** Field of the header with the page's CRC-32. */
 const CRC: u64 = 4;
 
 const TRUE: u32 = 1;
@@ -26,7 +25,7 @@ const BINARY: u32 = 8;
 const LIST: u32 = 9;
 const STRUCT: u32 = 12;
 
-/** Reads the header at the beginning of some bytes to `out`; gives its length, 0 where it is damaged. */
+/** Reads the header at the start of some bytes into `out`. Returns its length, or 0 if it is damaged. */
 export function readHeader(from: usize, bytes: u32, out: usize, cursor: usize): u32 {
   for (let slot: u32 = 0; slot < STRUCTS * FIELDS; slot++) store<i32>(out + (slot << 2), -1);
   store<u32>(cursor, <u32>from);
@@ -35,7 +34,7 @@ export function readHeader(from: usize, bytes: u32, out: usize, cursor: usize): 
   return end == 0 ? 0 : end - <u32>from;
 }
 
-/** `number`: that of the struct, STRUCTS for one whose fields are passed over. */
+/** `number`: number of the struct; STRUCTS for a struct whose fields are skipped. */
 function readStruct(cursor: usize, end: usize, depth: u32, number: u32, out: usize): void {
   if (depth > MOST_DEPTH) return fail(cursor);
   let field: u64 = 0;
@@ -101,7 +100,7 @@ function zigzag(value: u64): i64 {
   return <i64>(value >> 1) ^ -(<i64>(value & 1));
 }
 
-/** The next byte; 0, which ends each struct and number, where there is none. */
+/** The next byte; at the end of the bytes 0, which ends every struct and number. */
 function byteAt(cursor: usize, end: usize): u32 {
   const at = load<u32>(cursor);
   skip(cursor, end, 1);

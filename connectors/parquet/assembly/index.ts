@@ -1,7 +1,6 @@
 /**
- * The inner loops of Parquet's pages. Addresses come in as arguments, nothing is kept between calls, and a
- * damaged page makes a function return 0 or trap: reads stay inside the memory.
- *
+ * Inner loops over Parquet pages. They get addresses as arguments and keep no state between calls. For a
+ * damaged page a function returns 0 or traps, since reads cannot leave the WebAssembly memory.
  */
 
 export { readHeader } from './headers';

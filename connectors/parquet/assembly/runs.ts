@@ -1,14 +1,12 @@
 /**
- * Runs of indices into a dictionary (Parquet's RLE / bit-packed hybrid):
+ * Decodes runs of indices into a dictionary (Parquet's RLE / bit-packed hybrid):
  *
  *     run     head (varint), then    head even: head / 2 times the index in the next ceil(width / 8) bytes
- *                                    head odd: head / 2 groups of 8 indices of `width` bits, the least bits first
- *     state   Uint32[6]: at, end: the bytes not yet read; width < 32; left: indices of the run not yet given;
- *             packed: 1 for a packed run; value: the repeated index, or the number of indices of the packed run that were given
+ *                                    head odd: head / 2 groups of 8 indices of `width` bits, lowest bits first
+ *     state   Uint32[6]: at, end: the unread bytes; width < 32; left: number of indices of the run not yet returned;
+ *             packed: 1 for a packed run; value: the repeated index, or the number of indices already returned of a packed run
  *
- * A packed run's `at` stays at its first byte until all of it is given.
- *
- *
+ * `at` stays at the first byte of a packed run until all of its indices are returned.
  */
 
 const AT: usize = 0;
@@ -19,17 +17,18 @@ const PACKED: usize = 16;
 const VALUE: usize = 20;
 
 /**
- * Largest number of groups of one run whose indices have no bits: their number says nothing about the page's
- * bytes.
+ * Most groups of a run whose indices have zero bits; their number is not limited by the bytes of the page.
  */
 const MOST_EMPTY: u32 = 1 << 27;
 
-/** Gives the next `n` values of 4 bytes; 0 where the page ends early or an index is not below `size`. */
+/**
+ * Writes the next `n` values of 4 bytes. Returns 0 if the page ends early or an index is not below `size`.
+ */
 export function readRuns32(state: usize, n: u32, dictionary: usize, size: u32, out: usize): u32 {
   return readRuns<u32>(state, n, dictionary, size, out);
 }
 
-/** The same with values of 8 bytes. */
+/** The same for values of 8 bytes. */
 export function readRuns64(state: usize, n: u32, dictionary: usize, size: u32, out: usize): u32 {
   return readRuns<u64>(state, n, dictionary, size, out);
 }
@@ -91,7 +90,7 @@ function readRuns<T>(state: usize, n: u32, dictionary: usize, size: u32, out: us
   return 1;
 }
 
-/** Indices [from, from + n) of a packed run. Of those of at most 15 bits four lie in one word of 64. */
+/** Indices [from, from + n) of a packed run. A 64-bit word holds at least four indices of up to 15 bits. */
 @inline
 function unpack<T>(
   run: usize,
@@ -104,7 +103,7 @@ function unpack<T>(
 ): bool {
   const mask: u64 = ((<u64>1) << width) - 1;
   const top = size - 1;
-  // The sign is that of an index beyond the dictionary.
+  // Its sign bit is set once an index is beyond the dictionary.
   let beyond: u32 = 0;
   let i = from;
   const end = from + n;
@@ -136,13 +135,13 @@ function unpack<T>(
   return beyond >> 31 == 0;
 }
 
-/** The 57 bits or more from a bit of the run on. */
+/** At least 57 bits, from bit `bit` of the run. */
 @inline
 function wordAt(run: usize, bit: u32): u64 {
   return load<u64>(run + <usize>(bit >> 3)) >> <u64>(bit & 7);
 }
 
-/** Stores the value of an index; the sign of the result is that of an index beyond `top`. */
+/** Stores the value of an index. The result's sign bit is set if the index is above `top`. */
 @inline
 function give<T>(index: u64, dictionary: usize, top: u32, out: usize): u32 {
   store<T>(out, load<T>(dictionary + <usize>index * sizeof<T>()));

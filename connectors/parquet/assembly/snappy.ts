@@ -1,9 +1,8 @@
 /**
- * Unpacks a block of Snappy (its format description, 2011): the unpacked length as a varint, then elements.
- * The low two bits of an element's first byte tell its kind: 0 a literal, 1 to 3 a copy of bytes given
- * before, whose offset has 11, 16 or 32 bits. 0 where the block is damaged or does not unpack to exactly
+ * Decompresses a block of Snappy (its format description, 2011): the decompressed length as a varint, then
+ * elements. The low two bits of an element's first byte are its kind: 0 a literal; 1 to 3 a copy of earlier
+ * output, with an offset of 11, 16 or 32 bits. Returns 0 if the block is damaged or does not have exactly
  * `size` bytes.
- *
  */
 export function unpackSnappy(from: usize, bytes: usize, out: usize, size: usize): u32 {
   const end = from + bytes;

@@ -1,7 +1,6 @@
 /**
- * True where the definition levels of a page say that none of its values is null: runs of one bit (see
- * ../assembly/runs.ts) that are all 1. False also for levels that are cut off.
- *
+ * True if the definition levels of a page show that no value is null: all runs of one bit (see
+ * ../assembly/runs.ts) are 1. False for truncated levels.
  */
 export function allPresent(levels: Uint8Array, values: number): boolean {
   let at = 0;

@@ -15,7 +15,7 @@ const plain = ['PLAIN', 'PLAIN_DICTIONARY'];
 const indexed = ['RLE_DICTIONARY', 'PLAIN_DICTIONARY'];
 const STATE_BYTES = 24;
 
-/** True for a codec of pages that are read here. */
+/** True for codecs of pages that this reader supports. */
 export function isReadCodec(codec: string): boolean {
   return codec === 'snappy' || pageCodecs[codec] !== undefined;
 }
@@ -26,25 +26,24 @@ function unpackerOf(codec: string, kernel: PageKernel): UnpackPage {
 }
 
 /**
- * The numbers of one column of a row group, page by page: stored bytes are read a window at a time, one page
- * is unpacked, and its values are given in pieces of the size that the caller asks for, so memory does not
+ * Reads the numbers of one column of a row group, page by page. Stored bytes are read a window at a time, one
+ * page is decompressed at a time, and the caller chooses the number of values per call. So memory does not
  * grow with the row group.
- *
  */
 export class ColumnPages {
   readonly #window: FileWindow;
   readonly #kernel: PageKernel;
-  /** The place of the first page. */
+  /** Position of the first page. */
   readonly #first: PagePlace;
-  /** Bytes of a value, 4 or 8. */
+  /** Bytes of a value: 4 or 8. */
   readonly #width: number;
   readonly #optional: boolean;
   readonly #unpack: UnpackPage;
   readonly #headers: HeaderReader;
-  /** Place of the next page's header. */
+  /** Position of the next page's header. */
   #at = 0;
   #dictionary: { readonly at: number; readonly size: number } | undefined;
-  /** The values of the page that are not yet given: plain ones, or else those of the state of runs. */
+  /** Values of the page not yet returned: in `#plain` if they are plain, else in the state of runs. */
   #left = 0;
   #plain: Uint8Array | undefined;
   readonly #state: number;
@@ -65,7 +64,7 @@ export class ColumnPages {
     this.#headers = new HeaderReader(kernel);
   }
 
-  /** Begins in the middle, behind the rows of a page that `skip` counts. `out` has room for `most` values. */
+  /** Starts at the page at `at`, after its first `skip` rows. `out` has room for `most` values. */
   async begin(
     { at, skip }: { readonly at: number; readonly skip: number },
     out: number,
@@ -82,7 +81,7 @@ export class ColumnPages {
   }
 
   /**
-   * Puts the next `rows` values at `out` of the kernel's memory. Throws PageProblem, or the file system's
+   * Writes the next `rows` values to `out` in the kernel's memory. Throws PageProblem, or the file system's
    * error.
    */
   async fill(out: number, rows: number): Promise<void> {
@@ -138,7 +137,7 @@ export class ColumnPages {
     return bytes;
   }
 
-  /** The values of a page behind its levels. */
+  /** The values of a page, after its levels. */
   #valuesOf({ unpacked, values, second }: PageHeader, packed: Uint8Array): Uint8Array {
     if (second !== undefined) {
       const [levels, rest] = [packed.subarray(0, second.levels), packed.subarray(second.levels)];
@@ -194,7 +193,7 @@ export class ColumnPages {
     ]);
   }
 
-  /** The address of a page in the kernel's memory. */
+  /** Copies a page into the kernel's memory, and returns its address. */
   #place(bytes: Uint8Array): number {
     if (bytes.length > this.#pageRoom) {
       this.#pageRoom = 2 * bytes.length;

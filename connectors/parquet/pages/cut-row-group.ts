@@ -5,22 +5,24 @@ import type { ColumnChunkInfo, RowGroupInfo } from '../footer.ts';
 import { HEADER_BYTES, HeaderReader } from './page-header.ts';
 import { PageKernel } from './page-kernel.ts';
 
-/** Some rows of a row group, and the page of each column that has the first of them, as plain JSON. */
+/**
+ * A range of rows in a row group, as plain JSON, with the page of each column that contains its first row.
+ */
 export type RowRange = JsonObject & {
-  /** The first row, counted from that of the row group. */
+  /** First row, relative to the row group. */
   readonly from: number;
   /** Number of rows. */
   readonly rows: number;
   /**
-   * By column: bytes from the column's beginning to the page's header, and the rows of the page before the
-   * range. Empty for a range that begins with the row group.
+   * By column: bytes from the column's start to the page's header, and the number of rows to skip in the
+   * page. Empty for a range that starts with the row group.
    */
   readonly starts: { readonly [column: string]: { readonly at: number; readonly skip: number } };
 };
 
-/** Rows of a range at most, unless a page has more: those of a chunk of ratings. */
+/** Most rows of a range, unless one page has more; the same as the rows of a chunk of ratings. */
 export const RANGE_ROWS = 1 << 20;
-/** Headers that are read before other work has its turn. */
+/** Number of headers to read before other work gets a turn. */
 const HEADERS_AT_ONCE = 500;
 
 interface Page {
@@ -29,10 +31,9 @@ interface Page {
 }
 
 /**
- * Cuts a large row group between pages, by the pages' headers alone, so that threads share it and none holds
- * all of it. Undefined for a small one, and where a header is not as expected: reading the pages in order has
- * the error.
- *
+ * Cuts a large row group between pages, so that threads share it and no thread holds all of it. Reads only
+ * the pages' headers. Undefined for a small row group, and if a header is not as expected; then reading the
+ * pages in order reports the error.
  */
 export async function cutRowGroup(
   file: string,
@@ -55,8 +56,8 @@ export async function cutRowGroup(
           rows,
         ),
       );
-    // The column with the fewest pages has the largest: cuts lie between them, so that they are unpacked
-    // once.
+    // The column with the fewest pages has the largest pages. Cuts are between them, so that each is
+    // decompressed once.
     const [fewest] = [...pages.values()].sort((left, right) => left.length - right.length);
     return rangesOf(
       fewest.map(({ firstRow }) => firstRow),
@@ -96,7 +97,7 @@ async function pagesOf(
   return pages;
 }
 
-/** Ranges between some of the cuts, which ascend from 0. */
+/** Ranges between some of the cuts; cuts ascend from 0. */
 function rangesOf(cuts: readonly number[], rows: number): { readonly from: number; readonly rows: number }[] {
   const chosen = [0];
   for (const [index, cut] of cuts.entries()) {
@@ -106,7 +107,7 @@ function rangesOf(cuts: readonly number[], rows: number): { readonly from: numbe
   return chosen.map((from, index) => ({ from, rows: (chosen[index + 1] ?? rows) - from }));
 }
 
-/** The page that has a row, and its rows before that. */
+/** The page that contains a row, and the rows of the page before it. */
 export function startOf(pages: readonly Page[], row: number): { readonly at: number; readonly skip: number } {
   let [low, high] = [0, pages.length];
   while (high - low > 1) {

@@ -3,17 +3,14 @@ import { readInto } from '../footer-file.ts';
 import type { FetchCounter, RandomAccess } from '../random-access.ts';
 import { HEADER_BYTES } from './page-header.ts';
 
-/** Most bytes that are read at a time, unless a page has more. */
+/** Most bytes of one read, unless a page has more. */
 const WINDOW = 1 << 20;
 
-/**
- * Windows that no reader of this thread uses, for the next ones: new windows for each row group would be
- * garbage.
- */
+/** Unused windows of this thread, for the next readers: a new window for each row group would be garbage. */
 const idle: Uint8Array[] = [];
 const MOST_IDLE = 4;
 
-/** The stored bytes of one column of a row group, a window at a time. */
+/** Stored bytes of one column of a row group, read a window at a time. */
 export class FileWindow {
   readonly #handle: RandomAccess;
   readonly #file: string;
@@ -21,12 +18,12 @@ export class FileWindow {
   readonly #start: number;
   readonly size: number;
   readonly #window: number;
-  /** The window: #bytes[0, #length) are those from #from on. */
+  /** The window: #bytes[0, #length) are the column's bytes from #from on. */
   #bytes: Uint8Array = new Uint8Array(0);
   #from = 0;
   #length = 0;
 
-  /** `share`: the part of the column that is read, about. */
+  /** `share`: approximate share of the column that will be read. */
   constructor(
     handle: RandomAccess,
     file: string,
@@ -38,7 +35,7 @@ export class FileWindow {
     this.#window = Math.min(WINDOW, Math.ceil(1.1 * share * bytes) + HEADER_BYTES);
   }
 
-  /** Bytes [at, at + length) of the column, until the next call. */
+  /** Bytes [at, at + length) of the column, valid until the next call. */
   async read(at: number, length: number): Promise<Uint8Array> {
     const kept = at < this.#from ? 0 : Math.max(0, this.#from + this.#length - at);
     if (kept < length) {
@@ -53,7 +50,7 @@ export class FileWindow {
     return this.#bytes.subarray(at - this.#from, at - this.#from + length);
   }
 
-  /** Leaves the window to the next reader. */
+  /** Releases the window to the next reader. */
   giveBack(): void {
     if (this.#bytes.length === WINDOW && idle.length < MOST_IDLE) idle.push(this.#bytes);
     [this.#bytes, this.#length] = [new Uint8Array(0), 0];

@@ -18,10 +18,9 @@ import type { Footer, SchemaElement } from '../footer.ts';
 const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
 
 /**
- * The columns of a file as the decoder gives them, where all are of common kinds and the writer's own types,
- * if it left them, are the same. Undefined for other files: their schema is the decoder's, which takes a
- * tenth of a second to load, which most files do without.
- *
+ * The file's columns in the decoder's types, if all columns are of common kinds and agree with the writer's
+ * own types (if stored). Undefined for other files: then the decoder must read the schema. Loading it takes a
+ * tenth of a second, which most files avoid.
  */
 export function footerSchema({ schema, arrowSchema }: Footer): Schema | undefined {
   const fields = schema.map((element) => {
@@ -37,9 +36,9 @@ export function footerSchema({ schema, arrowSchema }: Footer): Schema | undefine
     : undefined;
 }
 
-/** True for a flat column of numbers whose stored bytes are those of the Arrow type. */
+/** True for a flat column of numbers whose stored bytes equal Arrow's. */
 export function storedAsIs({ schema }: Footer, name: string, type: DataType): boolean {
-  // A column inside of another may have the same path as one whose name has a dot.
+  // A nested column may have the same path as a column whose name has a dot.
   const found = schema.filter((element) => element.name === name);
   if (found.length !== 1 || found[0].children > 0 || found[0].repetition === 'repeated' || name.includes('.'))
     return false;
@@ -83,7 +82,7 @@ function typeOf({
   if (physicalType === 'byte_array') return isText(convertedType, logicalType) ? new Utf8() : undefined;
   if (physicalType === 'int64' && logicalType === 'TIMESTAMP' && timestamp !== undefined)
     return new Timestamp(units[timestamp.unit], timestamp.utc ? 'UTC' : null);
-  // Signed integers of the stored size, as writers may name them.
+  // Signed integers of the stored size, under any name that writers use.
   const isSigned = logicalType === undefined || logicalType === 'INTEGER';
   return isSigned && convertedType !== undefined && signed[physicalType] === convertedType
     ? plainTypes[physicalType]

@@ -4,33 +4,33 @@ import type { PageKernel } from './page-kernel.ts';
 export interface PageSize {
   /** Bytes of the header itself. */
   readonly bytes: number;
-  /** Bytes of the page after it, as they are stored. */
+  /** Bytes of the page after its header, as stored. */
   readonly packed: number;
-  /** The CRC-32 of these bytes, from 0 to 2^32 - 1; undefined where the writer left none. */
+  /** CRC-32 of these bytes, from 0 to 2^32 - 1; undefined if the writer stored none. */
   readonly crc: number | undefined;
 }
 
-/** A page of values, or of a dictionary, as its header describes it. */
+/** Header of a page of values or of a dictionary. */
 export interface PageHeader extends PageSize {
   readonly kind: 'dictionary' | 'values';
-  /** Bytes of the page once it is unpacked. */
+  /** Bytes of the uncompressed page. */
   readonly unpacked: number;
   readonly values: number;
   readonly encoding: string;
   /**
-   * In a page of the second version, bytes of levels before the values, which are never packed, and whether
-   * the values are.
+   * For data pages of version 2: bytes of levels before the values (never compressed), and whether the values
+   * are compressed.
    */
   readonly second?: { readonly levels: number; readonly isPacked: boolean };
 }
 
-/** Most bytes of a page that is read here. */
+/** Largest page that is read. */
 const PAGE_BYTES = 1 << 28;
-/** Most bytes of its header; headers of texts may have long statistics. */
+/** Largest header; headers of text pages may have long statistics. */
 export const HEADER_BYTES = 1 << 12;
 export const LONG_HEADER_BYTES = 1 << 20;
 
-/** Kinds of pages and encodings by their numbers (parquet.thrift). */
+/** Page types and encodings by number (parquet.thrift). */
 const [VALUES, DICTIONARY, SECOND_VALUES] = [0, 2, 3];
 const encodings = [
   'PLAIN',
@@ -45,12 +45,12 @@ const encodings = [
   'BYTE_STREAM_SPLIT',
 ];
 
-/** Fields of a struct, and structs, as ../assembly/headers.ts has them, and a cursor behind. */
+/** Layout of ../assembly/headers.ts: fields of a struct, number of structs, then the cursor. */
 const FIELDS = 16;
 const [FALSE, STRUCT] = [-4, -5];
 const OUT_BYTES = 4 * 4 * FIELDS;
 
-/** Reads headers by a kernel, in whose memory it has a place until that is cleared. */
+/** Reads headers with a kernel. It uses a place in the kernel's memory until that is cleared. */
 export class HeaderReader {
   readonly #kernel: PageKernel;
   #at: number;
@@ -62,15 +62,15 @@ export class HeaderReader {
     this.#at = kernel.reserve(OUT_BYTES + 4 + HEADER_BYTES);
   }
 
-  /**
-   * The header at the beginning of some bytes; throws an Error for one that is damaged or of another kind.
-   */
+  /** Reads the header at the start of some bytes. Throws an Error if it is damaged or of another kind. */
   read(bytes: Uint8Array): PageHeader {
     const { length, fields } = this.#fields(bytes, HEADER_BYTES);
     return pageHeader(length, fields);
   }
 
-  /** The sizes alone, of a page of any kind. Undefined where the bytes don't begin with a whole header. */
+  /**
+   * Reads only the sizes, for any kind of page. Undefined if the bytes do not start with a complete header.
+   */
   size(bytes: Uint8Array): PageSize | undefined {
     try {
       const { length, fields } = this.#fields(bytes, LONG_HEADER_BYTES);

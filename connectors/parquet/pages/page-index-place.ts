@@ -1,17 +1,17 @@
 import type { ColumnChunk } from 'hyparquet';
 
-/** The page index of one column chunk: its places in the file. */
+/** Position in the file of one column chunk's page index. */
 export interface PageIndexPlace {
-  /** The column index (least and greatest values); absent if the stored order is not numeric order. */
+  /** Column index (minimum and maximum); absent if the stored order is not numeric order. */
   readonly values?: PageIndexPlace['pages'];
-  /** The offset index: places and first rows. */
+  /** Offset index: positions and first rows. */
   readonly pages: { readonly at: number; readonly bytes: number };
 }
 
-/** The largest index that is read; a larger one would cost more than it saves. */
+/** Largest index to read; reading a larger one would cost more than it saves. */
 const MOST_BYTES = 16 << 20;
 
-/** The places of a page index by the footer; undefined without one that can be read. */
+/** Position of a page index, from the footer; undefined if there is none or it cannot be read. */
 export function pageIndexPlace(
   chunk: ColumnChunk,
   hasOrder: boolean,
@@ -26,7 +26,7 @@ export function pageIndexPlace(
   return pages && { pages, ...(values && { values }) };
 }
 
-/** A number of statistics; undefined for NaN, and for bytes that are no number of the column's type. */
+/** A number from statistics; undefined for NaN, and for bytes that are not a number of the column's type. */
 export function storedNumber(value: unknown): number | bigint | undefined {
   if (typeof value === 'bigint') return value;
   return typeof value === 'number' && !Number.isNaN(value) ? value : undefined;

@@ -5,7 +5,7 @@ import type { RandomAccess } from '../random-access.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
 import { type PageIndexPlace, storedNumber } from './page-index-place.ts';
 
-/** A page of values: bytes from the column's beginning to its header, and its rows of the row group. */
+/** A page of values: bytes from the column's start to its header, and its rows in the row group. */
 export interface IndexedPage {
   readonly at: number;
   readonly firstRow: number;
@@ -18,7 +18,7 @@ export interface OpenFile {
   readonly handle: RandomAccess;
 }
 
-/** The pages of a column chunk of `rows` rows. Throws an Error for an inconsistent index. */
+/** Pages of a column chunk of `rows` rows. Throws an Error for an inconsistent index. */
 export async function readIndexedPages(
   file: OpenFile,
   { pageIndex, start, bytes }: ColumnChunkInfo,
@@ -39,7 +39,7 @@ export async function readIndexedPages(
   return pages;
 }
 
-/** Statistics of the pages of a column chunk, whose values are signed integers or floats. */
+/** Statistics of the pages of a column chunk of signed integers or floats. */
 export async function readPageStatistics(
   file: OpenFile,
   { pageIndex, type }: ColumnChunkInfo,
@@ -47,7 +47,7 @@ export async function readPageStatistics(
 ): Promise<ColumnStatistics[]> {
   if (pageIndex?.values === undefined) throw new Error('the column has no index of values');
   const reader = await thriftReader(file, pageIndex.values);
-  // Without further types the library gives values as they are stored.
+  // Without a logical type the library returns values as stored.
   const element = { name: '', type: type?.toUpperCase() as 'INT32' };
   const { null_pages, min_values, max_values, null_counts } = readColumnIndex(reader, element);
   if ([null_pages, min_values, max_values].some(({ length }) => length !== pages.length))

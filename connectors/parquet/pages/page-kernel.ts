@@ -1,19 +1,19 @@
 import { type PageFunctions, pages } from '../generated/pages-wasm.ts';
 
 const WASM_PAGE = 1 << 16;
-/** Bytes behind what was taken that a kernel may look at: it reads words of 8 bytes. */
+/** Bytes after the reserved ones that a kernel may read: it reads words of 8 bytes. */
 const BEHIND = 16;
-/** Largest memory that is kept: WebAssembly memory never shrinks. */
+/** Largest memory that is kept for reuse: WebAssembly memory never shrinks. */
 const KEPT_BYTES = 8 << 20;
 
 let module: WebAssembly.Module | undefined;
 /**
- * The kernel that the next reader of this thread gets, one at most: a new memory for each reader would be
- * garbage that takes longer to collect than pages take to read.
+ * The kernel for this thread's next reader, at most one. A new memory for each reader would be garbage that
+ * takes longer to collect than reading the pages.
  */
 const idle: PageKernel[] = [];
 
-/** The loops over pages with a memory of their own, which one reader uses at a time. */
+/** The loops over pages, with their own memory; one reader uses it at a time. */
 export class PageKernel {
   readonly functions: PageFunctions;
   readonly #memory = new WebAssembly.Memory({ initial: 1 });
@@ -29,7 +29,7 @@ export class PageKernel {
     return idle.pop() ?? new PageKernel();
   }
 
-  /** The memory, until the next `reserve`. */
+  /** The memory, valid until the next `reserve`. */
   get buffer(): ArrayBuffer {
     return this.#memory.buffer;
   }
@@ -38,7 +38,9 @@ export class PageKernel {
     return new Uint8Array(this.#memory.buffer);
   }
 
-  /** The address of so many bytes, which hold until `clear`. Throws RangeError where there is no memory. */
+  /**
+   * Reserves `bytes` bytes until `clear`, and returns their address. Throws RangeError if there is no memory.
+   */
   reserve(bytes: number): number {
     const at = this.#end;
     const end = Math.ceil((at + bytes) / BEHIND) * BEHIND;
@@ -48,12 +50,12 @@ export class PageKernel {
     return at;
   }
 
-  /** Takes all memory back. */
+  /** Releases all reserved memory. */
   clear(): void {
     this.#end = BEHIND;
   }
 
-  /** Gives the kernel to the next reader. */
+  /** Releases the kernel to the next reader. */
   giveBack(): void {
     this.clear();
     if (idle.length === 0 && this.#memory.buffer.byteLength <= KEPT_BYTES) idle.push(this);

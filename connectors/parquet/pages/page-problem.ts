@@ -1,7 +1,6 @@
 /**
- * Pages that are not read page by page: they are damaged, or of a kind that is left to the decoder, which
- * reads the row group from there on or has the error.
- *
+ * Pages that cannot be read page by page: damaged, or of a kind that only the decoder reads. The decoder then
+ * reads the row group from there on, or reports the error.
  */
 export class PageProblem extends Error {
   readonly column: string;

@@ -6,7 +6,7 @@ import type { RandomAccess } from '../random-access.ts';
 import { HeaderReader, LONG_HEADER_BYTES, type PageSize } from './page-header.ts';
 import { PageKernel } from './page-kernel.ts';
 
-/** The place of a page: its header begins at byte `at` of the file. */
+/** Position of a page: its header starts at byte `at` of the file. */
 export interface PagePlace {
   readonly file: string;
   readonly rowGroup: number;
@@ -15,9 +15,8 @@ export interface PagePlace {
 }
 
 /**
- * Compares a page with the CRC-32 that its writer stored in the header, if it did (parquet.thrift,
- * PageHeader.crc). It covers the page as it is stored: compressed, and of a page of the second version with
- * its levels. Throws DataError.
+ * Verifies the CRC-32 that a page's header has, if its writer stored one (parquet.thrift, PageHeader.crc). It
+ * is computed over the stored page: compressed, and for version 2 with the levels. Throws DataError.
  */
 export function requireSum(page: Uint8Array, stored: number | undefined, place: PagePlace): void {
   if (stored === undefined) return;
@@ -38,11 +37,13 @@ interface Chunk extends ColumnChunkInfo {
   readonly rowGroup: number;
 }
 
-/** The checksums of an open file's pages, for readers that are given bytes and find the pages themselves. */
+/**
+ * Verifies page checksums of an open file, for readers that are given bytes and find the pages themselves.
+ */
 export class PageSums {
   readonly #file: string;
   readonly #handle: RandomAccess;
-  /** By their places. */
+  /** Sorted by position. */
   readonly #chunks: readonly Chunk[];
 
   constructor(file: string, handle: RandomAccess, rowGroups: readonly RowGroupInfo[]) {
@@ -52,12 +53,13 @@ export class PageSums {
       .sort((left, right) => left.start - right.start);
   }
 
-  /** Checks the pages that are whole within some bytes, which begin at byte `from` of the file. */
+  /** Checks the pages that are completely within some bytes; the bytes start at byte `from` of the file. */
   async check(bytes: Uint8Array, from: number): Promise<void> {
     const end = from + bytes.length;
     for (let i = this.#firstAfter(from); i < this.#chunks.length && this.#chunks[i].start < end; i++) {
       const failure = this.#checkChunk(bytes, from, this.#chunks[i]);
-      // Bytes that begin inside a chunk begin with a page in all likelihood, and are checked only then.
+      // Bytes that start inside a chunk probably start with a page. This is verified only after a mismatch,
+      // since it is slow.
       if (failure !== undefined && (await this.#isPage(this.#chunks[i], failure.at))) throw failure.error;
     }
   }
@@ -99,7 +101,7 @@ export class PageSums {
     }
   }
 
-  /** True where the header of a page of the chunk begins. */
+  /** True if a page's header starts at this place in the chunk. */
   async #isPage({ start, bytes }: Chunk, place: number): Promise<boolean> {
     let at = start;
     while (at < place) {

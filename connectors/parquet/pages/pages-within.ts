@@ -6,15 +6,14 @@ import { RANGE_ROWS, type RowRange, startOf } from './cut-row-group.ts';
 import { type IndexedPage, type OpenFile, readIndexedPages, readPageStatistics } from './page-index.ts';
 import { hasPlainPages } from './read-pages.ts';
 
-/** Rows from one (of a row group) to another, which is not among them. */
+/** Rows [from, to) of a row group. */
 interface Rows {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * The pages of a row group that bounds leave: rows to read, and numbers of pages of the columns that are
- * read.
+ * Pages of a row group that may match the bounds: row ranges to read, and page counts of the columns read.
  */
 export interface PagesWithin {
   readonly ranges: readonly RowRange[];
@@ -23,13 +22,14 @@ export interface PagesWithin {
 }
 
 /**
- * Fewer rows than this between two ranges are read with them: each range unpacks its columns' dictionaries.
+ * Ranges with fewer rows than this between them are joined, since each range decompresses its columns'
+ * dictionaries.
  */
 const GAP_ROWS = 1 << 15;
-/** The largest part of a row group's rows that is read by ranges; more are read as a whole. */
+/** Largest share of a row group's rows to read by ranges; above it, the whole row group is read. */
 const MOST_READ = 1 / 2;
 
-/** True for a row group in whose pages some column has bounds, if the backend reads ranges of rows. */
+/** True if a column with bounds has a page index in the row group, and the backend can read row ranges. */
 export function hasPageBounds(info: ParquetFileInfo, rowGroup: number, bounds: readonly Bound[]): boolean {
   return (
     info.plainColumns !== undefined &&
@@ -40,9 +40,8 @@ export function hasPageBounds(info: ParquetFileInfo, rowGroup: number, bounds: r
 }
 
 /**
- * The rows of a row group on pages that may have values within all bounds, by the least and greatest values
- * of pages. Undefined where it has to be read as a whole: most of its rows are on such pages, or the index
- * makes no sense.
+ * Rows of a row group on pages whose minimum and maximum allow values within all bounds. Undefined if the
+ * whole row group must be read: most of its rows are on such pages, or the index is inconsistent.
  */
 export async function pagesWithin(
   file: OpenFile,
@@ -89,7 +88,7 @@ export async function pagesWithin(
 
 const endOf = ({ firstRow, rows }: IndexedPage) => firstRow + rows;
 
-/** The rows of the pages of a column that may have values within a bound. */
+/** Rows of a column's pages that may have values within a bound. */
 async function rowsWithin(
   file: OpenFile,
   chunk: ColumnChunkInfo,
@@ -103,7 +102,7 @@ async function rowsWithin(
     .map((page) => ({ from: page.firstRow, to: endOf(page) }));
 }
 
-/** The rows that are in both lists, which ascend. */
+/** Intersection of two ascending lists of rows. */
 function inBoth(left: readonly Rows[], right: readonly Rows[]): Rows[] {
   const both: Rows[] = [];
   for (let [i, j] = [0, 0]; i < left.length && j < right.length;) {
@@ -116,7 +115,7 @@ function inBoth(left: readonly Rows[], right: readonly Rows[]): Rows[] {
   return both;
 }
 
-/** Joins ranges between which there are few rows. */
+/** Joins ranges with few rows between them. */
 function withoutGaps(ranges: readonly Rows[]): Rows[] {
   const joined: Rows[] = [];
   for (const { from, to } of ranges) {

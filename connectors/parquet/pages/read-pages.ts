@@ -8,7 +8,7 @@ import type { RowRange } from './cut-row-group.ts';
 import { FileWindow } from './file-window.ts';
 import { PageKernel } from './page-kernel.ts';
 
-/** Encodings of a column's pages and levels that are read here, as the footer lists them. */
+/** Supported encodings of pages and levels, as the footer lists them. */
 const encodings = ['plain', 'plain_dictionary', 'rle_dictionary', 'rle', 'bit_packed'];
 
 export interface PageFile {
@@ -19,8 +19,8 @@ export interface PageFile {
 }
 
 /**
- * True for columns of a row group that `readPages` reads: numbers without nulls, not nested, in the usual
- * encodings. It still may meet pages that it does not read.
+ * True for columns of a row group that `readPages` can read: numbers without nulls, not nested, in the usual
+ * encodings. It may still find pages that it cannot read.
  */
 export function hasPlainPages(
   { rowGroups, plainColumns = [] }: ParquetFileInfo,
@@ -40,10 +40,9 @@ export function hasPlainPages(
 }
 
 /**
- * Some rows of a row group, `batchSize` at a time, straight from its pages. `borrowed`: a batch lies in
- * memory that is used again when the next one is pulled. Throws PageProblem where `hasPlainPages` did not see
- * all, behind the batches before that place.
- *
+ * Reads rows of a row group from its pages, `batchSize` rows at a time. `borrowed`: the memory of a batch is
+ * reused when the next one is pulled. Throws PageProblem at a page that it cannot read, after the batches
+ * before it.
  */
 export async function* readPages(
   { file, handle, footer, counter }: PageFile,

@@ -3,12 +3,12 @@ import { hasZstd } from '../../compression/compressions.ts';
 import { unpackBlock } from '../../compression/lz4-block.ts';
 import type { PageKernel } from './page-kernel.ts';
 
-/** Unpacks the bytes of a page to exactly `size` bytes; throws an Error where they are damaged. */
+/** Decompresses a page to exactly `size` bytes. Throws an Error if the bytes are damaged. */
 export type UnpackPage = (bytes: Uint8Array, size: number) => Uint8Array;
 
 /**
- * Most bytes that are taken for a page's values before one of them is there: a damaged header may tell of
- * more.
+ * Most bytes allocated for a page's values before the first of them is decompressed: a damaged header may
+ * claim any size.
  */
 const FIRST_BYTES = 1 << 22;
 
@@ -17,13 +17,13 @@ const options = (size: number) => ({
   maxOutputLength: Math.max(1, size),
 });
 
-/** The codecs of pages that Node or a kernel unpacks, by their names in lower case. */
+/** Page codecs that Node or a kernel decompresses, by name in lower case. */
 export const pageCodecs: Readonly<Record<string, UnpackPage>> = {
   uncompressed: (bytes) => bytes,
   gzip: (bytes, size) => zlib.gunzipSync(bytes, options(size)),
   brotli: (bytes, size) => zlib.brotliDecompressSync(bytes, options(size)),
   lz4_raw: (bytes, size) => {
-    // No byte of such a block gives more than 255.
+    // lz4 expands each byte to at most 255.
     const target = new Uint8Array(Math.min(size, 255 * bytes.length));
     return target.subarray(0, unpackBlock(bytes, target, 0, target.length));
   },
@@ -32,11 +32,11 @@ export const pageCodecs: Readonly<Record<string, UnpackPage>> = {
   }),
 };
 
-/** Snappy, by the kernel, whose memory may move: the page is copied out. */
+/** Decompresses Snappy in the kernel. The page is copied out, since the kernel's memory may move. */
 export function unpackSnappy(kernel: PageKernel): UnpackPage {
   let [place, room] = [0, 0];
   return (bytes, size) => {
-    // No element of one byte gives more than 64.
+    // Snappy expands each byte to at most 64.
     if (size > 64 * bytes.length) throw new Error('a size that no such block has');
     if (bytes.length + size > room) {
       room = 2 * (bytes.length + size);

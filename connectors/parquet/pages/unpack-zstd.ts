@@ -1,16 +1,13 @@
 import * as zlib from 'node:zlib';
 import type { UnpackPage } from './unpack-page.ts';
 
-/** Largest page that is unpacked here: a damaged header may claim any size. */
+/** Largest page to decompress here: a damaged header may claim any size. */
 const LARGEST = 1 << 22;
 
-/**
- * The members of Node's decompressor that zlib's own functions for whole buffers use; they are not
- * documented.
- */
+/** Undocumented members of Node's decompressor, which zlib's own functions for whole buffers use. */
 interface Decompressor {
   readonly destroyed: boolean;
-  /** Room and input that the last write has left. */
+  /** Output room and input that the last write left. */
   readonly _writeState: Uint32Array;
   readonly _handle: {
     writeSync(
@@ -25,7 +22,7 @@ interface Decompressor {
   };
 }
 
-/** Undefined before the first page of this thread; false where Node has no such decompressor. */
+/** Undefined before this thread's first page; false if this Node has no such decompressor. */
 let kept: Decompressor | false | undefined;
 
 function isDecompressor(value: object): value is Decompressor {
@@ -44,16 +41,16 @@ function decompressor(): Decompressor | false {
 }
 
 /**
- * Zstd by one decompressor for all pages of a thread: Node makes one for each call of zstdDecompressSync,
- * which takes as long as unpacking a page. A page that does not come out as it should is left to `whole`. The
- * result is in memory that the next call uses again.
+ * Zstd with one decompressor for all pages of a thread: zstdDecompressSync makes one for each call, which
+ * takes as long as decompressing a page. A page with an unexpected result is passed to `whole`. The result's
+ * memory is reused by the next call.
  */
 export function unpackZstd(whole: UnpackPage): UnpackPage {
   let room = new Uint8Array(0);
   return (bytes, size) => {
     const own = size <= LARGEST && decompressor();
     if (!own) return whole(bytes, size);
-    // With room for one byte more a page that is too long is found out.
+    // Room for one more byte, to detect a page that is too long.
     if (room.length <= size) room = new Uint8Array(2 * size + 1);
     const { ZSTD_e_end: end } = zlib.constants;
     own._handle.writeSync(end, bytes, 0, bytes.length, room, 0, size + 1);

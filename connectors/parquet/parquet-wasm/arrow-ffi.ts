@@ -8,10 +8,8 @@ import type { RecordBatch as WasmBatch } from 'parquet-wasm/node';
  *     ArrowArray { length, null_count, offset, n_buffers, n_children: int64;  buffers, children, dictionary, release, private: pointer }
  *                  0       8           16      24         32                  40       44        48          52       56
  *
- * A column of numbers without nulls has the buffers [validity (none), values]: its values are taken straight
- * from the decoder's memory, where the IPC stream would copy them three times.
- *
- *
+ * A column of numbers without nulls has the buffers [validity (null), values]. Its values are taken directly
+ * from the decoder's memory; the IPC stream would copy them three times.
  */
 const at = {
   length: 0,
@@ -23,7 +21,7 @@ const at = {
   childList: 44,
 } as const;
 
-/** True for a schema whose batches `takeNumbers` may copy. */
+/** True for a schema whose batches `takeNumbers` can copy. */
 export function hasOnlyNumbers(schema: Schema): boolean {
   return schema.fields.every(
     ({ type }) =>
@@ -32,9 +30,8 @@ export function hasOnlyNumbers(schema: Schema): boolean {
 }
 
 /**
- * The batch with its values copied out, or with views of them that hold until the decoder goes on; undefined,
- * with the batch unchanged, when it has nulls or other layouts.
- *
+ * Copies a batch's values out, or returns views that are valid until the decoder continues. Undefined, with
+ * the batch unchanged, if it has nulls or another layout.
  */
 export function takeNumbers(
   batch: WasmBatch,

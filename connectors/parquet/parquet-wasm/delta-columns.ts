@@ -7,7 +7,7 @@ import { getSchemaPath } from 'hyparquet/src/schema.js';
 import type { RowGroupInfo } from '../footer.ts';
 import { pageCodecs, type UnpackPage } from '../pages/unpack-page.ts';
 
-/** Most bytes of a page before and after it is unpacked. */
+/** Largest page, compressed or uncompressed. */
 const PAGE_BYTES = 2 ** 31 - 1;
 
 const { gzip, brotli, lz4_raw, zstd } = pageCodecs;
@@ -19,10 +19,9 @@ const unpackers: Partial<Record<CompressionCodec, UnpackPage>> = {
 };
 
 /**
- * Columns of whole numbers of 32 bits or fewer whose differences are stored (DELTA_BINARY_PACKED): the
- * decoder breaks down where a difference needs 33 bits, as between the least and the greatest number. Numbers
- * of 64 bits have no such case.
- *
+ * Integer columns of at most 32 bits that are stored as differences (DELTA_BINARY_PACKED). The decoder
+ * crashes if a difference needs 33 bits, such as between the smallest and the largest number. 64-bit integers
+ * do not have this problem.
  */
 export function deltaColumns({ columns }: RowGroupInfo, fields: readonly Field[]): Field<Int>[] {
   const stored = new Set(
@@ -34,7 +33,7 @@ export function deltaColumns({ columns }: RowGroupInfo, fields: readonly Field[]
   );
 }
 
-/** Such a column of a row group, decoded by another library. Throws an Error for pages that are damaged. */
+/** Decodes such a column of a row group with another library. Throws an Error for damaged pages. */
 export async function readDeltaColumn(
   file: Blob,
   metadata: FileMetaData,
@@ -53,7 +52,7 @@ export async function readDeltaColumn(
   );
   checkPages(view, rows);
   const schemaPath = getSchemaPath(metadata.schema, [name]);
-  // Without its logical type the numbers come as they are stored.
+  // Without its logical type the library returns numbers as stored.
   const element = { ...schemaPath[1].element, converted_type: undefined, logical_type: undefined };
   const decoder = {
     pathInSchema: [name],
@@ -71,7 +70,7 @@ export async function readDeltaColumn(
   return toData(data as readonly ArrayLike<number | null | undefined>[], rows, type);
 }
 
-/** Checks the pages' headers before memory is taken for the sizes they give. */
+/** Checks the pages' headers before allocating the sizes they claim. */
 function checkPages(view: DataView, rows: number): void {
   const reader = { view, offset: 0 };
   let values = 0;
@@ -89,7 +88,7 @@ function checkPages(view: DataView, rows: number): void {
   if (values !== rows) throw new Error(`${values} values in ${rows} rows`);
 }
 
-/** Sizes of the page whose header is next: bytes stored and unpacked, values, entries of a dictionary. */
+/** Sizes of the next page: stored and uncompressed bytes, values, dictionary entries. */
 function pageAt(reader: { readonly view: DataView; offset: number }) {
   const {
     data_page_header: first,
@@ -120,7 +119,7 @@ function toData(chunks: readonly ArrayLike<number | null | undefined>[], rows: n
   return new Data(type, 0, rows, nulls, { 1: values, 2: nulls > 0 ? bitmap : undefined } as never);
 }
 
-/** The footer in that library's form. */
+/** The footer in hyparquet's form. */
 export async function deltaMetadata(file: Blob): Promise<FileMetaData> {
   return parquetMetadataAsync({
     byteLength: file.size,

@@ -6,7 +6,7 @@ import type { Encoding } from '../../output/encode-rows.ts';
 import type { Codec } from '../backend.ts';
 import { WasmInstance } from './wasm-instance.ts';
 
-/** Parquet's numbers for the codecs; 'lz4' is the form every reader understands (LZ4_RAW). */
+/** Parquet's numbers of codecs. 'lz4' is LZ4_RAW, which every reader supports. */
 const compression = {
   uncompressed: 0,
   snappy: 1,
@@ -16,10 +16,12 @@ const compression = {
   lz4: 6,
 } as const satisfies Record<Codec, Compression>;
 
-/** No row group is cut: the caller has cut the rows. */
+/** Keeps the encoder from cutting row groups; the caller has cut the rows. */
 const MOST_ROWS = 2 ** 31 - 1;
 
-/** The rows of an Arrow IPC stream as a Parquet file of one row group, or none without rows. */
+/**
+ * Encodes the rows of an Arrow IPC stream as a Parquet file of one row group; of none if there are no rows.
+ */
 export function encodeRowGroup(
   stream: Uint8Array,
   { codec, dictionary, file }: Encoding & { readonly format: 'parquet' },
@@ -46,13 +48,13 @@ export function encodeRowGroup(
   }
 }
 
-/** Rows of a batch that say whether its columns repeat, and the part of them that does. */
+/** Number of rows sampled to find repeating columns, and the share of them that must repeat. */
 const SAMPLED_ROWS = 4096;
 const MOSTLY = 7 / 8;
 
 /**
- * Columns of numbers most of whose rows repeat the row before, as sorted ids do: a codec stores them as small
- * as a dictionary's codes, in a quarter of the time.
+ * Number columns in which most rows repeat the row before, such as sorted ids. They need no dictionary: a
+ * codec alone stores them as small as dictionary codes, in a quarter of the time.
  */
 function repeatingColumns(stream: Uint8Array): string[] {
   const reader = RecordBatchReader.from(stream);

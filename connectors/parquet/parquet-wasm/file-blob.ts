@@ -3,13 +3,13 @@ import { fileProblem } from '../../files/file-problem.ts';
 import type { PageSums } from '../pages/page-sums.ts';
 import type { FetchCounter, RandomAccess } from '../random-access.ts';
 
-/** Bytes that stand in place of those of the file. */
+/** Bytes that replace bytes of the file. */
 interface Patch {
   readonly at: number;
   readonly bytes: Uint8Array;
 }
 
-/** An open file, its reads and the checksums of its pages. */
+/** An open file, with its read counter and page checksums. */
 export interface BlobFile {
   readonly file: string;
   readonly handle: RandomAccess;
@@ -18,9 +18,9 @@ export interface BlobFile {
 }
 
 /**
- * A Blob over an open file of the disk or of a web server: only the slices that the decoder asks for are
- * read, and the pages among them are compared with their checksums. The owner of the handle closes it. Faster than `fs.openAsBlob`, and an I/O error keeps its meaning.
- *
+ * A Blob over an open file on disk or on a web server. It reads only the slices that the decoder asks for,
+ * and verifies the checksums of pages in them. The caller closes the handle. Faster than `fs.openAsBlob`, and
+ * keeps I/O errors.
  */
 export class FileBlob extends Blob {
   readonly #opened: BlobFile;
@@ -35,7 +35,7 @@ export class FileBlob extends Blob {
     this.size = end - start;
   }
 
-  /** The same file with other bytes at a place. */
+  /** The same file with some bytes replaced. */
   patched(at: number, bytes: Uint8Array): FileBlob {
     return new FileBlob(this.#opened, this.#start, this.#end, { at, bytes });
   }

@@ -19,9 +19,8 @@ import { createWasmWriter } from './parquet-wasm-writer.ts';
 import type { WasmDecoder } from './wasm-decoder.ts';
 
 /**
- * The default backend. Numbers in the usual pages are read page by page; everything else by a decoder of
- * every codec and encoding, which is loaded at its first use.
- *
+ * The default backend. Numbers in common pages are read page by page. Everything else is read by a decoder
+ * for all codecs and encodings, loaded at its first use.
  */
 export const parquetWasmBackend: ParquetBackend = {
   name: 'parquet-wasm',
@@ -116,7 +115,7 @@ class FileReader implements ParquetFileReader {
     }
   }
 
-  /** The rest of a row group with pages that the decoder may know. Its error gets the name of the column. */
+  /** Reads the rest of a row group with the decoder. If that fails too, the error names the column. */
   async *#decodeFrom({ column, message }: PageProblem, options: ReadOptions): AsyncGenerator<LocatedBatch> {
     try {
       yield* this.#decode(options);

@@ -16,12 +16,11 @@ export async function createWasmWriter(
 }
 
 /**
- * Collects rows to row groups, has these encoded, and puts them together in their order:
+ * Collects rows into row groups, has them encoded, and joins the results in order:
  *
  *     write(batch) -> rows of one group -> encoder, several groups at once -> pages, in order -> file;   close() -> page indexes, footer
  *
  * The bytes depend on the batches alone.
- *
  */
 class WasmFileWriter implements ParquetFileWriter {
   readonly #part: PartFile;

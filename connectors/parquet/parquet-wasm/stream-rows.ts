@@ -5,36 +5,33 @@ import { formatBytes } from '../../../engine/format.ts';
 import type { RowGroupInfo } from '../footer.ts';
 
 /**
- * Bytes that a stream of the decoder should have at most: it decodes all rows that it is asked for before it
- * gives the first.
+ * Approximate limit of a decoder's stream in bytes: it decodes all requested rows before it returns the
+ * first.
  */
 const STREAM = { numbers: 1 << 28, text: 3 << 25 } as const;
-/** Bytes of text that a batch should have at most. */
+/** Approximate limit of a batch's text in bytes. */
 const BATCH = 1 << 25;
-/** Memory of the decoder, which may hold a text several times. */
+/** Bytes of the decoder's memory, which may contain a text several times. */
 const DECODER = 2 ** 32;
 /** Encodings that store a text, or a part of it, once for many rows. */
 const repeating = ['rle_dictionary', 'plain_dictionary', 'delta_byte_array'];
 
 /**
- * The number of rows that the decoder is asked for at a time, so that its memory stays within bounds: a row
- * group may have any number of rows, and each row gets its own copy of a text that is stored once. Newer
- * files say how long the text is in all; elsewhere a stream is short at first where its rows could be long.
- *
+ * Chooses the number of rows to request from the decoder, to limit its memory. A row group may have any
+ * number of rows, and each row gets its own copy of a text that is stored once. Newer files contain the total
+ * length of the text; for others the first stream is short if rows may be long.
  */
 export class StreamRows {
-  /** Bytes of a row, about. */
+  /** Estimated bytes of a row. */
   #perRow: number;
-  /** Bytes that the text of one row may have. */
+  /** Most bytes of text in one row. */
   readonly #longest: number;
   readonly #batchSize: number;
   readonly #hasText: boolean;
-  /** Rows after a stream was too much. */
+  /** Limit of rows after a stream was too large. */
   #most = Number.POSITIVE_INFINITY;
 
-  /**
-   * `fields`: the columns that the decoder gives. `batchSize`: rows of a batch without text.
-   */
+  /** `fields`: the columns that the decoder returns. `batchSize`: rows of a batch without text. */
   constructor({ columns, rows }: RowGroupInfo, fields: readonly Field[], batchSize: number) {
     const text = fields
       .filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type))
@@ -53,7 +50,7 @@ export class StreamRows {
     if (longest * rows > BATCH) this.#most = Math.max(1, Math.floor(BATCH / longest));
   }
 
-  /** Rows of the next stream. */
+  /** Number of rows of the next stream. */
   get limit(): number {
     return Math.max(
       1,
@@ -61,7 +58,7 @@ export class StreamRows {
     );
   }
 
-  /** Rows of its batches. */
+  /** Number of rows of its batches. */
   get batch(): number {
     return Math.max(
       1,
@@ -73,7 +70,7 @@ export class StreamRows {
     );
   }
 
-  /** Learns from the text of a stream. */
+  /** Adjusts the estimate by the text of a decoded stream. */
   learn(bytes: number, rows: number): void {
     if (rows === 0 || !this.#hasText) return;
     this.#perRow = Math.max(1, bytes / rows);
@@ -81,8 +78,7 @@ export class StreamRows {
   }
 
   /**
-   * Asks for fewer rows after the decoder's memory was too small. False where it was one row, or there is no
-   * text.
+   * Requests fewer rows after the decoder ran out of memory. False if it was one row, or if there is no text.
    */
   shrink(): boolean {
     if (!this.#hasText || this.limit === 1) return false;
@@ -91,7 +87,7 @@ export class StreamRows {
   }
 
   /**
-   * The error for a row whose text alone is too much; undefined where no text of the row group is that long.
+   * Error for a row whose text alone is too large; undefined if no text of the row group can be that long.
    */
   beyond(file: string, rowGroup: number): CapacityError | undefined {
     if (this.#longest < DECODER / 8) return undefined;

@@ -3,17 +3,16 @@ import type { Schema } from 'apache-arrow';
 import { FileBlob } from './file-blob.ts';
 
 /**
- * The key of the writer's own types in the footer, between its header and length and the header of the value.
- * Without them the types that Parquet itself stores are read.
- *
+ * The footer's key of the writer's own types, between the header with its length and the header of the value.
+ * Without this key the decoder uses the types that Parquet itself stores.
  */
 const KEY = Buffer.from('\x18\x0cARROW:schema\x18', 'latin1');
-/** The place of the colon. */
+/** Position of the colon. */
 const COLON = KEY.indexOf(':');
 
 /**
- * True where the writer's types have dictionaries on which the decoder breaks down: of decimals, float16,
- * booleans and others.
+ * True if the writer's types have dictionaries that crash the decoder: of decimals, float16, booleans and
+ * others.
  */
 export function hasUnreadDictionaries({ fields }: Pick<Schema, 'fields'>): boolean {
   return fields.some(({ type }) =>
@@ -38,8 +37,7 @@ function isRead(type: DataType): boolean {
 }
 
 /**
- * The file with another key for the writer's types, so that the decoder does not know them; undefined where
- * there are none.
+ * The file with a changed key, so that the decoder ignores the writer's types; undefined if there are none.
  */
 export async function withoutHints(file: FileBlob): Promise<FileBlob | undefined> {
   const end = new DataView(await file.slice(file.size - 8).arrayBuffer());

@@ -16,7 +16,7 @@ import { FileBlob } from './file-blob.ts';
 import { hasUnreadDictionaries, withoutHints } from './type-hints.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
-/** Opens the decoder of an open file, whose owner closes the handle. */
+/** Opens a decoder for an open file; the caller closes the handle. */
 export async function openDecoder({ file, handle, footer, counter }: PageFile): Promise<WasmDecoder> {
   const instance = WasmInstance.take();
   try {
@@ -48,22 +48,22 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
   }
 }
 
-/** A row group that is read, by several attempts where the decoder fails. */
+/** A row group being read; several attempts may be needed if the decoder fails. */
 interface GroupState {
   readonly rowGroup: number;
   readonly sizes: StreamRows;
-  /** Columns that the decoder breaks down on. */
+  /** Columns that crash the decoder, read by another library. */
   apart: ReadonlyMap<string, Data>;
 }
 
 /**
- * An open file with a decoder of its own: the Rust implementation, compiled to WebAssembly. It reads every
+ * An open file with its own instance of the Rust implementation, compiled to WebAssembly. It reads every
  * codec and encoding.
  */
 export class WasmDecoder implements ParquetFileReader {
   readonly info: ParquetFileInfo;
   readonly #counter: FetchCounter;
-  /** The decoder's columns, before strings are made plain. */
+  /** The decoder's schema, before strings are made plain. */
   readonly #stored: Schema;
   readonly #blob: FileBlob;
   #instance: WasmInstance;
@@ -97,7 +97,7 @@ export class WasmDecoder implements ParquetFileReader {
         yield { batch, rowGroup, firstRow: rowGroups[rowGroup].firstRow + row };
   }
 
-  /** The rows of a row group that are wanted, with the number of each batch's first one there. */
+  /** The wanted rows of a row group, with the number of each batch's first row. */
   async *#readGroup(
     rowGroup: number,
     schema: Schema,
@@ -132,7 +132,7 @@ export class WasmDecoder implements ParquetFileReader {
     });
   }
 
-  /** Makes the next attempt at the rest of a row group another one, or throws the failure. */
+  /** Prepares another attempt at the rest of a row group, or throws the failure. */
   async #recover(failure: unknown, state: GroupState, schema: Schema): Promise<void> {
     const { file } = this.info;
     const { rowGroup, sizes } = state;
@@ -143,13 +143,13 @@ export class WasmDecoder implements ParquetFileReader {
         return this.#restart();
       }
     }
-    // The text of a batch may have been too much for the decoder's memory.
+    // A batch's text may have exceeded the decoder's memory.
     if (!isTooMuch(failure)) throw problem(failure, file, rowGroup);
     if (!sizes.shrink()) throw sizes.beyond(file, rowGroup) ?? problem(failure, file, rowGroup);
     await this.#restart();
   }
 
-  /** The columns that the decoder may break down on. */
+  /** Reads the columns that may crash the decoder. */
   async #readApart(rowGroup: number, schema: Schema): Promise<ReadonlyMap<string, Data>> {
     const fields = deltaColumns(this.info.rowGroups[rowGroup], schema.fields);
     if (fields.length === 0) return new Map();
@@ -160,7 +160,7 @@ export class WasmDecoder implements ParquetFileReader {
     return columns;
   }
 
-  /** Rows as `#readRows` gives them, with the columns that were read apart. */
+  /** Rows of `#readRows` combined with the columns that another library has read. */
   async *#readBeside(
     { rowGroup, sizes, apart }: GroupState,
     offset: number,
@@ -194,7 +194,7 @@ export class WasmDecoder implements ParquetFileReader {
     for (; from < end; from += options.batchSize) yield joined(from, Math.min(options.batchSize, end - from));
   }
 
-  /** Some rows of [offset, end) of a row group. */
+  /** Reads rows from [offset, end) of a row group. */
   async *#readRows(
     rowGroup: number,
     offset: number,
@@ -204,7 +204,7 @@ export class WasmDecoder implements ParquetFileReader {
     { columns, borrowed = false }: ReadOptions,
   ): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
-    // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
+    // The decoder treats names as paths: "a" also selects a column "a.b", and "a.b" may select none.
     const exact =
       columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
     const wish = {
@@ -249,7 +249,7 @@ export class WasmDecoder implements ParquetFileReader {
     }
   }
 
-  /** Opens the file in another decoder. */
+  /** Opens the file in a new decoder. */
   async #restart(): Promise<void> {
     this.#instance.discard();
     this.#instance = WasmInstance.take();
@@ -275,14 +275,12 @@ function onlyColumns(batch: RecordBatch, columns: readonly string[] | undefined)
   );
 }
 
-/**
- * True for failures that a batch of fewer rows may not meet: no memory, or offsets of text beyond 32 bits.
- */
+/** True for failures that fewer rows may avoid: no memory, or text offsets beyond 32 bits. */
 function isTooMuch(error: unknown): boolean {
   return isTrap(error) || (!(error instanceof FactorFlowError) && messageOf(error).includes('overflow'));
 }
 
-/** An error that names the place. The decoder throws plain strings, errors of its own, or traps. */
+/** An error that names the file and row group. The decoder throws strings, its own errors, or traps. */
 function problem(error: unknown, file: string, rowGroup?: number): Error {
   if (error instanceof FactorFlowError) return error;
   const details = { phase: 'read', file, rowGroup, cause: error };

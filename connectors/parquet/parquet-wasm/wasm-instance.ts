@@ -7,20 +7,19 @@ import { compileFunction } from 'node:vm';
 export type ParquetWasm = typeof import('parquet-wasm/node');
 
 const require = createRequire(import.meta.url);
-/** Unused instances, ready for the next file until garbage is collected. */
+/** Unused instances for the next files, until they are garbage collected. */
 const idle: WeakRef<WasmInstance>[] = [];
 const IDLE_INSTANCES = 4;
 /** Largest memory of an instance that is kept: WebAssembly memory never shrinks. */
 const IDLE_BYTES = 96 * 2 ** 20;
 
 /**
- * One instance of the Parquet decoder with a memory of its own.
+ * One instance of the Parquet decoder, with its own memory.
  *
- * A damaged file may trap inside it (a Rust panic). In code that runs off the microtask queue such a trap
- * would end the process and leave the awaited promise pending. So every instance is loaded with a
- * `queueMicrotask` that catches: `guard` then rejects the waiting call, and the instance is never used again.
- * An instance serves one file at a time, so other files are not disturbed.
- *
+ * A damaged file may cause a trap (a Rust panic). In code that runs off the microtask queue such a trap would
+ * end the process and leave the awaited promise pending. So every instance is loaded with a `queueMicrotask`
+ * that catches: `guard` then rejects the waiting call, and the instance is never used again. An instance
+ * serves one file at a time, so a trap does not affect other files.
  */
 export class WasmInstance implements Disposable {
   readonly wasm: ParquetWasm;
@@ -72,7 +71,7 @@ export class WasmInstance implements Disposable {
     }
   }
 
-  /** Gives the instance up, since a call may still be running inside. */
+  /** Abandons the instance, since a call may still be running inside. */
   discard(): void {
     this.#trapped = true;
     this.#trap ??= new Error('this decoder was discarded');
@@ -95,7 +94,7 @@ export class WasmInstance implements Disposable {
   }
 }
 
-/** True when the decoder crashed, and so is unusable, rather than refused the data. */
+/** True if the decoder crashed and is unusable; false if it refused the data. */
 export function isTrap(error: unknown): boolean {
   return error instanceof Error && (error.name === 'RuntimeError' || error instanceof RangeError);
 }
@@ -105,8 +104,8 @@ let file: string | undefined;
 let compiled: WebAssembly.Module | undefined;
 
 /**
- * WebAssembly for the package, whose module is compiled once in a thread: V8 shares the code between threads,
- * but finds it by reading all bytes.
+ * Replaces WebAssembly for the package, so that its module is compiled once a thread. V8 shares the code
+ * between threads, but finds it by reading all bytes.
  */
 const assembly = Object.create(WebAssembly, {
   Module: {
@@ -116,13 +115,13 @@ const assembly = Object.create(WebAssembly, {
   },
 }) as typeof WebAssembly;
 
-/** The package asks for `fs` alone, and reads its module with it. */
+/** The package only requires `fs`, to read its module. */
 const requireOnce = (name: string): unknown =>
   name === 'fs' && compiled !== undefined ? { readFileSync: () => new Uint8Array(0) } : require(name);
 
-/** Runs the package's CommonJS file again, with its own variables and memory. */
+/** Runs the package's CommonJS file again, with new variables and memory. */
 function load(onTrap: (error: unknown) => void): ParquetWasm {
-  // In this form programs that copy a package's files find this one and the WebAssembly beside it.
+  // Tools that bundle dependencies recognize this form, and copy the file and its WebAssembly.
   file ??= fileURLToPath(import.meta.resolve('parquet-wasm/node'));
   source ??= readFileSync(file, 'utf8');
   const parameters = [

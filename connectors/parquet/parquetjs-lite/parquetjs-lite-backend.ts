@@ -23,10 +23,9 @@ import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
 import { createLiteWriter } from './parquetjs-lite-writer.ts';
 
 /**
- * A second, pure-JavaScript backend. It reads flat columns in plain or old-style dictionary pages,
+ * A second backend, in pure JavaScript. It reads flat columns in plain or old-style dictionary pages,
  * uncompressed, snappy or gzip. Data that the library would read wrongly (see `refusal` and `checkPages`) are
- * refused, and its values are converted to the column's type one by one.
- *
+ * refused. Values are converted to the column's type one by one.
  */
 export const parquetjsLiteBackend: ParquetBackend = {
   name: 'parquetjs-lite',
@@ -52,12 +51,12 @@ export const parquetjsLiteBackend: ParquetBackend = {
 
 const readableCodecs = ['uncompressed', 'snappy', 'gzip'];
 /**
- * Encodings of pages. "rle" and "bit_packed" are those of levels; the library throws when it cannot read
- * them.
+ * Supported encodings of pages. "rle" and "bit_packed" are encodings of levels; the library throws if it
+ * cannot read them.
  */
 const readableEncodings = ['plain', 'plain_dictionary', 'rle', 'bit_packed'];
 /**
- * Most values of a dictionary. Above, the library adds up the bytes of a repeated dictionary index instead of
+ * Largest dictionary. For larger ones the library adds up the bytes of a repeated dictionary index instead of
  * shifting them.
  */
 const LARGEST_DICTIONARY = 256;
@@ -111,7 +110,7 @@ class LiteFileReader implements ParquetFileReader {
     try {
       this.#envelope ??= await parquetjs.ParquetEnvelopeReader.openFile(file);
       const metadata = await this.#envelope.readFooter();
-      // The library insists on 1, although the pages may be of either version; they are checked one by one.
+      // The library requires 1, although pages may have either version; they are checked one by one.
       metadata.version = 1;
       return new parquetjs.ParquetReader(metadata, this.#envelope, { rawStatistics: true });
     } catch (error) {
@@ -135,7 +134,7 @@ class LiteFileReader implements ParquetFileReader {
     }
   }
 
-  /** Compares the pages with their checksums, which the library does not. */
+  /** Verifies the pages' checksums, which the library does not. */
   async #checkSums({ start, bytes }: ColumnChunkInfo): Promise<void> {
     const { file, rowGroups } = this.info;
     const handle = await openRandomAccess(file);
@@ -155,7 +154,7 @@ class LiteFileReader implements ParquetFileReader {
     return chunk;
   }
 
-  /** Refuses a column chunk before anything of it is decoded. */
+  /** Refuses a column chunk before any of it is decoded. */
   async #checkChunk(column: string, rowGroup: number): Promise<void> {
     const { file } = this.info;
     const chunk = this.#chunk(column, rowGroup);
@@ -191,8 +190,8 @@ function refusal(what: string, place: Place): DataError {
 }
 
 /**
- * Refuses pages that the library misreads: it trusts the footer's codec, and looks the values of plain pages
- * up in a chunk's dictionary too.
+ * Refuses pages that the library would misread: it trusts the footer's codec, and looks up values of plain
+ * pages in a chunk's dictionary too.
  */
 function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place): void {
   const isPacked = data.pageHeaders.some((page) => page.compressed_page_size !== page.uncompressed_page_size);

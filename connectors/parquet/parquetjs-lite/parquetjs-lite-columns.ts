@@ -51,7 +51,9 @@ const integerTypes: Partial<Record<string, DataType>> = {
 };
 const textTypes = ['UTF8', 'ENUM', 'JSON'];
 
-/** The Arrow schema of a file of flat columns; throws DataError for the first column of another kind. */
+/**
+ * The Arrow schema of a file of flat columns. Throws DataError for the first column that is not supported.
+ */
 export function flatSchema(elements: readonly SchemaElement[], file: string): Schema {
   return new Schema(
     elements.map((element) => {
@@ -86,9 +88,8 @@ function flatType({
 }
 
 /**
- * One column of one row group as Arrow data. The library gives numbers of dictionary pages as strings: each
- * becomes its exact number again. Throws DataError for a value of another kind.
- *
+ * One column of a row group as Arrow data. The library returns numbers of dictionary pages as strings; they
+ * are parsed exactly. Throws DataError for a value of another kind.
  */
 export function columnData(
   field: Field,
@@ -145,20 +146,20 @@ function numberData(
   });
 }
 
-/** A function that checks one stored value and gives it in the type's own form. */
+/** Returns a function that checks one stored value and converts it to the type. */
 function decoder(type: DataType, broken: (summary: string) => DataError): (stored: unknown) => unknown {
   const wrong = (stored: unknown) =>
     broken(`${typeof stored} ${String(stored)} where the schema has ${String(type)}`);
   if (DataType.isUtf8(type)) return (stored) => text(stored, wrong);
   if (DataType.isBinary(type)) {
-    // The library gives bytes of a dictionary page as text, which may have lost some of them.
+    // The library returns bytes of a dictionary page as text, which may have lost some of them.
     return (stored) => (stored instanceof Uint8Array ? stored : fail(wrong(stored)));
   }
   if (DataType.isBool(type)) return (stored) => (typeof stored === 'boolean' ? stored : fail(wrong(stored)));
   if (type.ArrayType === BigInt64Array || type.ArrayType === BigUint64Array)
     return (stored) => wideInteger(stored, wrong);
   if (DataType.isFloat(type)) return (stored) => float(stored, wrong);
-  // Unsigned integers are stored as the signed number of the same bits; typed arrays turn them back.
+  // Unsigned integers are stored as signed numbers of the same bits; typed arrays convert them back.
   return (stored) => {
     const number = typeof stored === 'string' ? Number(stored) : stored;
     return typeof number === 'number' && Number.isInteger(number) && stored !== ''
@@ -182,7 +183,7 @@ function float(stored: unknown, wrong: (stored: unknown) => DataError): number {
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function text(stored: unknown, wrong: (stored: unknown) => DataError): string {
-  // A replacement character in text from a dictionary page may stand for bytes that were lost.
+  // U+FFFD in text from a dictionary page may mean that bytes were lost.
   if (typeof stored === 'string') return stored.includes('\uFFFD') ? fail(wrong(stored)) : stored;
   if (!(stored instanceof Uint8Array)) return fail(wrong(stored));
   try {

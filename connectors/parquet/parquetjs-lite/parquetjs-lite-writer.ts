@@ -9,11 +9,11 @@ import { appendAll, createFile } from '../../output/new-file.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 
 const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const;
-/** The library keeps a row group as JavaScript values. */
+/** Smaller than usual, since the library keeps a row group as JavaScript values. */
 const LARGEST_ROW_GROUP = 1 << 16;
 
 /**
- * Creates the file (see ParquetBackend.create). Columns are flat; rows are written one by one, at about 0.2
+ * Creates the file (see ParquetBackend.create). Columns are flat; rows are written one by one, about 0.2
  * million a second.
  */
 export async function createLiteWriter(
@@ -120,7 +120,7 @@ class LiteFileWriter implements ParquetFileWriter {
   }
 
   /**
-   * The value as the library wants it, which rounds 64-bit integers beyond 2^53 without an error: they are
+   * Converts a value for the library. It would silently round 64-bit integers beyond 2^53, so they are
    * refused.
    */
   #value(column: string, type: DataType, value: unknown): unknown {
@@ -151,9 +151,8 @@ class LiteFileWriter implements ParquetFileWriter {
 }
 
 /**
- * The part of a Node stream that the library uses, over a file handle. The library does not await all writes,
- * so none of them rejects: the first failure is kept, and LiteFileWriter looks for it.
- *
+ * The methods of a Node stream that the library uses, over a file handle. The library does not await all
+ * writes, so none of them rejects; the first failure is kept, and LiteFileWriter checks for it.
  */
 class HandleStream {
   bytes = 0;

@@ -1,4 +1,4 @@
-/** The part of parquetjs-lite that its backend uses; the package has no types of its own. */
+/** Types of the parts of parquetjs-lite that its backend uses; the package has no types. */
 declare module 'parquetjs-lite' {
   export interface FieldDefinition {
     type?: string;
@@ -20,7 +20,7 @@ declare module 'parquetjs-lite' {
     readonly data_page_header_v2: { readonly encoding: number } | null;
   }
 
-  /** One column of one row group; `values` hold the rows whose definition level is the highest. */
+  /** One column of a row group. `values` has only the rows with the highest definition level. */
   export interface ColumnChunkData {
     readonly values: readonly unknown[];
     readonly dlevels: readonly number[];

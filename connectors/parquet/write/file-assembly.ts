@@ -2,7 +2,7 @@ import { SummedPages } from './page-sums.ts';
 import { decodeThrift, encodeThrift, integerIn, structIn, structsIn, thrift } from './thrift.ts';
 import type { ThriftStruct } from './thrift.ts';
 
-/** Numbers of the fields in parquet.thrift. */
+/** Numbers of fields in parquet.thrift. */
 const FILE = { rows: 3, rowGroups: 4 } as const;
 const GROUP = { columns: 1, bytes: 2, rows: 3, fileOffset: 5, packed: 6, ordinal: 7 } as const;
 const CHUNK = {
@@ -17,10 +17,10 @@ const OFFSET_INDEX = { pages: 1 } as const;
 const PAGE = { offset: 1, bytes: 2 } as const;
 
 const MAGIC = Buffer.from('PAR1', 'latin1');
-/** Largest number that the 16 bits of a row group's ordinal hold. */
+/** Largest ordinal of a row group, which has 16 bits. */
 const MOST_ORDINALS = 32_767;
 
-/** The page index of one column of one row group, which the file has behind all row groups. */
+/** The page index of one column of one row group; the file stores it after all row groups. */
 interface PageIndex {
   readonly chunk: ThriftStruct;
   readonly columnIndex: Uint8Array | undefined;
@@ -28,14 +28,14 @@ interface PageIndex {
 }
 
 /**
- * Makes one Parquet file out of small ones with the same columns, each encoded by itself, so that threads can
- * encode row groups:
+ * Assembles one Parquet file from small files with the same columns. The small files are encoded separately,
+ * so that threads can encode row groups:
  *
  *     small file:  "PAR1", pages, page index, footer, its length, "PAR1"
  *     whole file:  "PAR1", pages of the first, pages of the second, …, the page indexes, one footer, its length, "PAR1"
  *
- * Each page gets a checksum, and every offset and size in footers and page indexes follows; all else stays as
- * the encoder made it.
+ * Each page gets a checksum, and every offset and size in footers and page indexes is adjusted. Everything
+ * else stays as the encoder made it.
  */
 export class FileAssembly {
   #first: ThriftStruct | undefined;
@@ -44,7 +44,7 @@ export class FileAssembly {
   readonly #groups: ThriftStruct[] = [];
   readonly #indexes: PageIndex[] = [];
 
-  /** The bytes that come next in the whole file. */
+  /** The next bytes of the whole file. */
   add(file: Uint8Array): Uint8Array[] {
     const length = new DataView(file.buffer, file.byteOffset + file.length - 8, 4).getUint32(0, true);
     const footer = decodeThrift(file.subarray(file.length - 8 - length, file.length - 8));
@@ -69,7 +69,7 @@ export class FileAssembly {
     return [...(begins ? [MAGIC] : []), ...pages.pieces];
   }
 
-  /** The bytes behind all pages. At least one file has been added. */
+  /** The bytes after all pages. At least one file was added before. */
   end(): Uint8Array[] {
     const pieces: Uint8Array[] = [];
     const place = (chunk: ThriftStruct, at: number, lengthAt: number, bytes: Uint8Array | undefined) => {
@@ -93,7 +93,7 @@ export class FileAssembly {
   }
 }
 
-/** Takes the pages of a column. Gives the bytes that they have grown by. */
+/** Takes the pages of a column. Returns the number of bytes that they have grown by. */
 function takeChunk(chunk: ThriftStruct, pages: SummedPages): number {
   const metadata = structIn(chunk, CHUNK.metadata);
   const places = [METADATA.dictionaryPage, METADATA.dataPage].flatMap((field) => {

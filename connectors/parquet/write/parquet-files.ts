@@ -11,30 +11,30 @@ import { GroupParts } from '../group-parts.ts';
 export interface ParquetSinkOptions {
   readonly codec?: Codec;
   /**
-   * Most rows of a row group. Default 1,048,576. Rows that come in one stream fill it; where threads read
-   * splits of the source, the rows of a task are a group, unless they are less than a quarter of it.
+   * Most rows of a row group. Default 1,048,576. Rows of a single stream fill it. If threads read splits of
+   * the source, each task's rows are one group, unless they are less than a quarter of it.
    */
   readonly rowGroupSize?: number;
-  /** Most rows of a part file in a folder, which ends with a row group. Default 16,777,216. */
+  /** Most rows of a part file in a folder; it ends with a row group. Default 16,777,216. */
   readonly rowsPerPart?: number;
   /** Replaces an existing output of this kind. */
   readonly overwrite?: boolean;
-  /** False for columns whose values seldom repeat. Default true. */
+  /** False for columns whose values rarely repeat. Default true. */
   readonly dictionary?: boolean;
   readonly backend?: ParquetBackendName;
 }
 
-/** Parquet files, and how they are written. */
+/** The files of an output, and the options for writing them. */
 export interface ParquetFiles extends Omit<ParquetSinkOptions, 'overwrite' | 'rowsPerPart'> {
-  /** The name of a part's file. */
+  /** File name of a part. */
   readonly fileName: (part: number) => string;
   /** Most rows of a file; Infinity for one file. */
   readonly rowsPerPart: number;
-  /** The name of the output in errors. */
+  /** Name of the output in errors. */
   readonly output: string;
 }
 
-/** The operator that encodes rows as row groups; undefined where the backend writes row by row. */
+/** The operator that encodes rows as row groups; undefined if the backend writes row by row. */
 export function rowGroupEncoding(files: Omit<ParquetFiles, 'fileName'>): EncodeRowGroups | undefined {
   const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary = true, backend, output } = files;
   if (backend !== undefined && backend !== 'parquet-wasm') return undefined;
@@ -42,9 +42,7 @@ export function rowGroupEncoding(files: Omit<ParquetFiles, 'fileName'>): EncodeR
   return new EncodeRowGroups({ codec, dictionary, rowGroupSize, rowsPerPart, file: output });
 }
 
-/**
- * Writes rows, or what `rowGroupEncoding` made of them. A stream without rows gives one file without rows.
- */
+/** Writes rows, or the output of `rowGroupEncoding`. A stream without rows gives one file without rows. */
 export async function writeParquetFiles(
   files: ParquetFiles,
   input: BatchStream,
@@ -71,14 +69,14 @@ async function written(
   }
 }
 
-/** Rows on their way into the files of an output. */
+/** Writes rows into the files of an output. */
 interface Parts extends BatchOutput {
   readonly bytes: number;
   readonly files: number;
   abort(): Promise<void>;
 }
 
-/** Cuts a stream of rows, which a backend encodes, into files of `rowsPerPart` rows. */
+/** Writes a stream of rows with a backend, into files of `rowsPerPart` rows. */
 class PartWriter implements Parts {
   bytes = 0;
   files = 0;
@@ -86,7 +84,7 @@ class PartWriter implements Parts {
   #writer: ParquetFileWriter | undefined;
   readonly #output: ParquetFiles;
   readonly #schema: Schema;
-  /** Files that have all their rows, and end while the next one begins. */
+  /** Files that have all their rows; they are finished while the next one is written. */
   readonly #ending: Promise<WrittenFile>[] = [];
   #failure: unknown;
 

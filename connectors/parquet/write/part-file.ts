@@ -3,7 +3,7 @@ import { fileProblem } from '../../files/file-problem.ts';
 import { appendAll, createFile } from '../../output/new-file.ts';
 import { FileAssembly } from './file-assembly.ts';
 
-/** A Parquet file that is put together from encoded row groups. `close` or `abort` ends it. */
+/** A Parquet file assembled from encoded row groups. End it with `close` or `abort`. */
 export class PartFile {
   bytes = 0;
   readonly #file: string;
@@ -18,7 +18,7 @@ export class PartFile {
     return new PartFile(file, await createFile(file));
   }
 
-  /** A row group, as `encodeRowGroup` gives it. */
+  /** Appends a row group, encoded by `encodeRowGroup`. */
   async append(group: Uint8Array): Promise<void> {
     await this.#write(this.#assembly.add(group));
   }

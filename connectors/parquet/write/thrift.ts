@@ -1,8 +1,8 @@
 /**
- * A struct of Thrift's compact protocol (thrift-compact-protocol.md) with all that it holds, so that it can
- * be changed in a few places and stored again: fields by number, each with the type that was stored. The pair
- * hyparquet and hyparquet-writer keeps no types: it guesses them from values, and of 51 footers of the tests
- * it stores 12 otherwise than they were, with no int16 at all (docs/decisions/parquet-footers.md).
+ * A struct of Thrift's compact protocol (thrift-compact-protocol.md) with all its fields by number, each with
+ * its stored type, so that a few can be changed before it is stored again. hyparquet and hyparquet-writer
+ * keep no types but guess them from values: of 51 footers of the tests they change 12, and they never write
+ * int16 (docs/decisions/parquet-footers.md).
  */
 export type ThriftStruct = Map<number, ThriftValue>;
 
@@ -22,12 +22,12 @@ export const thrift = {
   i32: (number: number): ThriftValue => ({ type: I32, number: BigInt(number) }),
   i64: (number: number): ThriftValue => ({ type: I64, number: BigInt(number) }),
   binary: (bytes: string | Uint8Array): ThriftValue => ({ type: BINARY, bytes: Buffer.from(bytes) }),
-  /** Fields by number; those that are undefined are left out. */
+  /** Fields by number; undefined ones are left out. */
   struct: (fields: Readonly<Record<number, ThriftValue | undefined>>): ThriftValue => ({
     type: STRUCT,
     fields: fieldsOf(fields),
   }),
-  /** Of values of one type, at least one. */
+  /** Items of one type; at least one. */
   list: (items: readonly ThriftValue[]): ThriftValue => ({
     type: LIST,
     of: items[0].type,
@@ -46,7 +46,7 @@ export function fieldsOf(fields: Readonly<Record<number, ThriftValue | undefined
   );
 }
 
-/** The integer in a field; undefined where it is not there. */
+/** The integer in a field; undefined if it is absent. */
 export function integerIn(fields: ThriftStruct, field: number): number | undefined {
   const value = fields.get(field);
   return value !== undefined && 'number' in value ? Number(value.number) : undefined;
@@ -70,7 +70,7 @@ export function decodeThrift(bytes: Uint8Array): ThriftStruct {
   return readThrift(bytes).fields;
 }
 
-/** The struct at the beginning of some bytes, and its length. */
+/** The struct at the start of some bytes, and its length. */
 export function readThrift(bytes: Uint8Array): { readonly fields: ThriftStruct; readonly bytes: number } {
   const decoder = new Decoder(bytes);
   return { fields: decoder.struct(), bytes: decoder.at };
