@@ -21,42 +21,40 @@ export interface AtomicOutputOptions {
   /** Replaces existing output, which is an error otherwise. */
   readonly overwrite?: boolean;
   /**
-   * True for an entry of an existing folder (its path inside it, with "/") that this kind of output may have.
-   * A folder with other entries is never replaced.
+   * True for an entry of an existing folder (its path inside the folder, with "/") that this kind of output
+   * may have. A folder with any other entry is never replaced.
    */
   readonly recognizes: (path: string) => boolean;
-  /** Waits until the bytes are on the disk before the new output takes the old one's place. */
+  /** Waits until the bytes are on the disk before the new output replaces the old one. */
   readonly durable?: boolean;
 }
 
-/** Most times that another process may change the target between a check and the rename. */
+/** Most retries when another process changes the target between the check and the rename. */
 const MOST_ATTEMPTS = 100;
 
 /**
- * Output that appears whole or not at all. `commit` ends it; after a failure of `commit` or before it,
- * `discard` or `fail`.
+ * Output that appears completely or not at all. Ends with `commit`; if something fails, also `commit` itself,
+ * with `discard` or `fail`.
  */
 export interface AtomicOutput {
-  /** Write here: a folder that exists and is empty, or the name of a file that does not exist yet. */
+  /** Write here: an empty folder, or the name of a file that does not exist yet. */
   readonly temporary: string;
-  /** Puts the temporary in the target's place; the old output stays until then. */
+  /** Moves the temporary to the target's place; the old output is kept until then. */
   commit(): Promise<void>;
-  /** Removes the temporary and any parent folders made for it. */
+  /** Removes the temporary, and parent folders that were made for it. */
   discard(): Promise<void>;
   /**
-   * Discards, and gives the error to be thrown, with the target's name in place of the temporary's. That of a
-   * full disk says how much the output needs: `needed` bytes, or more than were written.
-   *
+   * Discards the output and returns the error to throw, which names the target in place of the temporary. The
+   * error of a full disk has the size of the output: `needed` bytes, or more than were written.
    */
   fail(error: unknown, needed?: number): Promise<unknown>;
 }
 
 /**
- * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is not an
- * output of this kind (a folder with foreign files, the home folder, a parent of the working folder, a
- * device, a pipe, a part of a model). An old output that a dead process had moved aside counts: it is moved
- * back first.
- *
+ * Throws UsageError if `target` may not be written: it exists and `overwrite` is not set, or it is not an
+ * output of this kind (a folder with other files, the home folder, a parent of the working folder, a device,
+ * a pipe, a part of a model). An old output that a dead process had moved aside is moved back first, so it
+ * counts as existing.
  */
 export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
   await recoverOutput(await realPath(target));
@@ -112,9 +110,8 @@ async function entriesOf(folder: string): Promise<Dirent[]> {
 }
 
 /**
- * The first entry below a folder that `recognizes` does not know, or that is a device, a pipe or a socket, as
- * a path with "/"; folders end with "/". A folder that vanishes has none.
- *
+ * The first entry below a folder that `recognizes` refuses, or that is a device, a pipe or a socket, as a
+ * path with "/"; folders end with "/". Undefined if the folder disappears meanwhile.
  */
 async function foreignEntry(
   folder: string,
@@ -132,7 +129,7 @@ async function foreignEntry(
   return undefined;
 }
 
-/** Checks the target, clears the leftovers of dead processes beside it, and makes the temporary. */
+/** Checks the target, removes leftovers of dead processes next to it, and makes the temporary. */
 export async function atomicOutput(target: string, options: AtomicOutputOptions): Promise<AtomicOutput> {
   requirePath(target, 'write');
   const path = await realPath(target);
@@ -156,7 +153,7 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
 class PendingOutput implements AtomicOutput {
   readonly temporary: string;
   readonly #target: string;
-  /** The target as the caller wrote it. */
+  /** The target's path as the caller wrote it. */
   readonly #name: string;
   readonly #made: string | undefined;
   readonly #options: AtomicOutputOptions;
@@ -206,7 +203,7 @@ class PendingOutput implements AtomicOutput {
       (needed === undefined
         ? `more than ${formatBytes(await bytesBelow(this.temporary))}`
         : formatBytes(needed));
-    // The next output to this place clears leftovers, so the first failure is reported and not this one.
+    // The next output to this target removes leftovers, so the first failure is reported, not this one.
     await this.discard().catch(() => undefined);
     if (full) return diskFull(problem, this.#name, full, await freeBytes(dirname(this.#target)));
     if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
@@ -221,10 +218,9 @@ class PendingOutput implements AtomicOutput {
   }
 
   /**
-   * Moves the old output aside and the new one into its place, and removes the old one. A process that dies
-   * in between leaves the old one aside, and recoverOutput brings it back. False when another process changed
-   * the target meanwhile: it is checked again.
-   *
+   * Moves the old output aside, moves the new one into its place, and removes the old one. If the process
+   * dies in between, recoverOutput moves the old one back. False if another process changed the target
+   * meanwhile; then it must be checked again.
    */
   async #place(): Promise<boolean> {
     await check(this.#target, this.#name, this.#options);
@@ -232,7 +228,7 @@ class PendingOutput implements AtomicOutput {
     const old = replaces ? siblingName(this.#target, 'old') : undefined;
     if (old !== undefined) {
       registerTemporary({ temporary: old, restoreTo: this.#target });
-      // The old one has the age of its last change: aside it must not look left behind.
+      // Its time is its last change; touched, it does not look abandoned while it is aside.
       await touch(this.#target).catch(() => undefined);
       if (!(await renamed(this.#target, old, ['ENOENT']))) {
         forgetTemporary(old);
@@ -254,7 +250,7 @@ class PendingOutput implements AtomicOutput {
   }
 }
 
-/** False for the `explained` failures, which come of another process at work. */
+/** False for failures with the `explained` codes, which other processes cause. */
 async function renamed(from: string, to: string, explained: readonly string[]): Promise<boolean> {
   try {
     await rename(from, to);

@@ -20,13 +20,13 @@ export interface ByteOutputOptions {
 }
 
 /**
- * One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `fail` ends
- * it.
+ * One file (or stdout, "-") that is written from beginning to end. End it with exactly one of `commit` and
+ * `fail`.
  */
 export class ByteOutput {
   /** Bytes on the disk, known after `commit`. */
   bytes = 0;
-  /** The reader of stdout has gone away: no more needs to be written. */
+  /** True when the reader of stdout has closed it: writing can stop. */
   unread = false;
   readonly #path: string;
   readonly #output: AtomicOutput | undefined;
@@ -53,7 +53,7 @@ export class ByteOutput {
     }
   }
 
-  /** Throws UsageError when the output may not be written. */
+  /** Throws UsageError if the output may not be written. */
   static async open(
     path: string,
     { overwrite, compression = 'none' }: ByteOutputOptions,
@@ -62,18 +62,18 @@ export class ByteOutput {
     return new ByteOutput(path, output, compression);
   }
 
-  /** Throws UsageError when the output may not be written, before any work is done. */
+  /** Throws UsageError if the output may not be written; called before any work is done. */
   static async check(path: string, { overwrite, compression }: ByteOutputOptions): Promise<void> {
     if (compression === 'zstd') requireZstd('write', outputName(path));
     if (path !== STANDARD_STREAM) await checkOutput(path, fileOutput(overwrite));
   }
 
-  /** Resolves when more may be written. */
+  /** Resolves when more can be written. */
   async write(bytes: Uint8Array): Promise<void> {
     this.#check();
     if (this.unread || this.#sink.write(this.#shown?.(bytes) ?? bytes)) return;
     const wait = new AbortController();
-    // An error or the end of the target ends the wait as well.
+    // An error or the end of the target ends the wait too.
     await Promise.race([once(this.#sink, 'drain', wait), once(this.#target, 'close', wait)]).catch(() => {});
     wait.abort();
     this.#check();
@@ -92,8 +92,8 @@ export class ByteOutput {
   }
 
   /**
-   * Ends the sink behind all that was written: where chunks still wait, Node ends a frame of zstd with the
-   * last of them and then adds an empty one.
+   * Ends the compression after everything is written: if chunks are still waiting, Node ends a frame of zstd
+   * with the last of them and then adds an empty frame.
    */
   async #end(): Promise<void> {
     if (this.#sink !== this.#target)
@@ -101,13 +101,13 @@ export class ByteOutput {
     this.#sink.end();
   }
 
-  /** Ends a failed output, of which nothing is left, and gives the error to be thrown. */
+  /** Removes a failed output, and returns the error to throw. */
   async fail(error: unknown): Promise<unknown> {
     this.#target.off('error', this.#onError).on('error', () => {});
     if (this.#output === undefined) return error;
     this.#sink.destroy();
     if (!this.#target.closed) {
-      // An error that comes first must not end the wait.
+      // An earlier error must not end the wait.
       const closed = new Promise((resolve) => this.#target.once('close', resolve));
       this.#target.destroy();
       await closed;
@@ -124,7 +124,7 @@ export class ByteOutput {
     await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));
     this.#target.off('error', this.#onError);
     this.#check();
-    // Stdout that goes to a file counts nothing.
+    // Stdout into a file counts no bytes.
     this.bytes = Number(process.stdout.bytesWritten) || 0;
   }
 
@@ -143,14 +143,14 @@ function fileOutput(overwrite: boolean | undefined): AtomicOutputOptions {
   return { kind: 'file', overwrite, recognizes: () => false };
 }
 
-/** Text in UTF-8 as a terminal may have it; pipes and files get all bytes as they are. */
+/** Makes UTF-8 text safe for a terminal; pipes and files get the bytes unchanged. */
 export function shownText(): (bytes: Uint8Array) => Uint8Array {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const encoder = new TextEncoder();
   return (bytes) => encoder.encode(withoutControls(decoder.decode(bytes, { stream: true })));
 }
 
-/** Throws UsageError for the name of a folder. */
+/** Throws UsageError for a folder's name. */
 export function requireFileName(path: string): void {
   requirePath(path, 'write');
   if (path.endsWith('/'))

@@ -21,7 +21,6 @@ export type Encoding =
  * The task encode-rows: `rows` (layout arrow-stream: `bytes` Uint8, an Arrow IPC stream) as `bytes` (layout
  * bytes: `bytes` Uint8) of the encoding: lines of text, or a Parquet file of one row group (see
  * FileAssembly). `firstRow` is the first row's number in errors.
- *
  */
 export interface EncodeTask {
   readonly kernel: 'encode-rows';

@@ -8,14 +8,14 @@ export function isDiskFull(error: unknown): error is CapacityError {
   return error instanceof CapacityError && error.summary === DISK_FULL;
 }
 
-/** The error of a full disk that an output inside this one has reported; another error as it is. */
+/** The error of a full disk that an inner output has reported; other errors are returned unchanged. */
 export function causeOfFull(error: unknown): unknown {
   return error instanceof CapacityError && isDiskFull(error.cause) ? error.cause : error;
 }
 
 /**
- * The error of a full disk with the output's name, its need in words, and the bytes that are free once it is
- * gone.
+ * Error of a full disk, with the output's name, the space it needs in words, and the bytes that are free
+ * after its removal.
  */
 export function diskFull(
   cause: unknown,
@@ -32,7 +32,7 @@ export function diskFull(
   });
 }
 
-/** The size of a file, or of all files below a folder; 0 where it does not exist. */
+/** Size of a file, or of all files below a folder; 0 if it does not exist. */
 export async function bytesBelow(path: string): Promise<number> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined || !found.isDirectory()) return found?.size ?? 0;
@@ -40,7 +40,7 @@ export async function bytesBelow(path: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** Bytes that this process may use on the disk of a folder; undefined where the system does not tell. */
+/** Bytes that this process may use on the disk of a folder; undefined if the system does not report them. */
 export async function freeBytes(folder: string): Promise<number | undefined> {
   const found = await statfs(folder).catch(() => undefined);
   return found && found.bavail * found.bsize;

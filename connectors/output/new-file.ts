@@ -3,17 +3,17 @@ import { type FileHandle, mkdir, open, readdir, rmdir, stat } from 'node:fs/prom
 import { dirname, join } from 'node:path';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 
-/** Most pieces that systems take at once (IOV_MAX). */
+/** Most pieces in one system call (IOV_MAX). */
 const MOST_PIECES = 1024;
 
-/** Creates a file for writing. Throws when it exists already, or cannot be made. */
+/** Creates a file for writing. Throws if it exists already or cannot be made. */
 export async function createFile(file: string): Promise<FileHandle> {
   return open(file, 'wx').catch((error: unknown) => {
     throw fileProblem(error, 'write', file);
   });
 }
 
-/** Appends all of the pieces, by few calls of the system. Gives their bytes. */
+/** Appends all pieces with few system calls. Returns the number of bytes. */
 export async function appendAll(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<number> {
   let bytes = 0;
   let left = pieces.filter(({ length }) => length > 0);
@@ -28,21 +28,21 @@ export async function appendAll(handle: FileHandle, pieces: readonly Uint8Array[
   return bytes;
 }
 
-/** Waits until the bytes are on the disk, where the file system can tell. */
+/** Waits until the bytes are on the disk, if the file system supports this. */
 export async function syncHandle(handle: FileHandle): Promise<void> {
   await handle.sync().catch((error: unknown) => {
     if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw error;
   });
 }
 
-/** Waits until all files of a folder, or the bytes of a file, are on the disk. */
+/** Waits until a file, or all files of a folder, are on the disk. */
 export async function syncAll(path: string): Promise<void> {
   if ((await stat(path)).isDirectory())
     await Promise.all((await readdir(path)).map((name) => syncAll(join(path, name))));
   await syncPath(path);
 }
 
-/** Waits until the bytes of a file, or the names in a folder, are on the disk. */
+/** Waits until a file's bytes, or a folder's list of names, are on the disk. */
 export async function syncPath(path: string): Promise<void> {
   // Some systems cannot open folders; the files' own bytes matter more.
   const handle = await open(path, 'r').catch(() => undefined);
@@ -55,8 +55,8 @@ export async function syncPath(path: string): Promise<void> {
 }
 
 /**
- * Makes a folder and those above it; gives the first that was made. Throws the error of the file system: for a
- * file system that is read-only, Node's own recursive way says that the folder does not exist.
+ * Makes a folder and its missing parents; returns the first that was made. Throws the file system's error.
+ * (On a read-only file system, Node's own recursive option reports that the folder does not exist.)
  */
 export async function makeFolders(folder: string): Promise<string | undefined> {
   try {

@@ -6,22 +6,29 @@ import { join } from 'node:path';
 import { errorCode } from '../files/file-problem.ts';
 
 /**
- * A process that owns a file or folder. A process of this space can be looked for: what it owns is free once it
- * has ended. An owner of another space is known by its signs of life alone: it touches what it owns every
- * `BEAT_MILLISECONDS`, and counts as ended after `SILENT_MILLISECONDS` without one.
+ * A process that owns a file or folder. Processes of the same space (machine, boot and container) can be
+ * checked: their property is free as soon as they have ended. Owners in other spaces are judged by their
+ * signs of life: they touch their property every `BEAT_MILLISECONDS`, and count as ended after
+ * `SILENT_MILLISECONDS` without a touch.
  */
 export interface Owner {
-  /** Digest of the machine's boot, its name and the space of process numbers (a container has its own). */
+  /**
+   * Digest of the machine's boot, its name, and its namespace of process numbers (each container has its
+   * own).
+   */
   readonly space: string;
   readonly process: number;
-  /** By `startOf`: a later process of the same number has another. 0 where the system does not give it. */
+  /**
+   * Start time from `startOf`, to distinguish a later process with the same number. 0 if the system does not
+   * report it.
+   */
   readonly start: number;
 }
 
 export const BEAT_MILLISECONDS = 10_000;
 export const SILENT_MILLISECONDS = 60_000;
 
-/** Digits of a space that no other process can be sure to share. */
+/** Space of a process whose machine is unknown; never treated as shared. */
 const UNKNOWN_SPACE = '0'.repeat(12);
 
 let own: Owner | undefined;
@@ -32,8 +39,8 @@ export function ownOwner(): Owner {
 }
 
 /**
- * Two containers may have the same host name, and two boots the same number of a space: only together they say
- * that process numbers mean the same processes. Other systems than Linux have no such spaces.
+ * Two containers may have the same host name, and two boots the same namespace number. Only together they
+ * show that a process number means the same process. Systems other than Linux have no namespaces.
  */
 function spaceOf(): string {
   try {
@@ -47,19 +54,19 @@ function spaceOf(): string {
   }
 }
 
-/** Time at which a process of this space began, in ticks since the boot; undefined where it is not known. */
+/** Start of a process of this space, in ticks since the boot; undefined if it is not known. */
 export function startOf(id: number): number | undefined {
   try {
-    // A container may have the /proc of its host, with other numbers.
+    // A container may have the /proc of its host, with other process numbers.
     if (readlinkSync('/proc/self') !== `${process.pid}`) return undefined;
-    // The name in parentheses may hold spaces; the start is the 22nd field, the 20th after the name.
+    // The name in parentheses may contain spaces. The start is the 22nd field, the 20th after the name.
     return Number(readFileSync(`/proc/${id}/stat`, 'latin1').split(') ').at(-1)?.split(' ')[19]);
   } catch {
     return undefined;
   }
 }
 
-/** 'unknown': the owner is of another space, and only its signs of life can be looked at. */
+/** 'unknown': the owner is in another space, so only its signs of life can be checked. */
 export function stateOf(owner: Owner): 'running' | 'ended' | 'unknown' {
   if (owner.space === UNKNOWN_SPACE || owner.space !== ownOwner().space) return 'unknown';
   return isRunning(owner.process, owner.start) ? 'running' : 'ended';
@@ -75,18 +82,18 @@ function isRunning(id: number, start: number): boolean {
   return now === undefined || start === 0 || now === start;
 }
 
-/** Gives a file or folder the present time of its file system, as a sign of life. */
+/** Sets the time of a file or folder to its file system's present time, as a sign of life. */
 export async function touch(path: string): Promise<void> {
   const now = new Date();
   await utimes(path, now, now);
-  // The time of the change is by the file system's own clock, which other machines see.
+  // ctime is by the file system's own clock, which other machines see too.
   const { ctime } = await stat(path);
   if (Math.abs(ctime.getTime() - now.getTime()) > 1000) await utimes(path, ctime, ctime);
 }
 
 /**
- * True where a file or folder, with all files below it, has had no sign of life since `before`, in
- * milliseconds by the clock of its file system. What cannot be looked at is not silent.
+ * True if neither a file or folder nor any file below it has had a sign of life since `before`, in
+ * milliseconds by the file system's clock. False if it cannot be read.
  */
 export async function isSilent(path: string, before: number): Promise<boolean> {
   try {

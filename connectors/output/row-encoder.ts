@@ -13,16 +13,16 @@ import type { WritingContext } from './checked-sink.ts';
 
 const STAGE = 'encode-rows';
 
-/** Pieces of fewer rows are encoded in this thread: another one would cost more. */
+/** Pieces of fewer rows are encoded in this thread: sending them to another one would cost more. */
 const FEW_ROWS = 4096;
 
-/** Rows that are being encoded. The place of the next ones is free once `written` was called. */
+/** Rows being encoded. Call `written` to free their slot for the next rows. */
 interface EncodedRows {
   readonly bytes: Promise<Uint8Array>;
   written(): void;
 }
 
-/** Most pieces at once that keep the threads of the CPU device busy. */
+/** Number of pieces in progress that keeps the CPU device's threads busy. */
 export function piecesAtOnce(ctx?: WritingContext): number {
   const host = hostOf(ctx);
   return host === undefined ? 1 : host.parallelism + 2;
@@ -33,9 +33,8 @@ function hostOf(ctx?: WritingContext) {
 }
 
 /**
- * Encodes rows in the threads of the CPU device, as many pieces at once as keep them busy, or in this thread
- * where `ctx` has none. The bytes of a piece depend on its rows and the encoding alone.
- *
+ * Encodes rows in the CPU device's threads, with enough pieces in progress to keep them busy, or in this
+ * thread if `ctx` has no device. The bytes of a piece depend only on its rows and the encoding.
  */
 export class RowEncoder {
   readonly #holdings: Holdings | undefined;
@@ -45,7 +44,7 @@ export class RowEncoder {
   #free: number;
   #pieces = 0;
 
-  /** Most pieces at once that keep the threads busy. */
+  /** Number of pieces in progress that keeps the threads busy. */
   readonly atOnce: number;
 
   constructor(ctx?: WritingContext) {
@@ -58,20 +57,17 @@ export class RowEncoder {
     this.#free = this.atOnce;
   }
 
-  /** True where rows are encoded in this thread. */
+  /** True if rows are encoded in this thread. */
   get isHere(): boolean {
     return this.#holdings === undefined;
   }
 
-  /**
-   * Resolves when the rows have been taken over, which waits while many before them are being encoded or
-   * written.
-   */
+  /** Resolves when the rows were accepted. Waits while too many earlier ones are being encoded or written. */
   async begin(batches: readonly RecordBatch[], encoding: Encoding, firstRow: number): Promise<EncodedRows> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     const bytes = this.#encode(batches, encoding, firstRow);
-    // It is thrown where the bytes are awaited.
+    // The error is thrown where the bytes are awaited.
     bytes.catch(() => {});
     const written = () => {
       const next = this.#waiting.shift();
@@ -87,7 +83,7 @@ export class RowEncoder {
     return this.encode(stream, encoding, firstRow);
   }
 
-  /** The rows of a stream, which ends; at most `atOnce` at a time. */
+  /** Encodes a finite stream of rows; at most `atOnce` at a time. */
   encode(stream: RowStream, encoding: Encoding, firstRow: number): Promise<Uint8Array> {
     const [holdings, place, rowCount] = [this.#holdings, this.#place, stream.rows];
     if (holdings === undefined || rowCount < FEW_ROWS)
@@ -116,13 +112,13 @@ export class RowEncoder {
     );
   }
 
-  /** Ends the work; everything that began has been awaited. */
+  /** Ends the work; everything that was started has been awaited. */
   async close(): Promise<void> {
     await this.#holdings?.close();
   }
 }
 
-/** Pieces of rows that are encoded side by side and appended to one output in their order. */
+/** Encodes pieces of rows in parallel, and appends them to one output in order. */
 export class EncodedPieces {
   readonly #encoder: RowEncoder;
   readonly #append: (bytes: Uint8Array) => Promise<void>;
@@ -140,7 +136,7 @@ export class EncodedPieces {
     return this.#rows;
   }
 
-  /** Throws the first failure of a piece before. */
+  /** Throws the first failure of an earlier piece. */
   async add(batches: readonly RecordBatch[], encoding: Encoding): Promise<void> {
     this.#rethrow();
     const encoded = await this.#encoder.begin(batches, encoding, this.#rows);
@@ -161,7 +157,7 @@ export class EncodedPieces {
     this.#rethrow();
   }
 
-  /** Waits until nothing is appended any more. */
+  /** Waits until no more bytes are being appended. */
   async abort(): Promise<void> {
     this.#failure ??= new Error('writing was aborted');
     await this.#written;

@@ -15,21 +15,21 @@ import {
   touch,
 } from './owners.ts';
 
-/** A file or folder beside a target that must not outlive the process. */
+/** A file or folder next to a target, to be removed when the process ends. */
 interface Temporary {
   readonly temporary: string;
-  /** Set for an old output that was moved aside: the place that it returns to when that is empty. */
+  /** For an old output that was moved aside: the path to move it back to if that is free. */
   readonly restoreTo?: string;
-  /** The sign of life for it; by default its path is touched. */
+  /** Gives a sign of life; default: touches the path. */
   readonly beat?: () => Promise<unknown>;
 }
 
 const registered = new Map<string, Temporary>();
 
-/** Gives signs of life while anything is registered. */
+/** Timer for signs of life, while anything is registered. */
 let beats: NodeJS.Timeout | undefined;
 
-/** The number of this thread's next name. */
+/** Number in this thread's next name. */
 let made = Date.now();
 
 export function registerTemporary(temporary: Temporary): void {
@@ -46,13 +46,13 @@ export function forgetTemporary(path: string): void {
 
 function giveSigns(): void {
   for (const { temporary, beat = () => touch(temporary) } of registered.values())
-    // One that does not exist yet, or no longer, needs none.
+    // Fails harmlessly if the file does not exist yet or no longer.
     void beat().catch(() => undefined);
 }
 
 /**
- * Removes every unfinished output of this process; synchronous, so that a signal handler can call it. May be
- * called again.
+ * Removes all unfinished output of this process. Synchronous, so that a signal handler can call it; may be
+ * called repeatedly.
  */
 export function removeTemporaries(): void {
   for (const { temporary, restoreTo } of registered.values()) {
@@ -60,7 +60,7 @@ export function removeTemporaries(): void {
       if (restoreTo !== undefined && !existsSync(restoreTo)) renameSync(temporary, restoreTo);
       else rmSync(temporary, { recursive: true, force: true });
     } catch {
-      // The process is ending: the next one that writes to the same target clears the leftovers.
+      // The process is ending; the next process that writes to the target removes the leftovers.
     }
   }
 }
@@ -73,25 +73,24 @@ export function unfinishedPaths(): string[] {
 }
 
 /**
- * A name beside the target that data readers ignore, with the process that made it (see Owner):
- * "model" -> ".model.tmp-<space>-<process>-<start>-<number>".
+ * A name next to the target, which readers of data ignore, with the process that made it (see Owner): "model"
+ * -> ".model.tmp-<space>-<process>-<start>-<number>".
  */
 export function siblingName(target: string, role: 'tmp' | 'old'): string {
   const { space, process: id, start } = ownOwner();
   return join(dirname(target), `.${stemOf(target)}.${role}-${space}-${id}-${start}-${made++}`);
 }
 
-/** The target's name; its digest where a longer name would not fit into the 255 bytes of file systems. */
+/** The target's name; its digest if a longer name would exceed the 255 bytes of file systems. */
 function stemOf(target: string): string {
   const name = basename(target);
   return Buffer.byteLength(name) <= 150 ? name : createHash('sha256').update(name).digest('hex').slice(0, 40);
 }
 
 /**
- * Clears what ended processes have left beside `target`: at once where they can be looked for, and otherwise
- * after a minute without a sign of life. An old output that had been moved aside is moved back when its
- * replacement never arrived. Without permission to write it does nothing, since readers need none.
- *
+ * Removes what ended processes have left next to `target`: at once if the process can be checked, else after
+ * a minute without a sign of life. An old output that was moved aside is moved back if its replacement never
+ * arrived. Does nothing without permission to write, which readers do not need.
  */
 export async function recoverOutput(target: string): Promise<void> {
   const names = await readdir(dirname(target)).catch((): string[] => []);
@@ -111,7 +110,7 @@ async function moveBack(old: string, target: string): Promise<boolean> {
   );
 }
 
-/** What ended processes have made beside a target, among the names in its folder. */
+/** Leftovers of ended processes next to a target, from the names in its folder. */
 async function leftBeside(target: string, names: readonly string[]) {
   const found = madeBeside(target, names);
   const unknown = found.filter(({ state }) => state === 'unknown');
@@ -123,8 +122,8 @@ async function leftBeside(target: string, names: readonly string[]) {
 }
 
 /**
- * Milliseconds by the clock of the file system: another machine's clock may differ. Undefined where nothing
- * can be written, and so nothing cleared.
+ * Milliseconds by the file system's clock, since another machine's clock may differ. Undefined if nothing can
+ * be written, and so nothing removed.
  */
 async function presentTime(target: string): Promise<number | undefined> {
   const path = siblingName(target, 'tmp');
@@ -145,16 +144,16 @@ async function presentTime(target: string): Promise<number | undefined> {
 }
 
 /**
- * Time between looks at an output that another process replaces, and their number: renaming takes
+ * Time between checks of an output that another process is replacing, and their number. The renames take
  * microseconds.
  */
 const LOOK_MILLISECONDS = 20;
 const MOST_LOOKS = 100;
 
 /**
- * Brings a missing input back, where it is or lies in an output that a process had moved aside when it died,
- * and waits while a living process replaces it. True when the path exists.
- *
+ * Restores a missing input. If a process died after moving the output aside, the output (the path itself or a
+ * folder that contains it) is moved back; while a living process replaces it, this waits. True if the path
+ * exists.
  */
 export async function recoverInput(path: string): Promise<boolean> {
   let missing = path;
@@ -166,14 +165,15 @@ export async function recoverInput(path: string): Promise<boolean> {
     if (!(await isBeingReplaced(missing))) return false;
     await setTimeout(LOOK_MILLISECONDS);
   }
-  // The process was stopped, or has ended where it cannot be looked for. One that goes on moves it aside again.
+  // The process is stopped, or it ended in a space that cannot be checked. If it continues, it moves the
+  // output aside again.
   const names = await readdir(dirname(missing)).catch((): string[] => []);
   const old = madeBeside(missing, names).find(({ role }) => role === 'old');
   if (old !== undefined) await moveBack(old.path, missing);
   return existsSync(path);
 }
 
-/** The first of a path's folders that does not exist, or the path itself; links are followed. */
+/** The first missing folder of a path, or the path itself; links are followed. */
 async function firstMissing(path: string): Promise<string> {
   const real = await realPath(path);
   const parent = dirname(real);
@@ -181,8 +181,7 @@ async function firstMissing(path: string): Promise<string> {
 }
 
 /**
- * True while a process that may be alive replaces the target (it has moved the old one aside), or when the
- * target exists.
+ * True if the target exists, or if a process that may be alive is replacing it (has moved the old one aside).
  */
 export async function isBeingReplaced(target: string): Promise<boolean> {
   const names = await readdir(dirname(target)).catch((): string[] => []);
@@ -192,12 +191,12 @@ export async function isBeingReplaced(target: string): Promise<boolean> {
   );
 }
 
-/** What processes have made beside a target, among the names in its folder. */
+/** Temporaries next to a target with the states of their owners, from the names in its folder. */
 function madeBeside(target: string, names: readonly string[]) {
   return ownersBeside(target, names).map((one) => ({ ...one, state: stateOf(one.owner) }));
 }
 
-/** Temporaries beside a target and the processes that made them, among the names in its folder. */
+/** Temporaries next to a target and the processes that made them, from the names in its folder. */
 export function ownersBeside(target: string, names: readonly string[]) {
   const prefix = `.${stemOf(target)}.`;
   return names.flatMap((name) => {
