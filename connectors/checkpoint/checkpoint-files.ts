@@ -16,8 +16,6 @@ import { appendAll, createFile } from '../output/new-file.ts';
  *     checkpoint.json              the state of the run, and the length of each matrix
  *     <matrix>-00000.f32, ...      a matrix, row-major: float32, little-endian, without a header, in parts of 128 MiB
  *     SHA256SUMS                   of all others, as `sha256sum --check` reads it
- *
- *
  */
 const STATE = 'checkpoint.json';
 const SUMS = 'SHA256SUMS';
@@ -25,10 +23,10 @@ const PART_FLOATS = 1 << 25;
 
 const readAt = promisify(read);
 
-/** Bytes that are hashed and written at a time: the thread has other work in between. */
+/** Bytes hashed and written at a time, so that the thread can do other work in between. */
 const PIECE_BYTES = 1 << 22;
 
-/** Most bytes of the two text files: damaged ones must not demand more memory. */
+/** Most bytes of each of the two text files, so that a damaged file cannot exhaust memory. */
 const MOST_TEXT_BYTES = 256 << 20;
 
 const FORMAT = 2;
@@ -36,16 +34,16 @@ const FORMAT = 2;
 export interface StoredState extends JsonObject {
   readonly format: number;
   readonly iteration: number;
-  /** Numbers of each matrix. */
+  /** Length of each matrix. */
   readonly matrices: Readonly<Record<string, number>>;
 }
 
-/** True for a path inside a checkpoint that belongs to one. */
+/** True for the relative path of a file that belongs to a checkpoint. */
 export function isCheckpointEntry(path: string): boolean {
   return path === STATE || path === SUMS || /^[a-z-]{1,60}-\d{5}\.f32$/.test(path);
 }
 
-/** A matrix as it is written: whole, or in arrays whose numbers follow each other. */
+/** A matrix to write: one array, or consecutive parts. */
 export type WrittenMatrix = Float32Array | readonly Float32Array[];
 
 export function bytesOfMatrices(matrices: Readonly<Record<string, WrittenMatrix>>): number {
@@ -60,7 +58,7 @@ function lengthOf(matrix: WrittenMatrix): number {
   return arraysOf(matrix).reduce((sum, { length }) => sum + length, 0);
 }
 
-/** The bytes of the numbers [from, to), array by array. */
+/** Bytes of the numbers [from, to), array by array. */
 function bytesBetween(matrix: WrittenMatrix, from: number, to: number): Uint8Array[] {
   let first = 0;
   return arraysOf(matrix).flatMap((values) => {
@@ -122,7 +120,10 @@ async function writeHashed(file: string, arrays: readonly Uint8Array[]): Promise
   }
 }
 
-/** The state in a checkpoint. Throws DataError naming the file that is missing, foreign or damaged. */
+/**
+ * Reads the state of a checkpoint. Throws DataError that names the file that is missing, damaged or not of a
+ * checkpoint.
+ */
 export async function readState(folder: string): Promise<StoredState> {
   const text = await readText(folder, STATE, await sumsOf(folder));
   let state: Partial<StoredState> | null;
@@ -147,8 +148,8 @@ export async function readState(folder: string): Promise<StoredState> {
 }
 
 /**
- * The matrices of a checkpoint, over shared memory. Throws DataError naming the part that is missing or
- * damaged or has NaN or infinite numbers, and where the lengths are not these.
+ * Reads the matrices of a checkpoint into shared memory. Throws DataError that names a part that is missing,
+ * damaged, of another length than given, or has NaN or infinite numbers.
  */
 export async function readMatrices(
   folder: string,
@@ -177,7 +178,7 @@ export async function readMatrices(
   return read;
 }
 
-/** A checksum may be right for bad numbers: a model with them could not be loaded. */
+/** A checksum can match although the numbers are bad, and a model with such numbers could not be loaded. */
 function requireFinite(folder: string, name: string, values: Float32Array): void {
   let at = 0;
   while (at < values.length && Number.isFinite(values[at])) at++;
@@ -189,7 +190,7 @@ async function sumsOf(folder: string): Promise<ReadonlyMap<string, string>> {
   const sums = new Map(
     lines.map((line) => {
       const [, sum, name] = /^([0-9a-f]{64}) {2}(.+)$/.exec(line) ?? [];
-      // A name is never a path, so that nothing beside the folder is reached.
+      // A name is never a path, so that only files inside the folder are read.
       if (name === undefined || !isCheckpointEntry(name))
         throw fault(folder, SUMS, "a line is no checksum of a checkpoint's file");
       return [name, sum] as const;
@@ -218,7 +219,7 @@ async function readChecked(
   await readInto(folder, name, sums, bytes);
 }
 
-/** Fills the bytes from a file, and compares its checksum. */
+/** Fills the bytes from a file, and verifies its checksum. */
 async function readInto(
   folder: string,
   name: string,
@@ -239,7 +240,7 @@ async function readInto(
     throw fault(folder, name, 'its checksum is not the one in SHA256SUMS');
 }
 
-/** A regular file of the folder itself: a link could lead out of it. */
+/** Opens a regular file of the folder. Links are refused, since they could lead out of it. */
 async function opened<Result>(
   folder: string,
   name: string,

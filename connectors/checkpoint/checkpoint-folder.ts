@@ -23,7 +23,7 @@ const NAME = /^checkpoint-(\d{8,15})$/;
 const LEFTOVER =
   /^(\.(checkpoint-\d{8,15}|lock[0-9a-f.]*)\.(tmp|old)-[0-9a-f]{12}(-\d+){3}$|lock(\.[0-9a-f]{12})+$)/;
 
-/** Checkpoints that are kept. */
+/** Number of checkpoints to keep. */
 export const KEPT = 2;
 
 export interface StoredCheckpoint {
@@ -33,14 +33,14 @@ export interface StoredCheckpoint {
 }
 
 /**
- * The checkpoints of one run: folders checkpoint-<iteration> of which each appears whole or not at all, the
- * newest two of them. Other files of the folder are left alone. The folder belongs to one process at a time.
- *
+ * The checkpoints of one run: folders named checkpoint-<iteration>. Each appears completely or not at all,
+ * and the newest two are kept. Other files in the folder are not changed. One process at a time owns the
+ * folder.
  */
 export class CheckpointFolder {
   readonly path: string;
   readonly #lock: FolderLock;
-  /** Set where the folder was made here. */
+  /** True if this process made the folder. */
   readonly #made: boolean;
 
   private constructor(path: string, lock: FolderLock, made: boolean) {
@@ -50,8 +50,8 @@ export class CheckpointFolder {
   }
 
   /**
-   * Makes and takes the folder, and clears what a killed run has left. Throws UsageError where that cannot
-   * be, or another run has it.
+   * Creates the folder if necessary, locks it, and removes unfinished output of a killed run. Throws
+   * UsageError where the folder cannot be used or another run holds it.
    */
   static async open(folder: string): Promise<CheckpointFolder> {
     const path = resolve(folder);
@@ -73,7 +73,7 @@ export class CheckpointFolder {
     }
   }
 
-  /** The iterations of the checkpoints, the newest first. */
+  /** Iterations of the checkpoints, newest first. */
   async iterations(): Promise<number[]> {
     const entries = await readdir(this.path, { withFileTypes: true });
     return entries
@@ -86,16 +86,13 @@ export class CheckpointFolder {
     return join(this.path, `checkpoint-${String(iteration).padStart(8, '0')}`);
   }
 
-  /** Throws DataError for a checkpoint that is damaged or foreign. */
+  /** Throws DataError for a checkpoint that is damaged or not of FactorFlow. */
   async read(iteration: number): Promise<StoredCheckpoint> {
     const path = this.pathOf(iteration);
     return { iteration, path, state: await readState(path) };
   }
 
-  /**
-   * Throws DataError for a checkpoint that is damaged, and for one whose matrices have other lengths than
-   * these.
-   */
+  /** Throws DataError for a checkpoint that is damaged, or whose matrices have other lengths. */
   async matrices(
     { path, state }: StoredCheckpoint,
     lengths: Readonly<Record<string, number>>,
@@ -103,7 +100,9 @@ export class CheckpointFolder {
     return readMatrices(path, state, lengths);
   }
 
-  /** Throws CapacityError where the disk has no room for so many checkpoints of so many bytes. */
+  /**
+   * Throws CapacityError if the disk has too little room for `checkpoints` checkpoints of `bytes` bytes each.
+   */
   async requireRoom(bytes: number, checkpoints: number): Promise<void> {
     const free = await freeBytes(resolve(this.path));
     const need = bytes * Math.min(checkpoints, KEPT + 1) - (await bytesBelow(this.path));
@@ -116,10 +115,9 @@ export class CheckpointFolder {
   }
 
   /**
-   * Writes a checkpoint, which has its name once all of it is on the disk, and removes those before the last
-   * two and those beyond it. Throws CapacityError for a full disk, UsageError where the folder is no longer
-   * this run's, DataError.
-   *
+   * Writes a checkpoint and gives it its name when all of it is on the disk. Then removes older checkpoints
+   * than the last two, and checkpoints of later iterations. Throws CapacityError for a full disk, UsageError
+   * where the folder is no longer this run's, DataError.
    */
   async write(
     iteration: number,
@@ -142,7 +140,7 @@ export class CheckpointFolder {
     await this.keep(iteration);
   }
 
-  /** Removes the checkpoints beyond an iteration, and those before the last two up to it. */
+  /** Keeps the last two checkpoints up to an iteration; removes older and later ones. */
   async keep(iteration: number): Promise<void> {
     const all = await this.iterations();
     const kept = all.filter((one) => one <= iteration).slice(0, KEPT);
@@ -150,7 +148,7 @@ export class CheckpointFolder {
       if (!kept.includes(one)) await rm(this.pathOf(one), { recursive: true, force: true });
   }
 
-  /** Gives the folder back; one that was made here and is empty goes. */
+  /** Releases the lock, and removes the folder if this process made it and it is empty. */
   async close(): Promise<void> {
     await this.#lock.leave();
     if (this.#made) await rmdir(this.path).catch(() => undefined);

@@ -11,42 +11,43 @@ import { forgetTemporary, registerTemporary, siblingName } from '../output/tempo
 
 const NAME = 'lock';
 
-/** Most bytes of a lock, which has one line. */
+/** Most bytes of a lock file, which has one line. */
 const MOST_BYTES = 1 << 16;
 
-/** Most times that other processes may take or leave the lock between two looks at it. */
+/** Most attempts to take the lock while other processes take or release it. */
 const MOST_ATTEMPTS = 100;
 
 /**
- * The process that holds a folder (see Owner): one JSON line of the lock file, which was last written at the
- * process's last sign of life.
+ * The process that holds a folder (see Owner), as one line of JSON in the lock file. The file's time is the
+ * holder's last sign of life.
  */
 interface Holder {
   readonly process: number;
   readonly start: number;
   readonly host: string;
-  /** The owner's space. */
+  /** The machine or container of the holder (see Owner). */
   readonly machine: string;
   readonly since: string;
 }
 
 /**
- * Keeps a folder for one process at a time, by the file `lock` in it. That of a process that was killed is
- * taken over: at once on the same machine, and after a minute without a sign of life where the process cannot
- * be looked for, in another container or on another host. proper-lockfile knows no process: after a kill it
- * waits 10 s for a sign of life, and it names no holder in its error (docs/decisions/folder-lock.md).
+ * Gives a folder to one process at a time, by a file named `lock` in it. The lock of a killed process is
+ * taken over: at once on the same machine; after a minute without a sign of life if the process is in another
+ * container or on another host, where it cannot be checked. proper-lockfile does not check for the process:
+ * after a kill it waits 10 s for a sign of life, and its error names no holder
+ * (docs/decisions/folder-lock.md).
  */
 export class FolderLock {
   readonly #file: string;
   readonly #text: string;
-  /** Of the file that was placed here, not of one that another holder puts there later. */
+  /** Open handle of the file that this process placed, even if another holder has replaced it. */
   readonly #handle: FileHandle;
 
   private constructor(file: string, text: string, handle: FileHandle) {
     this.#file = file;
     this.#text = text;
     this.#handle = handle;
-    // The file of this holder, not one that another puts there later. A write sets the file system's time.
+    // Writes through the handle, so only to this holder's own file. A write sets the file system's time.
     registerTemporary({ temporary: file, beat: () => handle.write(text, 0) });
   }
 
@@ -67,8 +68,7 @@ export class FolderLock {
   }
 
   /**
-   * Throws UsageError where another process has taken the folder over from this one, which had been silent
-   * for long.
+   * Throws UsageError if another process has taken the folder over, since this one was silent for too long.
    */
   async requireHeld(): Promise<void> {
     if (!(await this.#isHeld()))
@@ -92,10 +92,9 @@ export class FolderLock {
 }
 
 /**
- * Makes the file with this text, where there is none or its holder has ended. Of those that replace the same
- * stale file only one has the claim on it, a file named for its text, and only with the claim a file may be
- * replaced; a claim of a process that has ended is replaced in the same way.
- *
+ * Creates the lock file with this text, if there is none or its holder has ended. Several processes may find
+ * the same stale file; only the one that has made its claim, a file named by a hash of the stale text, may
+ * replace it. A claim whose process has ended is replaced in the same way.
  */
 async function acquire(file: string, text: string): Promise<void> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
@@ -115,7 +114,9 @@ async function acquire(file: string, text: string): Promise<void> {
   });
 }
 
-/** The text of a lock; undefined where there is none. Throws UsageError for what no run has placed there. */
+/**
+ * Text of a lock file; undefined if there is none. Throws UsageError for a file that no run has placed there.
+ */
 function textOf(file: string): string | undefined {
   try {
     return Buffer.from(readRegular(file, MOST_BYTES, { phase: 'lock' })).toString();
@@ -134,8 +135,8 @@ function unreadable(file: string, cause?: unknown): UsageError {
 }
 
 /**
- * Puts the lock there, whole from its first moment. Gives nothing, or the file system's present time where
- * there is a lock.
+ * Creates the lock file with its whole text at once. Returns undefined, or, where a lock exists, the present
+ * time by the clock of the file system.
  */
 async function place(file: string, text: string): Promise<number | undefined> {
   const draft = siblingName(file, 'tmp');
@@ -149,7 +150,7 @@ async function place(file: string, text: string): Promise<number | undefined> {
       if (errorCode(error) === 'EEXIST') return true;
       throw error;
     };
-    // Some file systems have no second names.
+    // Some file systems have no hard links.
     const failed = await link(draft, file).then(
       () => false,
       (error: unknown) =>

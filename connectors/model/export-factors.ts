@@ -30,7 +30,7 @@ export interface ExportOptions {
   readonly signal?: AbortSignal;
 }
 
-/** One side: rank numbers for each id. */
+/** The ids of one side, and `rank` numbers for each. */
 export interface ExportedSide {
   readonly ids: IdColumn;
   readonly factors: Float32Array;
@@ -46,7 +46,7 @@ const names = [
 ];
 const BATCH_FLOATS = 1 << 20;
 
-/** Writes a folder with the factors of both sides, whole or not at all. */
+/** Writes a folder with the factors of both sides. It appears completely or not at all. */
 export async function exportFactors(
   directory: string,
   sides: { readonly user: ExportedSide; readonly item: ExportedSide },

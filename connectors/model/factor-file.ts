@@ -5,26 +5,24 @@ import { readRows, type RowParts } from '../../engine/row-parts.ts';
 import { type IdColumn, idCount, idData } from './id-column.ts';
 
 /**
- * A part file of factors as Parquet without compression, which gains 1 % on them: its values are pieces of
- * the factors' own memory, so that writing costs a copy to the system and no more. parquet.thrift and
- * Encodings.md of apache/parquet-format; columns id and features, a list of floats:
+ * Writes a part file of factors as Parquet, uncompressed since compression gains 1 % on factors. Its values
+ * are views of the factors' own memory, so writing costs only the system's copy. Format: parquet.thrift and
+ * Encodings.md of apache/parquet-format. Columns are id and features, a list of floats:
  *
  *     "PAR1",   for each row group: pages of id, pages of features,   footer, its length, "PAR1"
  *     page:     header with a checksum, [bytes of repetition levels, the levels, bytes of definition levels, the levels,] values
  *
  * Features of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE
  * encoding.
- *
- *
  */
 
 const { i16, i32, i64, binary, struct, list } = thrift;
 
-/** Floats of a row group and of a page. */
+/** Floats in a row group, and in a page. */
 const ROW_GROUP_FLOATS = 1 << 22;
 const PAGE_FLOATS = 1 << 18;
 
-/** Longest text id that statistics hold. */
+/** Longest text id in statistics, in bytes. */
 const LONGEST_BOUND = 64;
 
 const MAGIC = Buffer.from('PAR1', 'latin1');
@@ -41,7 +39,7 @@ interface Chunk {
   readonly bytes: number;
 }
 
-/** The pieces of the file with the rows [from, to), one after the other. */
+/** The pieces of the file for rows [from, to), in order. */
 export function* factorFile(
   ids: IdColumn,
   factors: RowParts,
@@ -117,7 +115,7 @@ function idChunk(ids: IdColumn, from: number, to: number): Chunk {
   return chunkOf(type, ['id'], to - from, [[values, to - from]], boundsOf(ids, from, to));
 }
 
-/** Ids ascend, so that the first and the last are the bounds. */
+/** Ids ascend, so the first and the last are the minimum and maximum. */
 function boundsOf(ids: IdColumn, from: number, to: number): ThriftValue | undefined {
   const [smallest, largest] = [from, to - 1].map((row) =>
     bytesOf(idData(ids, row, row + 1).values as Uint8Array),
@@ -155,8 +153,8 @@ function featureChunk(factors: RowParts, from: number, to: number): Chunk {
 }
 
 /**
- * The repetition levels of rows of `rank` features, then their definition levels, each behind its length in
- * bytes.
+ * Repetition levels, then definition levels, of `rows` rows with `rank` features, each preceded by its length
+ * in bytes.
  */
 function levelsOf(rank: number, rows: number): Uint8Array {
   const row = [...varint(1 << 1), 0, ...(rank > 1 ? [...varint((rank - 1) << 1), 1] : [])];
@@ -176,7 +174,7 @@ function varint(value: number): number[] {
   return [...bytes, rest];
 }
 
-/** Pages are values, their number, and levels before them. */
+/** Each page has values, their number, and the levels before them. */
 function chunkOf(
   type: number,
   path: readonly string[],
@@ -217,7 +215,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Arra
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** Bytes of a side as it is stored, about. */
+/** Approximate bytes of a stored side. */
 export function storedBytes(ids: IdColumn, { rows, columns }: RowParts): number {
   return (
     4 * rows * columns + (ids.type === 'utf8' ? ids.bytes.length + 4 * idCount(ids) : ids.values.byteLength)

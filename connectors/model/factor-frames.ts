@@ -17,7 +17,7 @@ import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
 
-/** Rows of factors as a whole Arrow IPC stream {id, features: list<float32>}. */
+/** Rows of factors as a complete Arrow IPC stream {id, features: list<float32>}. */
 export interface FactorFrame {
   /** Position of the first row. */
   readonly first: number;
@@ -25,10 +25,10 @@ export interface FactorFrame {
   readonly bytes: Uint8Array;
 }
 
-/** Bytes of a frame's factors, at most. */
+/** Most bytes of factors in a frame. */
 const FRAME_BYTES = 15 << 20;
 
-/** The rows of a side in frames of at most 16 MiB; one frame without rows where there are none. */
+/** Splits the rows of a side into frames of at most 16 MiB. A side without rows is one frame without rows. */
 export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number): Generator<FactorFrame> {
   const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
   const schema = new Schema([
@@ -62,10 +62,7 @@ function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: numbe
   );
 }
 
-/**
- * The ids and row-major factors of a frame's bytes. Throws DataError for bytes that are no frame of this
- * rank.
- */
+/** Ids and row-major factors of a frame. Throws DataError for bytes that are not a frame of this rank. */
 export function readFactorFrame(
   bytes: Uint8Array,
   rank: number,
@@ -111,7 +108,7 @@ function columnOf(batch: RecordBatch, name: string): Data | undefined {
     | undefined;
 }
 
-/** The values of a column of vectors, or the fault. */
+/** The values of a column of vectors, or a description of its fault. */
 function valuesOf(features: Data, rank: number): Float32Array | string {
   const [child] = features.children;
   if (!DataType.isList(features.type) || !DataType.isFloat(child.type) || child.type.precision !== 1)

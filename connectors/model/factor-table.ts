@@ -12,10 +12,9 @@ import type { FactorTable } from './write-factors.ts';
 const BATCH_FLOATS = 1 << 20;
 
 /**
- * Reads the files of `saveModel` or of Spark (whose parts come in any order of ids) into one matrix over
- * shared memory. Throws DataError that names the file for foreign files, other columns, nulls, vectors of
- * another length, values that are not finite, and ids that occur twice.
- *
+ * Reads the part files of one side, written by `saveModel` or by Spark, into one matrix in shared memory.
+ * Spark's parts may have ids in any order. Throws DataError that names the file for files of other formats,
+ * other columns, nulls, vectors of another length, values that are not finite, and duplicate ids.
  */
 export async function readFactors(folder: string, rank: number): Promise<FactorTable> {
   await refuseForeignFiles(folder);
@@ -101,7 +100,7 @@ function firstNull(data: Data): number {
   return row;
 }
 
-/** The table by ascending ids; the table itself when they ascend already. */
+/** The table sorted by id; the same table if it is sorted already. */
 function inOrder(table: FactorTable, rank: number, folder: string): FactorTable {
   if (firstDescent(table.ids) === undefined) return table;
   const rows = ascendingRows(table.ids);

@@ -1,7 +1,7 @@
 import { DataType, Int32, Int64, makeData, Utf8, Vector } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 
-/** External ids in one piece of memory. */
+/** External ids as one array. */
 export type IdColumn =
   | { readonly type: 'int32'; readonly values: Int32Array }
   | { readonly type: 'int64'; readonly values: BigInt64Array }
@@ -18,9 +18,7 @@ export function idTypeOf(type: DataType): IdColumn['type'] | undefined {
     : undefined;
 }
 
-/**
- * The chunks of a column of ids, joined. The chunks hold no nulls; a single chunk of integers is not copied.
- */
+/** Joins the chunks of a column of ids, which has no nulls. A single chunk of integers is not copied. */
 export function joinIds(type: IdColumn['type'], chunks: readonly Data[]): IdColumn {
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   if (type === 'int32')
@@ -81,8 +79,8 @@ export function idVector(ids: IdColumn): Vector {
 }
 
 /**
- * Less than 0 when id `a` comes before id `b`, 0 when they are equal, else more than 0: numbers by value,
- * text by bytes.
+ * Negative if id `a` is before id `b`, 0 if they are equal, else positive. Numbers compare by value, text by
+ * bytes.
  */
 export function compareIds(ids: IdColumn, a: number, b: number): number {
   if (ids.type === 'int32') return ids.values[a] - ids.values[b];
@@ -96,14 +94,14 @@ export function compareIds(ids: IdColumn, a: number, b: number): number {
   return offsets[a + 1] - offsets[a] - (offsets[b + 1] - offsets[b]);
 }
 
-/** The first row whose id is not above the one before it; undefined when all ascend. */
+/** First row whose id is not greater than the id before it; undefined if all ids ascend. */
 export function firstDescent(ids: IdColumn): number | undefined {
   const count = idCount(ids);
   for (let row = 1; row < count; row++) if (compareIds(ids, row - 1, row) >= 0) return row;
   return undefined;
 }
 
-/** The rows in ascending order of their ids. */
+/** Row numbers sorted by id. */
 export function ascendingRows(ids: IdColumn): Uint32Array {
   return Uint32Array.from({ length: idCount(ids) }, (_, row) => row).sort((a, b) => compareIds(ids, a, b));
 }

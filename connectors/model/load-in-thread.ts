@@ -5,7 +5,7 @@ import { workerFile } from '../../engine/threads/worker-file.ts';
 import { type IdColumn, idVector } from './id-column.ts';
 import type { StoredModel } from './model-store.ts';
 
-/** A model as a thread gives it to another, its arrays in shared memory. */
+/** A model as one thread sends it to another, with arrays in shared memory. */
 export interface LoadedModel extends Omit<
   StoredModel,
   'userIds' | 'itemIds' | 'userFactors' | 'itemFactors'
@@ -18,10 +18,7 @@ export interface LoadedModel extends Omit<
 
 export type LoadReply = { readonly model: LoadedModel } | { readonly error: SerializedError };
 
-/**
- * `loadModel` in a thread of its own: the calling one, which may answer requests meanwhile, does not stop for
- * it.
- */
+/** `loadModel` in a thread of its own, so that the calling thread can answer requests meanwhile. */
 export async function loadInThread(directory: string): Promise<StoredModel> {
   const thread = new Worker(workerFile(new URL('./load-worker.js', import.meta.url)), {
     workerData: directory,

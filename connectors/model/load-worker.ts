@@ -1,4 +1,4 @@
-/** Entry of a thread that loads one model and gives it to its parent. */
+/** Entry point of a thread that loads one model and sends it to its parent. */
 import type { Vector } from 'apache-arrow';
 import { parentPort, workerData } from 'node:worker_threads';
 import { serializeError } from '../../engine/errors.ts';
@@ -24,7 +24,7 @@ async function load(directory: string): Promise<LoadReply> {
   }
 }
 
-/** The ids over shared memory. */
+/** Ids in shared memory. */
 function sharedIds({ type, data }: Vector): IdColumn {
   const ids = joinIds(idTypeOf(type) ?? 'utf8', data);
   if (ids.type === 'utf8')

@@ -10,7 +10,7 @@ import type { IdColumn } from './id-column.ts';
 
 export const MODEL_CLASS = 'org.apache.spark.ml.recommendation.ALSModel';
 
-/** The names of the model's columns in training and in predictions. */
+/** Names of the model's columns in training and in predictions. */
 export interface ModelColumns {
   readonly user: string;
   readonly item: string;
@@ -25,28 +25,26 @@ export interface ModelMetadata {
   readonly rank: number;
   readonly columns: ModelColumns;
   readonly coldStartStrategy: ColdStartStrategy;
-  /** FactorFlow's own part: training configuration, plan, metrics, ... */
+  /** FactorFlow's own metadata: configuration of the training, plan, metrics, ... */
   readonly factorflow: JsonObject;
 }
 
-/** Numbers and types of the stored ids; absent from models that Spark wrote. */
+/** Counts and types of the stored ids; absent from models that Spark wrote. */
 export interface ModelStorage {
   readonly users: number;
   readonly items: number;
   readonly userIdType: IdColumn['type'];
   readonly itemIdType: IdColumn['type'];
-  /** True where the model has the number of ratings of each item. */
+  /** True if the model has the number of ratings of each item. */
   readonly itemCounts?: boolean;
-  /** True where the model has damped means. */
+  /** True if the model has damped means. */
   readonly means?: boolean;
 }
 
-/**
- * Largest rank that is read, beyond any real model: damaged metadata must not demand any amount of memory.
- */
+/** Largest accepted rank, above any real model, so that damaged metadata cannot exhaust memory. */
 const LARGEST_RANK = 1 << 16;
 
-/** Most bytes of a file of metadata, far beyond the largest plan in it. */
+/** Most bytes of a metadata file, far above the size of the largest plan. */
 const MOST_BYTES = 2 ** 28;
 const SPARK_VERSION = '3.5.0';
 const defaults = {
@@ -57,7 +55,7 @@ const defaults = {
   blockSize: 4096,
 } as const;
 
-/** The one line of <model>/metadata/part-00000, without the newline. The same model gives the same line. */
+/** The only line of <model>/metadata/part-00000, without the newline. The same model gives the same line. */
 export function encodeMetadata(
   model: ModelMetadata,
   storage: ModelStorage,
@@ -96,8 +94,7 @@ export function encodeMetadata(
 }
 
 /**
- * The object as a line whose last member is the CRC-32 of the line without that member, so that a damaged
- * number is found.
+ * The object as a line. Its last member is the CRC-32 of the line without that member, so damage is found.
  */
 function withChecksum(metadata: JsonObject): string {
   const line = JSON.stringify(metadata);
@@ -106,7 +103,7 @@ function withChecksum(metadata: JsonObject): string {
 
 const CHECKSUM = /,"checksum":"([0-9a-f]{8})"\}$/;
 
-/** The checksum that a line has, and the one that it should have; undefined where its writer left none. */
+/** The checksum in a line, and the checksum computed from it; undefined if the writer stored none. */
 function checksumsOf(line: string): { readonly stored: string; readonly found: string } | undefined {
   const member = CHECKSUM.exec(line);
   if (member === null) return undefined;
@@ -117,7 +114,7 @@ function hexOf(sum: number): string {
   return sum.toString(16).padStart(8, '0');
 }
 
-/** Reads the line from the first file of <folder>/part-* that has one. */
+/** Reads the line from the first of the files <folder>/part-* that has one. */
 export async function readMetadata(
   folder: string,
 ): Promise<{ readonly metadata: ModelMetadata; readonly storage: ModelStorage | undefined }> {
@@ -182,7 +179,7 @@ function decodeRank({ rank }: JsonObject, problem: Problem): number {
   throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${LARGEST_RANK}`);
 }
 
-/** Spark's parameters: the model's values, else the defaults. */
+/** Spark's parameters: values of the model, else defaults. */
 function decodeParams(
   { defaultParamMap, paramMap }: JsonObject,
   problem: Problem,

@@ -31,45 +31,44 @@ export interface StoredModel extends ModelMetadata {
   readonly itemFactors: Float32Array;
   /** Ratings of each item; absent from models of Spark and of older releases. */
   readonly itemCounts?: Uint32Array;
-  /** A damped mean for each id; absent from the models of other programs. */
+  /** Damped mean of each id; absent from models of other programs. */
   readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
 }
 
-/** A model to be saved, whose factors may lie in parts. */
+/** A model to save; its factors may be in parts. */
 export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors'> &
   Readonly<Record<'userFactors' | 'itemFactors', Float32Array | RowParts>>;
 
 export interface SaveModelOptions {
   /** Replaces an existing model. Other files and folders are never replaced. */
   readonly overwrite?: boolean;
-  /** Milliseconds since 1970 for the metadata; default 0, so that the same model gives the same bytes. */
+  /** Milliseconds since 1970, for the metadata. Default 0, so that the same model gives the same bytes. */
   readonly timestamp?: number;
   readonly uid?: string;
-  /** Cancels the save: nothing is written, and an existing model stays. */
+  /** Cancels the save: nothing is written, and an existing model is kept. */
   readonly signal?: AbortSignal;
-  /** Its CPU device writes the part files side by side; without one this thread does. */
+  /** Its CPU device writes the part files in parallel; without an executor this thread writes them. */
   readonly executor?: Executor;
   readonly metrics?: RunMetrics;
   /** See SaveSidesOptions. */
   readonly underWay?: (() => void) | undefined;
 }
 
-/** Most times that the model may be replaced while it is read. */
+/** Most retries when the model is replaced while it is read. */
 const MOST_ATTEMPTS = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
 /**
- * Folders beside those of Spark, whose `recommendForAll` admits no other column in its own. Laid out as
- * factors of one number.
+ * Folders in addition to Spark's own: its `recommendForAll` accepts no further columns in userFactors or
+ * itemFactors. Same layout as factors, of rank 1.
  */
 const COUNTS = 'itemCounts';
 const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
 
 /**
- * Writes <directory>/metadata, userFactors and itemFactors, and of what the model has itemCounts, userMeans
- * and itemMeans, to a temporary sibling, which is renamed when it is complete and on the disk. The same model
- * (and timestamp) gives the same bytes.
- *
+ * Writes <directory>/metadata, userFactors and itemFactors, and itemCounts, userMeans and itemMeans if the
+ * model has them. Writes to a temporary sibling, which is renamed when it is complete and on the disk. The
+ * same model (and timestamp) gives the same bytes.
  */
 export async function saveModel(
   directory: string,
@@ -106,7 +105,7 @@ export async function saveModel(
   try {
     await saveSides(output.temporary, sides, options);
     throwIfAborted(options.signal, 'save');
-    // Behind all the rest: a folder without metadata is no model.
+    // Written last: a folder without metadata is not a model.
     await mkdir(join(output.temporary, 'metadata'));
     await writeFile(join(output.temporary, 'metadata', 'part-00000'), `${line}\n`);
     await output.commit();
@@ -115,16 +114,15 @@ export async function saveModel(
   }
 }
 
-/** Throws UsageError when a model may not be saved there, before any training is done. */
+/** Throws UsageError, before any training, if a model may not be saved to the directory. */
 export async function checkModelDirectory(directory: string, overwrite = false): Promise<void> {
   await checkOutput(directory, outputOptions(overwrite));
 }
 
 /**
- * Reads a model that FactorFlow or Spark saved; throws DataError that names a missing or wrong file. When
+ * Reads a model that FactorFlow or Spark saved. Throws DataError that names a missing or wrong file. If
  * another process replaces the model meanwhile, it is read again, so that users and items are of the same
  * model.
- *
  */
 export async function loadModel(directory: string): Promise<StoredModel> {
   refuseAddress(directory, 'load');
@@ -158,7 +156,7 @@ export async function loadModel(directory: string): Promise<StoredModel> {
   }
 }
 
-/** The contents of a model's metadata, and the size of its folder. */
+/** Metadata of a model, and the size of its folder. */
 export interface ModelHead {
   readonly metadata: ModelMetadata;
   /** Absent from models that Spark wrote. */
@@ -166,7 +164,7 @@ export interface ModelHead {
   readonly bytes: number;
 }
 
-/** Reads the metadata of a model without its factors; throws DataError that names a missing or wrong file. */
+/** Reads a model's metadata without its factors. Throws DataError that names a missing or wrong file. */
 export async function readModelHead(directory: string): Promise<ModelHead> {
   await recoverInput(directory);
   await recoverOutput(resolve(directory));
@@ -183,7 +181,7 @@ export async function readModelHead(directory: string): Promise<ModelHead> {
   };
 }
 
-/** True for a folder with metadata and factors of a model, also where others are missing. */
+/** True for a folder with metadata and factors of a model, even if other files are missing. */
 export async function isModelFolder(directory: string): Promise<boolean> {
   const has = async (name: string) =>
     (await stat(join(directory, name)).catch(() => undefined))?.isDirectory() === true;
@@ -192,7 +190,8 @@ export async function isModelFolder(directory: string): Promise<boolean> {
 }
 
 /**
- * A text that differs from that of another folder that takes the name later; undefined where there is none.
+ * Identifies the folder at this path: a folder that replaces it has another text. Undefined if there is no
+ * folder.
  */
 async function identityOf(directory: string): Promise<string | undefined> {
   const found = await stat(directory, { bigint: true }).catch(() => undefined);
@@ -228,7 +227,7 @@ async function readModel(directory: string): Promise<StoredModel> {
   };
 }
 
-/** A number for each id of a side. */
+/** Reads one number for each id of a side. */
 async function readNumbers(folder: string, side: FactorTable): Promise<Float32Array> {
   const table = await readFactors(folder, 1);
   checkCount(folder, table, idCount(side.ids), side.ids.type);
@@ -239,7 +238,7 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
   return { kind: 'folder', overwrite, recognizes: isModelEntry, durable: true };
 }
 
-/** True for a path inside a model's folder that belongs to a model. */
+/** True for the relative path of a file that belongs to a model. */
 function isModelEntry(path: string): boolean {
   const [folder, ...rest] = path.split('/');
   if (![...folders, COUNTS, ...Object.values(meansFolders)].some((name) => name === folder)) return false;

@@ -22,7 +22,7 @@ import {
 
 const STAGE = 'write-factors';
 
-/** A table of a model, and its folder. */
+/** A table of a model, and the folder to write it to. */
 export interface SavedSide {
   readonly folder: string;
   readonly table: WrittenTable;
@@ -32,13 +32,13 @@ export interface SaveSidesOptions {
   readonly signal?: AbortSignal;
   readonly executor?: Executor;
   readonly metrics?: RunMetrics;
-  /** Called when all parts are under way in threads. */
+  /** Called when the threads have started on all parts. */
   readonly underWay?: (() => void) | undefined;
 }
 
 /**
- * Writes each side as <directory>/<folder>/part-00000.parquet, …: the threads of the CPU device share the
- * parts of all sides out.
+ * Writes each side as <directory>/<folder>/part-00000.parquet, ... The CPU device's threads share the parts
+ * of all sides.
  */
 export async function saveSides(
   directory: string,
@@ -86,7 +86,7 @@ export async function saveSides(
   });
 }
 
-/** About the bytes of the part files. */
+/** Approximate bytes of the part files. */
 export function bytesOf(sides: readonly SavedSide[]): number {
   return sides.reduce((sum, { table: { ids, factors } }) => sum + storedBytes(ids, factors), 0);
 }

@@ -1,6 +1,6 @@
 import { DataError } from '../../engine/errors.ts';
 
-/** Numbers of ratings as they are stored. Throws DataError for what is no such number. */
+/** Stored numbers of ratings as integers. Throws DataError for a value that is not a count. */
 export function wholeCounts(counts: Float32Array, folder: string): Uint32Array {
   const wrong = counts.find((count) => !Number.isInteger(count) || count < 0 || count >= 2 ** 32);
   if (wrong !== undefined)

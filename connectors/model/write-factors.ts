@@ -11,21 +11,21 @@ import { partName } from '../parquet/part-names.ts';
 import { factorFile } from './factor-file.ts';
 import { type IdColumn, idCount } from './id-column.ts';
 
-/** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
+/** One side of a model. Row r of the row-major matrix `factors` belongs to id r; ids ascend. */
 export interface FactorTable {
   readonly ids: IdColumn;
   readonly factors: Float32Array;
 }
 
-/** The same as it is written. */
+/** A FactorTable whose factors may be in parts, for writing. */
 export interface WrittenTable {
   readonly ids: IdColumn;
   readonly factors: RowParts;
 }
 
 /**
- * Floats of a part file. Parts are small, so that threads share a model out evenly; a large model has no more
- * than 64 until they are eight times as large.
+ * Floats in a part file. Parts are small, so that threads share a model evenly. Larger models have at most 64
+ * parts, until a part has the maximum size.
  */
 const LEAST_PART_FLOATS = 1 << 22;
 const MOST_PART_FLOATS = 1 << 25;
@@ -34,7 +34,7 @@ const WANTED_PARTS = 64;
 /** Rows [from, to) of a side as one part file. */
 export type FactorPart = { readonly file: string; readonly from: number; readonly to: number };
 
-/** The parameters of the task: the part, and the side's RowParts without its arrays. */
+/** Parameters of the task: the part, and the side's RowParts without its arrays. */
 export type WrittenPart = FactorPart & {
   readonly rows: number;
   readonly columns: number;
@@ -44,7 +44,7 @@ export type WrittenPart = FactorPart & {
 };
 
 /**
- * The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has
+ * The part files of a side. The cuts depend only on the number of rows and the rank, so the same model has
  * the same files.
  */
 export function factorParts(
@@ -65,7 +65,7 @@ export function factorParts(
 
 /**
  * Writes id, features: list<float> of one part, and waits until it is on the disk. The same rows give the
- * same bytes. Gives their number.
+ * same bytes. Returns the number of bytes.
  */
 export async function writeFactorPart(
   { ids, factors }: WrittenTable,
@@ -89,14 +89,16 @@ export async function writeFactorPart(
 }
 
 /**
- * The task write-factors: `factors` (layout factor-rows: `values.0`, `own.0`, `values.1`, ... Float32, and
- * `order`, see RowParts) and `ids` (layout ids: `values`, or `offsets` and `bytes` of text) to a part file,
- * which WrittenPart describes. Values: `bytes` of the file.
+ * The task write-factors: writes one part file, described by WrittenPart.
  *
+ *     factors   layout factor-rows: `values.0`, `own.0`, `values.1`, ... Float32, and `order` (see RowParts)
+ *     ids       layout ids: `values`, or `offsets` and `bytes` of text
+ *
+ * It returns the value `bytes`, the size of the file.
  */
 export const writeFactorsContract: TaskContracts = { 'write-factors': { ids: 'read', factors: 'read' } };
 
-/** A side as partitions in shared memory; what lies there already is not copied. */
+/** A side as partitions in shared memory; arrays already there are not copied. */
 export function sharedSide({ ids, factors }: WrittenTable): {
   readonly ids: Partition;
   readonly factors: Partition;
@@ -135,7 +137,7 @@ function shared<T extends Int32Array | Uint32Array | BigInt64Array | Float32Arra
   return copy;
 }
 
-/** The handler of the task, in a thread. */
+/** Handles the task in a worker thread. */
 export async function writeFactorsTask({
   params,
   partition,

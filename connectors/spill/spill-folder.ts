@@ -17,19 +17,19 @@ import {
   siblingName,
 } from '../output/temporaries.ts';
 
-/** Folders are the temporaries of this name. */
+/** Prefix of the folders' names. */
 const NAME = 'factorflow-spill';
 
 /**
- * A folder of this process for what memory does not hold, in the folder of the user's choice or the system's
- * for temporary files. It is removed by `close`, and when the process is stopped; after a kill, when the next
- * one is made in the same folder.
+ * A folder of this process for data that does not fit in memory, inside the user's spill folder or the
+ * system's folder for temporary files. It is removed by `close`, and when the process is stopped. After a
+ * kill, the next process that makes a folder there removes it.
  */
 export class SpillFolder {
   readonly #parent: string;
   readonly #given: boolean;
   #path: Promise<string> | undefined;
-  /** The user's folder where it was made here. */
+  /** The user's folder, if this object created it. */
   #made: string | undefined;
   #files = 0;
 
@@ -39,20 +39,20 @@ export class SpillFolder {
   }
 
   /**
-   * Makes the folder, which newFile does otherwise, and the user's where it is missing. Throws UsageError for
-   * one that cannot be written to.
+   * Creates the folder (newFile does so on demand), and the user's folder if it is missing. Throws UsageError
+   * if it cannot be written to.
    */
   async open(): Promise<string> {
     this.#path ??= this.#make();
     return this.#path;
   }
 
-  /** The path of a file that does not exist yet. */
+  /** Path of a new file. */
   async newFile(): Promise<string> {
     return join(await this.open(), `${this.#files++}`);
   }
 
-  /** Throws CapacityError with both figures where the disk is known to have less room. */
+  /** Throws CapacityError with both figures if the disk is known to have less free space. */
   async requireRoom(bytes: number): Promise<void> {
     const path = await this.open();
     const free = await freeBytes(path);
@@ -73,7 +73,7 @@ export class SpillFolder {
     if (path === undefined) return;
     await rm(path, { recursive: true, force: true });
     forgetTemporary(path);
-    // Another run may be there.
+    // Fails harmlessly if another run still uses it.
     if (this.#made !== undefined) await rmdir(this.#made).catch(() => undefined);
   }
 
@@ -98,8 +98,8 @@ export class SpillFolder {
 }
 
 /**
- * Removes this process's folders in `parent` while its threads may still write there: it is about to be
- * killed.
+ * Removes this process's folders in `parent` just before the process is killed. Its threads may still be
+ * writing there.
  */
 export function removeOwnSpill(parent: string = tmpdir()): void {
   try {
@@ -108,6 +108,6 @@ export function removeOwnSpill(parent: string = tmpdir()): void {
       if (JSON.stringify(owner) === own)
         rmSync(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 10 });
   } catch {
-    // The next process that makes a folder there removes what is left.
+    // The next process that makes a folder there removes the rest.
   }
 }

@@ -27,19 +27,19 @@ const info: DeviceInfo = {
   description: 'files of the spill folder',
 };
 
-/** A file, and the number of its partitions that are still used. */
+/** A file, and the number of its partitions still in use. */
 interface SpillFile {
   readonly bytes: number;
   left: number;
 }
 
 /**
- * Partitions in files of the spill folder. `fetch` reads into memory that is used again once it is given
- * back.
+ * Partitions in files of the spill folder. `fetch` reads into buffers that are reused after they are
+ * released.
  */
 export class SpillMemory implements SpillStore {
   readonly info = info;
-  /** Bytes of the files. */
+  /** Bytes in the files. */
   readonly memory = new MemoryMeter();
   readonly #folder: SpillFolder;
   readonly #stored = new Map<string, { readonly spilled: SpilledPartition; readonly file: SpillFile }>();
@@ -102,7 +102,7 @@ export class SpillMemory implements SpillStore {
     stored.file.left--;
     if (stored.file.left > 0) return;
     this.memory.add(-stored.file.bytes);
-    // The whole folder goes at the end, so a file that cannot be removed now does no harm.
+    // The whole folder is removed at the end, so a failure to remove a file now does no harm.
     rm(stored.spilled.file, { force: true }).catch(() => undefined);
   }
 

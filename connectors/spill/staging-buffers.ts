@@ -1,26 +1,25 @@
-/** Buffers that wait for the next reader, at most: those of two visits of a stage. */
+/** Most idle buffers to keep: enough for two visits of a stage. */
 const MOST_IDLE = 4;
 
-/** Whole buffers of this many bytes serve partitions of about one size. */
+/** Sizes are multiples of this, so that partitions of about the same size can share buffers. */
 const STEP_BYTES = 1 << 20;
 
 /**
- * Shared memory that is used again and again: what is let go of is collected late, so that new memory for
- * each partition would pile up.
- *
+ * A pool of shared memory. Released shared memory is collected late, so allocating for each partition would
+ * pile up.
  */
 export class StagingBuffers {
-  /** The largest first. */
+  /** Largest first. */
   readonly #idle: SharedArrayBuffer[] = [];
 
-  /** At least so many bytes, whose contents are those of an earlier use. */
+  /** A buffer of at least `bytes` bytes; it may have old contents. */
   take(bytes: number): SharedArrayBuffer {
     const smallest = this.#idle.findLastIndex(({ byteLength }) => byteLength >= bytes);
     if (smallest >= 0) return this.#idle.splice(smallest, 1)[0];
     return new SharedArrayBuffer(Math.max(1, Math.ceil(bytes / STEP_BYTES)) * STEP_BYTES);
   }
 
-  /** The smallest are dropped where there are too many. */
+  /** Drops the smallest buffers if there are too many. */
   give(buffer: SharedArrayBuffer): void {
     this.#idle.push(buffer);
     this.#idle.sort((left, right) => right.byteLength - left.byteLength);
