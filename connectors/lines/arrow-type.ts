@@ -3,7 +3,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { textTypes } from './text-type.ts';
 import type { TextType } from './text-type.ts';
 
-/** The Arrow type of that name; throws UsageError for an unknown name. */
+/** The Arrow type of a type's name. Throws UsageError for an unknown name. */
 export function arrowType(type: TextType): Int32 | Int64 | Float32 | Float64 | Utf8 | Bool {
   switch (type) {
     case 'int32':

@@ -1,4 +1,4 @@
-/** The parts that readers of all types share: nulls, absent fields, and fields that are no values. */
+/** Shared by the readers of all types: nulls, absent fields, and fields that are not values. */
 import { isMissing, isNaNText, latin1 } from './parse-numbers.ts';
 import { NESTED } from './field-block.ts';
 import type { FieldBlock } from './field-block.ts';
@@ -10,7 +10,7 @@ const NESTED_ADVICE = 'Name the other fields in the option columns, or take the 
 export class FieldProblem extends Error {
   readonly row: number;
   readonly column: number;
-  /** In the place of the usual advice. */
+  /** Replaces the usual advice. */
   readonly advice: string | undefined;
   constructor(message: string, row: number, column: number, advice?: string) {
     super(message);
@@ -20,7 +20,7 @@ export class FieldProblem extends Error {
   }
 }
 
-/** Arrow's bitmap of nulls, which is made at the first one. */
+/** Arrow's null bitmap, allocated at the first null. */
 export class Nulls {
   count = 0;
   #bitmap: Uint8Array | undefined;
@@ -41,12 +41,12 @@ export class Nulls {
   }
 }
 
-/** The rules by which fields become values. */
+/** Rules for turning fields into values. */
 export interface ValueRules {
-  /** True where a comma precedes decimals. */
+  /** True if a comma is the decimal separator. */
   readonly decimalComma: boolean;
   /**
-   * Texts that are nulls in columns of every type; undefined for the usual ones (NA, NULL, ...) in columns of
+   * Texts that mean null in columns of every type; undefined for the usual ones (NA, NULL, ...) in columns of
    * numbers.
    */
   readonly nulls: ReadonlySet<string> | undefined;
@@ -57,22 +57,22 @@ export interface Reading extends ValueRules {
   readonly block: FieldBlock;
   readonly column: number;
   /**
-   * True where whole numbers may begin with zeros. Where the type was inferred they may not, since 007 may be
-   * an id that is not 7.
+   * True if whole numbers may have leading zeros. For an inferred type they may not, since 007 may be an id
+   * other than 7.
    */
   readonly zeros: boolean;
-  /** Called for a field that is no value of the type; throws, or the field becomes null. */
+  /** Called for a field that is not a value of the type. It throws, or the field becomes null. */
   readonly onFault: (problem: FieldProblem) => void;
 }
 
-/** True for a field without a value: an empty one, or one of the texts that stand for null. */
+/** True for a field without a value: empty, or one of the texts that mean null. */
 export function isAbsent({ block, nulls }: Reading, start: number, end: number): boolean {
   return start === end || (nulls !== undefined && nulls.has(latin1(block.bytes, start, end)));
 }
 
 /**
- * Makes the field null that is no value of its column's type: silently where its text stands for a missing
- * number.
+ * Makes a field null that is not a value of its column's type. Reports it, except for the usual texts for a
+ * missing number.
  */
 export function refuse(
   { block, column, nulls, onFault }: Reading,

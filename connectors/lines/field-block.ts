@@ -1,21 +1,19 @@
 const LF = 0x0a;
 
-/** Most bytes of a row: a quote that never closes must not read a whole file into memory. */
+/** Most bytes of a row, so that a quote that never closes does not read a whole file into memory. */
 export const LONGEST_ROW = 1 << 20;
 
-/** Kinds of fields: bare, in quotes, in quotes with "" inside. */
+/** Kinds of fields: bare, quoted, quoted with "" inside. */
 export const BARE = 0;
 export const QUOTED = 1;
 export const ESCAPED = 2;
-/**
- * Kinds of JSON's fields beside bare numbers: a string, one with escapes, an object or array, true or false.
- */
+/** Further kinds of fields in JSON: a string, a string with escapes, an object or array, true or false. */
 export const STRING = 3;
 export const ESCAPED_STRING = 4;
 export const NESTED = 5;
 export const LITERAL = 6;
 
-/** A fault in a row at a position of the bytes; the error for the user names the line instead. */
+/** A fault in a row at a byte position; the user's error names the line instead. */
 export class RecordProblem extends Error {
   readonly position: number;
   readonly advice: string;
@@ -31,16 +29,16 @@ export class RecordProblem extends Error {
 }
 
 /**
- * The places of the fields of some rows: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r *
- * columns + c, quotes left out. One block is filled repeatedly; fields are not made into strings.
+ * Positions of the fields of some rows: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r *
+ * columns + c, without quotes. One block is reused for all rows, and fields do not become strings.
  */
 export class FieldBlock {
   rows = 0;
-  /** Lines of the rows, with blank ones between them. */
+  /** Number of lines of the rows, including blank lines between them. */
   lines = 0;
   /**
-   * The reasons of rows that could not be taken apart; their fields are empty. Undefined where such rows are
-   * errors.
+   * The fault of each row that could not be split into fields; the fields of such a row are empty. Undefined
+   * if such rows are errors.
    */
   faults: Map<number, string> | undefined;
   bytes: Uint8Array;
@@ -49,7 +47,7 @@ export class FieldBlock {
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   readonly kinds: Uint8Array;
-  /** Lines of the block before each row. */
+  /** Number of the block's lines before each row. */
   readonly linesBefore: Int32Array;
 
   constructor(columns: number, rows: number) {
@@ -63,7 +61,7 @@ export class FieldBlock {
     this.linesBefore = new Int32Array(rows);
   }
 
-  /** Begins to fill the block anew from these bytes. */
+  /** Empties the block, to be filled from these bytes. */
   begin(bytes: Uint8Array): void {
     this.bytes = bytes;
     this.rows = 0;
@@ -71,9 +69,7 @@ export class FieldBlock {
     this.faults?.clear();
   }
 
-  /**
-   * Makes all fields of a row empty, and notes the reason. Throws RecordProblem where such rows are errors.
-   */
+  /** Makes all fields of a row empty, and records the fault. Throws RecordProblem if such rows are errors. */
   refuse(row: number, message: string, position: number): void {
     if (this.faults === undefined) throw new RecordProblem(message, position);
     this.faults.set(row, message);
@@ -84,12 +80,12 @@ export class FieldBlock {
   }
 }
 
-/** The bytes to scan: those before `to`, with room for one more there. */
+/** The bytes to scan: they end at `to`, and the byte at `to` may be overwritten. */
 export interface ScanBounds {
   readonly to: number;
-  /** Rows that begin at or behind it are left. */
+  /** Rows that start here or later belong to another range. */
   readonly limit: number;
-  /** True where the file ends at `to`, so that the last row may lack its line end. */
+  /** True if the file ends at `to`, so that its last row may have no line end. */
   readonly atEnd: boolean;
 }
 

@@ -15,8 +15,8 @@ import type { FieldBlock } from './field-block.ts';
 import type { TextType } from './text-type.ts';
 
 /**
- * Kinds of fields seen in a column, as bits; those of several blocks or files are or-ed. `comma`: as 4,5
- * where commas are not decimal.
+ * Kinds of fields seen in a column, as bits; several blocks or files are combined by or. `comma`: a number
+ * such as 4,5 where the comma is not the decimal separator.
  */
 const SEEN = {
   int32: 1,
@@ -31,10 +31,10 @@ const SEEN = {
 } as const;
 const NUMERIC = SEEN.int32 | SEEN.int64 | SEEN.beyond | SEEN.decimal | SEEN.nan;
 
-/** Kinds of JSON's fields that are no strings. */
+/** Kinds of JSON fields that are not strings or numbers. */
 const kindsOfJson: Readonly<Record<number, number>> = { [LITERAL]: SEEN.literal, [NESTED]: SEEN.nested };
 
-/** The kinds of fields in a column of the block, rows `from` to `to`. */
+/** Kinds of fields in a column of the block, in rows `from` to `to`. */
 export function kindsIn(
   block: FieldBlock,
   column: number,
@@ -47,12 +47,12 @@ export function kindsIn(
   return seen;
 }
 
-/** True where further fields cannot change the type of the column or what is said of it. */
+/** True if further fields can change neither the column's type nor a report about it. */
 export function isSettled(seen: number): boolean {
   return seen >= SEEN.text && (seen & NUMERIC) !== 0;
 }
 
-/** The kind of one field. */
+/** Kind of one field. */
 export function kindOf(
   {
     bytes,
@@ -79,7 +79,7 @@ export function kindOf(
   return short === (short | 0) ? SEEN.int32 : SEEN.int64;
 }
 
-/** The kind of a field that begins like a number and is no short integer. */
+/** Kind of a field that starts like a number but is not a short integer. */
 function kindOfRest(
   bytes: Uint8Array,
   start: number,
@@ -100,23 +100,23 @@ function kindOfRest(
 }
 
 /**
- * Spares most texts the attempts to read them as numbers: true for digits, signs, points, spaces and the
- * beginnings of "nan" and "inf".
+ * Quick test before parsing: true for the first characters of numbers (digits, signs, points, spaces, and
+ * those of "nan" and "inf").
  */
 function beginsLikeNumber(byte: number): boolean {
   return (byte >= 0x2b && byte <= 0x39) || byte === 0x20 || (byte | 0x20) === 0x6e || (byte | 0x20) === 0x69;
 }
 
 interface TextSearch {
-  /** The first row to read. */
+  /** First row to read. */
   readonly from: number;
   readonly most: number;
 }
 
 /**
- * The rows whose field in the column is text; the others are whole numbers or nulls. Undefined where other
- * kinds of values or more than `most` texts are there. Whole numbers with leading zeros are a reason to be
- * text, not odd values.
+ * Rows whose field in the column is text, in a column of whole numbers and nulls. Undefined if the column has
+ * values of other kinds, or more than `most` texts. Whole numbers with leading zeros make a column text, so
+ * they do not count as exceptions here.
  */
 export function textsAmongWhole(
   block: FieldBlock,
@@ -135,12 +135,12 @@ export function textsAmongWhole(
   return rows;
 }
 
-/** True for whole numbers of at most 64 bits alone. */
+/** True if all values are whole numbers of at most 64 bits. */
 function isWhole(seen: number): boolean {
   return seen !== 0 && (seen & ~(SEEN.int32 | SEEN.int64)) === 0;
 }
 
-/** True for texts and whole numbers of at most 64 bits, and no other kind. */
+/** True if the values are both texts and whole numbers of at most 64 bits, and of no other kind. */
 export function isTextAndWhole(seen: number): boolean {
   return (seen & SEEN.text) !== 0 && isWhole(seen & ~SEEN.text);
 }
@@ -149,15 +149,15 @@ export function isNumeric(seen: number): boolean {
   return seen !== 0 && seen < SEEN.text;
 }
 
-/** True where some field is a number, or would be one with decimal commas. */
+/** True if any field is a number, or would be one with decimal commas. */
 export function hasNumbers(seen: number): boolean {
   return (seen & (NUMERIC | SEEN.comma)) !== 0;
 }
 
 /**
- * The narrowest type that holds all of the kinds: int32, int64, float64, utf8; bool for JSON's literals.
- * Whole numbers with leading zeros are ids and stay text, and so do whole numbers beyond 64 bits unless
- * decimals are beside them; a column of nulls is text too. NaN among whole numbers is a null.
+ * The narrowest type that holds all of the kinds: int32, int64, float64, utf8; bool for JSON's literals. Text
+ * are also: whole numbers with leading zeros (they are ids), whole numbers beyond 64 bits unless the column
+ * has decimals too, and columns of nulls. NaN among whole numbers is a null.
  */
 export function typeOfKinds(seen: number): TextType {
   if (seen === SEEN.literal) return 'bool';

@@ -6,7 +6,7 @@ export const COMMA = 0x2c;
 const ZERO = 0x30;
 
 /**
- * Powers of ten that are exact as doubles: a mantissa below 2^53 divided by one of these is rounded once, to
+ * Powers of ten that are exact as doubles. A mantissa below 2^53 divided by one of these is rounded once, to
  * the nearest double.
  */
 const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
@@ -17,16 +17,16 @@ const special = /^[+-]?(nan|inf|infinity)$/i;
 export const NOT_A_NUMBER = 'is not a number';
 export const NOT_WHOLE = 'is not a whole number';
 
-/** Texts that stand for a missing number, unless others are given. */
+/** Texts for a missing number, unless the user gives others. */
 const missing = new Set(['NA', 'N/A', '#N/A', 'NULL', 'Null', 'null', 'None', '\\N']);
 const nan = /^ *[+-]?nan *$/i;
 
-/** True for a text that usually stands for a missing number. */
+/** True for a usual text of a missing number. */
 export function isMissing(bytes: Uint8Array, start: number, end: number): boolean {
   return end - start < 16 && missing.has(latin1(bytes, start, end).trim());
 }
 
-/** True for NaN in any case. */
+/** True for NaN in upper, lower or mixed case. */
 export function isNaNText(bytes: Uint8Array, start: number, end: number): boolean {
   return end - start < 16 && nan.test(latin1(bytes, start, end));
 }
@@ -44,8 +44,8 @@ function beforeSpaces(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * The whole number in `bytes[from..to)` as a double; undefined for other text and for more than 15 digits.
- * Spaces around it are ignored.
+ * The whole number in `bytes[from..to)` as a double, with spaces around it ignored; undefined for other text
+ * and for more than 15 digits.
  */
 export function parseShortInteger(bytes: Uint8Array, from: number, to: number): number | undefined {
   let start = afterSpaces(bytes, from, to);
@@ -59,22 +59,25 @@ export function parseShortInteger(bytes: Uint8Array, from: number, to: number): 
     if (digit < 0 || digit > 9) return undefined;
     value = value * 10 + digit;
   }
-  // The subtraction gives 0, not -0.
+  // Subtracts, so that the result is 0, not -0.
   return negative ? 0 - value : value;
 }
 
-/** A whole number of any length; undefined for other text. Slow, for the few with more than 15 digits. */
+/**
+ * A whole number of any length; undefined for other text. Slow: meant for the few numbers with more than 15
+ * digits.
+ */
 export function parseLongInteger(text: string): bigint | undefined {
   const match = /^ *([+-]?)(\d+) *$/.exec(text);
   if (match === null) return undefined;
-  // 40 digits are beyond every type's range; the rest need not be converted.
+  // 40 digits are beyond the range of every type; the rest is not converted.
   const digits = match[2].replace(/^0+(?=.)/, '').slice(0, 40);
   return match[1] === '-' ? -BigInt(digits) : BigInt(digits);
 }
 
 /**
- * The number in `bytes[from..to)` as the nearest double, also nan, inf and infinity in any case; undefined
- * for other text. Spaces around it are ignored. `point` is the byte before the decimals.
+ * The number in `bytes[from..to)` as the nearest double, with spaces around it ignored; also nan, inf and
+ * infinity in upper, lower or mixed case. Undefined for other text. `point`: the decimal separator.
  */
 export function parseDecimal(bytes: Uint8Array, from: number, to: number, point = DOT): number | undefined {
   const start = afterSpaces(bytes, from, to);
@@ -101,7 +104,7 @@ export function parseDecimal(bytes: Uint8Array, from: number, to: number, point 
 }
 
 function parseRareDecimal(given: string, point: number): number | undefined {
-  // A comma in the place of the point, and no point.
+  // Replaces the decimal comma by a point; a point in the text then makes it invalid.
   const text = point === COMMA ? given.replace(/[.,]/, (mark) => (mark === ',' ? '.' : '?')) : given;
   if (decimal.test(text)) return Number(text);
   if (!special.test(text)) return undefined;

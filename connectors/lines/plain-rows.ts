@@ -11,7 +11,7 @@ import type { TextType } from './text-type.ts';
 const LF = 0x0a;
 
 /**
- * Readings of a field, as in connectors/lines/assembly/plain-rows.ts. One that is not wanted is passed over.
+ * Codes for reading a field, as in connectors/lines/assembly/plain-rows.ts. SKIP: the column is not wanted.
  */
 const SKIP = 0;
 const readings: Readonly<Partial<Record<TextType, number>>> = {
@@ -28,13 +28,13 @@ const arrays = {
   float64: Float64Array,
   utf8: Int32Array,
 } as const;
-/** Int32 of a column's description. */
+/** Int32 values that describe a column. */
 const DESCRIPTION = 4;
-/** Bytes behind an area that are read or written with its last ones. */
+/** Bytes after an area that may be read or written together with its last bytes. */
 const SLACK = 16;
 const PAGE = 1 << 16;
 
-/** Fewer rows than that are not worth a batch. */
+/** Fewest rows that are worth a batch of their own. */
 export const FEW_ROWS = 1024;
 
 interface Scanner {
@@ -43,7 +43,7 @@ interface Scanner {
 }
 
 let module: WebAssembly.Module | undefined;
-/** The scanner of rows that were read to their end: the next rows of this thread take it. */
+/** A scanner that is no longer in use, for the thread's next rows. */
 let spare: Scanner | undefined;
 
 function takeScanner(bytes: number): Scanner {
@@ -63,7 +63,7 @@ function takeScanner(bytes: number): Scanner {
 }
 
 /**
- * A column of the file that is wanted, with the addresses of its values: of a text, of its beginnings, ends
+ * A wanted column of the file, with the addresses of its values; for text the addresses of its starts, ends
  * and offsets.
  */
 interface Wanted {
@@ -73,7 +73,7 @@ interface Wanted {
   readonly offsets: number;
 }
 
-/** Addresses in a scanner's memory, one behind the other. */
+/** Allocates consecutive addresses in a scanner's memory. */
 class Places {
   end = 0;
 
@@ -85,10 +85,10 @@ class Places {
 }
 
 /**
- * Reads rows as numbers and texts in one pass over their bytes, as long as they are plain: every field is
- * there, none in quotes, numbers have digits, a minus and a point alone, and at most 15 digits. It stops
- * before another row, which the scanner of all rows takes apart. Nearly all files of ratings have only such
- * rows. WebAssembly reads them, from a copy in a memory that the thread uses again.
+ * Reads plain rows as numbers and texts in one pass over their bytes. A row is plain if it has every field,
+ * no quotes, and numbers of at most 15 digits with only digits, a minus and a point. Nearly all files of
+ * ratings have only such rows. Stops before any other row, which the general scanner then reads. The kernel
+ * is WebAssembly and reads a copy of the bytes; the thread reuses that memory.
  */
 export class PlainRows implements Disposable {
   rows = 0;
@@ -140,7 +140,7 @@ export class PlainRows implements Disposable {
     new Int32Array(this.#scanner.memory.buffer, this.#descriptions, descriptions.length).set(descriptions);
   }
 
-  /** Undefined where rows of the layout cannot be read so. */
+  /** Undefined if rows of the layout can never be plain. */
   static of(layout: RowLayout, wanted: readonly number[], maximumRows: number): PlainRows | undefined {
     const { marks, rules, types } = layout;
     if (
@@ -153,17 +153,14 @@ export class PlainRows implements Disposable {
     return new PlainRows(layout, marks, wanted, maximumRows);
   }
 
-  /**
-   * Reads rows until the first that is not plain, or LONGEST_ROW bytes, and returns the position that it has
-   * reached.
-   */
+  /** Reads rows up to the first one that is not plain, or LONGEST_ROW bytes. Returns the position reached. */
   scan(bytes: Uint8Array, from: number, { to, limit }: ScanBounds): number {
     const { memory, kernels } = this.#scanner;
     const size = Math.max(0, Math.min(to - from, LONGEST_ROW));
     const input = this.#input;
     const copy = new Uint8Array(memory.buffer, input, size + 1);
     copy.set(bytes.subarray(from, from + size));
-    // A line end behind the last byte stops every search.
+    // A line end after the last byte stops every search.
     copy[size] = LF;
     this.rows = kernels.scanRows(
       input,
@@ -180,7 +177,7 @@ export class PlainRows implements Disposable {
     return from + new Int32Array(memory.buffer, this.#reached, 1)[0] - input;
   }
 
-  /** The columns that are wanted, as Arrow data: of their own, or `borrowed` until the next rows are read. */
+  /** The wanted columns as Arrow data: copied, or `borrowed` until the next rows are read. */
   columns(borrowed: boolean): Data[] {
     const [{ memory, kernels }, length] = [this.#scanner, this.rows];
     let texts = this.#texts;
@@ -207,7 +204,7 @@ export class PlainRows implements Disposable {
     });
   }
 
-  /** Gives the memory back: rows that were borrowed are no longer there. */
+  /** Releases the memory. Borrowed columns are invalid from then on. */
   [Symbol.dispose](): void {
     spare = this.#scanner;
   }

@@ -22,8 +22,8 @@ const two32 = 2 ** 32;
 
 const ZERO_FIRST = 'begins with a zero, which a whole number would lose';
 /**
- * One column of a scanned block as Arrow data. Empty fields are null (in columns of numbers also those in
- * quotes).
+ * One column of a scanned block as Arrow data. Empty fields are null; in columns of numbers also empty quoted
+ * fields.
  */
 export function readColumn(reading: Reading, type: TextType): Data {
   const { rows } = reading.block;
@@ -208,7 +208,7 @@ function wholeProblem({ bytes, starts, ends }: FieldBlock, field: number, type: 
     : `is beyond ${type}`;
 }
 
-/** The text of a JSON string between its quotes; never longer than it is there. */
+/** Decodes a JSON string between its quotes; the result is never longer than the input. */
 export function unescaped(bytes: Uint8Array, start: number, end: number): Uint8Array {
   return Buffer.from(
     JSON.parse(

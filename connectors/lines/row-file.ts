@@ -15,7 +15,7 @@ import type { RowLayout, RowScan } from './row-layout.ts';
 import { blockRows, fieldText, scanWindow, skipMark } from './row-layout.ts';
 import { RowWindow, shorten, WHOLE_FILE } from './row-window.ts';
 
-/** How rows become batches. `wanted`: the layout's columns that the schema has. */
+/** Settings for turning rows into batches. `wanted`: the layout's columns that are in the schema. */
 interface RowReading<Layout> {
   readonly layout: Layout;
   readonly schema: Schema;
@@ -27,13 +27,13 @@ interface FoundRows {
   readonly origin: Omit<BatchOrigin, 'file' | 'firstRow'>;
 }
 
-/** A file of lines, or a range of its bytes, whose first part is in memory. Its owner closes it. */
+/** A file of lines, or a byte range of it, of which one window is in memory. The caller closes it. */
 export class RowFile<Layout extends RowLayout> {
   readonly layout: Layout;
   readonly #file: string;
   readonly #window: RowWindow;
   readonly #range: ByteRange;
-  /** False for a guessed range in which no line begins. */
+  /** False for a range with a guessed start in which no line starts. */
   #hasLines = true;
 
   private constructor(file: string, window: RowWindow, range: ByteRange, layout: Layout) {
@@ -43,7 +43,7 @@ export class RowFile<Layout extends RowLayout> {
     this.layout = layout;
   }
 
-  /** Opens the file (or stdin, "-"), and finds its layout by `infer` from the first part in memory. */
+  /** Opens the file (or stdin, "-"), and finds its layout by calling `infer` on the first window. */
   static async open<Layout extends RowLayout>(
     file: string,
     infer: (window: RowWindow, file: string) => Layout,
@@ -55,8 +55,8 @@ export class RowFile<Layout extends RowLayout> {
   }
 
   /**
-   * Opens a range of the first `size` bytes of a file whose layout is known. A packed file has only one range,
-   * all of it.
+   * Opens a range of the first `size` bytes of a file whose layout is known. A compressed file has only one
+   * range, the whole file.
    */
   static async openRange<Layout extends RowLayout>(
     file: string,
@@ -93,10 +93,10 @@ export class RowFile<Layout extends RowLayout> {
   }
 
   /**
-   * The rows of the range, once, under `schema`, which has some of the layout's columns. `layout` may have
-   * wider types than the file's own. A value that cannot be read is a DataError that names the line, the
-   * column and the text; with `takesFaults` it is null, and the batch's origin has that reason. Returns the
-   * end of the range.
+   * The rows of the range, once, as batches of `schema`, which has some of the layout's columns. `layout` may
+   * have wider types than the file's own. A value that cannot be read is a DataError with line, column and
+   * text; with `takesFaults` it becomes null, and the batch's origin has the reason. Returns the end of the
+   * range.
    */
   async *read(
     layout: Layout,
@@ -131,7 +131,7 @@ export class RowFile<Layout extends RowLayout> {
     }
   }
 
-  /** The next rows if they are plain, and enough of them for a batch. */
+  /** The next rows, if they are plain and enough for a batch. */
   #plainRows(plain: PlainRows | undefined, schema: Schema, borrowed: boolean): FoundRows | undefined {
     if (plain === undefined) return undefined;
     const { bytes, from, to, limit, atEnd, lines } = this.#window;
@@ -144,7 +144,7 @@ export class RowFile<Layout extends RowLayout> {
     return { batch, origin: { lineOf: (row) => lines + 1 + row } };
   }
 
-  /** The next rows of any kind; undefined where the window has no whole one. */
+  /** The next rows of any kind; undefined if the window has no complete row. */
   #scannedRows(block: FieldBlock, scan: RowScan, reading: RowReading<Layout>): FoundRows | undefined {
     const window = this.#window;
     const next = scanWindow(window, block, window.from, scan);
@@ -157,7 +157,7 @@ export class RowFile<Layout extends RowLayout> {
     return batch && { batch, origin: { lineOf, ...(faults && faults.size > 0 && { faults }) } };
   }
 
-  /** The header is the first row, also of a range that ends before it. */
+  /** Skips the header. The header is the whole first row, even if the range ends inside it. */
   async #skipHeader(layout: Layout): Promise<void> {
     const window = this.#window;
     const head = new FieldBlock(layout.names.length, 1);
@@ -172,8 +172,7 @@ export class RowFile<Layout extends RowLayout> {
   }
 
   /**
-   * Adds the reasons of values that could not be read to `faults`, or throws the first where that is
-   * undefined.
+   * Adds the reasons of values that could not be read to `faults`; throws the first if `faults` is undefined.
    */
   #toBatch(
     block: FieldBlock,
@@ -222,9 +221,9 @@ function toBatch(schema: Schema, rows: number, children: Data[]): RecordBatch {
   );
 }
 
-/** Lines of the block's rows, of which the first line has that number. */
+/** Line number of each row of a block; `first` is the number of the block's first line. */
 function linesOf(block: FieldBlock, first: number): (row: number) => number {
-  // Nearly always each row has a line.
+  // Fast path: mostly each row is one line.
   if (block.lines === block.rows) return (row) => first + row;
   const before = block.linesBefore.slice(0, block.rows);
   return (row) => first + before[row];

@@ -15,12 +15,12 @@ import type { TextType } from './text-type.ts';
 
 const LF = 0x0a;
 
-/** The properties in which formats of lines differ. */
+/** Properties that differ between formats of lines. */
 export interface RowKind<Layout extends RowLayout> extends Pick<FileFormat<Layout>, 'name' | 'extensions'> {
   readonly batchSize: number;
   infer(window: RowWindow, file: string): Layout;
   reconcile(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
-  /** The parts that make the scanner of a layout. */
+  /** The data from which a layout's scanner is made again in another thread. */
   scanning(layout: Layout): JsonObject;
 }
 
@@ -38,7 +38,8 @@ type StoredLayout = {
 type RowSplit = FileSplit & { readonly layout: StoredLayout; readonly batchSize: number };
 
 /**
- * A format of lines: whole files, or ranges of their bytes. Packed files cannot be entered in their middle.
+ * A format of lines. Files are read whole or as byte ranges; reading cannot start in the middle of a
+ * compressed file.
  */
 export function rowFormat<Layout extends RowLayout>({
   name,
@@ -75,7 +76,7 @@ export function rowFormat<Layout extends RowLayout>({
   };
 }
 
-/** The reader of the format's splits; `readersOf` makes the readers of its rows again. */
+/** Makes the reader of the format's splits; `readersOf` makes the scanner of its rows again. */
 export function rowSplitReader(
   readersOf: (scanning: JsonObject, names: readonly string[]) => Pick<RowLayout, 'scanner' | 'marks'>,
 ): ReadSplit {
@@ -109,7 +110,7 @@ function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: nu
   };
 }
 
-/** About equal ranges of a file; only one of a packed file. */
+/** Byte ranges of about equal size; one range for a compressed file. */
 function rangesOf(
   file: string,
   targetBytes: number,

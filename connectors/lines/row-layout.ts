@@ -11,33 +11,33 @@ import type { FieldBlock, ScanBounds } from './field-block.ts';
 import type { RowWindow } from './row-window.ts';
 import type { TextType } from './text-type.ts';
 
-/** The marks between fields of rows that may be plain. */
+/** Delimiter and quotes of a format whose rows may be plain (see PlainRows). */
 export interface PlainMarks {
-  /** A byte. */
+  /** As a byte. */
   readonly delimiter: number;
-  /** True when fields may stand in quotes. */
+  /** True if fields may be quoted. */
   readonly quotes: boolean;
 }
 
-/** Properties of values that text of any format can have. */
+/** Options for values, the same in every text format. */
 export interface ValueOptions {
-  /** Types by column's name, for some or all columns. */
+  /** Types by column name, for some or all columns. */
   readonly types?: Readonly<Record<string, TextType>>;
   /**
-   * Texts that are nulls, in columns of every type. Default: NA, N/A, #N/A, NULL, Null, null, None and \N in
-   * columns of numbers; an empty field is null too.
+   * Texts that mean null in columns of every type. Default: NA, N/A, #N/A, NULL, Null, null, None and \N in
+   * columns of numbers. An empty field is always null.
    */
   readonly nullValues?: readonly string[];
-  /** True where a comma stands before decimals: 4,5. */
+  /** True if the decimal separator is a comma: 4,5. */
   readonly decimalComma?: boolean;
 }
 
-/** The properties of a file of rows, given and inferred. */
+/** Properties of a file of rows, given and inferred. */
 export interface RowLayout {
   /** True when the first row is skipped. */
   readonly header: boolean;
   readonly names: readonly string[];
-  /** Kinds of values of each column in the first part of the file (see kindsIn). */
+  /** Kinds of values of each column in the first window of the file (see kindsIn). */
   readonly kinds: readonly number[];
   readonly types: readonly TextType[];
   /** True for columns whose types the user gave. */
@@ -45,30 +45,30 @@ export interface RowLayout {
   /** The rules by which fields become values. */
   readonly rules: ValueRules;
   readonly schema: Schema;
-  /** The scanner where all columns are wanted, or only some. */
+  /** The scanner for all columns, or for only some. */
   scanner(all: boolean): RowScan;
-  /** Undefined where rows are never plain (see PlainRows). */
+  /** Undefined if rows are never plain (see PlainRows). */
   readonly marks?: PlainMarks;
 }
 
-/** Finds whole rows in bytes, and their fields. */
+/** Finds complete rows in bytes, and their fields. */
 export type RowScan = (block: FieldBlock, bytes: Uint8Array, from: number, bounds: ScanBounds) => number;
 
 const MOST_FIELDS = 1 << 20;
 
 /**
- * Most columns that are found without being named. Every row has a value or a null in each, so a file of lines
- * with new fields each would be the square of its size.
+ * Most columns of a file if they are not named by options. Every row has a value or null in each column, so a
+ * file whose lines all have new fields would grow quadratically in memory.
  */
 export const MOST_COLUMNS = 4096;
 
-/** Rows of a block: the wanted number, fewer for very wide and very small files. */
+/** Rows of a block: `wanted`, but fewer for very wide rows and very small files. */
 export function blockRows(window: RowWindow, columns: number, wanted: number): number {
   return Math.max(1, Math.min(wanted, Math.floor(MOST_FIELDS / columns), window.mostRows(columns)));
 }
 
 /**
- * Scans from a position of the window to the end of its range. Throws DataError with the line and its text.
+ * Scans from a position of the window to the end of the range. Throws DataError with the line and its text.
  */
 export function scanWindow(
   window: RowWindow,
@@ -82,7 +82,7 @@ export function scanWindow(
   );
 }
 
-/** Throws DataError with the line and its text for a RecordProblem. */
+/** Turns a RecordProblem into a DataError with the line and its text. */
 export function withLine<Result>(window: RowWindow, scan: () => Result): Result {
   try {
     return scan();
@@ -97,8 +97,8 @@ export function rulesOf({ nullValues, decimalComma = false }: ValueOptions): Val
 }
 
 /**
- * The layout with the given types, and elsewhere those of its kinds; with float64 where numbers are needed
- * and some are there, or nothing is.
+ * The layout with the given types, else with the types inferred from its kinds. A column in which numbers are
+ * needed is float64 if it has numbers or only nulls.
  */
 export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'>>(
   layout: L,
@@ -128,8 +128,8 @@ export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'
 }
 
 /**
- * The layouts with one type for columns of the same name in all files: the narrowest that holds the first
- * part of each.
+ * Gives columns of the same name one type in all files: the narrowest that holds the values in the first
+ * window of each.
  */
 export function withCommonTypes<L extends RowLayout>(
   layouts: readonly L[],
@@ -149,14 +149,14 @@ export function withCommonTypes<L extends RowLayout>(
   );
 }
 
-/** Passes a byte order mark, which does not belong to the first name. */
+/** Skips a byte order mark, which is not part of the first name. */
 export function skipMark(window: RowWindow): void {
   const { bytes, from, to } = window;
   if (to - from >= 3 && bytes[from] === 0xef && bytes[from + 1] === 0xbb && bytes[from + 2] === 0xbf)
     window.advance(from + 3, 0);
 }
 
-/** The first line that is not blank. Throws DataError when there is none. */
+/** The first line that is not blank. Throws DataError if there is none. */
 export function firstLine(window: RowWindow, file: string): string {
   const { bytes, to } = window;
   const start = startOfText(window);

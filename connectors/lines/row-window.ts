@@ -8,54 +8,51 @@ import { countLines } from './field-block.ts';
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;
 /**
- * The buffer of a window that was closed, for the next one: a range of a file needs a whole one for a few
+ * Buffer of a closed window, reused by the next one: a range needs a whole buffer for only a few
  * milliseconds.
  */
 let spare: Uint8Array | undefined;
-/** Bytes of a line that a message may show. */
+/** Most bytes of a line in a message. */
 const SHOWN = 200;
 
-/** The range of a whole file. */
+/** The range that is a whole file. */
 export const WHOLE_FILE: ByteRange = { from: 0, to: Number.MAX_SAFE_INTEGER, known: true, rows: 0, lines: 0 };
 
-/** Bytes at `to` that are no text. */
+/** Bytes at `to` that are not UTF-8 text. */
 interface Fault {
   readonly summary: string;
   readonly advice: string;
-  /** The first of them, in whose place the scanner writes its line end. */
+  /** The first of these bytes; the scanner overwrites it with its line end. */
   readonly first: number;
 }
 
 /**
- * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all of its whole
- * rows are used. For errors it knows the line of every byte. Bytes that are no UTF-8 end it: they are an
- * error once the rows before them are used.
+ * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all of its
+ * complete rows are used. Knows the line number of every byte, for errors. Bytes that are not UTF-8 end the
+ * window; they are an error once the rows before them are used.
  */
 export class RowWindow {
-  // One spare byte holds the scanner's line end.
+  // One more byte than the text, for the scanner's line end.
   bytes: Uint8Array = new Uint8Array(1);
   from = 0;
-  /** The end of the bytes. */
+  /** End of the text in the buffer. */
   to = 0;
   readonly #file: string;
   readonly #chunks: AsyncGenerator<Uint8Array>;
   readonly #range: ByteRange;
   #rest: Uint8Array = new Uint8Array(0);
-  /** The end of what was read: behind `to` where the bytes between are no text. */
+  /** End of the bytes in the buffer; after `to` if bytes are not UTF-8 text. */
   #end = 0;
   #ended = false;
-  /** The byte of the file at which the buffer begins. */
+  /** Position in the file of the buffer's first byte. */
   #position: number;
-  /** Lines before `from`. */
+  /** Number of lines before `from`. */
   #linesBefore: number;
-  /** The end of the bytes that are known to be UTF-8. */
+  /** End of the bytes that were checked to be UTF-8. */
   #checked = 0;
   #fault: Fault | undefined;
 
-  /**
-   * `chunks`: the file's text from the range's beginning on, or from the byte before it where that is a
-   * guess.
-   */
+  /** `chunks`: the file's bytes from the start of the range; one byte earlier if that start is a guess. */
   constructor(file: string, chunks: AsyncGenerator<Uint8Array>, range: ByteRange) {
     this.#file = file;
     this.#chunks = chunks;
@@ -64,35 +61,35 @@ export class RowWindow {
     this.#linesBefore = range.lines;
   }
 
-  /** True when no bytes follow those in memory. */
+  /** True if the text in memory is the last of the file. */
   get atEnd(): boolean {
     return this.#ended && this.#fault === undefined;
   }
 
-  /** The end of the range, as a position of the buffer: the rows that begin behind it belong to another. */
+  /** End of the range as a position in the buffer. Rows that start after it belong to another range. */
   get limit(): number {
     return this.#range.to - this.#position;
   }
 
-  /** The byte of the file at `from`. */
+  /** Position in the file of `from`. */
   get position(): number {
     return this.#position + this.from;
   }
 
-  /** Lines of the file, or of a range whose beginning was guessed, before `from`. */
+  /** Number of lines before `from`: in the file, or in the range if its start was a guess. */
   get lines(): number {
     return this.#linesBefore;
   }
 
-  /** Passes the rows before `position`, of `lines` lines, as used. */
+  /** Marks the rows before `position`, which have `lines` lines, as used. */
   advance(position: number, lines: number): void {
     this.from = position;
     this.#linesBefore += lines;
   }
 
   /**
-   * Goes to the first line of a range whose beginning is a guess: behind the first line end at or behind the
-   * byte before it. False where the range has none.
+   * Moves to the first line that starts in a range with a guessed start: after the first line end at or after
+   * the byte before the range. False if no line starts in the range.
    */
   async toFirstLine(): Promise<boolean> {
     for (;;) {
@@ -112,7 +109,7 @@ export class RowWindow {
 
   /**
    * Moves the unused bytes to the front and reads until the buffer is full, or the file or the range ends.
-   * Throws DataError where no text follows.
+   * Throws DataError if the next bytes are not text.
    */
   async fill(): Promise<void> {
     if (this.#fault !== undefined) throw await this.#faultProblem(this.#fault);
@@ -120,7 +117,7 @@ export class RowWindow {
     this.#checkEncoding();
   }
 
-  /** Throws DataError where the bytes in memory are not all text. */
+  /** Throws DataError if some bytes in memory are not text. */
   async requireText(): Promise<void> {
     if (this.#fault !== undefined) throw await this.#faultProblem(this.#fault);
   }
@@ -131,8 +128,7 @@ export class RowWindow {
     this.#checked -= this.from;
     this.#end -= this.from;
     this.from = 0;
-    // Behind the end of the range only the rest of its last row is needed: the row is most often shorter than
-    // a chunk.
+    // After the end of the range only the rest of its last row is needed, mostly less than a chunk.
     do await this.#readChunk();
     while (this.#end < CAPACITY && !this.#ended && this.#end < this.limit);
   }
@@ -150,7 +146,7 @@ export class RowWindow {
     this.#end += taken;
   }
 
-  /** Makes room for `length` bytes, step by step, so that small files need a small buffer. */
+  /** Makes room for `length` bytes, in steps, so that small files need a small buffer. */
   #reserve(length: number): void {
     if (length < this.bytes.length) return;
     const larger = spare ?? new Uint8Array(Math.min(CAPACITY, Math.max(length, 4 * this.bytes.length)) + 1);
@@ -159,7 +155,7 @@ export class RowWindow {
     this.bytes = larger;
   }
 
-  /** Most rows that the bytes can hold: a row of n fields has n bytes or more. */
+  /** Most rows that the bytes can hold: a row of n fields has at least n bytes. */
   mostRows(columns: number): number {
     return this.#ended || this.#end >= this.limit
       ? Math.ceil((this.#end - this.from) / columns) + 1
@@ -167,8 +163,8 @@ export class RowWindow {
   }
 
   /**
-   * Ends the window before the first line that is not UTF-8. A character that is cut at the end waits for its
-   * rest.
+   * Ends the window before the first line that is not UTF-8. A character that is incomplete at the end waits
+   * for its rest.
    */
   #checkEncoding(): void {
     const { bytes } = this;
@@ -189,9 +185,7 @@ export class RowWindow {
     };
   }
 
-  /**
-   * The end without a last character that may be cut: at most three bytes that continue one, and its first.
-   */
+  /** End of the bytes without an incomplete last character: its first byte and at most three more. */
   #wholeCharactersEnd(): number {
     const { bytes } = this;
     let end = this.#end;
@@ -199,7 +193,7 @@ export class RowWindow {
     return end > this.#checked && bytes[end - 1] >= 0xc0 ? end - 1 : end;
   }
 
-  /** The error for the line behind `to`, of which as much is read as a message shows. */
+  /** Error for the line after `to`; reads as much of it as a message shows. */
   async #faultProblem({ summary, advice, first }: Fault): Promise<DataError> {
     this.bytes[this.to] = first;
     while (!this.#ended && this.#end < CAPACITY && this.#end - this.to < SHOWN) await this.#readChunk();
@@ -208,12 +202,12 @@ export class RowWindow {
     return this.problem(summary, start, advice);
   }
 
-  /** The line, from 1, of a byte that is not used yet. */
+  /** Line number (from 1) of an unused byte. */
   lineOf(position: number): number {
     return this.#linesBefore + countLines(this.bytes, this.from, position) + 1;
   }
 
-  /** The line of the file at a position, shortened for a message. */
+  /** The line at a position, shortened for a message. */
   lineText(position: number): string {
     const start = position === 0 ? 0 : this.bytes.lastIndexOf(LF, position - 1) + 1;
     const lf = this.bytes.indexOf(LF, position);
@@ -225,12 +219,12 @@ export class RowWindow {
     );
   }
 
-  /** An error with the line's number and text. */
+  /** Error with the line's number and text. */
   problem(summary: string, position: number, advice?: string): DataError {
     return this.problemAt(position, `${summary}: ${this.lineText(position)}`, advice);
   }
 
-  /** An error with the line's number. */
+  /** Error with the line's number. */
   problemAt(position: number, summary: string, advice?: string, column?: string): DataError {
     return new DataError(`line ${this.lineOf(position)}: ${summary}`, {
       phase: 'read',
@@ -247,7 +241,7 @@ export class RowWindow {
   }
 }
 
-/** The beginning of the first line, or piece of one, in `bytes[from..to)` that is not UTF-8. */
+/** Start of the first line, or part of a line, in `bytes[from..to)` that is not UTF-8. */
 function badLine(bytes: Uint8Array, from: number, to: number): number {
   for (let start = from; ;) {
     const lf = bytes.indexOf(LF, start);
@@ -261,7 +255,7 @@ function hasUtf16Mark([first, second]: Uint8Array): boolean {
   return (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
 }
 
-/** A text in quotes, at most 80 characters of it. */
+/** A text in quotes, shortened to 80 characters. */
 export function shorten(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

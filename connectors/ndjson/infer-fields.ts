@@ -5,7 +5,7 @@ import { MOST_COLUMNS } from '../lines/row-layout.ts';
 import { JsonCursor, JsonProblem } from './json-cursor.ts';
 import { ADVICE, lineEnd } from './scan-objects.ts';
 
-/** The whole lines in `bytes[from..to)`. */
+/** The bytes `bytes[from..to)`, of which complete lines are read. */
 export interface LinesOf {
   readonly bytes: Uint8Array;
   readonly from: number;
@@ -20,10 +20,10 @@ export interface InferredFields {
 }
 
 /**
- * The fields of all objects, in the order in which they come first, or the chosen ones, with the kinds of
- * their values. Takes time by the bytes alone, also where each object has fields of its own. Lines that are
- * no objects are passed over. Throws RecordProblem for a line that is too long, and for the object with which
- * the fields are more than MOST_COLUMNS.
+ * The fields of all objects in order of first appearance, or the chosen fields, with the kinds of their
+ * values. The time depends only on the number of bytes, even if each object has fields of its own. Lines that
+ * are not objects are skipped. Throws RecordProblem for a line that is too long, and for the object that
+ * exceeds MOST_COLUMNS fields.
  */
 export function inferFields(
   { bytes, from, to, atEnd }: LinesOf,
@@ -48,9 +48,9 @@ class Fields implements InferredFields {
   readonly #isChosen: boolean;
   readonly #rules: ValueRules;
   readonly #cursor = new JsonCursor();
-  /** The one field that is looked at. */
+  /** The field that is being inspected. */
   readonly #field: Parameters<typeof kindOf>[0];
-  /** Columns and kinds of the fields of a line, of one name the last. */
+  /** Kinds by column of the fields in a line; for a repeated name the last one counts. */
   readonly #inLine = new Map<number, number>();
 
   constructor(chosen: readonly string[] | undefined, rules: ValueRules, bytes: Uint8Array) {

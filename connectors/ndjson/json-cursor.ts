@@ -11,16 +11,15 @@ const [MINUS, PLUS, DOT, ZERO] = [0x2d, 0x2b, 0x2e, 0x30];
 export class JsonProblem extends Error {}
 
 /**
- * Walks over the fields of one JSON object of a line, without making values of them. NaN and Infinity, which
- * Python writes, are numbers here. Throws JsonProblem for a line that is no whole object.
- *
+ * Iterates over the fields of one JSON object in a line, without creating values. Accepts NaN and Infinity,
+ * which Python writes. Throws JsonProblem for a line that is not a complete object.
  */
 export class JsonCursor {
-  /** The key's bytes, inside its quotes. */
+  /** Bytes of the key, without its quotes. */
   keyStart = 0;
   keyEnd = 0;
   keyEscaped = false;
-  /** The value's bytes, a string's inside its quotes. A null has none. */
+  /** Bytes of the value; a string's without its quotes. Empty for null. */
   start = 0;
   end = 0;
   kind = BARE;
@@ -29,7 +28,7 @@ export class JsonCursor {
   #to = 0;
   #first = true;
 
-  /** Begins with the object in `bytes[from..to)`. */
+  /** Starts with the object in `bytes[from..to)`. */
   open(bytes: Uint8Array, from: number, to: number): void {
     this.#bytes = bytes;
     this.#p = from;
@@ -43,7 +42,7 @@ export class JsonCursor {
       );
   }
 
-  /** Goes to the next field; false behind the last, when nothing but spaces may follow. */
+  /** Moves to the next field. Returns false after the last one, where only spaces may follow. */
   next(): boolean {
     let byte = this.#next();
     if (byte === CLOSE) return this.#finish();
@@ -78,7 +77,7 @@ export class JsonCursor {
     return false;
   }
 
-  /** The next byte that is no space, which is passed; -1 at the end. */
+  /** Consumes and returns the next byte that is not a space; -1 at the end. */
   #next(): number {
     while (this.#p < this.#to) {
       const byte = this.#bytes[this.#p++];
@@ -103,7 +102,7 @@ export class JsonCursor {
     else this.#word();
   }
 
-  /** Passes a string from behind its opening quote to behind its closing one. True where it has escapes. */
+  /** Skips a string, from after its opening quote to after its closing quote. True if it has escapes. */
   #string(): boolean {
     const bytes = this.#bytes;
     let escaped = false;
@@ -119,7 +118,7 @@ export class JsonCursor {
     throw this.#broken();
   }
 
-  /** Checks the string that ends here and begins there, behind its quote. */
+  /** Checks the escapes of the string from `start` (after its quote) to the current position. */
   #checkString(start: number): void {
     let text: string;
     try {
@@ -131,7 +130,8 @@ export class JsonCursor {
     } catch {
       throw this.#broken();
     }
-    // As UTF-8 all halves would become the same character, and different ids one.
+    // As UTF-8 all unpaired surrogates would become the same character, so that different ids would become
+    // one.
     if (!text.isWellFormed())
       throw new JsonProblem(
         'a text has half of a surrogate pair (\\ud800 to \\udfff), which UTF-8 does not hold',
@@ -149,12 +149,12 @@ export class JsonCursor {
     }
   }
 
-  /** A number, true, false or null. */
+  /** Skips a number, true, false or null. */
   #word(): void {
     const bytes = this.#bytes;
     let p = this.start;
     this.kind = BARE;
-    // Most values are whole numbers without a sign.
+    // Fast path: most values are whole numbers without a sign.
     if (bytes[p] > ZERO && bytes[p] <= ZERO + 9)
       while (p < this.#to && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
     if (p > this.start && (bytes[p] === COMMA || bytes[p] === CLOSE) && p < this.#to) this.#p = this.end = p;
@@ -169,7 +169,7 @@ export class JsonCursor {
     if (!isNumber(bytes, this.start, p)) this.#name();
   }
 
-  /** true, false, null, NaN or an infinity. */
+  /** Skips true, false, null, NaN or an infinity. */
   #name(): void {
     const word = String.fromCharCode(
       ...this.#bytes.subarray(this.start, Math.min(this.end, this.start + 10)),

@@ -9,9 +9,8 @@ import { columnTexts } from '../text/format-value.ts';
 
 /**
  * Encodes batches as lines of JSON that NdjsonSource reads back as the same values: 64-bit integers as
- * numbers with all digits, floats with a point or an exponent. NaN and infinities, which JSON lacks, are
- * written as null.
- *
+ * numbers with all digits, floats with a point or an exponent. NaN and infinities, which JSON lacks, become
+ * null.
  */
 export class JsonLines implements LineEncoder {
   readonly #keys: readonly string[];
@@ -20,7 +19,7 @@ export class JsonLines implements LineEncoder {
   readonly #file: string;
   #row = 0;
 
-  /** Throws UsageError for columns that a JSON value without nesting cannot hold. */
+  /** Throws UsageError for columns of types that need nested JSON. */
   constructor(schema: Schema, file: string) {
     const { fields } = plainSchema(schema);
     this.#texts = fields.map(({ name, type }) => columnTexts(type, name));
@@ -47,7 +46,7 @@ export class JsonLines implements LineEncoder {
     return Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`);
   }
 
-  /** The JSON of a column's value by row. */
+  /** Returns the JSON of a column's value by row. */
   #cellsOf(data: Data, column: number): (row: number) => string {
     const text = this.#texts[column](data);
     const isBare =

@@ -19,7 +19,6 @@ export interface NdjsonSinkOptions {
  * Writes a stream as one file of NDJSON (or to stdout, "-"): an object a line, whose fields are the columns.
  * Floats always have a point or an exponent, and 64-bit integers all their digits. The file appears once it
  * is complete.
- *
  */
 export class NdjsonSink implements CheckedSink {
   readonly name = 'ndjson-sink';
@@ -47,7 +46,7 @@ export class NdjsonSink implements CheckedSink {
 
   async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const file = outputName(this.#path);
-    // Throws for columns that it cannot hold.
+    // Throws for columns that NDJSON cannot hold.
     void new JsonLines(input.schema, file);
     const output = await ByteOutput.open(this.#path, this.#options);
     const rows = await writeLines(input, output, new Uint8Array(0), { format: 'ndjson', file }, ctx);

@@ -21,26 +21,25 @@ import { inferFields } from './infer-fields.ts';
 import { ObjectScanner } from './scan-objects.ts';
 
 export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> {
-  /** Names of the fields to read; others are passed over. Default: those of the first 4 MiB. */
+  /** Names of the fields to read; others are skipped. Default: the fields found in the first 4 MiB. */
   readonly columns?: readonly string[];
   /** Most rows of a batch. Default 65,536. */
   readonly batchSize?: number;
-  /** The columns that the names of folders give. Default: 'infer'. */
+  /** Columns from the names of folders (`year=1999`). Default: 'infer'. */
   readonly partitions?: FolderColumns;
 }
 
 /**
- * NDJSON (JSON Lines: one object on each line; plain, gzip, zstd or lz4; UTF-8) as a Source. Columns and
- * types are given, or inferred from the first 4 MiB of each file: int32, int64 (every digit counts), float64,
- * bool, else utf8; strings are utf8. A field that is null or missing is a null. An object or a list as a
- * field's value is an error with line and field, unless the field is not asked for; so is a field that first
- * comes later, where all are asked for. Memory is that of a few batches for files of any size; a line of more
- * than 1 MiB is an error.
+ * NDJSON (JSON Lines: one object a line; plain, gzip, zstd or lz4; UTF-8) as a Source. Columns and types are
+ * given, or inferred from the first 4 MiB of each file: int32, int64 (every digit counts), float64, bool,
+ * else utf8; strings are utf8. A field that is null or missing is a null. If columns are given, other fields
+ * are ignored. If not, a field that first appears after those 4 MiB is an error with line and field. An
+ * object or a list as the value of a field that is read is an error too. Memory is a few batches for files of
+ * any size; a line of more than 1 MiB is an error.
  *
  * It takes 1.2 times the processor time of JSON.parse on each line (1.5 M lines of four numbers, whole
- * process, 5 pairs on a shared EPYC) and 0.4 times the memory, and unlike it keeps 64-bit integers and knows
- * the line and field of a fault.
- *
+ * process, 5 pairs on a shared EPYC) and 0.4 times the memory. Unlike JSON.parse it keeps 64-bit integers,
+ * and reports line and field of a fault.
  */
 export class NdjsonSource extends FileSetSource<RowLayout> {
   readonly name = 'ndjson-source';
@@ -88,18 +87,18 @@ export const readNdjsonSplit = rowSplitReader(({ chosen }, names) => ({
   scanner: scannerOf(names, chosen as boolean),
 }));
 
-/** Fields that were not chosen may come later in the file. */
+/** Fields that were not chosen may appear later in the file. */
 function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanner'] {
   return (all) => new ObjectScanner(names, chosen || !all).scan;
 }
 
-/** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
+/** Infers the file's layout from a window that was just filled; the window does not advance. */
 function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptions): RowLayout {
   const rules = rulesOf(options);
   const { names, kinds } = withLine(window, () => inferFields(window, options.columns, rules));
   const scanner = scannerOf(names, options.columns !== undefined);
   if (names.length === 0) {
-    // Says what is wrong with the first line that is no object.
+    // Throws the error of the first line that is not an object.
     scanWindow(window, new FieldBlock(1, 1), window.from, scanner(true));
     throw new DataError('there are no fields: not one JSON object', { phase: 'read', file });
   }
@@ -107,8 +106,7 @@ function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptio
 }
 
 /**
- * The layouts with the fields of all files, in the order in which they come first: an object may lack any of
- * them.
+ * Gives each layout the fields of all files, in order of first appearance: an object may lack any of them.
  */
 function withAllNames(layouts: readonly RowLayout[], chosen: boolean): readonly RowLayout[] {
   const names = [...new Set(layouts.flatMap((layout) => layout.names))];

@@ -4,12 +4,12 @@ import type { FieldBlock, ScanBounds } from '../lines/field-block.ts';
 import { JsonCursor, JsonProblem } from './json-cursor.ts';
 
 const LF = 0x0a;
-/** Advice for a line that cannot be taken apart. */
+/** Advice for a line that is not a JSON object. */
 export const ADVICE = 'Correct the line: each one must be a whole JSON object';
 
 /**
- * The position of the line end at or behind `from`; `to` for the last line of a file without one, -1 when it
- * is not there yet.
+ * Position of the line end at or after `from`; `to` for the last line of a file without one; -1 if it is not
+ * in memory yet.
  */
 export function lineEnd(bytes: Uint8Array, from: number, to: number, atEnd: boolean): number {
   const lf = bytes.indexOf(LF, from);
@@ -29,7 +29,7 @@ export class ObjectScanner {
   readonly #passesOthers: boolean;
   readonly #cursor = new JsonCursor();
 
-  /** `passesOthers`: fields of other names are passed over; they are faults otherwise. */
+  /** `passesOthers`: skip fields of other names; otherwise they are faults. */
   constructor(names: readonly string[], passesOthers: boolean) {
     this.#columns = new Map(names.map((name, column) => [name, column]));
     this.#keys = names.map((name) => Buffer.from(name));
@@ -37,10 +37,9 @@ export class ObjectScanner {
   }
 
   /**
-   * Finds the objects of whole lines in `bytes[from..to)` until the block is full, and returns the position
-   * of the next line. Fields that an object lacks are empty, and blank lines are skipped. Throws
-   * RecordProblem for a line that is no object, unless the block takes its fault.
-   *
+   * Finds the objects of complete lines in `bytes[from..to)` until the block is full. Returns the position of
+   * the next line. Missing fields are empty, and blank lines are skipped. Throws RecordProblem for a line
+   * that is not an object, unless the block collects faults.
    */
   readonly scan = (
     block: FieldBlock,
@@ -82,7 +81,7 @@ export class ObjectScanner {
     cursor.open(bytes, from, to);
     let last = -1;
     while (cursor.next()) {
-      // Most objects have their fields in one order.
+      // Fast path: most objects have their fields in the same order.
       const column =
         last + 1 < columns && this.#isKey(bytes, last + 1) ? last + 1 : this.#columns.get(cursor.key());
       if (column === undefined) {

@@ -2,11 +2,11 @@ import { shown } from '../../engine/shown.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import { UsageError } from '../../engine/errors.ts';
 
-/** The marks between rows and fields of a text file. */
+/** Delimiter and quoting of a text file. */
 export interface TextDialect {
   /** One or more ASCII characters. */
   readonly delimiter: string;
-  /** True when fields may stand in double quotes, with "" for a quote (RFC 4180). */
+  /** True if fields may be in double quotes, with "" for a quote (RFC 4180). */
   readonly quotes: boolean;
 }
 
@@ -26,10 +26,9 @@ export function checkDelimiter(delimiter: string): void {
 }
 
 /**
- * The delimiter of a file by its first line: "::" where it occurs, else the most frequent of comma, tab,
- * semicolon and bar outside of quotes; a single space between numbers. Files of one column get a comma,
- * ".tsv" a tab. With decimal commas a comma is the last choice.
- *
+ * Infers the delimiter from a file's first line: "::" if it occurs, else the most frequent of comma, tab,
+ * semicolon and bar outside of quotes, else a single space between numbers. A file of one column gets a
+ * comma, ".tsv" a tab. With decimal commas, the comma is considered last.
  */
 export function inferDelimiter(firstLine: string, file: string, decimalComma: boolean): string {
   const bare = firstLine.replaceAll(/"(?:[^"]|"")*"/g, '');
@@ -45,8 +44,8 @@ export function inferDelimiter(firstLine: string, file: string, decimalComma: bo
 }
 
 /**
- * True for delimiters between which fields may be quoted: all but "::", since MovieLens' titles begin with
- * literal quotes.
+ * True for delimiters whose fields may be quoted: all but "::", since titles in MovieLens start with literal
+ * quotes.
  */
 export function defaultQuotes(delimiter: string): boolean {
   return delimiter !== '::';

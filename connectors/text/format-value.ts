@@ -91,7 +91,6 @@ function remembered(format: (value: number) => string): (value: unknown) => stri
 /**
  * ISO 8601 in UTC with the digits of the unit: none, 3, 6 or 9. Throws RangeError for years that Date cannot
  * hold.
- *
  */
 function formatTimestamp(count: bigint, unit: TimeUnit): string {
   const digits = 3 * unit;

@@ -5,10 +5,10 @@ import type { ValueRules } from '../lines/column-reading.ts';
 import { fieldText } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
 
-/** Columns with more texts are text: their rows are not looked through further. */
+/** A column with more texts than this is text, and its further rows are not inspected. */
 const MOST_TEXTS = 1000;
 
-/** A column is reported if fewer than one of this number of rows has a text. */
+/** A column is reported if fewer than one in this number of rows is a text. */
 const ROWS_PER_TEXT = 100;
 
 interface CountedFile {
@@ -26,13 +26,13 @@ interface Found {
 }
 
 /**
- * Finds the columns that are text only because of a few values. It reads again only the rows of columns with
- * texts.
+ * Finds columns that are text only because of a few values. Only the rows of columns with texts are read
+ * again.
  */
 export class MixedColumns {
   readonly #window: RowWindow;
   readonly #rules: ValueRules;
-  /** Undefined for columns that are no candidates. */
+  /** Undefined for columns that cannot be reported. */
   readonly #found = new Map<number, Found | undefined>();
 
   constructor(window: RowWindow, rules: ValueRules) {
@@ -41,8 +41,8 @@ export class MixedColumns {
   }
 
   /**
-   * Counts the texts of the block's rows from `from` on; `kinds`: the kinds found in the column so far, this
-   * block included.
+   * Counts the texts in the block's rows from `from` on. `kinds`: the kinds found in the column so far,
+   * including this block.
    */
   add(block: FieldBlock, column: number, kinds: number, from: number): void {
     const before = this.#found.get(column);
@@ -64,7 +64,7 @@ export class MixedColumns {
     return { line, text: fieldText(block, texts[0], column), texts: texts.length };
   }
 
-  /** The columns among the file's first `rows` rows, which were counted. */
+  /** The columns to report, for the file's first `rows` rows. */
   result({ file, names, kinds, rows }: CountedFile): readonly MixedColumn[] {
     return [...this.#found].flatMap(([column, found]) => {
       const isFew = found !== undefined && found.texts * ROWS_PER_TEXT < rows;

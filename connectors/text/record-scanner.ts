@@ -14,14 +14,14 @@ const QUOTE = 0x22;
 const CR = 0x0d;
 const LF = 0x0a;
 
-/** A position after a row, or this where more bytes are needed for it. */
+/** Returned in place of the position after a row if more bytes are needed. */
 const INCOMPLETE = -1;
 
 /**
- * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next
- * one. Blank lines are skipped, except in a file of one column, where they are empty fields. Throws
- * RecordProblem for misplaced quotes and rows that are too long, and for rows of another length unless the
- * block takes their faults.
+ * Finds the complete rows in `bytes[from..to)` until the block is full. Returns the position of the next row.
+ * Blank lines are skipped, except in a file of one column, where they are empty fields. Throws RecordProblem
+ * for misplaced quotes and rows that are too long, and for rows of another length unless the block collects
+ * faults.
  */
 export function scanRecords(
   block: FieldBlock,
@@ -64,14 +64,14 @@ interface RecordScan {
   readonly quote: number;
 }
 
-/** Bytes of the line end at a position: 0 where there is none. */
+/** Length of the line end at a position, in bytes; 0 if there is none. */
 function lineEndAt(bytes: Uint8Array, p: number): 0 | 1 | 2 {
   if (bytes[p] === LF) return 1;
   return bytes[p] === CR && bytes[p + 1] === LF ? 2 : 0;
 }
 
 /**
- * Scans the block's next row, which begins at `record`. Returns the position of its line end, or INCOMPLETE.
+ * Scans the block's next row, which starts at `record`. Returns the position of its line end, or INCOMPLETE.
  */
 function scanRow(scan: RecordScan, record: number): number {
   const { block, bytes, to, dialect, quote } = scan;
@@ -108,12 +108,12 @@ function scanRow(scan: RecordScan, record: number): number {
   return p;
 }
 
-/** The end of a field that ends with its line, whose line end may be CR LF. */
+/** End of the last field of a line, without the CR of CR LF. */
 function beforeCr(bytes: Uint8Array, start: number, end: number): number {
   return end > start && bytes[end - 1] === CR ? end - 1 : end;
 }
 
-/** Throws for a row that is too long, and refuses one with too few fields. */
+/** Throws for a row that is too long, and refuses a row with too few fields. */
 function checkRow(block: FieldBlock, record: number, end: number, fields: number): void {
   const { columns, rows } = block;
   if (end - record > LONGEST_ROW) throw tooLong(record);
@@ -121,7 +121,8 @@ function checkRow(block: FieldBlock, record: number, end: number, fields: number
 }
 
 /**
- * Refuses a row whose fields fill all columns at `p` and which goes on. Returns the position of its line end.
+ * Refuses a row that has more fields after the last column, from `p` on. Returns the position of its line
+ * end.
  */
 function refuseLonger(scan: RecordScan, record: number, p: number): number {
   const { block, bytes, to, atEnd, dialect } = scan;
@@ -134,7 +135,7 @@ function refuseLonger(scan: RecordScan, record: number, p: number): number {
   return lineEnd;
 }
 
-/** The end of a field in quotes, from its opening one; INCOMPLETE if more bytes are needed. */
+/** End of a quoted field, from its opening quote; INCOMPLETE if more bytes are needed. */
 function quotedEnd(scan: RecordScan, record: number, field: number, open: number): number {
   const { block, bytes, to, atEnd, dialect } = scan;
   const end = scanQuoted(block, field, open, Math.min(to, record + LONGEST_ROW + 1), dialect);
@@ -155,20 +156,18 @@ function quotedEnd(scan: RecordScan, record: number, field: number, open: number
   return end;
 }
 
-/** The row waits for more bytes. Throws RecordProblem for one that is too long already. */
+/** The row needs more bytes. Throws RecordProblem if it is too long already. */
 function incomplete({ to }: RecordScan, record: number): typeof INCOMPLETE {
   if (to - record > LONGEST_ROW) throw tooLong(record);
   return INCOMPLETE;
 }
 
-/**
- * Results of scanQuoted for a field that does not end, and for one with something after its closing quote.
- */
+/** Results of scanQuoted: the field does not end; something follows the closing quote. */
 const UNCLOSED = -2;
 const MISPLACED = -3;
 
 /**
- * Scans a field from its opening quote: sets its bounds and returns its end, UNCLOSED when it does not end
+ * Scans a field from its opening quote and sets its bounds. Returns its end, UNCLOSED if it does not end
  * before `to`, or MISPLACED.
  */
 function scanQuoted(
@@ -202,7 +201,7 @@ function tooLong(position: number): RecordProblem {
   return new RecordProblem(`the row is longer than ${LONGEST_ROW} bytes`, position);
 }
 
-/** The number of fields in the row that begins at `record`, as far as it is in memory. */
+/** Number of fields in the row that starts at `record`, as far as the row is in memory. */
 export function countFields(bytes: Uint8Array, record: number, to: number, dialect: TextDialect): number {
   const one = new FieldBlock(1, 1);
   one.bytes = bytes;

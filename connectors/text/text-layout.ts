@@ -21,22 +21,22 @@ import {
 import type { RowLayout, RowScan, ValueOptions } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
 
-/** Known properties of a text file; the others are inferred from its first 4 MiB. */
+/** Properties of a text file. Those not given are inferred from its first 4 MiB. */
 export interface TextOptions extends ValueOptions {
   /** One or more ASCII characters between fields. */
   readonly delimiter?: string;
   /** True when the first row names the columns. */
   readonly header?: boolean;
-  /** True when fields may stand in double quotes. Default: true unless the delimiter is "::". */
+  /** True if fields may be in double quotes. Default: true unless the delimiter is "::". */
   readonly quotes?: boolean;
-  /** Names of the columns, for files without a header (or instead of it). */
+  /** Names of the columns, for files without a header (or to replace it). */
   readonly columns?: readonly string[];
 }
 
-/** The properties of a text file, given and inferred. */
+/** Properties of a text file, given and inferred. */
 export interface TextLayout extends RowLayout {
   readonly dialect: TextDialect;
-  /** Columns of inferred type that are text only because of a few values in the first part of the file. */
+  /** Columns that were inferred as text only because of a few values in the first part of the file. */
   readonly mixed: readonly MixedColumn[];
 }
 
@@ -44,7 +44,7 @@ const positional = ['user', 'item', 'rating', 'timestamp'];
 const usualNames =
   /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
 
-/** The readers of rows in a dialect. */
+/** The row scanners of a dialect. */
 export function readersOf(dialect: TextDialect): Pick<RowLayout, 'scanner' | 'marks'> {
   const scan = scannerOf(dialect);
   const { delimiter, quotes } = dialect;
@@ -58,7 +58,7 @@ function scannerOf(dialect: TextDialect): RowScan {
   return (block, bytes, from, bounds) => scanRecords(block, bytes, from, bounds, dialect);
 }
 
-/** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
+/** Infers the file's layout from a window that was just filled; the window does not advance. */
 export function inferLayout(
   window: RowWindow,
   file: string,
@@ -72,7 +72,7 @@ export function inferLayout(
   const scan = scannerOf(dialect);
   const columns = columnsOf(window, dialect, options.columns !== undefined);
   const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
-  // Rows of another length are passed over here: the reader of the rows decides on them.
+  // Skips rows with another number of fields; the reader of the rows decides on them.
   block.faults = new Map();
   const all = Array.from({ length: columns }, (_, column) => column);
   let next = scanWindow(window, block, window.from, scan);
@@ -116,7 +116,7 @@ export function inferLayout(
   );
 }
 
-/** Fields of the first row. Throws DataError where they are too many to be found by themselves. */
+/** Number of fields in the first row. Throws DataError if there are too many and the user named none. */
 function columnsOf(window: RowWindow, dialect: TextDialect, areNamed: boolean): number {
   const first = startOfText(window);
   const columns = countFields(window.bytes, first, window.to, dialect);
@@ -129,10 +129,9 @@ function columnsOf(window: RowWindow, dialect: TextDialect, areNamed: boolean): 
 }
 
 /**
- * True for a first row that is a header. It is one when it has texts where columns have numbers, in at least
- * as many columns as it has numbers there: else it is a row with a bad value. Where no column has numbers,
- * one of its fields must be a usual name; as the only row of the file, none of its fields may be a number.
- *
+ * True if the first row is a header. It is one if it has text in columns of numbers, in at least as many
+ * columns as it has numbers there; with fewer texts it is a row with a bad value. If no column has numbers,
+ * one of its fields must be a usual name. If it is the only row, none of its fields may be a number.
  */
 function isHeader(
   first: readonly { readonly text: string; readonly kinds: number }[],

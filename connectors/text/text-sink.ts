@@ -24,7 +24,6 @@ export interface TextSinkOptions {
  * Writes a stream as one text file (or to stdout, "-") with RFC 4180 quotes where they are needed. Floats
  * always have a point or an exponent and the fewest digits that give the same number back. The file appears
  * once it is complete.
- *
  */
 export class TextSink implements CheckedSink {
   readonly name = 'text-sink';

@@ -18,28 +18,27 @@ import type { TextLayout, TextOptions } from './text-layout.ts';
 export interface TextSourceOptions extends TextOptions {
   /** Most rows of a batch. Default 65,536. */
   readonly batchSize?: number;
-  /** The columns that the names of folders give. Default: 'infer'. */
+  /** Columns from the names of folders (`year=1999`). Default: 'infer'. */
   readonly partitions?: FolderColumns;
 }
 
 /**
  * Separated text (CSV, TSV, "::" and others; RFC 4180 quotes; plain, gzip, zstd or lz4; UTF-8) as a Source.
  * Delimiter, header and types are given, or inferred from the first 4 MiB of each file: int32, int64,
- * float64, else utf8; empty fields are null, and NA, NULL and the like in columns of numbers. A type holds
+ * float64, else utf8. Empty fields are null; so are NA, NULL and the like in columns of numbers. A type holds
  * for the whole file: a later value that does not fit is an error with line, column and text, or a bad row
- * where ratings are selected. Memory is that of a few batches for files of any size; a row of more than 1 MiB
- * is an error.
+ * where ratings are selected. Memory is a few batches for files of any size; a row of more than 1 MiB is an
+ * error.
  *
  * Measured on lines of userId,movieId,rating,timestamp (bench/data/text.ts, one core of a shared Xeon):
  * 3.8-4.5 M lines/s, 3.3 from gzip; DuckDB on one thread 6.9. Libraries on the same lines: udsv 0.7.3 3.3
  * (typed columns) or 1.7 (typed rows), csv-parse 7.0.3 0.5-0.8, d3-dsv 3.0.2 0.3-0.7 with the file in memory,
- * papaparse 5.7.1 0.5. udsv is fast enough, but a row of another length becomes nulls there, a quote that
- * never closes swallows the rest without an error, and 9223372036854775807 becomes 9223372036854776000. Hence
- * this scanner, which makes no strings for numbers. Rows of plain numbers have since been read in one pass
- * over their bytes, in WebAssembly: userId,movieId,rating at 38 M lines a second by a thread that is done
- * with each batch at once, in place of 22 in JavaScript and 11 by the scanner (18 M lines, a shared machine
- * of two cores).
- *
+ * papaparse 5.7.1 0.5. udsv is fast enough, but it turns a row of another length into nulls, reads to the end
+ * without an error after a quote that never closes, and reads 9223372036854775807 as 9223372036854776000. So
+ * this scanner was written; it makes no strings for numbers. Since then rows of plain numbers are read in one
+ * pass over their bytes, in WebAssembly: userId,movieId,rating at 38 M lines a second by a thread that uses
+ * each batch at once, compared with 22 for the same in JavaScript and 11 for the scanner (18 M lines, a
+ * shared machine of two cores).
  */
 export class TextSource extends FileSetSource<TextLayout> {
   readonly name = 'text-source';

@@ -1,13 +1,13 @@
 /**
- * Reads rows of separated text as numbers and texts, as long as they are plain (see
- * connectors/lines/plain-rows.ts, which has the same codes of readings). 16 bytes of a field are looked at at
- * once: the mask of its digits gives its length, and its digits, moved to the right end, are summed in pairs
+ * Reads rows of separated text as numbers and texts, as long as they are plain
+ * (connectors/lines/plain-rows.ts defines plain rows, and has the same reading codes). Handles 16 bytes of a
+ * field at once: the mask of its digits gives its length, and its digits, moved to the right end, are summed
+ * in pairs
  *
  *     0 0 .. 0 1 2 3 4 5   ->   0 0 .. 0 1 23 45   ->   .. 0 12345
  *
- * Columns are four Int32 each: reading, leading zeros allowed, address of values (of a text: of its
- * beginnings), address of ends of texts.
- *
+ * A column is described by four Int32: the reading code, whether leading zeros are allowed, the address of
+ * its values (for text: of the starts of its texts), the address of the ends of its texts.
  */
 const INT32: i32 = 1;
 const INT64: i32 = 2;
@@ -21,16 +21,16 @@ const QUOTE: i32 = 0x22;
 const MINUS: i32 = 0x2d;
 const ZERO: i32 = 0x30;
 
-/** Most digits of a number: such a number is the same in float64. */
+/** Most digits of a number; with at most 15 digits it is exact in float64. */
 const MOST_DIGITS: i32 = 15;
 
-/** Digits at the beginning of 16 bytes. */
+/** The number of digits at the start of 16 bytes. */
 @inline
 function countDigits(digits: v128): i32 {
   return ctz(~i8x16.bitmask(i8x16.le_u(digits, i8x16.splat(9))));
 }
 
-/** The number that the first `count` of the digits make. */
+/** The number made of the first `count` digits. */
 @inline
 function numberOf(digits: v128, count: i32): i64 {
   const places = i8x16.add(
@@ -55,7 +55,7 @@ function powerOfTen(exponent: i32): f64 {
   return power;
 }
 
-/** The first delimiter or line end from p on. */
+/** Address of the first delimiter or line end at or after p. */
 @inline
 function endOfField(p: usize, delimiter: i32): usize {
   let marks = 0;
@@ -71,8 +71,8 @@ function endOfField(p: usize, delimiter: i32): usize {
 }
 
 /**
- * Reads a row that begins at `p` into the `row`th place of its columns; gives the address behind it, or 0
- * where it is not plain.
+ * Reads the row at `p` into row `row` of the columns. Returns the address after it, or 0 if the row is not
+ * plain.
  */
 @inline
 function readRow(
@@ -150,10 +150,9 @@ function readRow(
 }
 
 /**
- * Reads rows from `from` on that begin before `last`, `most` at most, until the first that is not plain,
- * whose address it leaves at `reached`; gives the number of rows. The byte at `to` is a line end, and 16
- * bytes behind it can be loaded.
- *
+ * Reads at most `most` rows that start in from..last. Stops at the first row that is not plain, and stores
+ * its address at `reached`. Returns the number of rows. The byte at `to` must be a line end, and 16 bytes
+ * after it must be readable.
  */
 export function scanRows(
   from: usize,
@@ -180,8 +179,8 @@ export function scanRows(
 }
 
 /**
- * Copies texts one behind the other to `target`, behind which 16 bytes may be written, and writes their
- * `rows` + 1 offsets; gives their bytes.
+ * Copies texts one after the other to `target`, and writes their `rows` + 1 offsets. 16 bytes after the last
+ * text may be overwritten. Returns the number of bytes of text.
  */
 export function copyTexts(starts: usize, ends: usize, rows: i32, offsets: usize, target: usize): i32 {
   const beginning = target;
