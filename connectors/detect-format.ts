@@ -8,10 +8,9 @@ import { firstBytes } from './files/stored-bytes.ts';
 import { headOfUrl } from './http/stream-url.ts';
 
 /**
- * The one format of all files that the paths name, by their endings, else by their first bytes. Throws
- * DataError that names two files of different formats, or one of unknown format unless `otherwise` names the
- * format to assume; UsageError for stdin.
- *
+ * The common format of all files that the paths name, by their extensions, else by their first bytes. Throws
+ * DataError that names two files of different formats, or a file of unknown format unless `otherwise` gives
+ * the format to assume; UsageError for stdin.
  */
 export async function detectFormat(paths: readonly string[], otherwise?: FileKind): Promise<FileKind> {
   paths = pathList(paths);
@@ -36,7 +35,7 @@ export async function detectFormat(paths: readonly string[], otherwise?: FileKin
   return format;
 }
 
-/** Throws DataError if a path is the folder of a model, whose files have several formats. */
+/** Throws DataError if a path is a model's folder, whose files have several formats. */
 async function refuseModels(paths: readonly string[]): Promise<void> {
   const { isModelFolder } = await import('./model/model-store.ts');
   for (const path of paths) {
@@ -51,7 +50,7 @@ async function refuseModels(paths: readonly string[]): Promise<void> {
 
 const HEAD_BYTES = 8;
 
-/** Types that web servers give for files. */
+/** Formats by the content types that web servers send. */
 const serverTypes: Readonly<Record<string, FileKind>> = {
   'text/csv': 'text',
   'text/tab-separated-values': 'text',

@@ -11,9 +11,9 @@ import type { BatchStream } from '../engine/stream/stream.ts';
 type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
 
 /**
- * Record batches of an iterable as a Source. An array can be read repeatedly; any other iterable once, unless
- * `replayable` says that each iteration starts anew. Without a schema the first batch's is used.
- *
+ * Record batches of an iterable as a Source. An array can be read repeatedly. Other iterables can be read
+ * once, unless `replayable` says that each iteration starts anew. Without a schema, the schema of the first
+ * batch is used.
  */
 export function iterableSource(
   batches: Batches,
@@ -23,13 +23,13 @@ export function iterableSource(
   return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
 }
 
-/** An iterator whose first batch was pulled to know the schema. */
+/** An iterator from which the first batch was taken for its schema. */
 interface Begun {
   readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>;
   readonly first: IteratorResult<RecordBatch>;
 }
 
-/** The source that `iterableSource` gives. */
+/** The source that `iterableSource` returns. */
 export class IterableSource implements Source {
   readonly name = 'iterable-source';
   readonly phase = 'read';
@@ -37,7 +37,7 @@ export class IterableSource implements Source {
   readonly #batches: Batches;
   #given: Schema | undefined;
   #used = false;
-  /** The iterator and its first batch, where the batch was taken for its schema. */
+  /** The iterator and its first batch, if the batch was needed for the schema. */
   #begun: Begun | undefined;
 
   constructor(batches: Batches, schema: Schema | undefined, replayable: boolean) {
@@ -109,7 +109,7 @@ export class IterableSource implements Source {
         throwIfAborted(signal, 'read');
         const batch = conform(result.value, schema, number);
         if (originOf(batch) === undefined) setOrigin(batch, { firstRow });
-        // Arrow's batches without rows may lack their columns' memory.
+        // Skips empty batches: Arrow's may lack the memory of their columns.
         if (batch.numRows > 0) yield batch;
         firstRow += batch.numRows;
         result = await iterator.next();
@@ -122,8 +122,8 @@ export class IterableSource implements Source {
 }
 
 /**
- * The batch under the stream's schema; throws DataError that names the batch and the column when it has
- * another.
+ * The batch with the stream's schema. Throws DataError that names the batch and the column if the batch has
+ * another schema.
  */
 function conform(given: unknown, schema: Schema, number: number): RecordBatch {
   const batch = requireBatch(given, number);
@@ -156,7 +156,8 @@ function requireBatch(batch: unknown, number: number): RecordBatch {
 }
 
 /**
- * True for equal types. Each batch has its own dictionaries, so of these the types of keys and values count.
+ * True for equal types. Of dictionaries only the types of keys and values are compared, since each batch has
+ * its own dictionary.
  */
 function sameType(a: DataType, b: DataType): boolean {
   if (DataType.isDictionary(a) && DataType.isDictionary(b))

@@ -12,7 +12,7 @@ import { TextSource } from './text/text-source.ts';
 import type { TextSourceOptions } from './text/text-source.ts';
 
 export interface OpenSourceOptions extends TextSourceOptions {
-  /** Default: by the files' endings and first bytes. */
+  /** Default: detected from the files' extensions and first bytes. */
   readonly format?: FileFormatName;
   readonly parquetBackend?: ParquetBackendName;
 }

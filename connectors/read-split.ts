@@ -1,7 +1,7 @@
 import type { ReadSplit } from '../engine/stream/split.ts';
 import { requireStamp } from './files/file-stamp.ts';
 
-/** The readers of splits by format, each loaded at its first split. */
+/** Readers of splits by format, each loaded at its first split. */
 const readers: Readonly<Record<string, () => Promise<ReadSplit>>> = {
   arrow: async () => (await import('./arrow/arrow-source.ts')).readArrowSplit,
   ndjson: async () => (await import('./ndjson/ndjson-source.ts')).readNdjsonSplit,

@@ -99,7 +99,7 @@ class IpcEncoder implements BatchEncoder {
   }
 
   batch(batch: RecordBatch): Uint8Array {
-    // The batch gets the schema object that was written: another one would make the writer begin again.
+    // The batch must share the schema object that was written: for another one the writer would start over.
     this.#writer.write(new RecordBatch(this.#schema, batch.data));
     return this.#queue.take();
   }
@@ -111,7 +111,7 @@ class IpcEncoder implements BatchEncoder {
 }
 
 /**
- * Writes the schema at the beginning too, as the format demands, so that the file can be read from a pipe.
+ * Also writes the schema at the beginning, as the format demands, so that the file can be read from a pipe.
  */
 class SequentialFileWriter extends RecordBatchFileWriter {
   protected override _writeSchema(schema: Schema): this {

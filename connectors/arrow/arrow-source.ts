@@ -16,7 +16,7 @@ import { FILE_MAGIC, ipcMessages } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 
 export interface ArrowSourceOptions {
-  /** The columns that the names of folders give. Default: 'infer'. */
+  /** Columns from the names of folders (`year=1999`). Default: 'infer'. */
   readonly partitions?: FolderColumns;
 }
 
@@ -25,12 +25,11 @@ export interface ArrowLayout {
 }
 
 /**
- * Arrow IPC, file or stream format (told apart by their first bytes), as a Source: a file, a folder, a glob,
- * several of these, or "-" for stdin. Feather's version 2 is the file format. Files are read by their footer,
- * streams and stdin from beginning to end, a batch at a time, so memory holds one or two of the writer's
- * batches. Stdin must end with the stream's end mark. Buffers may be compressed by lz4, or by zstd with Node
- * 22.15 or newer. Text in views, dictionaries or with 64-bit offsets becomes Utf8.
- *
+ * Arrow IPC as a Source: a file, a folder, a glob, several of these, or "-" for stdin. The first bytes decide
+ * between file and stream format; Feather version 2 is the file format. Files are read by their footer;
+ * streams and stdin are read from beginning to end. One batch is read at a time, so memory holds one or two
+ * of the writer's batches. Stdin must end with the stream's end mark. Buffers may be compressed with lz4, or
+ * with zstd on Node 22.15 or newer. Text as views, as dictionaries or with 64-bit offsets becomes Utf8.
  */
 export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';
@@ -48,7 +47,7 @@ export class ArrowSource extends FileSetSource<ArrowLayout> {
   }
 }
 
-/** Some batches of a file, and the rows before them. */
+/** A range of a file's batches, and the number of rows before it. */
 type BatchPart = { readonly from: number; readonly to: number; readonly firstRow: number };
 
 const ALL: BatchPart = { from: 0, to: Number.MAX_SAFE_INTEGER, firstRow: 0 };
@@ -61,14 +60,14 @@ const arrowFormat: FileFormat<ArrowLayout> = {
   cut,
 };
 
-/** Reads batches of a file, or all of a stream (see ReadSplit). */
+/** Reads a range of a file's batches, or a whole stream (see ReadSplit). */
 export const readArrowSplit = fileSplitReader((split) =>
   OpenArrow.open(split.file, (split as FileSplit & { readonly part: BatchPart }).part),
 );
 
 /**
- * Neighbouring batches up to the target together. A stream has no list of its batches. Every part reads all
- * dictionaries, and so is no smaller than four times those.
+ * Groups neighbouring batches into parts of about `targetBytes`. A stream has no list of its batches, so it
+ * is one part. Every part reads all dictionaries, so a part is at least four times their size.
  */
 async function cut(file: string, _layout: ArrowLayout, targetBytes: number): Promise<readonly FilePart[]> {
   if (!isIpcFile(file)) return [{ bytes: fileSize(file), part: ALL }];

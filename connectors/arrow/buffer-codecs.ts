@@ -3,14 +3,14 @@ import * as zlib from 'node:zlib';
 import { hasZstd } from '../compression/compressions.ts';
 import { packLz4Bytes, unpackLz4Bytes } from '../compression/lz4-frame.ts';
 
-/** Compressions of the buffers of record batches. */
+/** Compressions of the buffers in record batches. */
 export const arrowCodecs = ['uncompressed', 'lz4', 'zstd'] as const;
 export type ArrowCodec = (typeof arrowCodecs)[number];
 
-/** Most bytes that a buffer may unpack to; more are taken for damage. */
+/** Largest size of an uncompressed buffer; a larger size is taken for damage. */
 const LARGEST_BUFFER = 2 ** 29;
 
-/** Makes apache-arrow pack and unpack buffers, unless the program has registered codecs of its own. */
+/** Registers lz4 and zstd with apache-arrow, unless the program has registered codecs of its own. */
 export function registerCodecs(): void {
   if (compressionRegistry.get(CompressionType.LZ4_FRAME) === null) {
     compressionRegistry.set(CompressionType.LZ4_FRAME, {
@@ -25,7 +25,7 @@ export function registerCodecs(): void {
   });
 }
 
-/** The options of apache-arrow's writers for a codec. */
+/** Options of apache-arrow's writers for a codec. */
 export function writerOptions(codec: ArrowCodec): { readonly compressionType?: CompressionType } {
   if (codec === 'uncompressed') return {};
   registerCodecs();

@@ -3,9 +3,8 @@ import { DataType, Type } from 'apache-arrow';
 import type { Data, FixedSizeList, Vector } from 'apache-arrow';
 
 /**
- * Checks a decoded column: every value lies inside the buffers, and text is UTF-8. apache-arrow itself trusts
- * the metadata and gives undefined for values beyond a buffer. Throws an Error that names the fault.
- *
+ * Checks a decoded column: every value is inside the buffers, and text is UTF-8. apache-arrow itself trusts
+ * the metadata and returns undefined for values beyond a buffer. Throws an Error that names the fault.
  */
 export function checkData(data: Data, length: number): void {
   const { type } = data;
@@ -18,7 +17,7 @@ export function checkData(data: Data, length: number): void {
   check(data);
 }
 
-/** The checks of a column's values; types without one cannot be read. */
+/** Checks by type. A type without a check cannot be read. */
 const checks: Partial<Record<Type, (data: Data) => void>> = {
   [Type.Dictionary]: checkDictionary,
   [Type.Utf8]: checkText,
@@ -56,13 +55,13 @@ function checkList(data: Data): void {
   checkChild(child, checkOffsets(data, child.length).last);
 }
 
-/** Checks a nested column, which may be longer than the part in use. */
+/** Checks a nested column; it may be longer than the rows in use. */
 function checkChild(child: Data, length: number): void {
   if (child.length < length) throw new Error(`a nested column has ${child.length} values, need ${length}`);
   checkData(child, child.length);
 }
 
-/** Checks values of a fixed number of bytes each. */
+/** Checks a column of fixed width. */
 function checkWidth({ type, values, length }: Data): void {
   const { byteLength, BYTES_PER_ELEMENT } = values as Uint8Array;
   need(byteLength, length * bytesOf(type, BYTES_PER_ELEMENT));
@@ -100,7 +99,7 @@ function ones(byte: number): number {
 
 function checkOffsets(data: Data, most: number): { first: number; last: number } {
   const offsets = data.valueOffsets as Int32Array | BigInt64Array;
-  // A column without rows may come without offsets.
+  // A column without rows may have no offsets.
   if (data.length === 0 && offsets.length === 0) return { first: 0, last: 0 };
   if (offsets.length <= data.length)
     throw new Error(`it has ${offsets.length} offsets, need ${data.length + 1}`);
@@ -114,7 +113,8 @@ function checkOffsets(data: Data, most: number): { first: number; last: number }
 }
 
 /**
- * Checks views. Each takes sixteen bytes: length, then the bytes themselves or (first four, buffer, offset).
+ * Checks views. A view has sixteen bytes: the length, then either the text itself or its first four bytes, a
+ * buffer number and an offset.
  */
 function checkViews(data: Data): void {
   const bytes = data.values as unknown as Uint8Array;

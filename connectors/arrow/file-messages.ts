@@ -13,10 +13,13 @@ import type { FooterBlock } from './verify-metadata.ts';
 
 const END = 4 + FILE_MAGIC.length;
 
-/** Begins a message since version 0.15; the length of its metadata follows, which begins an older one. */
+/**
+ * Marks the start of a message since version 0.15, followed by the length of the metadata. Older messages
+ * start with the length.
+ */
 const CONTINUATION = 0xffffffff;
 
-/** A file of the disk or of a web server. */
+/** A file on disk or on a web server. */
 type OpenFile = FileHandle | HttpFile;
 
 /** Batches `from` .. `to - 1` of a file. */
@@ -26,10 +29,9 @@ export interface BatchRange {
 }
 
 /**
- * The messages of an IPC file by its footer, which alone says where they are: apache-arrow's own writer
- * leaves the schema out at the beginning, and Polars puts other bytes there. Dictionaries come before the
- * batches, of which a range is read. Throws DataError that names the file and the batch.
- *
+ * The messages of an IPC file, found by its footer. The beginning of a file is not reliable: apache-arrow's
+ * writer leaves the schema out there, and Polars writes other bytes. Yields all dictionaries first, then the
+ * given range of batches. Throws DataError that names the file and the batch.
  */
 export async function* fileMessages(file: string, { from, to }: BatchRange): AsyncGenerator<IpcMessage> {
   const handle = await openFile(file);
@@ -46,7 +48,7 @@ export async function* fileMessages(file: string, { from, to }: BatchRange): Asy
   }
 }
 
-/** The sizes of a file's messages, in order: those of batches with their rows. */
+/** Sizes of a file's messages, in order; for batches also the number of rows. */
 export async function messageSizes(file: string): Promise<{
   readonly dictionaries: readonly number[];
   readonly batches: readonly { readonly bytes: number; readonly rows: number }[];
@@ -96,7 +98,7 @@ async function readFooter(handle: OpenFile, size: number, file: string): Promise
   return footer;
 }
 
-/** The footer's schema as the message that a stream begins with. */
+/** The footer's schema, as the message that starts a stream. */
 function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
   try {
     const length = Buffer.alloc(4);
@@ -171,7 +173,7 @@ async function readHead(
   return { metadata, bodyLength: decoded.bodyLength, rows: decoded.rows };
 }
 
-/** Bytes at a position, fewer when the file ends. */
+/** Bytes from a position; fewer at the end of the file. */
 async function readAt(
   handle: OpenFile,
   file: string,

@@ -7,7 +7,7 @@ import { registerCodecs } from './buffer-codecs.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 
-/** Turns messages into batches. Dictionaries are replaced by their values; every batch is checked. */
+/** Decodes messages into batches. Dictionary columns become plain values, and every batch is checked. */
 export class IpcDecoder {
   readonly schema: Schema;
   readonly #reader: RecordBatchReader;
@@ -35,7 +35,7 @@ export class IpcDecoder {
     }
   }
 
-  /** The rows of the next batch; none for a dictionary, which later batches use. */
+  /** The rows of the next batch. Yields nothing for a dictionary; later batches use it. */
   decode({ kind, head, body }: IpcMessage): Iterable<RecordBatch> {
     this.#queue.push(head, body);
     if (kind === 'dictionary') return [];
@@ -76,9 +76,9 @@ export class IpcDecoder {
   }
 
   /**
-   * The queued chunks one by one. The reader looks one chunk ahead, where an empty one stands for "not yet";
-   * when it needs more than the bytes of its batch, the data are damaged and the stream ends.
-   *
+   * Feeds the queued chunks to apache-arrow's reader. The reader requests one chunk in advance; an empty
+   * chunk means "not yet". If it requests more than the bytes of its batch, the data are damaged and the
+   * stream ends.
    */
   *#pull(): Generator<Uint8Array> {
     for (let idle = 0; idle < 8;) {

@@ -5,7 +5,7 @@ import { messageOf } from '../files/file-problem.ts';
 import { joinBytes } from '../files/stored-bytes.ts';
 import { verifyMetadata } from './verify-metadata.ts';
 
-/** A complete message of the stream, checked for its own bounds. */
+/** A complete message of the stream, with checked bounds. */
 export interface IpcMessage {
   readonly kind: 'schema' | 'dictionary' | 'batch';
   /** Continuation mark, length and metadata. */
@@ -13,17 +13,16 @@ export interface IpcMessage {
   readonly body: Uint8Array;
 }
 
-/** The first and the last bytes of an IPC file. */
+/** First and last bytes of an IPC file. */
 export const FILE_MAGIC = 'ARROW1';
 const CONTINUATION = 0xffffffff;
 const LARGEST = 2 ** 31 - 8;
 
 /**
- * The messages of an IPC stream, or of a file that comes through a pipe, which is a stream between two marks
- * with a footer after it. Memory is allocated only for bytes that have arrived. Throws DataError that names
- * the input and the batch when the data end early or are damaged. `needsMark`: the end of the input without
- * the stream's own end mark is an error too, as where a program ended early.
- *
+ * Messages of an IPC stream. Also reads a file that comes through a pipe: it is a stream between two marks,
+ * followed by a footer. Memory is allocated only for bytes that have arrived. Throws DataError that names the
+ * input and the batch when the data end early or are damaged. With `needsMark`, input that ends without the
+ * stream's end mark is an error too, since the writing program may have failed.
  */
 export async function* ipcMessages(
   chunks: AsyncGenerator<Uint8Array>,
@@ -37,7 +36,7 @@ export async function* ipcMessages(
   }
 }
 
-/** The same from the place of a cursor on, which is then after the end mark. */
+/** Like ipcMessages, from the cursor's position. The cursor is after the end mark when this ends. */
 export async function* messagesAt(
   cursor: ByteCursor,
   file: string,
@@ -82,7 +81,7 @@ async function nextMessage(cursor: ByteCursor, position: Position): Promise<IpcM
 }
 
 /**
- * The end of the input in the place of a message. Throws where an end mark, or a schema, should come first.
+ * Handles the end of the input where a message could start. Throws where a schema or an end mark is required.
  */
 function requireNoEndMark({ file, isFile, needsMark, first, batches }: Position): undefined {
   if (first && !isFile) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
@@ -90,7 +89,7 @@ function requireNoEndMark({ file, isFile, needsMark, first, batches }: Position)
   return undefined;
 }
 
-/** The length of the metadata by the first bytes of a message: 0 in an end mark. */
+/** Length of the metadata, from the first bytes of a message; 0 in an end mark. */
 function metadataLength(prefix: Uint8Array, position: Position): number {
   const { file, isFile, first } = position;
   const view = new DataView(prefix.buffer);
@@ -105,7 +104,7 @@ function metadataLength(prefix: Uint8Array, position: Position): number {
   return length;
 }
 
-/** Reads on from an end mark. A file has bytes after it, a stream may have more streams. */
+/** Continues after an end mark: a file has a footer there, a stream may be followed by another stream. */
 async function passEndMark(
   cursor: ByteCursor,
   { file, isFile, first, batches }: Position,
@@ -115,7 +114,7 @@ async function passEndMark(
   if (isFile) await requireEndMark(cursor, file, batches);
 }
 
-/** The schema comes first, and once. */
+/** Throws unless the schema is the first message, and the only schema. */
 function checkOrder(kind: IpcMessage['kind'], position: Position): void {
   const { file, isFile, first } = position;
   if (first === (kind === 'schema')) return;
@@ -138,7 +137,7 @@ function cutOff(position: Position): DataError {
   return broken(position, 'the data end in its middle', 'Write or send them again');
 }
 
-/** An error for a file whose messages can be found only by the footer at its end. */
+/** Error for a file whose messages can be found only by the footer at its end. */
 function unordered(file: string): DataError {
   return new DataError(
     'this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe',
@@ -146,7 +145,7 @@ function unordered(file: string): DataError {
   );
 }
 
-/** Kind, rows and length of body by a message's metadata, which are checked; `broken` makes the error. */
+/** Kind, rows and body length from a message's metadata, after checking it. `broken` makes the error. */
 export function decodeHead(
   metadata: Uint8Array,
   broken: (summary: string) => DataError,
@@ -168,7 +167,7 @@ export function decodeHead(
   }
 }
 
-/** Reads on to the end of the file, which must have its mark. */
+/** Skips to the end of the file and checks its end mark. */
 async function requireEndMark(cursor: ByteCursor, file: string, batches: number): Promise<void> {
   let tail = new Uint8Array(0);
   for (let next = await cursor.take(1 << 16); next.length > 0; next = await cursor.take(1 << 16))

@@ -1,17 +1,16 @@
 /**
- * The shape of a message's metadata (a FlatBuffer): a table's fields by slot, as in Message.fbs and
- * Schema.fbs. apache-arrow's reader takes what is out of bounds for zeros or for lengths of any size, so
- * every pointer is checked before it walks them.
- *
+ * Describes the metadata of a message (a FlatBuffer): the fields of each table by slot, as in Message.fbs and
+ * Schema.fbs. apache-arrow's reader takes pointers out of bounds for zeros or for lengths of any size, so
+ * every pointer is checked before that reader runs.
  */
 type Kind =
   | { readonly bytes: number }
   | { readonly text: true }
-  /** A vector of inline values of that many bytes. */
+  /** A vector of inline values, each of `values` bytes. */
   | { readonly values: number }
   | { readonly table: () => Table }
   | { readonly tables: () => Table }
-  /** The table's kind stands in the slot before it. */
+  /** The slot before it has the type of the table. */
   | { readonly union: (type: number) => Table | undefined };
 type Table = readonly Kind[];
 
@@ -75,7 +74,7 @@ export function verifyFooter(bytes: Uint8Array): void {
   new Verifier(bytes).root(footer);
 }
 
-/** The place of a message in a file. */
+/** Position of a message in a file. */
 export interface FooterBlock {
   readonly offset: number;
   /** Bytes of prefix, metadata and padding. */
@@ -83,7 +82,7 @@ export interface FooterBlock {
   readonly bodyLength: number;
 }
 
-/** The places of a verified footer's dictionaries or batches. */
+/** Positions of the dictionaries or of the batches, from a verified footer. */
 export function footerBlocks(bytes: Uint8Array, of: 'dictionaries' | 'batches'): FooterBlock[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const field = footerField(view, of);
@@ -99,7 +98,7 @@ export function footerBlocks(bytes: Uint8Array, of: 'dictionaries' | 'batches'):
   });
 }
 
-/** The position of a vector's offset in a footer; undefined without that field. */
+/** Position of a vector's offset in a footer; undefined where the field is absent. */
 function footerField(view: DataView, of: 'dictionaries' | 'batches'): number | undefined {
   const slot = 4 + 2 * (of === 'dictionaries' ? 2 : 3);
   const root = view.getUint32(0, true);
@@ -108,7 +107,7 @@ function footerField(view: DataView, of: 'dictionaries' | 'batches'): number | u
   return place === 0 ? undefined : root + place;
 }
 
-/** A copy of a verified footer that names no dictionaries, so that its schema can be read without them. */
+/** Copy of a verified footer without its dictionaries, so that the schema can be read without them. */
 export function withoutDictionaries(bytes: Uint8Array): Uint8Array {
   const copy = bytes.slice();
   const view = new DataView(copy.buffer);
@@ -125,8 +124,8 @@ export function verifyMetadata(bytes: Uint8Array): void {
 class Verifier {
   readonly #view: DataView;
   /**
-   * Tables that may still follow. Tables may be shared, and damage can make a circle of them: the bytes bound
-   * their number.
+   * Number of tables that may still follow. Tables may be shared, and damaged data may have cycles, so the
+   * size of the metadata limits the number.
    */
   #left: number;
 

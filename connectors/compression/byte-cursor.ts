@@ -2,7 +2,7 @@ import { joinBytes } from '../files/stored-bytes.ts';
 
 const LINE_BREAK = 0x0a;
 
-/** Takes bytes off a stream of chunks. */
+/** Reads bytes off a stream of chunks. */
 export class ByteCursor {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
@@ -11,7 +11,7 @@ export class ByteCursor {
     this.#chunks = chunks;
   }
 
-  /** The next `length` bytes in memory of their own, or fewer when the stream ends. */
+  /** The next `length` bytes in new memory; fewer at the end of the stream. */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
     const parts: Uint8Array[] = [];
     for (let missing = length; missing > 0;) {
@@ -23,7 +23,7 @@ export class ByteCursor {
     return joinBytes(parts);
   }
 
-  /** At most `length` of the next bytes, as they come; undefined at the end. */
+  /** At most `length` of the next bytes, from one chunk; undefined at the end. */
   async some(length: number): Promise<Uint8Array | undefined> {
     while (this.#rest.length === 0) {
       const next = await this.#chunks.next();
@@ -35,16 +35,14 @@ export class ByteCursor {
     return part;
   }
 
-  /** The next bytes, which stay. */
+  /** The next bytes, without consuming them. */
   async peek(length: number): Promise<Uint8Array> {
     const bytes = await this.take(length);
     this.#rest = joinBytes([bytes, this.#rest]);
     return bytes;
   }
 
-  /**
-   * The bytes before the next line break, without it; undefined where none comes among the next `most` bytes.
-   */
+  /** The bytes before the next line break; undefined if there is none within the next `most` bytes. */
   async line(most: number): Promise<Uint8Array | undefined> {
     const parts: Uint8Array[] = [];
     for (let left = most; left > 0;) {
@@ -61,7 +59,7 @@ export class ByteCursor {
     return undefined;
   }
 
-  /** All that is left. */
+  /** All remaining bytes. */
   async *all(): AsyncGenerator<Uint8Array> {
     for (let part = await this.some(Infinity); part !== undefined; part = await this.some(Infinity))
       yield part;

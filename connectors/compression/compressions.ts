@@ -22,19 +22,19 @@ export function compressionOf(path: string): { readonly compression: Compression
     : { compression: found[1], bare: path.slice(0, -found[0].length) };
 }
 
-/** ".gz" for gzip; none for files that are not packed. */
+/** ".gz" for gzip; empty for files that are not compressed. */
 export function endingOf(compression: Compression): string {
   return endings.find(([, name]) => name === compression)?.[0] ?? '';
 }
 
-/** The endings, alone and behind each of the compressions' own. */
+/** The extensions, alone and followed by each extension of a compression. */
 export function withCompressed(extensions: readonly string[]): string[] {
   return ['', ...endings.map(([ending]) => ending)].flatMap((ending) =>
     extensions.map((extension) => extension + ending),
   );
 }
 
-/** Throws UsageError where this Node lacks zstd, which it has from 22.15 on. */
+/** Throws UsageError if this Node lacks zstd, which it has since 22.15. */
 export function requireZstd(phase: 'read' | 'write', file: string): void {
   if (hasZstd()) return;
   throw new UsageError(`zstd needs Node 22.15 or newer, and this is ${process.versions.node}`, {

@@ -1,21 +1,23 @@
 /**
- * Blocks of lz4, unpacked with the bytes before them as their window, and never beyond the given room.
- * lz4-wasm unpacks five times as fast, but knows no window; hyparquet-compressors checks no length
- * (docs/decisions/lz4.md).
+ * Packs and unpacks blocks of lz4. Matches may refer to bytes before the block; output never exceeds the
+ * given room. lz4-wasm unpacks five times as fast, but has no such window; hyparquet-compressors checks no
+ * length (docs/decisions/lz4.md).
  */
 
-/** Longest distance between a match and its copy. */
+/** Largest distance from a match back to its source. */
 export const LZ4_WINDOW = 1 << 16;
 
 const HASH_BITS = 14;
-/** A block ends with five literals at least, and no match begins in its last twelve bytes. */
+/**
+ * Rules of the format: a block ends with at least five literals, and no match starts in its last twelve
+ * bytes.
+ */
 const LAST_LITERALS = 5;
 const LAST_MATCH = 12;
 
 /**
- * Unpacks an lz4 block to `target` from `at` on; matches may reach back into what stands before. Gives the
- * position behind the last byte. Throws an Error for a block that is damaged or larger than the room.
- *
+ * Unpacks an lz4 block into `target` from `at` on; matches may refer to bytes before `at`. Returns the
+ * position after the last byte. Throws an Error for a block that is damaged or larger than the room.
  */
 export function unpackBlock(block: Uint8Array, target: Uint8Array, at: number, room: number): number {
   const end = block.length;
@@ -56,8 +58,8 @@ function damaged(): Error {
 }
 
 /**
- * Packs bytes as one lz4 block, greedily by a table of the last place of each four bytes. Undefined where
- * that would not be shorter.
+ * Packs bytes as one lz4 block: greedy, with a table of the last position of each hash of four bytes.
+ * Undefined if the block would not be smaller.
  */
 export function packBlock(bytes: Uint8Array): Uint8Array | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

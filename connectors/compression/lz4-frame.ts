@@ -12,18 +12,18 @@ export const LZ4_MAGIC = 0x184d2204;
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22 };
 const STORED = 0x8000_0000;
 
-/** Asks for the next bytes of a frame, and gets exactly those. */
+/** Yields the number of bytes it needs next, and receives exactly that number. */
 type Steps = Generator<number | Uint8Array, void, Uint8Array>;
 
 /**
- * The steps of unpacking one frame behind its magic number: yields a number to be given so many bytes, and
- * unpacked bytes in between. Throws an Error for damage. The unpacked bytes are views that hold until the
- * next step.
+ * Unpacks one frame after its magic number. Yields a number to request that many bytes, and yields unpacked
+ * bytes in between. Throws an Error for damage. The unpacked bytes are views that are valid until the next
+ * step.
  */
 export function* unpackLz4(): Steps {
   const head = yield* takeHead();
   const whole = head.hasSum ? new XxHash32() : undefined;
-  // Matches of blocks that are not independent reach into the 64 KiB before.
+  // Matches of dependent blocks refer to the 64 KiB before the block.
   const memory = new Uint8Array((head.independent ? 0 : LZ4_WINDOW) + head.blockBytes);
   let before = 0;
   let unpacked = 0;
@@ -46,13 +46,13 @@ export function* unpackLz4(): Steps {
 }
 
 interface FrameHead {
-  /** True where no block refers to those before it. */
+  /** True if no block refers to bytes of earlier blocks. */
   readonly independent: boolean;
   readonly blockSums: boolean;
   readonly hasSum: boolean;
-  /** Most bytes of a block. */
+  /** Most bytes of an unpacked block. */
   readonly blockBytes: number;
-  /** Unpacked bytes of the frame, where the head has them. */
+  /** Unpacked bytes of the frame, if its header has them. */
   readonly size: number | undefined;
 }
 
@@ -92,7 +92,7 @@ function word(bytes: Uint8Array): number {
   return new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
 }
 
-/** Unpacks all frames in memory. Throws an Error for damage and for more than `most` bytes. */
+/** Unpacks all frames in memory. Throws an Error for damage, and for more than `most` bytes. */
 export function unpackLz4Bytes(bytes: Uint8Array, most: number): Uint8Array {
   const parts: Uint8Array[] = [];
   let [p, total] = [0, 0];
@@ -117,7 +117,7 @@ export function unpackLz4Bytes(bytes: Uint8Array, most: number): Uint8Array {
   return joinBytes(parts);
 }
 
-/** A frame in pieces: independent blocks of 4 MiB, and a checksum of all bytes. */
+/** Writes a frame in pieces: independent blocks of 4 MiB, and a checksum of all bytes. */
 export class Lz4Packer {
   readonly #sum = new XxHash32();
 

@@ -3,7 +3,7 @@ import * as zlib from 'node:zlib';
 import type { Compression } from './compressions.ts';
 import { Lz4Packer } from './lz4-frame.ts';
 
-/** A stream that packs what is written to it; undefined for none. */
+/** A stream that compresses what is written to it; undefined for 'none'. */
 export function packing(compression: Compression): Transform | undefined {
   if (compression === 'gzip') return zlib.createGzip({ level: 6 });
   if (compression === 'zstd')

@@ -11,10 +11,9 @@ import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';
 import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
 
 /**
- * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending matters only for
- * bytes too few to tell). `size` is of storedBytes. Members and frames that follow each other are joined. Throws DataError that names
- * the file for data that are cut off or damaged.
- *
+ * Bytes of a file or of stdin. They are decompressed if the first bytes are the mark of gzip, zstd or lz4;
+ * the file's extension matters only for inputs too short for a mark. `size`: see storedBytes. Consecutive
+ * members and frames are joined. Throws DataError that names the file for data that are truncated or damaged.
  */
 export async function* unpackedBytes(path: string, size?: number): AsyncGenerator<Uint8Array> {
   const file = inputName(path);
@@ -32,14 +31,14 @@ export async function* unpackedBytes(path: string, size?: number): AsyncGenerato
   }
 }
 
-/** True for a file of the disk that is read as it is stored, so that it can be entered in its middle. */
+/** True for an uncompressed file on disk, so that reading can start in its middle. */
 export function isPlainFile(file: string): boolean {
   if (file === STANDARD_STREAM || isUrl(file) || !isRegularFile(file)) return false;
   const head = firstBytes(file, 4);
   return !isTooShort(file, head) && !isGzip(head) && !isFrame(magicOf(head));
 }
 
-/** True for bytes of a packed file's name that are fewer than such a file begins with. */
+/** True for a file that is named as compressed but is shorter than a compression's mark. */
 function isTooShort(path: string, head: Uint8Array): boolean {
   return head.length > 0 && head.length < 4 && compressionOf(path).compression !== 'none';
 }
@@ -52,7 +51,7 @@ function isFrame(magic: number): boolean {
   return magic === ZSTD_MAGIC || magic === LZ4_MAGIC || isSkippable(magic);
 }
 
-/** All frames of zstd and lz4 one after the other. */
+/** The content of consecutive frames of zstd and lz4. */
 async function* framesOf(cursor: ByteCursor, file: string): AsyncGenerator<Uint8Array> {
   let kind = 'compressed';
   for (let head = await cursor.peek(4); head.length > 0; head = await cursor.peek(4)) {

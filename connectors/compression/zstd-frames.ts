@@ -2,19 +2,18 @@ import type { ByteCursor } from './byte-cursor.ts';
 
 export const ZSTD_MAGIC = 0xfd2fb528;
 
-/** True for the magic numbers of frames to be skipped, which lz4 and zstd share. */
+/** True for the magic numbers of skippable frames, which lz4 and zstd share. */
 export function isSkippable(magic: number): boolean {
   return magic >>> 4 === 0x184d2a5;
 }
 
-/** Largest piece of a frame that is handed on at once. */
+/** Largest piece of a frame that is yielded at once. */
 const PIECE = 1 << 20;
 
 /**
- * The bytes of one zstd frame (RFC 8878, section 3.1.1), whose magic number is next, in pieces. Node's
- * decompressor stops silently after a frame's end, and files of several frames are common (`cat`, pzstd):
- * hence each gets one of its own. A frame that is cut off ends early.
- *
+ * The bytes of one zstd frame (RFC 8878, section 3.1.1), in pieces; its magic number is next in the cursor.
+ * Node's decompressor stops silently after a frame, and files of several frames are common (`cat`, pzstd), so
+ * each frame gets its own decompressor. A truncated frame ends early.
  */
 export async function* zstdFrame(cursor: ByteCursor): AsyncGenerator<Uint8Array> {
   const start = await cursor.take(5);
@@ -28,7 +27,7 @@ export async function* zstdFrame(cursor: ByteCursor): AsyncGenerator<Uint8Array>
     yield head;
     if (head.length < 3) return;
     const bits = head[0] | (head[1] << 8) | (head[2] << 16);
-    // A block of kind 1 is one byte that repeats.
+    // A block of type 1 (RLE) has one byte, which is repeated.
     yield* pieces(cursor, ((bits >> 1) & 3) === 1 ? 1 : bits >> 3);
     if ((bits & 1) !== 0) break;
   }

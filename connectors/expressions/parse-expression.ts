@@ -15,8 +15,8 @@ import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
 import { NUMBER, rewrite, TIME, TRY } from './tokens.ts';
 
 /**
- * The tree of an expression's text, in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns keep
- * their case; "a b" or `a b` quotes them. Throws UsageError that names what is wrong or not supported.
+ * Parses an expression in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns are case-sensitive; "a
+ * b" or `a b` quotes them. Throws UsageError that names what is wrong or not supported.
  */
 export function parseExpression(text: string): Expression {
   let parsed: Expr;
@@ -33,7 +33,7 @@ export function parseExpression(text: string): Expression {
   return new Conversion(text).expression(parsed);
 }
 
-/** A text of the rewritten expression as it was written. */
+/** Undoes the rewriting of tokens in a text for messages. */
 function unquoted(text: string): string {
   return text.replaceAll(/"([A-Za-z_]\w*)"/g, '$1');
 }
@@ -133,7 +133,7 @@ class Conversion {
     return node.op === 'BETWEEN' ? range : call('not', range);
   }
 
-  /** Forms that are words more than operators. */
+  /** Forms with keywords: not, case, cast, between, ... */
   #form(node: Expr): Expression {
     if (node.type === 'unary') {
       const value = this.expression(node.operand);
@@ -190,7 +190,7 @@ class Conversion {
     return call(Object.hasOwn(functionNames, key) ? functionNames[key] : name, ...args);
   }
 
-  /** A cast inside a function of tokens.ts. */
+  /** A cast inside one of the marker functions of tokens.ts. */
   #marked({ function: { name }, args: [cast] }: ExprCall): Expression {
     if (cast.type !== 'cast') throw this.#unsupported(cast);
     const made = this.#cast(cast, name === TRY ? 'null' : 'error');

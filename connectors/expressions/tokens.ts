@@ -1,7 +1,10 @@
-/** The type to which a number is cast that the parser would round or not read. */
+/** Marker type: a number that the parser would round, or could not read, is wrapped in a cast to it. */
 export const NUMBER = 'number as written';
 
-/** The function around a cast that was `try_cast`, and around one that was `date '2024-01-01'`. */
+/**
+ * Marker functions: around a cast that was written `try_cast`, and around one that was written `date
+ * '2024-01-01'`.
+ */
 export const TRY = 'try_cast';
 export const TIME = 'time as written';
 

@@ -6,17 +6,16 @@ import { constantData, partitionField } from '../folders/folder-columns.ts';
 import type { ConstantColumn, PartitionColumn } from '../folders/folder-columns.ts';
 import { inputName } from './path-kinds.ts';
 
-/** A file of any format and its columns. */
+/** A file of any format, and its columns. */
 interface FileColumns {
   readonly file: string;
   readonly schema: Schema;
 }
 
 /**
- * The schema that all files share, in the first file's order: the same names with the same types. A column is
- * nullable when it is nullable in any file. Throws DataError that names the first file that differs and the
+ * The schema that all files share: the same names with the same types, in the first file's order. A column is
+ * nullable if it is nullable in any file. Throws DataError that names the first file that differs, and the
  * column.
- *
  */
 export function commonSchema(files: readonly FileColumns[]): Schema {
   const [first, ...others] = files;
@@ -44,8 +43,8 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
 }
 
 /**
- * The schema of the files' own columns followed by those of their folders. Throws DataError for two columns
- * of one name.
+ * The schema of the files' own columns, followed by the columns from the names of their folders. Throws
+ * DataError for two columns of one name.
  */
 export function withPartitions(stored: Schema, columns: readonly PartitionColumn[], file: string): Schema {
   requireDistinctNames(stored, file);
@@ -60,7 +59,7 @@ export function withPartitions(stored: Schema, columns: readonly PartitionColumn
   return new Schema([...stored.fields, ...columns.map(partitionField)]);
 }
 
-/** The first name that an earlier one is equal to. */
+/** The first name that occurs twice. */
 export function firstTwice(names: readonly string[]): string | undefined {
   const seen = new Set<string>();
   return names.find((name) => seen.size === seen.add(name).size);
@@ -83,8 +82,8 @@ function differs(summary: string, { file }: FileColumns, column: string): DataEr
 }
 
 /**
- * The named columns (all when undefined), in the schema's order; throws DataError that lists the columns
- * there are.
+ * The named columns (all for undefined), in the schema's order. Throws DataError that lists the existing
+ * columns.
  */
 export function pruneSchema(schema: Schema, columns: readonly string[] | undefined): Schema {
   if (columns === undefined) return schema;
@@ -103,8 +102,8 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
 }
 
 /**
- * The batch's columns by the schema's names and in its order, without copying; `constants` stand in for
- * columns that it lacks.
+ * Selects the batch's columns by the schema's names, in its order, without copying. `constants` provide the
+ * columns that the batch lacks.
  */
 export function conformBatch(
   batch: RecordBatch,

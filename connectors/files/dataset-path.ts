@@ -12,22 +12,22 @@ import { isPassedOver, isUrl } from './path-kinds.ts';
 import { isPattern, staticBase } from './patterns.ts';
 
 export interface DatasetFile {
-  /** The path that the user named, joined with the path found below it. */
+  /** The path that the user named, joined with the path below it. */
   readonly file: string;
-  /** Raw values of the `name=value` folders between what the user named and the file. */
+  /** Values of the `name=value` folders between the path that the user named and the file, as text. */
   readonly partitions: PartitionValues;
 }
 
 export interface DatasetFiles {
   readonly files: readonly DatasetFile[];
-  /** Constant columns from the folders' names. */
+  /** Constant columns from the names of folders. */
   readonly partitionColumns: readonly PartitionColumn[];
 }
 
 export interface DatasetPathOptions {
   /**
-   * Endings of data files inside folders, e.g. [".parquet"]; files called part-… without an ending are data
-   * too.
+   * Extensions of data files inside folders, such as [".parquet"]. Files named part-... without an extension
+   * are data too.
    */
   readonly extensions: readonly string[];
   /** Default: 'infer'. */
@@ -38,7 +38,6 @@ export interface DatasetPathOptions {
  * The files that paths name: a file; a folder of part files, at any depth; a glob; an http(s) URL; several of
  * these. Names that start with "_" or "." are not data (_SUCCESS, .crc). A file that is named twice is read
  * once. Files are sorted by the segments of their paths.
- *
  */
 export async function resolveDataset(
   paths: string | readonly string[],
@@ -118,12 +117,9 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   return files;
 }
 
-/**
- * Throws DataError for a path that goes through a link to a folder above it, or through links that lead to
- * each other.
- */
+/** Throws DataError for a path with a cycle of links. */
 async function requireNoLoop(path: string): Promise<void> {
-  // Nearly no path goes through a link.
+  // Fast path: few paths have links.
   if ((await realpath(path).catch(() => undefined)) === resolve(path)) return;
   const parts = resolve(path).split(sep);
   const above: string[] = [];

@@ -13,9 +13,8 @@ import type { ConstantColumn } from '../folders/folder-columns.ts';
 export interface OpenFile<Layout> {
   readonly layout: Layout;
   /**
-   * The rows under `schema`, which has some of the file's columns in their order; every batch has its origin.
-   * `takesFaults` is of ValueNeeds. Returns the end of a byte range.
-   *
+   * Reads the rows of `schema`, a selection of the file's columns in their order. Every batch has its origin.
+   * `takesFaults`: see ValueNeeds. Returns the end of the byte range that was read.
    */
   read(
     layout: Layout,
@@ -26,35 +25,36 @@ export interface OpenFile<Layout> {
 }
 
 /**
- * A part of a file as plain JSON, without the file's name: what the format's `reopen` needs, and the sizes of
- * SourceSplit.
+ * A part of a file as plain JSON, without the file's name: the arguments of the format's `reopen`, and the
+ * sizes of SourceSplit.
  */
 export type FilePart = JsonObject & Pick<SourceSplit, 'bytes' | 'rows' | 'range'>;
 
-/** A kind of file that is read from its beginning to its end, or in parts. */
+/** A file format whose files are read from beginning to end, or in parts. */
 export interface FileFormat<Layout extends { readonly schema: Schema }> {
-  /** The name under which the reader of its splits is found (connectors/read-split.ts). */
+  /** Name of the function that reads its splits (connectors/read-split.ts). */
   readonly name: string;
-  /** Endings of such files inside folders. */
+  /** Extensions of such files inside folders. */
   readonly extensions: readonly string[];
-  /** Opens a file to learn its layout, and to read all of it. */
+  /** Opens a file to find its layout, and to read all of it. */
   open(file: string): Promise<OpenFile<Layout>>;
-  /** Opens a file whose layout is known; `size`: bytes that are read, at most. */
+  /** Opens a file of known layout. `size`: most bytes to read. */
   reopen(file: string, layout: Layout, size: number): Promise<OpenFile<Layout>>;
-  /** Absent where files must not grow while they are read. */
+  /**
+   * True if the file's first bytes end with a complete row. Absent for formats whose files may not grow while
+   * they are read.
+   */
   readonly endsWhole?: EndsWhole;
-  /** Makes the layouts of several files agree where that is possible. */
+  /** Makes the layouts of several files agree, where possible. */
   reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
   /**
-   * Cuts the first `size` bytes of a file into parts of about `targetBytes`, with all that another thread needs
-   * to read them.
+   * Cuts the first `size` bytes of a file into parts of about `targetBytes`. A part has all that another
+   * thread needs to read it.
    */
   cut(file: string, layout: Layout, targetBytes: number, size: number): Promise<readonly FilePart[]>;
 }
 
-/**
- * Reads an open file, and closes it: its own columns among those of `schema`, and constants for the others.
- */
+/** Reads an open file, and closes it: its own columns of `schema`, and constants for the others. */
 export async function* readOpenFile<Layout extends { readonly schema: Schema }>(
   open: OpenFile<Layout>,
   layout: Layout,
@@ -65,7 +65,7 @@ export async function* readOpenFile<Layout extends { readonly schema: Schema }>(
   try {
     const wanted = new Set(schema.fields.map(({ name }) => name));
     const stored = layout.schema.fields.filter(({ name }) => wanted.has(name));
-    // Reads the file's first column to count the rows, where none of its own columns is wanted.
+    // If no column of the file itself is wanted, the first one is read to count the rows.
     const batches = open.read(
       layout,
       new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)),
@@ -88,10 +88,10 @@ export async function* readOpenFile<Layout extends { readonly schema: Schema }>(
   }
 }
 
-/** A part of a file of a file set. */
+/** A part of a file in a file set. */
 export type FileSplit = SourceSplit & { readonly constants: readonly ConstantColumn[] };
 
-/** The reader of a format's splits; `open` opens the part. */
+/** Makes the function that reads a format's splits; `open` opens the part. */
 export function fileSplitReader<Layout extends { readonly schema: Schema }>(
   open: (split: FileSplit) => Promise<OpenFile<Layout>>,
 ): ReadSplit {

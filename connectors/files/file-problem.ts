@@ -1,10 +1,12 @@
 import { isLossy } from './lossy-name.ts';
 import { CapacityError, DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 
-/** The summary of the error of a full disk. */
+/** Summary of the error for a full disk. */
 export const DISK_FULL = 'the disk is full';
 
-/** The `code` of a system error ("ENOENT", ...); undefined for other errors, also for Node's own "ERR_…". */
+/**
+ * The `code` of a system error ("ENOENT", ...); undefined for other errors, also for Node's own "ERR_...".
+ */
 export function errorCode(error: unknown): string | undefined {
   if (
     error instanceof FactorFlowError ||
@@ -14,14 +16,12 @@ export function errorCode(error: unknown): string | undefined {
   return error.code.startsWith('ERR_') ? undefined : error.code;
 }
 
-/** The text of a thrown value. */
+/** The message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * The error where a folder for a run's files cannot be made or written to; `name`: the option and its path.
- */
+/** Error for a folder that cannot be made or written to. `name`: the option and its path. */
 export function folderRefused(name: string, advice: string, error: unknown): UsageError {
   const code = errorCode(error) ?? messageOf(error);
   const reasons: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ export function folderRefused(name: string, advice: string, error: unknown): Usa
   });
 }
 
-/** Turns an error of the file system into one that names the problem, the file and a remedy. */
+/** Turns a file system's error into one that names the problem, the file and a remedy. */
 export function fileProblem(error: unknown, phase: string, file: string): Error {
   if (error instanceof FactorFlowError) return error;
   const details = { phase, file, cause: error };
@@ -77,8 +77,8 @@ function otherProblem(error: unknown, details: Details): DataError {
       ...details,
       advice: 'Check the disk, the mount and the system log',
     });
-  // "ENAMETOOLONG: name too long, open '<path>'": the path may be that of a temporary; `file` names the right
-  // one.
+  // Drops the path from "ENAMETOOLONG: name too long, open '<path>'": it may be a temporary's; `file` is the
+  // right one.
   return new DataError(messageOf(error).split(', ')[0], details);
 }
 

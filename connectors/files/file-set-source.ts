@@ -27,7 +27,7 @@ import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';
 
-/** The files with their own layouts. */
+/** The files, each with its own layout. */
 interface Opened<Layout> {
   readonly files: readonly {
     readonly file: DatasetFiles['files'][number];
@@ -37,16 +37,15 @@ interface Opened<Layout> {
   readonly partitionColumns: DatasetFiles['partitionColumns'];
 }
 
-/** The files with layouts that agree. */
+/** The files after their layouts were made to agree. */
 interface Agreed<Layout> extends Opened<Layout> {
   readonly schema: Schema;
 }
 
 /**
  * Files of one format as rows: a file, a folder, a glob, several of these (see resolveDataset), or "-" for
- * stdin, which can be read only once, as other pipes can. Files are read one after the other in the order of
+ * stdin. Stdin and other pipes can be read only once. Files are read one after the other in the order of
  * their paths.
- *
  */
 export abstract class FileSetSource<Layout extends { readonly schema: Schema }> implements Source {
   abstract readonly name: string;
@@ -54,14 +53,14 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   protected readonly paths: readonly string[];
   readonly #format: FileFormat<Layout>;
   readonly #partitions: FolderColumns | undefined;
-  /** The condition of columns that are in the names of folders. */
+  /** Condition on columns that are in the names of folders. */
   #folders: Expression | undefined;
-  /** The columns of folders, once the files were opened. */
+  /** Columns from the names of folders; known when the files have been opened. */
   #partitionColumns: Opened<Layout>['partitionColumns'] = [];
-  /** Stdin or another pipe. */
+  /** The path of stdin or of another pipe; undefined for files. */
   readonly #stream: string | undefined;
   #opened: Promise<Opened<Layout>> | undefined;
-  /** The stream, open from the first look at its columns until its rows are read. */
+  /** The stream, which stays open from the time its columns were needed until its rows are read. */
   #standard: OpenFile<Layout> | undefined;
   #used = false;
 
@@ -88,10 +87,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     };
   }
 
-  /** The same source, which has opened nothing. */
+  /** A copy of this source that has not opened anything. */
   protected abstract again(): FileSetSource<Layout>;
 
-  /** The same files without the folders whose names the predicate excludes, once the files were opened. */
+  /**
+   * The same files without folders that the predicate excludes by name. Takes effect when the files are
+   * opened.
+   */
   within(_bounds: readonly Bound[], predicate?: Expression): FileSetSource<Layout> {
     const condition = folderCondition(predicate, this.#partitionColumns);
     if (condition === undefined) return this;
@@ -101,7 +103,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return source;
   }
 
-  /** Folders, where a condition of their names was given. */
+  /** Numbers of all folders and of those read, if a condition on their names was given. */
   async parts(): Promise<readonly SourceParts[]> {
     if (this.#folders === undefined) return [];
     const opened = await this.#open();
@@ -131,7 +133,9 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return batchStream(schema, this.#run(opened, schema, options, run));
   }
 
-  /** The files, or parts of large ones. What comes from stdin or a web server has one stream only. */
+  /**
+   * The files, or parts of large ones. Input from stdin or a web server is one stream, so it has no splits.
+   */
   async splits(
     run: ReadingRun,
     columns: readonly string[] | undefined,
@@ -192,7 +196,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return files.filter(({ file }) => kept.has(file));
   }
 
-  /** The files for a run, opened again where they have changed since then. */
+  /** The files for a run; those that have changed since they were opened are opened again. */
   async #fresh(run: ReadingRun): Promise<Opened<Layout>> {
     let opened = await this.#open();
     if (!opened.files.every(({ file, stamp }) => isFresh(run, { file: file.file, stamp }))) {
@@ -206,13 +210,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   #open(): Promise<Opened<Layout>> {
     if (this.#opened === undefined) {
       this.#opened = this.#stream === undefined ? this.#openFiles() : this.#openStandard(this.#stream);
-      // A failure is not kept: the next attempt opens the files again.
+      // A failure is not cached: the next attempt opens the files again.
       this.#opened.catch(() => (this.#opened = undefined));
     }
     return this.#opened;
   }
 
-  /** The stream in messages. */
+  /** Name of the stream in messages. */
   get #name(): string {
     return this.#stream === STANDARD_STREAM ? 'stdin' : `the pipe ${this.#stream}`;
   }
@@ -261,8 +265,8 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 }
 
-/** Bytes of a file that are read: those at its opening. */
+/** Bytes to read of a file: its size when it was opened. */
 function sizeOf(stamp: FileStamp | undefined): number {
-  // Files that the kernel makes have no size.
+  // The kernel's virtual files (/proc) have size 0.
   return stamp?.size || Number.POSITIVE_INFINITY;
 }

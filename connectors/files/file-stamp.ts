@@ -5,22 +5,25 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { FileStamp } from '../../engine/stream/split.ts';
 import { isUrl, STANDARD_STREAM } from './path-kinds.ts';
 
-/** The parts of a context by which the passes of one run know each other. */
+/** Parts of a context that identify a run, so that all its passes read the same versions of files. */
 export type ReadingRun = Pick<ExecutionContext, 'signal'> &
   Partial<Pick<ExecutionContext, 'events' | 'metrics'>>;
 
-/** A file and its version when it was opened. */
+/** A file, and its version when it was opened. */
 export interface StampedFile {
   readonly file: string;
   readonly stamp: FileStamp | undefined;
 }
 
-/** True where a row ends with the first `size` bytes of a file: others may follow. */
+/**
+ * True if the first `size` bytes of a file end with a complete row, so that a writer may have been appending
+ * rows.
+ */
 export type EndsWhole = (file: string, size: number) => boolean;
 
 /**
- * The version of a regular file. `grows`: rows may be added at its end while it is read. Undefined for what has
- * no version: streams, devices, files on web servers, and what does not exist.
+ * The version of a regular file. `grows`: rows may be appended while it is read. Undefined for inputs without
+ * a version: streams, devices, files on web servers, and files that do not exist.
  */
 export function fileStamp(file: string, grows: boolean): FileStamp | undefined {
   if (file === STANDARD_STREAM || isUrl(file)) return undefined;
@@ -39,15 +42,15 @@ export function fileStamp(file: string, grows: boolean): FileStamp | undefined {
 }
 
 /**
- * True for a file that is still of that version. Throws DataError where the run has read the file, and it has
- * no longer its bytes.
+ * True if a file still has that version. Throws DataError if the run has read the file and its bytes have
+ * changed since.
  */
 export function isFresh(run: ReadingRun, { file, stamp }: StampedFile): boolean {
   requireStamp(file, ofRun(run).stamps.get(file));
   return stamp === undefined || changeOf(stamp, fileStamp(file, stamp.grows)) === undefined;
 }
 
-/** Throws DataError where a file has no longer the bytes that it had; gives 'grown' where others follow them. */
+/** Throws DataError if a file's earlier bytes have changed; returns 'grown' if bytes were only appended. */
 export function requireStamp(file: string, stamp: FileStamp | undefined): 'same' | 'grown' {
   if (stamp === undefined) return 'same';
   const now = fileStamp(file, stamp.grows);
@@ -61,7 +64,7 @@ export function requireStamp(file: string, stamp: FileStamp | undefined): 'same'
   return change ?? 'same';
 }
 
-/** The error of a file that ends before the size it had. */
+/** Error for a file that ends before its recorded size. */
 export function shorterFile(file: string, size: number, end: number): DataError {
   return new DataError(
     `another process cut the file while it was read: it had ${size} bytes, and ends after ${end}`,
@@ -72,13 +75,13 @@ export function shorterFile(file: string, size: number, end: number): DataError 
 function changeOf(before: FileStamp, now: FileStamp | undefined): string | undefined {
   if (now === undefined) return 'removed';
   if (now.id !== before.id) return 'replaced';
-  // Files that the kernel makes have no size, and a new time with each look.
+  // The kernel's virtual files have size 0, and a new time at each call.
   if (before.size === 0 || (now.size === before.size && now.modified === before.modified)) return undefined;
   if (now.size < before.size) return 'cut';
   return before.grows && now.size > before.size ? 'grown' : 'changed';
 }
 
-/** The versions of files by run, and the files whose growth was reported. */
+/** By run: the versions of files, and the files whose growth was reported. */
 const runs = new WeakMap<object, { readonly stamps: Map<string, FileStamp>; readonly grown: Set<string> }>();
 
 function ofRun({ metrics }: ReadingRun) {
@@ -88,8 +91,8 @@ function ofRun({ metrics }: ReadingRun) {
 }
 
 /**
- * The version of a file that all passes of a run read: that of the first pass. Throws DataError where the file
- * has no longer its bytes.
+ * The version of a file that all passes of a run read: the version at the first pass. Throws DataError if the
+ * file's bytes have changed since.
  */
 export function stampOfRun(
   run: ReadingRun,
@@ -105,8 +108,8 @@ export function stampOfRun(
 }
 
 /**
- * Throws DataError where a file that was read has no longer the bytes that it had when it was opened, or was
- * opened in the middle of a row. Reports one that grew, once a run.
+ * Throws DataError if a file's bytes changed while it was read, or if it was opened in the middle of a row.
+ * Reports a file that grew, once a run.
  */
 export function requireUnchanged(
   run: ReadingRun,

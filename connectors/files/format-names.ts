@@ -2,10 +2,7 @@ import { extname } from 'node:path';
 import { compressionOf, withCompressed } from '../compression/compressions.ts';
 import { isUrl, urlOf } from './path-kinds.ts';
 
-/**
- * Formats of ratings by name. "text" is separated text of any kind; csv, tsv and dat settle the delimiter
- * too.
- */
+/** Formats of ratings by name. "text" is separated text of any kind; tsv and dat also fix the delimiter. */
 export const fileFormats = [
   'parquet',
   'csv',
@@ -19,10 +16,10 @@ export const fileFormats = [
 ] as const;
 export type FileFormatName = (typeof fileFormats)[number];
 
-/** The kinds of files that differ in how they are read. */
+/** Kinds of files, one for each reader. */
 export type FileKind = 'parquet' | 'text' | 'ndjson' | 'arrow';
 
-/** Endings of data files inside folders. */
+/** Extensions of data files inside folders. */
 export const parquetExtensions = ['.parquet', '.parq', '.pq'];
 export const arrowExtensions = ['.arrow', '.arrows', '.feather', '.ipc'];
 export const textExtensions = withCompressed(['.csv', '.tsv', '.dat']);
@@ -35,12 +32,11 @@ export const knownExtensions = [
 ];
 
 /**
- * Endings of text files that are data only when they are named themselves: in folders they are more often
- * notes.
+ * Extensions of text files that are data only when named directly: in folders such files are mostly notes.
  */
 const otherText = ['.txt', '.data', '.psv'];
 
-/** The delimiter that belongs to a format's name; undefined where it is inferred. */
+/** The delimiter of a format; undefined where it is inferred. */
 export function delimiterOf(format: FileFormatName | undefined): string | undefined {
   return format === 'csv' ? undefined : format === 'tsv' ? '\t' : format === 'dat' ? '::' : undefined;
 }
@@ -51,7 +47,7 @@ export function kindOfFormat(format: FileFormatName): FileKind {
   return format === 'parquet' ? 'parquet' : 'text';
 }
 
-/** The kind of file that a path's ending names. */
+/** The kind of file by a path's extension. */
 export function kindOfPath(path: string): FileKind | undefined {
   const name = (isUrl(path) ? urlOf(path).pathname : path).toLowerCase();
   const has = (extensions: readonly string[]) => extensions.some((extension) => name.endsWith(extension));

@@ -3,14 +3,14 @@ import { basename, dirname, resolve } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 
 /**
- * True for a path with the sign that stands for bytes that are not UTF-8 (U+FFFD), or with half a character of
- * UTF-16: Node passes such a path to the system as another name.
+ * True for a path with U+FFFD, the replacement of bytes that are not UTF-8, or with an unpaired surrogate of
+ * UTF-16. Node passes such a path to the system as a different name.
  */
 export function isLossy(path: string): boolean {
   return path.includes('\uFFFD') || !path.isWellFormed();
 }
 
-/** Throws UsageError where a file or folder would be made under another name than the user gave. */
+/** Throws UsageError if a file or folder would get a different name than the user gave. */
 export function refuseLossyName(target: string, phase: string): void {
   for (let path = resolve(target); isLossy(path) && !existsSync(path); path = dirname(path))
     if (isLossy(basename(path)))

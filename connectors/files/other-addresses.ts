@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 
-/** The parts of an address after its scheme: "bucket/folder/file.csv". */
+/** Parts of an address after its scheme: "bucket/folder/file.csv". */
 interface Address {
   readonly bucket: string;
   readonly key: string;
@@ -8,7 +8,7 @@ interface Address {
 
 interface Store {
   readonly name: string;
-  /** Ways to read the file all the same. */
+  /** Other ways to read the file. */
   advice(address: Address): string;
 }
 
@@ -53,7 +53,8 @@ const stores: Readonly<Record<string, Store>> = {
 };
 
 /**
- * "hf://datasets/user/name@revision/path" as the address of the file; a model's has no word before the user.
+ * The file's https address for "hf://datasets/user/name@revision/path"; models have no first word such as
+ * `datasets`.
  */
 function hubAddress({ bucket, key }: Address): string {
   const [kind, rest] = ['datasets', 'spaces'].includes(bucket)
@@ -65,11 +66,11 @@ function hubAddress({ bucket, key }: Address): string {
 }
 
 /**
- * Throws UsageError for an address that is neither a path nor http(s), with ways to reach the file. `phase`:
- * see ErrorDetails.
+ * Throws UsageError for an address that is neither a path nor http(s), with other ways to read the file.
+ * `phase`: see ErrorDetails.
  */
 export function refuseAddress(path: string, phase: string): void {
-  // Without what may be secret: the query, and a user with a password.
+  // Removes possible secrets: the query, and user and password.
   const file = path.replace(/[?#].*$/s, '').replace(/^([^/]*\/\/)[^/@]*:[^/@]*@/, '$1');
   const [, scheme = '', bucket = '', key = ''] =
     /^([a-z][a-z0-9+.-]+):\/\/([^/]*)\/?(.*)$/is.exec(file) ?? [];

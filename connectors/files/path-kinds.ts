@@ -3,22 +3,22 @@ import { publicPath, UsageError } from '../../engine/errors.ts';
 /** The path that means stdin or stdout. */
 export const STANDARD_STREAM = '-';
 
-/** The name of an input in messages. */
+/** Name of an input in messages. */
 export function inputName(path: string): string {
   return path === STANDARD_STREAM ? 'stdin' : publicPath(path);
 }
 
-/** The name of an output in messages. */
+/** Name of an output in messages. */
 export function outputName(path: string): string {
   return path === STANDARD_STREAM ? 'stdout' : path;
 }
 
-/** True for a path that names a file on a web server. */
+/** True for the URL of a file on a web server. */
 export function isUrl(path: string): boolean {
   return /^https?:\/\//i.test(path);
 }
 
-/** The parts of a URL. Throws UsageError where it is none. */
+/** Parses a URL. Throws UsageError if that fails. */
 export function urlOf(path: string): URL {
   try {
     return new URL(path);
@@ -27,7 +27,7 @@ export function urlOf(path: string): URL {
   }
 }
 
-/** True for names in folders that are no data, such as _SUCCESS and .crc; "_a=1" is a partition. */
+/** True for names in folders that are not data, such as _SUCCESS and .crc; "_a=1" is a partition. */
 export function isPassedOver(name: string): boolean {
   return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
 }

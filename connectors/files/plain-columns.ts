@@ -5,18 +5,16 @@ import { joinData } from '../../engine/stream/join-data.ts';
 import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.ts';
 
 /**
- * Most bytes that dictionaries and views of one batch become: a text of 64 KiB in 100,000 rows must not be
- * there 100,000 times.
+ * Most bytes that dictionaries and views of one batch expand to: a text of 64 KiB in 100,000 rows must not be
+ * copied 100,000 times.
  */
 const MOST_BYTES = 1 << 26;
-/** Most bytes of text with 64-bit offsets in one batch, whose offsets become 32-bit ones. */
+/** Most bytes of text in one batch when 64-bit offsets become 32-bit offsets. */
 const MOST_LARGE = 1 << 30;
 
 /**
- * The schema with plain columns. Writers leave hints in a file that make strings arrive as dictionaries
- * (pandas), with 64-bit offsets (polars) or as views. The rest of the engine knows one kind, utf8; numbers
- * behind a dictionary become plain too.
- *
+ * The schema with plain columns. Strings may arrive as dictionaries (pandas), with 64-bit offsets (polars) or
+ * as views. The engine supports utf8 alone. Dictionaries of numbers become plain too.
  */
 export function plainSchema(schema: Schema): Schema {
   if (schema.fields.every(({ type }) => plainType(type) === type)) return schema;
@@ -26,10 +24,9 @@ export function plainSchema(schema: Schema): Schema {
 }
 
 /**
- * The batch with plain columns, in parts of bounded size; the batch itself when all are plain. Bytes and
- * words are copied: Arrow's vectors would drop a byte order mark from a text, and give nanoseconds as
- * doubles.
- *
+ * The batch with plain columns, in parts of bounded size; the batch itself if all columns are plain. Copies
+ * bytes and words directly: Arrow's vectors would drop a byte order mark from a text, and return nanoseconds
+ * as doubles.
  */
 export function* plainBatches(batch: RecordBatch): Generator<RecordBatch> {
   const schema = plainSchema(batch.schema);
@@ -55,7 +52,7 @@ function plainType(type: DataType): DataType {
   return DataType.isLargeUtf8(type) || DataType.isUtf8View(type) ? new Utf8() : type;
 }
 
-/** Rows [from, to) of the parts, each as long as its text allows, and one row at least. */
+/** Row ranges [from, to) of the parts, at least one row each, limited by the bytes of their text. */
 function partsOf({ numRows, data }: RecordBatch): (readonly [from: number, to: number])[] {
   const lengths = data.children.map(lengthsOf).filter((lengthOf) => lengthOf !== undefined);
   if (lengths.length === 0) return [[0, numRows]];
@@ -73,7 +70,7 @@ function partsOf({ numRows, data }: RecordBatch): (readonly [from: number, to: n
   return [...parts, [from, numRows]];
 }
 
-/** The length by row of a column whose text must be counted; undefined for a column that stays small. */
+/** Bytes by row of a column whose text must be counted; undefined for a column that stays small. */
 function lengthsOf(data: Data): ((row: number) => number) | undefined {
   const { type, length } = data;
   if (DataType.isLargeUtf8(type)) {
@@ -103,7 +100,7 @@ function plainData(data: Data, type: DataType): Data {
   return expandDictionary(data, plainDictionary(data));
 }
 
-/** The text under 32-bit offsets, over the same bytes. */
+/** The same bytes with 32-bit offsets. */
 function narrowOffsets(data: Data<LargeUtf8>): Data<Utf8> {
   const { valueOffsets, values, length } = data;
   const first = Number(valueOffsets[0] ?? 0n);
@@ -118,7 +115,8 @@ function narrowOffsets(data: Data<LargeUtf8>): Data<Utf8> {
 }
 
 /**
- * A view is a length, then up to twelve bytes, or the first four, the number of a buffer and an offset there.
+ * Copies views to plain text. A view is a length, then either up to twelve bytes of text, or its first four
+ * bytes, the number of a buffer and an offset there.
  */
 function textOfViews(data: Data<Utf8View>): Data<Utf8> {
   const { length, variadicBuffers } = data;
@@ -151,7 +149,7 @@ function viewLengths(data: Data): (row: number) => number {
 
 const plainDictionaries = new WeakMap<Vector, Data>();
 
-/** The values of a column's dictionary in one piece, which is made once: batches share it. */
+/** The dictionary's values as one array; made once, since batches share a dictionary. */
 function plainDictionary(data: Data): Data {
   const dictionary = data.dictionary as Vector;
   let plain = plainDictionaries.get(dictionary);
@@ -165,7 +163,7 @@ function plainDictionary(data: Data): Data {
   return plain;
 }
 
-/** The nulls of a column, as a bitmap that begins with its first row. */
+/** The nulls of a column, as a bitmap whose first bit is the first row. */
 function nullsOf(data: Data): { readonly nullCount: number; readonly nullBitmap?: Uint8Array } {
   if (data.nullCount === 0) return { nullCount: 0 };
   if ((data.offset & 7) === 0)

@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/shown.ts';
 
-/** Throws UsageError for what is no path of a file or folder. `phase`: read, write, ... */
+/** Throws UsageError unless the value is a path. `phase`: read, write, ... */
 export function requirePath(path: unknown, phase: string): asserts path is string {
   if (typeof path === 'string' && path !== '') return;
   throw new UsageError(`a path is a text that is not empty, got ${shown(path)}`, {
@@ -10,7 +10,7 @@ export function requirePath(path: unknown, phase: string): asserts path is strin
   });
 }
 
-/** A path, or paths, as a list. Throws UsageError for what is neither, and for an empty list. */
+/** One path or several as a list. Throws UsageError for other values and for an empty list. */
 export function pathList(paths: string | readonly string[]): readonly string[] {
   const list: unknown = typeof paths === 'string' ? [paths] : paths;
   if (!Array.isArray(list) || list.length === 0)

@@ -4,25 +4,26 @@ import { readRegular } from '../../engine/regular-file.ts';
 
 const SMALL_BYTES = 1 << 18;
 
-/** Most bytes of a small file that grows while it is read. */
+/** Most bytes of a small file, even if it grows while it is read. */
 const MOST_BYTES = 1 << 24;
 
-/** Milliseconds that the other work of a thread waits. */
+/** Milliseconds after which other work of the thread gets a turn. */
 const TURN = 10;
 let turned = performance.now();
 
 /**
- * The bytes of a small regular file; undefined for a larger one, and what is no such file. They are read by
- * the calling thread: a call of the system takes it some microseconds, and a hundred by way of Node's own
- * threads, and reading a file takes several calls. Throws the error of the file system.
- *
+ * The bytes of a small regular file; undefined for a larger one and for other kinds of files. Reads
+ * synchronously: a system call takes a few microseconds, about a hundred through Node's thread pool, and
+ * reading a file takes several calls. Throws the file system's error.
  */
 export function smallFile(file: string): Uint8Array | undefined {
   const found = statSync(file, { throwIfNoEntry: false });
   return found?.isFile() && found.size <= SMALL_BYTES ? readRegular(file, MOST_BYTES) : undefined;
 }
 
-/** Lets the other work of the thread, such as a cancel, go on between files that never wait. */
+/**
+ * Gives other work of the thread, such as a cancellation, a turn between files that are read synchronously.
+ */
 export async function otherWork(): Promise<void> {
   if (performance.now() - turned < TURN) return;
   await setImmediate();

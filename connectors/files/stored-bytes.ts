@@ -11,15 +11,15 @@ import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { smallFile } from './small-file.ts';
 
 /**
- * Stored bytes of a file, a pipe, stdin or a file on a web server, chunk by chunk. Throws DataError that
- * names the file. `size`: bytes of a file of the disk that are read; fewer are an error.
+ * Stored bytes of a file, a pipe, stdin or a file on a web server, in chunks. Throws DataError that names the
+ * file. `size`: bytes to read of a file on disk; a shorter file is an error.
  */
 export async function* storedBytes(
   file: string,
   size = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Uint8Array> {
   if (isUrl(file)) {
-    // Few runs read from a server.
+    // Imported on demand: few runs read from a server.
     yield* (await import('../http/stream-url.ts')).streamUrl(file);
     return;
   }
@@ -52,13 +52,13 @@ export async function* storedBytes(
   if (size !== Number.POSITIVE_INFINITY && length < size) throw shorterFile(file, size, length);
 }
 
-/** The bytes of a whole file in memory. Throws DataError where there are fewer than `size`. */
+/** A range of a whole file in memory. Throws DataError if the file has fewer than `size` bytes. */
 function partOf(whole: Uint8Array, position: number, size: number, file: string): Uint8Array {
   if (size !== Number.POSITIVE_INFINITY && whole.length < size) throw shorterFile(file, size, whole.length);
   return whole.subarray(position, size);
 }
 
-/** Opens a pipe so that no thread is held while there is no writer: such a thread could not be ended. */
+/** Opens a pipe without blocking a thread until there is a writer: such a thread could not be stopped. */
 function openPipe(file: string): Readable {
   return new Socket({
     fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK),
@@ -68,9 +68,9 @@ function openPipe(file: string): Readable {
 }
 
 /**
- * Stored bytes of a file of the disk from a position on, of its first `size` ones; fewer are an error. A chunk is valid until the next: its memory is used
- * again, which takes a fifth of the processor time of a stream. Throws DataError that names the file.
- *
+ * Stored bytes of a file on disk, from `position` to `size`; a shorter file is an error. A chunk is valid
+ * until the next one: its memory is reused, which takes a fifth of the processor time of a stream. Throws
+ * DataError that names the file.
  */
 export async function* bytesFrom(file: string, position: number, size: number): AsyncGenerator<Uint8Array> {
   const whole = wholeOf(file);
@@ -86,7 +86,7 @@ export async function* bytesFrom(file: string, position: number, size: number): 
     const bytes = new Uint8Array(1 << 20);
     for (let at = position; at < size;) {
       const wanted = Math.min(bytes.length, size - at);
-      // A thread that reads splits has no other work meanwhile.
+      // Worker threads that read splits have no other work meanwhile, so they read synchronously.
       const bytesRead = isMainThread
         ? (await handle.read(bytes, 0, wanted, at)).bytesRead
         : readSync(handle.fd, bytes, 0, wanted, at);
@@ -102,7 +102,7 @@ export async function* bytesFrom(file: string, position: number, size: number): 
   }
 }
 
-/** All bytes of a small file (see smallFile). Throws DataError that names it. */
+/** All bytes of a small file (see smallFile). Throws DataError that names the file. */
 function wholeOf(file: string): Uint8Array | undefined {
   try {
     return smallFile(file);
@@ -112,14 +112,14 @@ function wholeOf(file: string): Uint8Array | undefined {
 }
 
 /**
- * The first bytes of a file, fewer when it is shorter; none of a pipe, which would lose them. Throws
- * DataError that names the file.
+ * First bytes of a file, fewer if it is shorter. Empty for a pipe, which would lose them. Throws DataError
+ * that names the file.
  */
 export function firstBytes(file: string, length: number): Uint8Array {
   return isPipe(file) ? new Uint8Array(0) : bytesAt(file, 0, length);
 }
 
-/** One byte of a file; undefined where it ends before. Throws DataError that names the file. */
+/** One byte of a file; undefined after its end. Throws DataError that names the file. */
 export function byteAt(file: string, position: number): number | undefined {
   return bytesAt(file, position, 1)[0];
 }
@@ -137,17 +137,17 @@ function bytesAt(file: string, position: number, length: number): Uint8Array {
   }
 }
 
-/** Bytes of a file. Throws DataError that names it. */
+/** Size of a file in bytes. Throws DataError that names the file. */
 export function fileSize(file: string): number {
   return statOf(file).size;
 }
 
-/** True for a file that has its bytes on a disk, and is no pipe. Throws DataError that names it. */
+/** True for a regular file, such as one on disk; false for a pipe. Throws DataError that names the file. */
 export function isRegularFile(file: string): boolean {
   return statOf(file).isFile();
 }
 
-/** True for a pipe with a name. */
+/** True for a named pipe. */
 export function isPipe(file: string): boolean {
   try {
     return statSync(file).isFIFO();
@@ -164,7 +164,7 @@ function statOf(file: string): Stats {
   }
 }
 
-/** The parts one after the other in new memory, so that views of any width are aligned. */
+/** Concatenates the parts in new memory, so that views of any width are aligned. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

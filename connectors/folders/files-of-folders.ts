@@ -27,7 +27,7 @@ export function parquetFiles(path: string, options: Omit<ParquetSinkOptions, 'ov
   };
 }
 
-/** The ending chooses what the options leave open, as in TextSink. */
+/** The options, else the path's extension, choose delimiter and compression, as in TextSink. */
 export function textFiles(
   { compression, ...options }: Omit<TextSinkOptions, 'overwrite'>,
   ending: 'csv' | 'tsv' | 'dat' = 'csv',
@@ -54,14 +54,12 @@ function packed(compression: Compression = 'none'): string {
   return endingOf(compression);
 }
 
-/** A sink of one file. */
+/** A sink that writes one file. */
 interface OneFile {
   consume(rows: BatchStream, ctx: WritingContext): Promise<WriteSummary>;
 }
 
-/**
- * A file for each call, by the sink of the format, which throws UsageError for options that cannot be used.
- */
+/** Writes each file with the format's sink, which throws UsageError for options that cannot be used. */
 function sinkFiles(
   name: string,
   extension: string,

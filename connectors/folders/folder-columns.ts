@@ -8,7 +8,7 @@ import { inputName } from '../files/path-kinds.ts';
 import { readFolderName } from './folder-names.ts';
 import { inferredType } from './infer-folder-type.ts';
 
-/** Values by column name, decoded from the folders' names; null for Hive's name of null. */
+/** Values by column name, decoded from the names of folders; null for Hive's name of null. */
 export type PartitionValues = Readonly<Record<string, string | null>>;
 
 /** A column whose values are in the names of folders. */
@@ -18,9 +18,12 @@ export type PartitionColumn = {
 };
 
 /**
- * The columns that the names of folders, such as `year=1999`, give: with types that are found from all values
- * ('infer': int32, int64, float64, date, else utf8), as text, with these types by name and others inferred,
- * or none.
+ * Columns from the names of folders such as `year=1999`:
+ *
+ *     'infer'         types inferred from all values: int32, int64, float64, date, else utf8
+ *     'text'          text
+ *     'none'          no columns
+ *     { name: type }  the given types; others are inferred
  */
 export type FolderColumns = 'infer' | 'text' | 'none' | Readonly<Record<string, ValueType>>;
 
@@ -41,8 +44,8 @@ export function checkFolderColumns(partitions: unknown): void {
 }
 
 /**
- * "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" }. Throws DataError for a column
- * that two folders name.
+ * "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" }. Throws DataError if two folders
+ * have the same column.
  */
 export function partitionsOf(path: string): PartitionValues {
   const values: Record<string, string | null> = {};
@@ -61,15 +64,15 @@ export function partitionsOf(path: string): PartitionValues {
   return values;
 }
 
-/** A file with the values of its folders. */
+/** A file, and the values of its folders. */
 export interface FileInFolders {
   readonly file: string;
   readonly partitions: PartitionValues;
 }
 
 /**
- * The typed columns of all files. Throws DataError that names two files whose folders have other names, or
- * another order of them, and for a value that is not of the type that the caller gives.
+ * The typed columns of all files. Throws DataError that names two files whose folders differ in names or
+ * order, and for a value that is not of the type that the caller gives.
  */
 export function partitionColumns(
   files: readonly FileInFolders[],
@@ -146,7 +149,7 @@ export function constantsOf(columns: readonly PartitionColumn[], values: Partiti
   return columns.map((column) => ({ ...column, value: values[column.name] }));
 }
 
-/** The column as `rows` times its value. */
+/** The value repeated `rows` times. */
 export function constantData({ value, type }: ConstantColumn, rows: number): Data {
   if (type === 'utf8' && value !== null) return repeatedText(value, rows);
   return writeData(castValues(textValues([value], true), type).values, rows);
@@ -156,7 +159,7 @@ function repeatedText(text: string, rows: number): Data<Utf8> {
   const one = new TextEncoder().encode(text);
   const data = new Uint8Array(one.length * rows);
   if (rows > 0) data.set(one);
-  // Twice as many with each copy.
+  // Doubles the filled part with each copy.
   for (let filled = one.length; filled > 0 && filled < data.length; filled *= 2)
     data.copyWithin(filled, 0, Math.min(filled, data.length - filled));
   const valueOffsets = new Int32Array(rows + 1);
@@ -164,7 +167,7 @@ function repeatedText(text: string, rows: number): Data<Utf8> {
   return makeData({ type: new Utf8(), length: rows, nullCount: 0, valueOffsets, data });
 }
 
-/** The values of folders, a row each. */
+/** Values of folders as a column, one row a folder. */
 export function folderData({ type }: PartitionColumn, values: readonly (string | null)[]): Data {
   return writeData(castValues(textValues(values), type).values, values.length);
 }

@@ -1,16 +1,19 @@
-/** The value of a folder whose rows have a null there, as Hive and Spark write it. */
+/** Hive's and Spark's folder name of null. */
 export const NULL_VALUE = '__HIVE_DEFAULT_PARTITION__';
 
-/** ASCII characters that Spark and Hive write as % and two digits; and NUL, which no name can have. */
+/**
+ * ASCII characters that Spark and Hive write as % and two hexadecimal digits; and NUL, which no file name can
+ * have.
+ */
 // oxlint-disable-next-line no-control-regex
 const ESCAPED = /[\0-\x1f"#%'*/:=?\\\x7f{[\]^]/g;
 
-/** The name of the folder of a value: `genre=Sci-Fi%2FHorror`. Null and the empty text have one folder. */
+/** Folder name of a value: `genre=Sci-Fi%2FHorror`. Null and the empty text have the same folder. */
 export function folderName(column: string, value: string | null): string {
   return `${escapedName(column)}=${escapedValue(value)}`;
 }
 
-/** A name that begins with a point would be passed over by readers. */
+/** Readers skip names that start with a dot, so it is escaped. */
 function escapedName(column: string): string {
   return escaped(column).replace(/^\./, '%2E');
 }
@@ -27,7 +30,7 @@ function escaped(text: string): string {
   );
 }
 
-/** The column and the value of a folder's name; undefined for other folders. */
+/** Column and value from a folder's name; undefined for other folders. */
 export function readFolderName(
   folder: string,
 ): { readonly column: string; readonly value: string | null } | undefined {

@@ -10,14 +10,14 @@ export interface RowsOfFolder {
 }
 
 /**
- * Rows that wait for being written into folders, in the order in which they came. Many rows of one folder
- * become one batch, however they are mixed with others.
+ * Rows waiting to be written into folders, in the order of the input. Rows of one folder are collected into
+ * one batch, even if rows of other folders were between them.
  */
 export class FolderRows {
-  /** Bytes of the rows that wait. */
+  /** Bytes of the waiting rows. */
   bytes = 0;
   #batches: RecordBatch[] = [];
-  /** The folder of each row, a list a batch. */
+  /** The folder of each row, one list a batch. */
   #folders: Uint32Array[] = [];
 
   add(batch: RecordBatch, folders: Uint32Array): void {
@@ -27,7 +27,7 @@ export class FolderRows {
     this.bytes += dataBytes(batch.data);
   }
 
-  /** Takes out the folders with the most rows until at most `leave` bytes wait. */
+  /** Removes and yields the folders with the most rows, until at most `leave` bytes wait. */
   *take(leave: number): Generator<RowsOfFolder> {
     if (this.#batches.length === 0) return;
     const all = joinedBatches(this.#batches);
@@ -53,7 +53,7 @@ function joined(lists: readonly Uint32Array[], length: number): Uint32Array {
   return all;
 }
 
-/** The rows by folder, those of a folder in their order; the rows of folder f begin at `starts[f]`. */
+/** Groups rows by folder; the rows of a folder keep their order. Rows of folder f begin at `starts[f]`. */
 function sorted(folderOf: Uint32Array): { readonly order: Uint32Array; readonly starts: Uint32Array } {
   let most = 0;
   for (let row = 0; row < folderOf.length; row++) if (folderOf[row] > most) most = folderOf[row];
@@ -66,7 +66,7 @@ function sorted(folderOf: Uint32Array): { readonly order: Uint32Array; readonly 
   return { order, starts };
 }
 
-/** The rows whose folders are not among these. */
+/** The rows of all folders that are not in `taken`. */
 function others(folderOf: Uint32Array, taken: readonly number[], folders: number): Uint32Array {
   const isTaken = new Uint8Array(folders);
   for (const folder of taken) isTaken[folder] = 1;
@@ -85,7 +85,7 @@ function valuesAt(values: Uint32Array, positions: Uint32Array): Uint32Array {
   return taken;
 }
 
-/** The folders with the most rows that have `rows` rows or more together; at least one. */
+/** The fewest folders, largest first, that together have at least `rows` rows; at least one folder. */
 function largest(starts: Uint32Array, rows: number): number[] {
   const sizeOf = (folder: number) => starts[folder + 1] - starts[folder];
   const bySize = [...starts.subarray(1).keys()]
@@ -96,7 +96,7 @@ function largest(starts: Uint32Array, rows: number): number[] {
   return end < 0 ? bySize : bySize.slice(0, end + 1);
 }
 
-/** The rows of batches with the same columns, one after the other, without their origins. */
+/** Concatenates batches of the same columns, without their origins. */
 function joinedBatches(batches: readonly RecordBatch[]): RecordBatch {
   const [{ schema }] = batches;
   const children = schema.fields.map(({ type }, i) =>
@@ -110,7 +110,7 @@ function joinedBatches(batches: readonly RecordBatch[]): RecordBatch {
   return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
 }
 
-/** The rows of a batch at the given positions, without their origins. */
+/** Gathers a batch's rows at the given positions, without their origins. */
 function rowsAt({ schema, data }: RecordBatch, positions: Uint32Array): RecordBatch {
   const children = data.children.map((column) => takeData(column, positions));
   const type = new Struct<TypeMap>(schema.fields);

@@ -5,26 +5,26 @@ import { RowNumbers } from '../../engine/keys/row-numbers.ts';
 import { folderName } from './folder-names.ts';
 import { valueTexts } from './value-texts.ts';
 
-/** Most bytes of a name that file systems take. */
+/** Longest file name of common file systems, in bytes. */
 const LONGEST_NAME = 255;
 
-/** Numbers the folders of rows by the values of some columns: 0, 1, 2, ... as they occur. */
+/** Numbers the folders of rows (0, 1, 2, ... in order of appearance) by the values of some columns. */
 export class FoldersOfRows {
   /** The path of each folder, such as `genre=Drama/year=1999`. */
   readonly paths: string[] = [];
   readonly #numbers: RowNumbers;
   readonly #columns: readonly { readonly name: string; readonly texts: ReturnType<typeof valueTexts> }[];
-  /** The folder of each of the numbers: values that are different may have one text. */
+  /** Folder by number of a distinct value: different values may have the same text. */
   readonly #folders: number[] = [];
   readonly #byPath = new Map<string, number>();
 
-  /** Throws DataError for columns whose values cannot name folders. */
+  /** Throws DataError for columns whose types cannot name folders. */
   constructor(columns: readonly Pick<Field, 'name' | 'type'>[]) {
     this.#columns = columns.map(({ name, type }) => ({ name, texts: valueTexts(type, name) }));
     this.#numbers = new RowNumbers(columns);
   }
 
-  /** The folder of each row of a batch; `columns`: its values of the columns. */
+  /** Folder of each row of a batch. `columns`: the batch's values of the partition columns. */
   of(columns: readonly Data[], { numRows }: RecordBatch): Uint32Array {
     const numbers = this.#numbers.add(columns, numRows);
     const folders = this.#folders;

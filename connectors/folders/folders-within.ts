@@ -6,7 +6,10 @@ import { selectedRows } from '../../engine/expressions/select-rows.ts';
 import type { SourceParts } from '../../engine/stream/operator.ts';
 import { folderData, type PartitionColumn, partitionField, type PartitionValues } from './folder-columns.ts';
 
-/** The parts of a predicate that read only the columns of folders, joined by `and`; undefined for none. */
+/**
+ * The conjuncts of a predicate that read only columns of folders, joined by `and`; undefined if there are
+ * none.
+ */
 export function folderCondition(
   predicate: Expression | undefined,
   columns: readonly PartitionColumn[],
@@ -26,7 +29,7 @@ function conjuncts(predicate: Expression): readonly Expression[] {
     : [predicate];
 }
 
-/** The files whose folders meet the condition: as a filter keeps rows with these values. */
+/** The files whose folders meet the condition, evaluated as a filter evaluates it for rows. */
 export function filesWithin<File extends { readonly partitions: PartitionValues }>(
   files: readonly File[],
   columns: readonly PartitionColumn[],
@@ -46,7 +49,7 @@ export function filesWithin<File extends { readonly partitions: PartitionValues 
   return kept === undefined ? files : Array.from(kept, (row) => files[row]);
 }
 
-/** Undefined where the condition fails for a value: the filter of the rows reports it. */
+/** Undefined if the condition fails with an error for a value: the filter of the rows reports it. */
 function rowsWhere(condition: Expression, batch: RecordBatch): Uint32Array | undefined {
   const predicate = checkPredicate(condition, batch.schema);
   try {
@@ -57,7 +60,7 @@ function rowsWhere(condition: Expression, batch: RecordBatch): Uint32Array | und
   }
 }
 
-/** The number of folders of all files, and of those that are read. */
+/** Number of folders of all files, and of the files that are read. */
 export function folderParts(
   all: readonly { readonly partitions: PartitionValues }[],
   read: readonly { readonly partitions: PartitionValues }[],

@@ -1,7 +1,7 @@
 import { parseTimestamp } from '../../engine/expressions/civil.ts';
 import { javaText } from './value-texts.ts';
 
-/** The narrowest of the inferred types that all values have; null is of every type. */
+/** The narrowest of the inferred types that holds all values; null fits every type. */
 export function inferredType(
   values: readonly (string | null)[],
 ): 'int32' | 'int64' | 'float64' | 'date' | 'utf8' {
@@ -14,13 +14,13 @@ export function inferredType(
 
 function integerType(known: readonly string[]): 'int32' | 'int64' | 'utf8' {
   const integers = known.map(BigInt);
-  // 007 and 7 may be two ids.
+  // Leading zeros are significant if 007 and 7 both occur: they may be two ids.
   if (new Set(integers).size < known.length) return 'utf8';
   if (integers.every((value) => BigInt.asIntN(32, value) === value)) return 'int32';
   return integers.every((value) => BigInt.asIntN(64, value) === value) ? 'int64' : 'utf8';
 }
 
-/** True for numbers as programs write them: not for versions such as 1.10. */
+/** True for numbers as programs write them; false for versions such as 1.10. */
 function isFloats(known: readonly string[]): boolean {
   const numbers = known.map(Number);
   return (

@@ -19,9 +19,9 @@ import { FoldersOfRows } from './folders-of-rows.ts';
 /** Writes the files of one format. */
 export interface FilesOfFolders {
   readonly name: string;
-  /** Of its file names, such as ".parquet". */
+  /** Extension of its files, such as ".parquet". */
   readonly extension: string;
-  /** True for the name of a file that an output of this format may have. */
+  /** True for a file name that an output of this format may have. */
   isFile(name: string): boolean;
   /** Writes rows as the files `file(0)`, `file(1)`, ... */
   write(
@@ -32,10 +32,10 @@ export interface FilesOfFolders {
 }
 
 export interface PartitionedOptions {
-  /** The columns whose values name the folders, from the outermost. */
+  /** Columns whose values name the folders, outermost first. */
   readonly columns: readonly string[];
   readonly overwrite?: boolean;
-  /** Bytes of rows that wait in memory. Default 128 MiB. */
+  /** Bytes of rows that may wait in memory. Default 128 MiB. */
   readonly bufferBytes?: number;
 }
 
@@ -43,11 +43,11 @@ const BUFFER_BYTES = 128 * 2 ** 20;
 const LOOK_ROWS = 1 << 14;
 
 /**
- * Writes rows into folders that are named by their values of some columns, as Hive and Spark do:
+ * Writes rows into folders named by the values of some columns, as Hive and Spark do:
  * `genre=Drama/year=1999/part-00000.parquet`. The files have the other columns. Rows wait in memory up to
- * `bufferBytes`; then the folders with the most rows are written until half of that is left, a file each. The
- * rows of a folder keep their order over its files. The output appears once it is complete; a failure or a
- * cancellation leaves nothing.
+ * `bufferBytes`; then the folders with the most rows are written, one file each, until half of that is left.
+ * The rows of a folder keep their order across its files. The output appears when it is complete; a failure
+ * or cancellation leaves nothing.
  */
 export class PartitionedSink implements CheckedSink {
   readonly name = 'partitioned-sink';
@@ -56,7 +56,7 @@ export class PartitionedSink implements CheckedSink {
   readonly #files: FilesOfFolders;
   readonly #options: PartitionedOptions;
 
-  /** Throws UsageError for stdout, without columns, and where one is named twice. */
+  /** Throws UsageError for stdout, for no columns, and for a column that is named twice. */
   constructor(path: string, files: FilesOfFolders, options: PartitionedOptions) {
     const { columns } = options;
     if (path === STANDARD_STREAM)
@@ -110,7 +110,7 @@ export class PartitionedSink implements CheckedSink {
 }
 
 /**
- * True for a path that a partitioned output may have: name=value folders, data files, _SUCCESS and checksums.
+ * True for a path that partitioned output may have: name=value folders, data files, _SUCCESS and checksums.
  */
 function isEntry(path: string, files: FilesOfFolders): boolean {
   const segments = path.split('/').filter((segment) => segment !== '');
@@ -119,14 +119,14 @@ function isEntry(path: string, files: FilesOfFolders): boolean {
   return name === undefined || files.isFile(name) || name === '_SUCCESS' || /^\..*\.crc$/.test(name);
 }
 
-/** The places of the columns that name folders, and of those in the files. */
+/** Indices of the columns that name folders, and of the columns in the files. */
 interface Layout {
   readonly schema: Schema;
   readonly named: readonly number[];
   readonly stored: readonly number[];
 }
 
-/** Throws UsageError for a column that is missing, and DataError where none is left for the files. */
+/** Throws UsageError for a missing column, and DataError if no column is left for the files. */
 function layoutOf({ fields }: Schema, columns: readonly string[]): Layout {
   const names = fields.map(({ name }) => name);
   const named = columns.map((column) => {
@@ -154,9 +154,9 @@ class FolderFiles implements BatchOutput {
   readonly #atOnce: number;
   readonly #rows = new FolderRows();
   #folders: FoldersOfRows | undefined;
-  /** Rows so far. */
+  /** Number of rows written so far. */
   #taken = 0;
-  /** Part files of each folder so far. */
+  /** Number of part files of each folder so far. */
   readonly #parts: number[] = [];
 
   constructor(
@@ -170,7 +170,7 @@ class FolderFiles implements BatchOutput {
   }
 
   /**
-   * Looks at the bound after every `LOOK_ROWS` rows: the files do not depend on how rows are cut into
+   * Checks the memory limit after every `LOOK_ROWS` rows, so that the files do not depend on the sizes of the
    * batches.
    */
   async write(batch: RecordBatch): Promise<void> {

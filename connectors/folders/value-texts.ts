@@ -4,14 +4,14 @@ import { DAY, dateText } from '../../engine/expressions/civil.ts';
 import { decimalAt, decimalText } from '../../engine/keys/exact-ids.ts';
 import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
 
-/** Gives the text of a row's value, which is not null. */
+/** Returns the text of a row's value; the value is not null. */
 type RowText = (row: number) => string;
 
 const MILLISECONDS_OF_DAY = DAY / 1000;
 
 /**
- * The texts by which folders are named, as Spark casts values to text; times are in UTC. Throws DataError for
- * types that have none.
+ * Text of values for folder names, as Spark casts values to text; times are in UTC. Throws DataError for
+ * types that have no such text.
  */
 export function valueTexts(type: DataType, column: string): (data: Data) => RowText {
   if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) return utf8Texts;
@@ -47,7 +47,7 @@ export function valueTexts(type: DataType, column: string): (data: Data) => RowT
   });
 }
 
-/** Arrow's own decoder drops a byte order mark at the beginning of a text. */
+/** Arrow's own decoder would drop a byte order mark at the beginning of a text. */
 function utf8Texts(data: Data): RowText {
   const { values, valueOffsets } = data as Data<Utf8>;
   const all = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
@@ -59,9 +59,9 @@ function vectorText(data: Data, text: (value: unknown) => string): RowText {
   return (row) => text(vector.get(row));
 }
 
-/** Text of a double as Java's: 0.1, 100.0, 1.0E7, NaN, Infinity. */
+/** Text of a double as Java writes it: 0.1, 100.0, 1.0E7, NaN, Infinity. */
 export function javaText(value: number): string {
-  // Rows with -0 and 0 have one folder.
+  // Rows with -0 and 0 share a folder.
   if (value === 0) return '0.0';
   const size = Math.abs(value);
   if (!Number.isFinite(value)) return String(value);
@@ -70,7 +70,7 @@ export function javaText(value: number): string {
   return `${digits.includes('.') ? digits : `${digits}.0`}E${Number(exponent)}`;
 }
 
-/** `2024-01-31 12:30:00.25`, or the time alone: the fraction only as far as it is not 0. */
+/** `2024-01-31 12:30:00.25`, or the time alone. The fraction has no trailing zeros. */
 function timeTexts(unit: TimeUnit, hasDate: boolean): (data: Data) => RowText {
   const digits = 3 * unit;
   const perSecond = 10n ** BigInt(digits);

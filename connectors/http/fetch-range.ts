@@ -19,7 +19,7 @@ export interface FetchedRange {
   readonly start: number;
   /** Bytes of the whole file. */
   readonly size: number;
-  /** The version that the server gives, weak or strong. */
+  /** The version that the server sends, weak or strong. */
   readonly etag: string | null;
   readonly modified: string | null;
 }
@@ -27,21 +27,20 @@ export interface FetchedRange {
 /** Bytes from..to (exclusive), or the last bytes of a file. */
 export type ByteRange = { readonly from: number; readonly to: number } | { readonly last: number };
 
-/** Most bytes of a file that is held in memory, where a server sends no ranges. */
+/** Largest file that is held in memory if a server does not support ranges. */
 const WHOLE_BYTES = 1 << 30;
 
 /**
- * Sends one GET with a Range header. After a broken connection or an answer of a busy server it tries again,
- * twice. A server that ignores ranges gives the whole file where the last bytes are asked for. Throws
- * DataError that names the URL and the bytes, UsageError for what is no URL.
- *
+ * Sends one GET with a Range header. Retries twice after a broken connection or the answer of a busy server.
+ * From a server that ignores ranges it takes the whole file, but only if the last bytes are requested. Throws
+ * DataError that names the URL and the bytes, UsageError for an invalid URL.
  */
 export function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
   const problem = problemOf(url, rangeText(range));
   return withAttempts(() => fetchOnce(url, range, problem), problem);
 }
 
-/** An error that names the URL and the bytes. */
+/** Error that names the URL and the bytes. */
 export function httpProblem(
   url: string,
   range: ByteRange,
@@ -70,7 +69,7 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
         'the server ignores ranges: it answers 200 and the whole file, not 206',
         'Download the file first',
       );
-    // This is the answer to any range of an empty file.
+    // An empty file has this answer to any range.
     if (status === 416 && headers.get('content-range') === 'bytes */0')
       return { bytes: new Uint8Array(0), start: 0, size: 0, ...version };
     if (status !== 206) refuse(response, problem);
@@ -84,12 +83,12 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
     const bytes = await readBody(answer, place.end - place.start + 1);
     return { bytes, start: place.start, size: place.size, ...version };
   } finally {
-    // A body that was not read ends with its connection.
+    // Closes the connection of a body that was not read.
     if (!answer.response.bodyUsed) await answer.response.body?.cancel().catch(() => undefined);
   }
 }
 
-/** Throws DataError where a server is about to send other bytes than were asked for, or more of them. */
+/** Throws DataError if a server is about to send other bytes than requested, or more. */
 function requirePlace(
   { start, end, size }: { readonly start: number; readonly end: number; readonly size: number },
   range: ByteRange,
@@ -108,7 +107,7 @@ function requirePlace(
     throw problem(`the server sends bytes ${start}-${end} and declares ${declared} bytes`, advice);
 }
 
-/** The whole file of a server without ranges. */
+/** The whole file, from a server without ranges. */
 async function wholeFile(
   answer: Answer,
   version: Pick<FetchedRange, 'etag' | 'modified'>,
@@ -131,18 +130,18 @@ async function wholeFile(
   return { bytes: joinBytes(parts), start: 0, size, ...version };
 }
 
-/** The part of a file that an answer declares; undefined where it declares none that can be. */
+/** The range that an answer declares; undefined if it declares none or an impossible one. */
 export function contentRange({
   headers,
 }: Response): { start: number; end: number; size: number } | undefined {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get('content-range') ?? '');
   if (match === null) return undefined;
   const [start, end, size] = match.slice(1).map(Number);
-  // Digits beyond 2^53 would not be exact.
+  // Numbers above 2^53 would not be exact.
   return Number.isSafeInteger(size) && start <= end && end < size ? { start, end, size } : undefined;
 }
 
-/** Exactly the announced bytes: fewer come of a broken connection, more of a faulty server. */
+/** Reads exactly the announced bytes. Fewer mean a broken connection, more a faulty server. */
 async function readBody(answer: Answer, expected: number): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array[] = [];
   let length = 0;

@@ -1,10 +1,10 @@
 import { fetchRange, httpProblem } from './fetch-range.ts';
 import type { FetchedRange } from './fetch-range.ts';
 
-/** Bytes fetched when a file is opened; they give the size and nearly always hold the whole footer. */
+/** Bytes fetched when a file is opened. They give its size, and nearly always contain the whole footer. */
 const TAIL = 1 << 16;
 /**
- * Most bytes between two ranges of one request; unwanted bytes must also stay under a tenth of the wanted
+ * Largest gap between two ranges of one request; unwanted bytes must also stay below a tenth of the wanted
  * ones.
  */
 const NEAR = 1 << 16;
@@ -17,9 +17,8 @@ interface Wish {
 }
 
 /**
- * A file on a web server, read by ranges. The file's end stays in memory; neighbouring ranges that are
- * requested at the same time are fetched together. A file that changes in between is an error.
- *
+ * A file on a web server, read by ranges. Its last bytes stay in memory. Neighbouring ranges that are
+ * requested at the same time share a request. A file that changes between requests is an error.
  */
 export class HttpFile {
   readonly #url: string;
@@ -31,7 +30,7 @@ export class HttpFile {
     this.#tail = tail;
   }
 
-  /** Throws DataError when the server has no such file or does not serve ranges. */
+  /** Throws DataError if the file does not exist or the server does not support ranges. */
   static async open(url: string): Promise<HttpFile> {
     return new HttpFile(url, await fetchRange(url, { last: TAIL }));
   }
@@ -58,7 +57,7 @@ export class HttpFile {
     const { start, bytes } = this.#tail;
     if (from >= start) return bytes.subarray(from - start, to - start);
     return new Promise((resolve, reject) => {
-      // Ranges wanted in the same turn of the event loop can share a request.
+      // Waits for the end of this turn of the event loop, so that ranges requested in it can share a request.
       if (this.#wishes.length === 0) setImmediate(() => this.#fetchWishes());
       this.#wishes.push({ from, to, resolve, reject });
     });
@@ -87,7 +86,7 @@ export class HttpFile {
   }
 }
 
-/** Groups of ranges to be fetched together, each with few unwanted bytes; a pure function. */
+/** Groups ranges to fetch together, with few unwanted bytes each. A pure function. */
 export function groupRanges<R extends { readonly from: number; readonly to: number }>(
   ranges: readonly R[],
 ): R[][] {

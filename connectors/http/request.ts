@@ -3,26 +3,26 @@ import { DataError, publicText } from '../../engine/errors.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import { urlOf } from '../files/path-kinds.ts';
 
-/** Milliseconds between attempts; there is one more attempt than waits. */
+/** Milliseconds between attempts; one more attempt follows the last wait. */
 const waits = [100, 400];
 
 /**
- * The longest waits for a server. A slow connection passes, since each byte that came adds to the time; a
+ * Limits of waiting for a server. Each received byte extends the time, so a slow connection succeeds; a
  * server that sends a byte every 20 s does not.
  */
 export const patience = {
-  /** Milliseconds without a byte. */
+  /** Longest time without a byte, in milliseconds. */
   idle: 30_000,
-  /** Milliseconds of waiting in one answer, before those that its bytes add. */
+  /** Longest time for one answer, in milliseconds, before the extension by its bytes. */
   start: 60_000,
-  /** Bytes that add a millisecond: 8 KB/s. */
+  /** Bytes that extend the time by one millisecond: 8 KB/s. */
   bytes: 8,
 };
 
-/** A failure that another attempt may not meet. */
+/** A failure that may not occur again at the next attempt. */
 export class Passing extends Error {}
 
-/** Makes the error of a URL, which names the bytes that were asked for. */
+/** Makes an error that names the URL and the requested bytes. */
 export type Problem = (summary: string, advice?: string, cause?: unknown) => DataError;
 
 /** Errors that name the URL and the bytes. */
@@ -31,7 +31,7 @@ export function problemOf(url: string, bytes: string): Problem {
     new DataError(`${summary} (${bytes})`, { phase: 'read', file: url, advice, cause });
 }
 
-/** Tries again, twice, after a broken connection or an answer of a busy server. */
+/** Retries twice after a broken connection or the answer of a busy server. */
 export async function withAttempts<Result>(once: () => Promise<Result>, problem: Problem): Promise<Result> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -45,18 +45,18 @@ export async function withAttempts<Result>(once: () => Promise<Result>, problem:
   }
 }
 
-/** An answer whose body is still to come. */
+/** An answer whose body has not been read. */
 export interface Answer {
   readonly response: Response;
-  /** Waits for a part of the body within `patience`; `received`: bytes before it. Throws Passing. */
+  /** Waits for a part of the body within `patience`. `received`: bytes received before it. Throws Passing. */
   wait<Result>(part: Promise<Result>, received: number): Promise<Result>;
 }
 
-/** Sends one GET. Throws Passing where the connection fails, UsageError for what is no URL. */
+/** Sends one GET. Throws Passing if the connection fails, UsageError for an invalid URL. */
 export async function get(url: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
   const { address, headers: own } = requestOf(url);
   const ending = new AbortController();
-  // The time that the reader takes between the parts does not count.
+  // Only waiting for the server counts, not the reader's work between the parts.
   let waited = 0;
   const wait = async <Result>(part: Promise<Result>, received: number): Promise<Result> => {
     const left = patience.start + received / patience.bytes - waited;
@@ -85,8 +85,8 @@ export async function get(url: string, headers: Readonly<Record<string, string>>
 }
 
 /**
- * The chunks of an answer's body, which must have the length that its head declares. Leaving the loop early
- * ends the connection. Throws Passing.
+ * Chunks of an answer's body, which must have the declared length. Leaving the loop early closes the
+ * connection. Throws Passing.
  */
 export async function* chunksOf(answer: Answer): AsyncGenerator<Uint8Array> {
   const { response, wait } = answer;
@@ -109,7 +109,7 @@ export async function* chunksOf(answer: Answer): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Throws the error of an answer that has no bytes for us. */
+/** Throws the error of an answer without data. */
 export function refuse({ status, statusText }: Response, problem: Problem): never {
   if (status === 404 || status === 410)
     throw problem(`there is no such file on the server (${status})`, 'Check the URL');
@@ -123,8 +123,8 @@ export function refuse({ status, statusText }: Response, problem: Problem): neve
 }
 
 /**
- * Bytes of the body by the answer's headers; undefined where it does not say, and for bodies that were packed
- * for sending.
+ * Length of the body by the answer's headers; undefined if it is not declared, or if the body is compressed
+ * for transfer.
  */
 export function lengthOf({ headers }: Response): number | undefined {
   const length = headers.get('content-length');
@@ -134,8 +134,8 @@ export function lengthOf({ headers }: Response): number | undefined {
 }
 
 /**
- * The address and headers of a request: user and password of the URL go into a header, since addresses may
- * not have them.
+ * Address and headers of a request. User and password of the URL go into a header, since fetch refuses them
+ * in addresses.
  */
 function requestOf(url: string): { readonly address: URL; readonly headers: Record<string, string> } {
   const address = urlOf(url);

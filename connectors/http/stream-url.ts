@@ -4,10 +4,9 @@ import { contentRange } from './fetch-range.ts';
 import { chunksOf, get, lengthOf, Passing, problemOf, refuse, withAttempts } from './request.ts';
 
 /**
- * All bytes of a file on a web server, as they come: no server needs ranges for that. Until the first bytes
- * it tries again, twice. Throws DataError that names the URL, also where fewer bytes come than were
- * announced; UsageError for what is no URL.
- *
+ * All bytes of a file on a web server, as they arrive; this needs no support for ranges. Retries twice before
+ * the first bytes. Throws DataError that names the URL, also if fewer bytes arrive than announced; UsageError
+ * for an invalid URL.
  */
 export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
   const problem = problemOf(url, 'the whole file');
@@ -36,15 +35,15 @@ export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
 
 /** Facts about a file on a web server. */
 export interface UrlHead {
-  /** The first bytes, fewer of a shorter file. */
+  /** First bytes; fewer if the file is shorter. */
   readonly bytes: Uint8Array;
   /** Bytes of the whole file, if the server reports them. */
   readonly size: number | undefined;
-  /** The type that the server gives, in lower case and without parameters: "text/csv". */
+  /** The content type that the server sends, in lower case and without parameters: "text/csv". */
   readonly type: string;
 }
 
-/** The first bytes of a file on a web server, with its size and type. Throws as streamUrl does. */
+/** First bytes of a file on a web server, with its size and type. Throws as streamUrl does. */
 export function headOfUrl(url: string, length: number): Promise<UrlHead> {
   const problem = problemOf(url, `the first ${length} bytes`);
   return withAttempts(async () => {

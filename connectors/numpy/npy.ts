@@ -1,20 +1,18 @@
 /**
- * A .npy file, version 1.0 of NumPy's format: a header that tells type and shape, padded to 64 bytes, and the
+ * A .npy file, version 1.0 of NumPy's format: a header with type and shape, padded to 64 bytes, then the
  * numbers in C order.
  *
  *     \x93NUMPY 1 0   length of the header, uint16   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 8), }\n   ...
- *
- *
  */
 export type NpyArray = { readonly shape: readonly number[] } & (
   | { readonly values: Float32Array | Int32Array | BigInt64Array }
-  /** float16 as bits. */
+  /** Bits of float16 numbers. */
   | { readonly half: Uint16Array }
-  /** Texts of Unicode code points, of the width of the longest. */
+  /** Texts of Unicode code points, padded to the longest. */
   | { readonly texts: readonly string[] }
 );
 
-/** The file's bytes, in pieces: the header, then the memory of the array itself where its type allows. */
+/** The file's bytes in pieces: the header, then the array, as a view of its own memory if its type allows. */
 export function npyBytes(array: NpyArray): Uint8Array[] {
   const { type, bytes } = contentOf(array);
   const shape = array.shape.length === 1 ? `(${array.shape[0]},)` : `(${array.shape.join(', ')})`;

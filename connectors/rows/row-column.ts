@@ -2,17 +2,17 @@ import { Bool, type Data, DataType, Float32, Float64, Int32, Int64, makeData } f
 import { TimestampMillisecond, Utf8 } from 'apache-arrow';
 import { describeValue, type FoundColumn } from './row-kinds.ts';
 
-/** One column of some rows to convert. */
+/** A column to convert, of some rows. */
 export interface RowColumn extends FoundColumn {
   readonly type: DataType;
-  /** True where the type was given, so that any value becomes a text of utf8. */
+  /** True if the user gave the type; then utf8 accepts any value, as text. */
   readonly isGiven: boolean;
 }
 
-/** Called for a value that the column's type cannot hold; throws, or the value becomes null. */
+/** Called for a value that the column's type cannot hold. It throws, or the value becomes null. */
 export type OnFault = (row: number, reason: string) => void;
 
-/** The values of a column as Arrow data; null and undefined are nulls. */
+/** A column's values as Arrow data; null and undefined become nulls. */
 export function columnData(rows: readonly object[], column: RowColumn, onFault: OnFault): Data {
   const nulls = new NullBits(rows.length);
   const convert = converterOf(column);
@@ -28,7 +28,7 @@ export function columnData(rows: readonly object[], column: RowColumn, onFault: 
   return dataOf(column.type, values, nulls);
 }
 
-/** A value in the form of the column's type; undefined for a value that it cannot hold. */
+/** Returns a function that converts a value to the column's type; undefined for a value that does not fit. */
 function converterOf({ type, isGiven }: RowColumn): (value: unknown) => unknown {
   if (DataType.isInt(type)) return type.bitWidth === 32 ? toInt32 : toInt64;
   if (DataType.isFloat(type)) return toNumber;
@@ -65,7 +65,7 @@ function toText(value: unknown): string | undefined {
   return typeof value === 'object' || typeof value === 'function' ? undefined : String(value);
 }
 
-/** "user is the text "u7", and row 1 has the number 42" */
+/** Example: "user is the text "u7", and row 1 has the number 42" */
 function faultOf({ name, first, type, isGiven }: RowColumn, value: unknown): string {
   const found = `${name} is ${describeValue(value)}`;
   if (value instanceof Date && Number.isNaN(value.getTime())) return found;
@@ -124,7 +124,7 @@ function textData(texts: readonly (string | undefined)[], common: Common): Data 
   return makeData({ type: new Utf8(), ...common, valueOffsets, data });
 }
 
-/** Arrow's bitmap of nulls, which is made at the first one. */
+/** Arrow's null bitmap, allocated at the first null. */
 class NullBits {
   #count = 0;
   #bits: Uint8Array | undefined;

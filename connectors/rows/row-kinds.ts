@@ -2,7 +2,7 @@ import { Bool, type DataType, Float64, Int32, Int64, TimestampMillisecond, Utf8 
 import { arrowType } from '../lines/arrow-type.ts';
 import type { TextType } from '../lines/text-type.ts';
 
-/** Kinds of values as bits; a column has the bits of all its values. Null and undefined have no bit. */
+/** Kinds of values as bits; a column has the bits of all of its values. Null and undefined have no bit. */
 export const KIND = {
   int32: 1,
   int64: 2,
@@ -15,11 +15,11 @@ export const KIND = {
 } as const;
 const NUMERIC = KIND.int32 | KIND.int64 | KIND.decimal | KIND.bigint;
 
-/** The values of a column in the rows that were inspected. */
+/** The values of a column in the inspected rows. */
 export interface FoundColumn {
   readonly name: string;
   kinds: number;
-  /** The first value that is neither null nor nested, and its row from 0. */
+  /** The first value that is neither null nor nested, and its row (from 0). */
   first: { readonly row: number; readonly value: unknown } | undefined;
 }
 
@@ -35,7 +35,7 @@ export function kindOf(value: unknown): number {
   return value instanceof Date ? KIND.date : KIND.nested;
 }
 
-/** Adds the values of a row to the columns, which are made as their names appear. */
+/** Adds a row's values to the columns; a column is made when its name first appears. */
 export function inspectRow(columns: Map<string, FoundColumn>, row: object, number: number): void {
   for (const name of Object.keys(row)) {
     let column = columns.get(name);
@@ -48,17 +48,16 @@ export function inspectRow(columns: Map<string, FoundColumn>, row: object, numbe
   }
 }
 
-/** True for a column of objects and arrays alone, which no column of Arrow holds here. */
+/** True for a column of only objects and arrays, which is left out. */
 export function isNested({ kinds }: FoundColumn): boolean {
   return kinds === KIND.nested;
 }
 
 /**
  * The Arrow type of a column: int32, int64 where a number or bigint is larger, float64 where a number has a
- * fraction, bool, utf8, or a timestamp of milliseconds for Dates. A column that must be numbers is float64,
- * with texts read as numbers: drivers of databases give decimals as texts. The kind of the first value
- * decides where kinds differ; a column of nulls is utf8.
- *
+ * fraction, bool, utf8, or a timestamp in milliseconds for Dates. A column that must be numeric is float64
+ * and parses texts, since database drivers return decimals as text. If kinds differ, the kind of the first
+ * value decides. A column of nulls is utf8.
  */
 export function typeOfColumn(column: FoundColumn, given: TextType | undefined, isNumbers: boolean): DataType {
   const { kinds, first } = column;
@@ -72,7 +71,7 @@ export function typeOfColumn(column: FoundColumn, given: TextType | undefined, i
   return kinds & (KIND.int64 | KIND.bigint) ? new Int64() : new Int32();
 }
 
-/** A value in a message, with its kind. */
+/** A value and its kind, for a message. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') {
     return `the text ${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)}`;

@@ -5,10 +5,10 @@ import { describeValue } from './row-kinds.ts';
 /** Rows as objects, or pages: arrays of rows. */
 export type Rows = Iterable<object> | AsyncIterable<object>;
 
-/** Rows, or a function that makes them anew for each pass over them. */
+/** Rows, or a function that makes them for each pass. */
 export type RowInput = Rows | (() => Rows | Promise<Rows>);
 
-/** Rows of a batch. */
+/** Most rows of a batch. */
 export const BATCH_ROWS = 65_536;
 
 const EXAMPLE = 'For example [{ user: 1, item: 2, rating: 4 }], a generator, or a function that gives one';
@@ -28,7 +28,7 @@ function isIterable(value: unknown): boolean {
   return Symbol.asyncIterator in value || Symbol.iterator in value;
 }
 
-/** The rows in arrays of at most `BATCH_ROWS`, all of that length but the last. */
+/** The rows in arrays of `BATCH_ROWS`; only the last one may be shorter. */
 export async function* rowsInBatches(rows: Rows): AsyncGenerator<object[]> {
   let batch: object[] = [];
   let first = 0;
@@ -45,7 +45,7 @@ export async function* rowsInBatches(rows: Rows): AsyncGenerator<object[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** The rows of an array of rows or pages at once. */
+/** The rows of an array of rows or pages, synchronously. */
 export function* rowsOfArray(rows: readonly object[]): Generator<object> {
   let number = 0;
   for (const entry of rows) {
@@ -56,7 +56,7 @@ export function* rowsOfArray(rows: readonly object[]): Generator<object> {
   }
 }
 
-/** Without a wait for each row where the rows are there at once. */
+/** Yields rows that are available at once without waiting for each. */
 async function* pagesOf(rows: Rows): AsyncGenerator<Iterable<unknown>> {
   if (Array.isArray(rows)) yield rowsOfArray(rows);
   else if (Symbol.asyncIterator in rows) for await (const entry of rows) yield pageOf(entry);

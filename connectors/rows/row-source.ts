@@ -11,24 +11,27 @@ import { BATCH_ROWS, requireRows, rowsInBatches, rowsOfArray } from './row-pages
 import type { RowInput, Rows } from './row-pages.ts';
 
 export interface RowSourceOptions {
-  /** Types of columns; default: by the values. A column of a given type exists even if no row has it. */
+  /**
+   * Types of columns; others are inferred from the values. A column of a given type exists even if no row has
+   * it.
+   */
   readonly types?: Readonly<Record<string, TextType>>;
 }
 
-/** Most rows that are inspected for the type of a column that has only nulls so far. */
+/** Most rows that are inspected to find the type of a column that has only nulls so far. */
 const MOST_INSPECTED = 4 * BATCH_ROWS;
 
-/** Batches of an iterator that were taken to know the columns. */
+/** Batches that were taken from an iterator to find the columns. */
 interface Begun {
   readonly iterator: AsyncGenerator<object[]>;
   readonly taken: readonly object[][];
 }
 
 /**
- * Rows as plain objects, in batches of at most 65,536. Columns and their types are found from all rows of an
- * array, else from the first 65,536, and up to 262,144 while a column has only nulls. Columns of objects and
- * arrays are left out. A later value that does not fit is an error with row, column and value, or a bad row
- * where ratings are selected.
+ * Rows as plain objects, in batches of at most 65,536. Columns and types are inferred from all rows of an
+ * array, else from the first 65,536 rows, or up to 262,144 while a column has only nulls. Columns of objects
+ * and arrays are left out. A later value that does not fit is an error with row, column and value, or a bad
+ * row where ratings are selected.
  */
 export class RowSource implements Source {
   readonly name = 'row-source';
@@ -40,7 +43,7 @@ export class RowSource implements Source {
   #columns: Promise<ReadonlyMap<string, FoundColumn>> | undefined;
   #begun: Begun | undefined;
   #used = false;
-  /** The last result of the function. */
+  /** The last result of the function that makes the rows. */
   #made: Rows | undefined;
 
   constructor(rows: RowInput, { types = {} }: RowSourceOptions = {}) {
@@ -91,7 +94,7 @@ export class RowSource implements Source {
     }
   }
 
-  /** The columns that a batch can have. */
+  /** The columns that batches can have. */
   #fields(columns: ReadonlyMap<string, FoundColumn>, needs: ValueNeeds | undefined): RowColumn[] {
     const absent = [...this.#types.keys()].filter((name) => !columns.has(name));
     const given = absent.map((name): FoundColumn => ({ name, kinds: 0, first: undefined }));
@@ -110,7 +113,7 @@ export class RowSource implements Source {
   #find(): Promise<ReadonlyMap<string, FoundColumn>> {
     if (this.#columns === undefined) {
       this.#columns = Array.isArray(this.#rows) ? inspectArray(this.#rows) : this.#inspectFirst();
-      // A failure is not kept: the next attempt inspects the rows again.
+      // A failure is not cached: the next attempt inspects the rows again.
       this.#columns.catch(() => (this.#columns = undefined));
     }
     return this.#columns;
@@ -170,12 +173,12 @@ async function* inOrder(taken: readonly object[][], iterator: AsyncGenerator<obj
   yield* iterator;
 }
 
-/** The manner in which a run converts rows. */
+/** Settings of one pass over the rows. */
 interface Reading {
   readonly schema: Schema;
   readonly columns: readonly RowColumn[];
   readonly signal: AbortSignal;
-  /** Values that do not fit become nulls, whose reasons the batch's origin has. */
+  /** Values that do not fit become null, with the reason in the batch's origin. */
   readonly takesFaults: boolean;
 }
 
