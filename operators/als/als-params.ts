@@ -8,7 +8,6 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   /**
    * λ: multiplied by the number of ratings of the row (ALS-WR). `auto`: 0.02, 0.1 without biases; of implicit
    * data 0.3 α, with weights `spark` 0.1, with `unobservedWeight` 0.003. Default 'auto'.
-   *
    */
   readonly regParam: number | 'auto';
   /**
@@ -21,7 +20,6 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    * f_s of cuMF_ALS, Algorithm 1: steps of conjugate gradients for a row, 1 to 1000. `auto`: 6 in the first
    * three iterations, which start far from where they end, and 4 in later ones, which start from the factors
    * before; 6 for implicit data. Default 'auto'.
-   *
    */
   readonly cgSteps: number | 'auto';
   /**
@@ -32,14 +30,12 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   /**
    * ν: a row of n ratings is solved with (λ n^ν + o) I. 1 is weighted-λ (ALS-WR), 0 the same λ for every row
    * (Rendle et al. 2021, On the difficulty of evaluating baselines, section 4); 0 to 4. Default 1.
-   *
    */
   readonly regExponent: number;
   /**
    * The users that the first iteration solves items from, of unit norm: without biases `spark`'s zero-mean
    * Gaussian rows take 10 to 25 iterations to find the level of positive ratings; `level` takes their
    * absolute values, which have it after one. Default 'level', and 'spark' for implicit data.
-   *
    */
   readonly start: 'spark' | 'level';
   /**
@@ -51,7 +47,6 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    * α of implicit data: a rating of weight w adds α w to the weight of its pair. `auto`: (m n / Nz)^0.6, at
    * most 100, for m users, n items and Nz ratings, since a rating counts for more where pairs are rarer; and
    * 1 with weights `spark` or with `unobservedWeight`. Default 'auto'.
-   *
    */
   readonly alpha: number | 'auto';
   /**
@@ -72,7 +67,6 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    * Weight w of a pair without a rating, with λ (n_u + w n)^ν for a user of n_u among n items (iALS; Rendle
    * et al. 2021, section 3.3). Without it, the weights are Spark's: 1 for such a pair, and λ n_u^ν. Default:
    * not set, Spark's weights.
-   *
    */
   readonly unobservedWeight?: number;
   /** Name of the GPU kernel that solves the rows. Default: the device chooses. */
@@ -80,7 +74,6 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   /**
    * The grid of R while users are solved, as "p,q": items in p vertical parts, users in q horizontal ones
    * (cuMF, section 4). p is 1, or the q of `partitionItems`. Default: the planner chooses.
-   *
    */
   readonly partitionUsers?: string;
   /**

@@ -112,7 +112,6 @@ function unmeasured(ctx: ExecutionContext): ExecutionContext {
  * Times the kernels on ratings in one block a side, on a device that chooses among them, so that
  * chooseKernels takes the fastest. The blocks stay on the device for training. `where-it-pays`: an error
  * becomes a note, and the rule decides.
- *
  */
 export async function tuneKernels(
   sides: RatingSides,

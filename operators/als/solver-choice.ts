@@ -9,7 +9,6 @@ export const ALL_ROWS = 2 ** 31 - 1;
 /**
  * Rates of the CPU kernels in GFLOP/s on one core, from measurement (bench/kernels.ts): only their ratios
  * matter here.
- *
  */
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 

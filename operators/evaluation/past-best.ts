@@ -4,7 +4,6 @@ import type { TrainingWarning } from './rating-warnings.ts';
 /**
  * A model is noticeably worse than the best iteration by at least `part`, and by `chance` / √n for n test
  * pairs: by less, runs that do not overfit differ too (docs/measured/quality.md).
- *
  */
 const LEAST = { error: { part: 0.005, chance: 0.5 }, ranking: { part: 0.02, chance: 6 } } as const;
 
@@ -38,7 +37,6 @@ interface Course {
  * A warning for each measure on the validation set that was noticeably better after an earlier iteration than
  * the iteration of the model's factors: the run fits the training ratings more and others less. Early stop
  * keeps the best.
- *
  */
 export function pastBestWarnings(run: MeasuredRun): TrainingWarning[] {
   const kept = run.iterations.findIndex(({ iteration }) => iteration === run.bestIteration);

@@ -5,7 +5,6 @@ import type { RowRange } from '../../engine/plan/stages.ts';
  * plus `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers
  * (rows + 1). `exactly`: no fewer ranges than parts, which are no more than rows. `shares` of the whole cost,
  * which sum to 1: default equal ones.
- *
  */
 export function balancedRanges(
   offsets: Int32Array | Float64Array,

@@ -7,7 +7,6 @@ import type { TaskOf } from '../tasks/tasks.ts';
 /**
  * Starts compiling on a device with memory of its own while the host prepares the search and its inputs go
  * up. Nothing waits for it; the search compiles the kernels itself where this fails.
- *
  */
 export function announceSearch(
   search: 'top-n' | 'rank-listed',

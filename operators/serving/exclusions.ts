@@ -10,7 +10,6 @@ import { type FactorModel, lookupOf } from './factor-model.ts';
 /**
  * Pairs that are not recommended, in memory, by the positions of the users and items that they were made for:
  * read once, and used for any number of requests.
- *
  */
 export class Exclusions {
   readonly users: KeyColumn;

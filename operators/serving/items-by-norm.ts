@@ -10,7 +10,6 @@ const ROUNDING = 1 + 1e-4;
  * The model with its items by falling ‖θ_v‖, ties by position: since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for the
  * best items can leave out the rest once that bound is below the predictions that it has. `order` has the
  * position of each in the model.
- *
  */
 export function itemsByNorm(model: FactorModel): {
   readonly model: FactorModel;

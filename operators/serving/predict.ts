@@ -38,7 +38,6 @@ interface PairNames {
 /**
  * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; the other columns pass as they are.
  * Rows whose user or item the model doesn't know get NaN, or are left out, as Spark's coldStartStrategy says.
- *
  */
 export class Predict implements Operator {
   readonly name = 'predict';

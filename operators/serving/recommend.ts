@@ -53,7 +53,6 @@ export interface RecommendOptions {
  * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by lower item id: rows {user,
  * rank: int32 from 1, item, prediction: float32}, in the order of the model's users. A user with fewer
  * candidates has fewer rows.
- *
  */
 export class Recommend implements Source {
   readonly name = 'recommend';

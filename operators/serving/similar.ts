@@ -26,7 +26,6 @@ export interface SimilarQuery {
 /**
  * The search for neighbours as a recommendation: the asked-for rows are the users of a model whose items are
  * all rows of their side. The cosines of a row of zeros are 0.
- *
  */
 export function similarityModel({
   ids,

@@ -1,7 +1,6 @@
 /**
  * The first `rank` numbers at `from`, divided by their length; zeros stay. The same bits as in the task
  * `prepare-search`, which divides those that are searched.
- *
  */
 export function unitVector(
   values: Float32Array,

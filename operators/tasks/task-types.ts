@@ -50,9 +50,7 @@ export type Tiling = { readonly from: number; readonly to: number; readonly tile
 export type ExactSolver = 'cholesky' | 'nonnegative';
 
 export type SolverChoice = {
-  /**
-   * Rows with fewer ratings than this are solved by matrix-free CG, the others exactly. 0: all exactly.
-   */
+  /** Rows with fewer ratings than this are solved by matrix-free CG, the others exactly. 0: all exactly. */
   readonly cgBelow: number;
   /** Default 'cholesky'; any other solves all rows. */
   readonly exact?: ExactSolver;
@@ -83,9 +81,7 @@ export type UpdateParams = SolverChoice &
     readonly tiled?: Tiling;
     /** Solves only those rows, or only the others. */
     readonly only?: 'tiled' | 'others';
-    /**
-     * The first rows of further runs of rows. The value `objectives` then has the objective of each run.
-     */
+    /** The first rows of further runs of rows. The value `objectives` then has the objective of each run. */
     readonly runs?: readonly number[];
     /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
     readonly variant?: string;

@@ -93,7 +93,6 @@ export interface KernelTasks
    *
    * `exact: 'nonnegative'`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0; its search starts from the
    * features above 0 of `previous`. A row without a minimum is bad. Biases are not bounded.
-   *
    */
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };

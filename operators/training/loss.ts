@@ -21,7 +21,6 @@ export interface TrainingErrors {
   /**
    * J = Σ (r - xᵀθ)² + λ_users Σ n_u ‖x_u‖² + λ_items Σ n_v ‖θ_v‖² in float64, in the ratings' own unit
    * (cuMF, eq. 1); with biases r - (μ + β + γ + xᵀθ), and ‖x_u‖² + β_u² for ‖x_u‖².
-   *
    */
   readonly loss: number;
   /** Absent for implicit data, whose loss counts all pairs. */

@@ -10,7 +10,6 @@ import { unobservedWeightOf } from './weights.ts';
  * J from the objective of the users, which counts all pairs and has their penalty; `targets`: the share of
  * the observed pairs that it does not have, see positiveTargets. Undefined where cancellation leaves too few
  * digits.
- *
  */
 export function implicitErrorsOfSolve(
   measured: StepResults,

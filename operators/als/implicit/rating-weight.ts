@@ -62,7 +62,6 @@ export function weightOf(
  * The weight of a training set. `counts`: ratings of each item, n numbers. The same bits however the ratings
  * are cut into parts: sums go over distinct values in ascending order, and where those are too many or the
  * item matters, row by row.
- *
  */
 export async function learnWeight(
   form: KnownForm,

@@ -15,7 +15,6 @@ const LEAST_MAPPED = 4096;
  * The weights of sorted ratings in their place. `counts`: ratings of each item. `keeps`: the ratings are used
  * elsewhere, so the weights get memory of their own; otherwise they overwrite the ratings. Ratings in files
  * are written anew.
- *
  */
 export function weightedRatings(
   { ratings, rows }: { readonly ratings: Ratings; readonly rows: 'users' | 'items' },

@@ -29,7 +29,6 @@ export function implicitWeights({ alpha, unobservedWeight }: WeightParams): Impl
 /**
  * shift_u of each row: λ n_u⁺^ν, or with `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021,
  * section 3.3). n_u⁺: positive ratings of the row. `columns`: rows of the other side.
- *
  */
 export function rowShifts(block: RatingBlock, columns: number, params: ShiftParams): Float32Array {
   const positive = new Int32Array(block.rows);

@@ -27,7 +27,6 @@ import { vectorStages } from './vectors.ts';
  * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the
  * other is solved by model parallelism (cuMF, section 4.2: p = 1); from a side that is fixed in parts the
  * other is solved by data parallelism (section 4.3). Throws CapacityError where it does not fit.
- *
  */
 export function planOfGrid(
   profile: RatingsProfile,

@@ -9,7 +9,6 @@ import type { AlsProblem } from './problem.ts';
  * The stages that solve the rows of a side from vertical parts of the fixed one without A: data parallelism
  * whose devices exchange vectors in each step of conjugate gradients (cuMF_ALS, Algorithm 1), 2 f numbers a
  * row, in place of f (f + 1) / 2 of equations.
- *
  */
 export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
   const { solver } = problem;

@@ -118,7 +118,6 @@ export class RowSolver {
    * Solves the rows from the fixed side, with the held version as the start of conjugate gradients, or zeros.
    * `gram`: of implicit data G of the whole fixed side, rank x rank. Throws DivergedError for a row whose
    * equations have no finite solution.
-   *
    */
   async solve(
     version: number,

@@ -80,7 +80,6 @@ export function coverage(counts: Uint32Array): number {
  * Mean of -log2 of an item's popularity over all entries of the lists (Vargas, Castells 2011): popularity is
  * the share of users who have the item, (count + 1) / (users + 1), so that an item without users has a finite
  * one.
- *
  */
 export function novelty(counts: Uint32Array, itemCounts: Uint32Array, users: number): number {
   let [sum, entries] = [0, 0];

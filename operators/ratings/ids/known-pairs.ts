@@ -139,7 +139,6 @@ function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
  * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a
  * model's). Cold pairs are counted and left out; `see` is shown the codes of every batch. Input: `user`,
  * `item` and optionally `rating`, as SelectRatings gives them.
- *
  */
 export async function collectKnownPairs(
   input: BatchStream,

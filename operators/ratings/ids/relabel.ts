@@ -29,7 +29,6 @@ export function randomLabels(count: number, seed: number, stream: number): Label
 /**
  * Chunks whose codes lead to other numbers: position p becomes `users[p]` or `items[p]`. The codes stay; only
  * the maps are new, and the old ones are freed.
- *
  */
 export async function renumberChunks(
   chunks: readonly CodedChunk[],
@@ -84,7 +83,6 @@ export async function renumberChunks(
  * The same ratings under new numbers, so that bands of adjacent users or items are like any others (libmf
  * does it for balance). With `swapped` users and items change places: the "users" of the result are the
  * items, but the chunks' codes stay as they are.
- *
  */
 export async function relabel(
   indexed: IndexedRatings,

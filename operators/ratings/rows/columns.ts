@@ -93,7 +93,6 @@ export function numbersOf<T extends Float32Array | Float64Array>(
 /**
  * Decimals are integers of 128 or 256 bits, in words of 32 from the lowest, the highest signed: -1.5 with
  * scale 1 is f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, rounded a few times at most above.
- *
  */
 function fromDecimals(
   words: Uint32Array,

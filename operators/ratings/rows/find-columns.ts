@@ -24,7 +24,6 @@ export interface FoundColumns {
  * The names of the columns of some roles: those that are said, else the preferred or the usual one where the
  * data have it, else the only one with a name that the role often has. A role without such a column keeps its
  * usual name. Throws DataError where several could be meant.
- *
  */
 export function findColumns(
   schema: Schema,

@@ -11,7 +11,6 @@ export interface PairOptions {
    * Defaults: the data set's own names, else `user` and `item`, else columns with names such as `userId` and
    * `movie_id`, else the first two columns that can be ids. They must be given where several have such names,
    * or where one of the first two has a name of a time or a rating.
-   *
    */
   readonly userCol?: string;
   readonly itemCol?: string;

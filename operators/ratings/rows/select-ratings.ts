@@ -56,7 +56,6 @@ export type RatingColumns = {
  * an id is not exact, or its rating NaN or infinite (also after rounding to float32). `error` reads on to
  * count them all, then throws DataError with the count and the first position; `skip` leaves them out and
  * reports their number. Values are viewed, not copied, where the types allow.
- *
  */
 export class SelectRatings implements Operator {
   readonly name = 'select-ratings';

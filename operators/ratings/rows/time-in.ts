@@ -8,7 +8,6 @@ const MINUTE = 60_000;
  * ISO 8601 dates and date-times, with a zone or in UTC, to the digits of a second that a float64 of
  * milliseconds holds. Digits alone are seconds, milliseconds, microseconds or nanoseconds by their size, so
  * that all of a column have one unit.
- *
  */
 export function timeIn(text: string): number | undefined {
   const trimmed = text.trim();

@@ -10,7 +10,6 @@ import { StepList } from '../../../engine/run/step-list.ts';
  * `items` Uint32[rows], `values` Float32[rows]. Threads fill it chunk by chunk. Once the chunks are sorted by
  * user, the block by item is made in the same memory: fresh memory costs a page fault every 1,024 numbers,
  * and released memory a collection in every thread.
- *
  */
 export interface PairRoom {
   readonly ref: PartitionRef;

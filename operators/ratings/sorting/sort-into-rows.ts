@@ -65,7 +65,6 @@ export interface SortedRows {
  * Sorts ratings into compressed rows by way of bands (see operators/tasks/data-tasks.ts): each group counts
  * its ratings by band, all counts together give each group its places, each group scatters to them, and each
  * band is sorted by itself.
- *
  */
 export async function sortIntoRows<Group>(
   groups: readonly Group[],

@@ -50,7 +50,6 @@ export async function gramOfItems(
 /**
  * Solves each row of a block to a residual of at most 1e-5 of b, with the items held fixed. Runs where
  * training would. Of implicit data the ratings are overwritten by their weights.
- *
  */
 export async function solveUsers(
   ratings: LaterRatings,
@@ -78,7 +77,6 @@ export async function solveUsers(
  * section 5); with a bias φ_v = [θ_v, 1], else θ_v. A⁻¹ φ is the solution for b = φ: the same row with
  * targets of 0 and one more rating, of φ, with the weight 0 and the target 1. Undefined where it is not
  * finite.
- *
  */
 export async function sharesOf(
   ratings: LaterRatings,
