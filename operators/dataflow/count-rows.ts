@@ -5,10 +5,7 @@ import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 
 const schema = new Schema([new Field('rows', new Float64(), false)]);
 
-/**
- * One row with the number of rows. Run by several tasks it gives a row for each: the number of rows is their
- * sum (see `countedRows`).
- */
+/** One row with the number of rows. Several tasks give one row each; `countedRows` adds them up. */
 export class CountRows implements Operator {
   readonly name = 'count-rows';
 
@@ -45,7 +42,7 @@ export class CountRows implements Operator {
   }
 }
 
-/** The number of rows that went into `CountRows`. */
+/** Total number of rows that `CountRows` has counted. */
 export async function countedRows(counts: BatchStream): Promise<number> {
   let rows = 0;
   for await (const batch of counts)

@@ -9,16 +9,16 @@ import { columnAt } from './column-at.ts';
 import { takeRows } from './take-rows.ts';
 
 export interface DistinctRowsOptions {
-  /** Columns whose values decide; default: all. */
+  /** Columns whose values are compared; default: all. */
   readonly keys?: readonly string[];
   /**
-   * 'partial': of a part of the rows, ahead of a step that does the same for all of them; where it leaves out
-   * few rows, it lets the rest pass.
+   * 'partial': for a part of the rows, before a step that does the same for all rows. If it removes few rows,
+   * it lets the rest pass.
    */
   readonly step: 'partial' | 'whole';
 }
 
-/** Keeps the first row, in the order of the input, with each combination of the keys' values. */
+/** Keeps the first row of each combination of the keys' values, in the order of the input. */
 export class DistinctRows implements Operator {
   readonly name = 'distinct-rows';
   readonly takesAllRows: boolean;
@@ -38,7 +38,7 @@ export class DistinctRows implements Operator {
     return { operator: 'distinct-rows', step, ...(keys && { keys: [...keys] }) } as const;
   }
 
-  /** The keys of a partial step. */
+  /** Keys of a partial step. */
   get mergedBy(): readonly string[] | 'all' | undefined {
     const { step, keys = 'all' } = this.#options;
     return step === 'partial' ? keys : undefined;

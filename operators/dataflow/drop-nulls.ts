@@ -5,7 +5,7 @@ import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { takeRows } from './take-rows.ts';
 
-/** Leaves out the rows with a null in one of some columns; default: in any column. */
+/** Removes rows with a null in one of the given columns; default: in any column. */
 export class DropNulls implements Operator {
   readonly name = 'drop-nulls';
   readonly isRowwise = true;
@@ -56,7 +56,7 @@ export class DropNulls implements Operator {
   }
 }
 
-/** The rows without a null; undefined where none has one. */
+/** Positions of the rows without a null; undefined if no row has one. */
 function wholeRows({ data, numRows }: RecordBatch, columns: readonly number[]): Uint32Array | undefined {
   const nullable = columns.map((i) => data.children[i]).filter(({ nullCount }) => nullCount > 0);
   if (nullable.length === 0) return undefined;

@@ -10,8 +10,8 @@ import { columnsAs } from './same-rows.ts';
 import { takeRows } from './take-rows.ts';
 
 /**
- * Keeps the rows for which the predicate is true; rows for which it is false or null are left out. `keeps`:
- * the columns of the result; default: all of the input's.
+ * Keeps the rows for which the predicate is true; false and null remove a row. `keeps`: columns of the
+ * result; default: all columns of the input.
  */
 export class Filter implements Operator {
   readonly name = 'filter';
@@ -39,7 +39,7 @@ export class Filter implements Operator {
     } as const;
   }
 
-  /** A value that cannot be read must not pass as null: the predicate would leave its row out silently. */
+  /** A value that cannot be read must not pass as null: its row would be removed silently. */
   passesNeeds({ numbers }: ValueNeeds): boolean {
     return !columnsOf(this.predicate).some((name) => numbers.includes(name));
   }

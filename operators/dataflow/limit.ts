@@ -4,7 +4,7 @@ import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { takeRows } from './take-rows.ts';
 
-/** The first rows, after which nothing more is read. */
+/** Keeps the first rows, and then stops reading. */
 export class Limit implements Operator {
   readonly name = 'limit';
   readonly passesNeeds = true;

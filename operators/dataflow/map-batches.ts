@@ -5,20 +5,20 @@ import type { Operator, PortableOperator } from '../../engine/stream/operator.ts
 import { adoptBatch } from '../../engine/stream/adopt-data.ts';
 import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
 
-/** A pure function of the caller's: the batch that takes the place of another, with any number of rows. */
+/** A user's pure function. It returns the batch to replace a batch with, with any number of rows. */
 export type BatchFunction = (batch: RecordBatch, args: never) => RecordBatch | Promise<RecordBatch>;
 
-/** A function that each thread imports by itself. */
+/** A function that each thread imports itself. */
 export interface ModuleFunction {
-  /** The URL of the module that exports it, such as `import.meta.url`. */
+  /** URL of the module that exports the function, such as `import.meta.url`. */
   readonly module: string;
   readonly name: string;
-  /** Given to it with each batch: plain JSON. */
+  /** Passed to the function with each batch, as plain JSON. */
   readonly args?: Json;
 }
 
 /**
- * Puts the batches of a caller's function in the place of the input's. `schema`: their columns; default: the
+ * Replaces each batch by the result of a user's function. `schema`: columns of the results; default: the
  * input's.
  */
 export class MapBatches implements Operator {
@@ -85,7 +85,7 @@ export class MapBatches implements Operator {
       const made = this.#checked(await this.#called(apply, batch, args), schema);
       if (made.numRows === 0) continue;
       const origin = originOf(batch);
-      // If the number of rows is unchanged, the rows are assumed to be the same.
+      // If the number of rows is unchanged, they are assumed to be the same rows.
       yield origin !== undefined && made.numRows === batch.numRows ? setOrigin(made, origin) : made;
     }
   }
@@ -117,7 +117,7 @@ export class MapBatches implements Operator {
     }
   }
 
-  /** The batch of the function, where it has the columns that were said. */
+  /** The function's result, after checking that it has the declared columns. */
   #checked(made: unknown, schema: Schema): RecordBatch {
     const wrong = (text: string) => new UsageError(`mapBatches: ${this.#text} gave ${text}`);
     if (

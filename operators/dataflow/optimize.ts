@@ -23,7 +23,7 @@ import { pushIntoWide } from './rules/push-into-wide.ts';
 import { resolveColumns } from './rules/resolve-columns.ts';
 import { takeTopRows } from './rules/take-top-rows.ts';
 
-/** By name for `explain`, in order of application. */
+/** Rules by name (as `explain` prints them), in the order of application. */
 export const rules: Readonly<Record<string, Rule>> = {
   'resolve columns': resolveColumns,
   'push filters': pushFilters,
@@ -40,14 +40,14 @@ export const rules: Readonly<Record<string, Rule>> = {
   'push bounds to the source': pushToSource,
 };
 
-/** The consumer of a plan's result. */
+/** What the consumer of a plan's result needs. */
 export interface Consumer {
-  /** The columns that it needs; default: all. */
+  /** Columns that it needs; default: all. */
   readonly columns?: readonly string[];
   readonly needs?: ValueNeeds;
 }
 
-/** A plan with the same rows that costs less; opens the source's metadata where there are operators. */
+/** A cheaper plan with the same rows. Reads the source's metadata if the plan has operators. */
 export async function optimize(
   plan: LogicalPlan,
   { columns, needs }: Consumer = {},

@@ -16,10 +16,13 @@ export interface NamedExpression {
   readonly value: Expression;
 }
 
-/** The columns of the result, by the columns of the input. */
+/** How columns of the result are made from columns of the input. */
 export type Projection =
   | { readonly kind: 'select'; readonly columns: readonly NamedExpression[] }
-  /** All columns, these among them: in the place of one with the same name, else at the end. */
+  /**
+   * All columns of the input and the given ones. A given column replaces a column of the same name, else it
+   * is added at the end.
+   */
   | { readonly kind: 'with'; readonly columns: readonly NamedExpression[] }
   | { readonly kind: 'drop'; readonly names: readonly string[] }
   | { readonly kind: 'rename'; readonly from: string; readonly to: string };
@@ -59,7 +62,7 @@ export class Project implements Operator {
     if (projection.kind === 'drop') return true;
     if (projection.kind === 'rename')
       return !numbers.includes(projection.from) && !numbers.includes(projection.to);
-    // A column that is computed, or computed from, is read with its errors.
+    // A column that is computed, or used in a computation, is read with errors for bad values.
     return !projection.columns.some(
       ({ name, value }) =>
         !(value.kind === 'column' && value.name === name) &&
@@ -67,7 +70,7 @@ export class Project implements Operator {
     );
   }
 
-  /** The columns of the result for an input. Throws UsageError naming a column that is not there. */
+  /** Columns of the result for an input. Throws UsageError that names a column that does not exist. */
   columns(input: Schema): readonly NamedExpression[] {
     const { projection } = this;
     const names = input.fields.map((field) => field.name);
@@ -108,13 +111,13 @@ export class Project implements Operator {
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     const { projection } = this;
-    // The columns that are dropped or renamed must be there, as in a plan that is optimized.
+    // Columns that are dropped or renamed must exist, also in an optimized plan.
     if (projection.kind === 'drop') return wanted && [...new Set([...wanted, ...projection.names])];
     if (projection.kind === 'rename') {
       const { from, to } = projection;
       return wanted && [...new Set([...wanted.filter((name) => name !== to), from])];
     }
-    // All of its own columns are computed: the rule that prunes columns leaves out those without a reader.
+    // Every column of its own is computed; the rule that prunes columns removes the unused ones.
     const { kind, columns } = projection;
     const used = columns.flatMap(({ value }) => columnsOf(value));
     if (kind === 'select') return [...new Set(used)];

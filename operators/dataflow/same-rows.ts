@@ -1,7 +1,7 @@
 import { type Data, makeData, RecordBatch, type Schema, Struct, type TypeMap } from 'apache-arrow';
 import { originOf, setOrigin } from '../../engine/stream/stream.ts';
 
-/** The rows of a batch with other columns, and the same origin. */
+/** A batch with the same rows and origin, but other columns. */
 export function sameRows(batch: RecordBatch, schema: Schema, children: Data[]): RecordBatch {
   const type = new Struct<TypeMap>(schema.fields);
   const made = new RecordBatch(schema, makeData({ type, length: batch.numRows, nullCount: 0, children }));

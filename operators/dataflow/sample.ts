@@ -13,13 +13,14 @@ import { takeRows } from './take-rows.ts';
 
 export interface SampleOptions {
   readonly seed: number;
-  /** Columns whose values decide; default: all. */
+  /** Columns whose values are hashed; default: all. */
   readonly by?: readonly string[];
 }
 
 /**
- * Keeps about a fraction of the rows: rows whose hash of the columns `by` and the seed, as a fraction of 1,
- * is below it. Rows with the same values stay together, and the sample does not depend on the order of rows.
+ * Keeps a fraction of the rows: those whose hash of the columns `by` and the seed, scaled to [0, 1), is below
+ * it. Rows with equal values are kept or removed together, and the sample does not depend on the order of
+ * rows.
  */
 export class Sample implements Operator {
   readonly name = 'sample';
@@ -79,7 +80,7 @@ export class Sample implements Operator {
   }
 }
 
-/** Mixes the hash of a column's values into the hashes of the rows. */
+/** Combines the hash of a column's values with the rows' hashes. */
 function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
   const { low, high, step } = hashesOf(data, batch, name);
@@ -89,7 +90,7 @@ function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void 
   }
 }
 
-/** The values as pairs of 32-bit halves; the halves of row i are at i * step. */
+/** Values as pairs of 32-bit halves; those of row i are at i * step. */
 interface Halves {
   readonly low: Uint32Array;
   readonly high: Uint32Array;

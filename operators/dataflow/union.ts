@@ -7,10 +7,10 @@ import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { columnsAs } from './same-rows.ts';
 
-/** Makes a plan ready to run: optimized for the wanted columns, and read by the threads where they can. */
+/** Prepares a plan to run: optimizes it for the wanted columns, and lets threads read it if possible. */
 export type Ready = (plan: LogicalPlan, columns?: readonly string[]) => Promise<LogicalPlan>;
 
-/** The rows of several plans, one plan after the other; columns have the names and the order of the first. */
+/** The rows of several plans, one after the other. Columns have the names and the order of the first plan. */
 export class Union implements Source {
   readonly name = 'union';
   readonly inputs: readonly LogicalPlan[];
@@ -21,7 +21,7 @@ export class Union implements Source {
     this.#ready = ready;
   }
 
-  /** The rows of other inputs. */
+  /** The same union of other inputs. */
   of(inputs: readonly LogicalPlan[]): Union {
     return new Union(inputs, this.#ready);
   }
@@ -34,7 +34,7 @@ export class Union implements Source {
     return { inputs: this.inputs.length };
   }
 
-  /** Throws UsageError where columns differ in number, name or type. */
+  /** Throws UsageError if columns differ in number, name or type. */
   async schema(needs?: ValueNeeds): Promise<Schema> {
     const [first, ...others] = await Promise.all(this.inputs.map((plan) => schemaOf(plan, needs)));
     others.forEach((schema, i) => requireSame(first, schema, i + 2));
@@ -65,7 +65,7 @@ export class Union implements Source {
   ): AsyncGenerator<RecordBatch> {
     for (const plan of this.inputs)
       for await (const batch of await executePlan(await this.#ready(plan, columns), ctx, columns, needs))
-        // Columns may come in another order, with more of them.
+        // Columns may come in another order, and there may be more.
         yield columnsAs(batch, schema);
   }
 }

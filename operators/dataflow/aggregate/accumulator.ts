@@ -5,13 +5,13 @@ import { bitsOf, writeData } from '../../../engine/expressions/write.ts';
 import type { Argument } from './argument.ts';
 
 /**
- * Collects the values of rows by group. `codes` has the group of each row, and `groups` is the number of
- * groups so far; each has a row.
+ * Aggregates the values of rows by group. `codes` has the group number of each row; `groups` is the number of
+ * groups so far, each with at least one row.
  */
 export interface Accumulator {
-  /** Takes the argument's values; without an argument all rows alike. */
+  /** Adds the argument's values. Without an argument every row counts. */
   add(argument: Argument | undefined, codes: Uint32Array, groups: number): void;
-  /** Takes the states of groups of a part of the rows instead, one column for each state. */
+  /** Adds partial states of groups instead of rows, one column for each state. */
   merge(states: readonly Data[], codes: Uint32Array, groups: number): void;
   states(groups: number): Data[];
   result(groups: number): Data;
@@ -19,7 +19,7 @@ export interface Accumulator {
 
 type Numbers = Float64Array | Int32Array | Uint32Array | Uint8Array;
 
-/** The array, or a longer copy of it with room for more. */
+/** The array, or a longer copy of it with spare room. */
 export function grown<T extends Numbers>(values: T, length: number): T {
   if (values.length >= length) return values;
   const larger = new (values.constructor as new (length: number) => T)(
@@ -29,13 +29,13 @@ export function grown<T extends Numbers>(values: T, length: number): T {
   return larger;
 }
 
-/** The groups that have a value. */
+/** Records which groups have a value. */
 export class Seen {
   #seen = new Uint8Array(0);
   #groups = 0;
   #missing = 0;
 
-  /** `valid`: a byte a row, 0 for a row without a value; undefined where all have one. */
+  /** `valid`: one byte a row, 0 for a row without a value; undefined if all rows have one. */
   add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
     const before = this.#groups;
     const seen = (this.#seen = grown(this.#seen, groups));
@@ -53,7 +53,7 @@ export class Seen {
     this.#missing = missing;
   }
 
-  /** A byte a group; undefined where all have a value. */
+  /** One byte a group, 0 for a group without a value; undefined if all groups have one. */
   valid(groups: number): Uint8Array | undefined {
     const all = this.#missing === 0 && this.#groups === groups;
     return all ? undefined : grown(this.#seen, groups).subarray(0, groups);
@@ -71,7 +71,7 @@ export function numberData(
   return writeData({ form: 'number', type, length: groups, constant: false, values: own, valid }, groups);
 }
 
-/** A column of values of fixed width in their own memory. */
+/** A column of fixed-width values in their own memory. */
 export function fixedData(type: DataType, values: unknown, groups: number, valid?: Uint8Array): Data {
   let nullCount = 0;
   if (valid !== undefined) for (let i = 0; i < groups; i++) nullCount += 1 - valid[i];

@@ -23,9 +23,9 @@ export interface AggregateOptions {
 }
 
 /**
- * A row for each distinct combination of the keys' values, in order of first occurrence, with aggregates of
- * its rows. Without keys 'final' and 'whole' return one row, even for an empty input; for an input in parts
- * only one of them must be run then. A partial step that merges few rows passes the remaining rows on as
+ * One row for each distinct combination of the keys' values, in order of first occurrence, with aggregates of
+ * its rows. Without keys, 'final' and 'whole' return one row, even for an empty input; if the input is in
+ * parts, only one of them may run then. A partial step that merges few rows passes the remaining rows on as
  * groups of one row.
  */
 export class Aggregate implements Operator {
@@ -54,7 +54,7 @@ export class Aggregate implements Operator {
     return { operator: 'aggregate', keys: [...keys], aggregations: json, step } as const;
   }
 
-  /** The keys of a partial step. */
+  /** Keys of a partial step. */
   get mergedBy(): readonly string[] | undefined {
     const { step, keys } = this.#options;
     return step === 'partial' ? keys : undefined;

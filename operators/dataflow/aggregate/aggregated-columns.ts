@@ -11,16 +11,21 @@ export interface GroupKey {
 /** An aggregation over the columns of an input. */
 export interface AggregatedColumn {
   readonly form: AggregateForm;
-  /** Its values; absent of states, and of counts of rows. */
+  /** Argument of the aggregation. Absent in a final step, which reads states, and for counts of rows. */
   readonly checked?: Checked;
-  /** Positions of its states. */
+  /** Positions of its state columns. */
   readonly states: readonly number[];
 }
 
 /**
- * 'partial': rows to states, of a part of the rows; 'final': states to results; 'whole': rows to results. The
- * states of an aggregation are columns after the keys. All functions have states, also countDistinct and
- * collectList, whose states are lists: a list of distinct values is never longer than the rows, and 'final'
- * takes states in the order of the rows.
+ * Steps of a grouping:
+ *
+ *     partial   rows -> states, for a part of the rows
+ *     final     states -> results
+ *     whole     rows -> results
+ *
+ * The states of an aggregation are columns after the keys. Every function has states; those of countDistinct
+ * and collectList are lists. A list of distinct values is never longer than the rows, and 'final' reads the
+ * states in the order of the rows.
  */
 export type AggregateStep = 'partial' | 'final' | 'whole';

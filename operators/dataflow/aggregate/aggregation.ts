@@ -12,7 +12,7 @@ export type AggregateName =
   | 'last'
   | 'collectList';
 
-/** An aggregate of a group's rows under a name; `value` is absent of `count` of rows. */
+/** A named aggregate of a group's rows. `value` is absent for a `count` of rows. */
 export interface Aggregation {
   readonly name: string;
   readonly call: AggregateName;

@@ -6,27 +6,24 @@ import type { Values } from '../../../engine/expressions/values.ts';
 import { repeated, writeData } from '../../../engine/expressions/write.ts';
 import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
 
-/**
- * Values that an aggregate takes of the rows of a batch: as kernels compute with them, and as Arrow stores
- * them.
- */
+/** Values of an aggregate's argument for the rows of a batch: in the form of the kernels, and in Arrow's. */
 export interface Argument {
   readonly rows: number;
   readonly values: Values;
-  /** A column of numbers as it is stored, which `values` would copy. */
+  /** A column of numbers without the copy that `values` would make. */
   readonly stored: StoredNumbers | undefined;
-  /** A byte a row, 0 for a null; undefined if there are no nulls. */
+  /** One byte a row, 0 for a null; undefined if there are no nulls. */
   readonly valid: Uint8Array | undefined;
-  /** Without a dictionary. */
+  /** Decoded if it was a dictionary. */
   readonly data: Data;
 }
 
-/** The Arrow type of an argument's data: a bare column keeps its type. */
+/** Arrow type of an argument's data; a bare column keeps its type. */
 export function argumentType(checked: Checked, input: Schema): DataType {
   return plainType(resultType(checked, input));
 }
 
-/** Arguments over one batch, whose columns and expressions are computed once. */
+/** The arguments of a batch. Each column and expression is computed once. */
 export class Arguments {
   readonly #evaluation: Evaluation;
   readonly #batch: RecordBatch;

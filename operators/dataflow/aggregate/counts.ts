@@ -2,15 +2,15 @@ import { type Data, Int32 } from 'apache-arrow';
 import { type Accumulator, fixedData, grown, numberData } from './accumulator.ts';
 import type { Argument } from './argument.ts';
 
-/** Most rows that are counted in one state. */
+/** Most rows that one state can count. */
 export const MOST_COUNTED = 2 ** 31 - 1;
 
 /** Rows at the start of a batch that are inspected. */
 const SAMPLE = 128;
 
 /**
- * True where most rows have the group of the row before, as in sorted data: a loop over runs then need not
- * wait for each number to be stored before it adds to it again.
+ * True if most rows have the same group as the row before, as in sorted data. A loop over runs is then
+ * faster: it does not wait for each sum to be stored before the next addition.
  */
 export function isInRuns(codes: Uint32Array): boolean {
   const rows = Math.min(SAMPLE, codes.length);
@@ -46,15 +46,13 @@ export class Counts {
   }
 }
 
-/**
- * The rows of groups, which all aggregates that count have in common: they are counted once for all of them.
- */
+/** Number of rows of each group, counted once for all aggregates that need it. */
 export class RowCounts extends Counts {
-  /** True once an aggregate counts. */
+  /** True if any aggregate needs the counts. */
   isWanted = false;
 }
 
-/** Counts the values of a group that are not null: its rows less the nulls, which are few. */
+/** Counts the values of each group that are not null: its rows minus its nulls, which are few. */
 export class ValueCounts {
   readonly #rows: RowCounts;
   #nulls = new Float64Array(0);
@@ -67,8 +65,8 @@ export class ValueCounts {
   }
 
   /**
-   * Takes rows that are already counted. `valid`: a byte a row, 0 for a null; undefined if there are no
-   * nulls.
+   * Adds rows that RowCounts has counted already. `valid`: one byte a row, 0 for a null; undefined if there
+   * are no nulls.
    */
   add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
     if (valid === undefined) return;
@@ -96,7 +94,7 @@ export class ValueCounts {
   }
 }
 
-/** Rows of a group, or its values that are not null. */
+/** Number of rows of a group, or of its values that are not null. */
 export class Count implements Accumulator {
   readonly #counts: ValueCounts;
 

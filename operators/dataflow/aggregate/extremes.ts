@@ -5,7 +5,7 @@ import type { ValueType } from '../../../engine/expressions/types.ts';
 import { type Accumulator, fixedData, grown } from './accumulator.ts';
 import { type Argument, argumentOf } from './argument.ts';
 
-/** The least or the largest value of a group, null where it has none. NaN is larger than all numbers. */
+/** Minimum or maximum of a group; null if it has no value. NaN is larger than all numbers. */
 abstract class Extreme implements Accumulator {
   protected readonly takesLargest: boolean;
   /** 1 for a group that has a value. */
@@ -27,7 +27,7 @@ abstract class Extreme implements Accumulator {
   }
 }
 
-/** Of numbers that float64 has exactly: all but integers of 64 bits. */
+/** For numbers that are exact in float64: all but 64-bit integers. */
 export class ExtremeNumber extends Extreme {
   readonly #type: DataType;
   readonly #valueType: ValueType;
@@ -82,10 +82,10 @@ export class ExtremeNumber extends Extreme {
   }
 }
 
-/** Of types of 64 bits that are ordered as their integers: integers, timestamps, durations. */
+/** For 64-bit types with the order of integers: integers, timestamps, durations. */
 export class ExtremeInteger extends Extreme {
   readonly #type: DataType;
-  /** Turns the high half of an unsigned integer into one that is ordered as a signed one. */
+  /** Flips the sign bit of an unsigned integer's high half, so that a signed comparison orders it. */
   readonly #flip: number;
   /** (low, high) of group g at 2g, 2g + 1. */
   #best = new Int32Array(0);

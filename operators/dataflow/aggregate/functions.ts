@@ -29,12 +29,12 @@ import { CountDistinct, Listed, listOf } from './lists.ts';
 import { ExtremeRow, First, Last } from './picked.ts';
 import { Deviation, FloatSums, IntegerSums, Mean, Sum } from './sums.ts';
 
-/** An aggregate of values of one type: its columns, and what collects the values. */
+/** An aggregate for values of one type: its columns, and how to make its accumulator. */
 export interface AggregateForm {
-  /** The columns of a partial aggregation's states; their names start with the result's name. */
+  /** Columns of a partial aggregation's states; their names start with the result's name. */
   readonly states: readonly Field[];
   readonly result: Field;
-  /** `isPartial`: it will be asked for states. `rows`: of the same groups. */
+  /** `isPartial`: states will be requested. `rows`: row counts of the same groups. */
   make(isPartial: boolean, rows: RowCounts): Accumulator;
 }
 
@@ -46,9 +46,9 @@ interface FormRequest {
 }
 
 interface AggregateFunction {
-  /** Undefined where it takes no values of the type. */
+  /** Undefined if it does not accept values of the type. */
   form(request: FormRequest): AggregateForm | undefined;
-  /** The type of the values, or one that is treated alike, from the first column of the states. */
+  /** Finds the type of the values, or an equivalent type, from the first state column. */
   typeOf(state: Field): DataType;
 }
 
@@ -78,7 +78,7 @@ const ofNumbers = (
   };
 };
 
-/** An aggregate that is its own state. */
+/** An aggregate whose result is also its only state. */
 function oneColumn(result: Field, make: () => Accumulator): AggregateForm {
   return { states: [result], result, make };
 }
@@ -103,14 +103,14 @@ function extremeOf(takesLargest: boolean, type: DataType): (() => Accumulator) |
   return isOrdered ? () => new ExtremeRow(takesLargest, type) : undefined;
 }
 
-/** True of types that are ordered as integers of 64 bits. */
+/** True for types that are ordered as 64-bit integers. */
 function isLong(type: DataType): boolean {
   if (Types.isInt(type) || Types.isTime(type)) return type.bitWidth === 64;
   if (Types.isDate(type)) return type.unit === DateUnit.MILLISECOND;
   return Types.isTimestamp(type) || Types.isDuration(type);
 }
 
-/** The type as which values are read that float64 has exactly and in the same unit. */
+/** The type to read values as, if they are exact in float64 in the same unit. */
 function numberOf(type: DataType): ValueType | undefined {
   const isHalf = Types.isFloat(type) && type.precision === Precision.HALF;
   const isPlain = Types.isInt(type) || Types.isDate(type) || (Types.isFloat(type) && !isHalf);
@@ -181,7 +181,7 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
   },
 };
 
-/** The form of an aggregation of values of a type; throws UsageError where it takes none such. */
+/** The form of an aggregation for values of a type. Throws UsageError if it does not accept them. */
 export function formOf(aggregation: Aggregation, type: DataType): AggregateForm {
   const { name, call } = aggregation;
   const text = textOf(aggregation);

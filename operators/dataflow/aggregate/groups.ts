@@ -10,7 +10,7 @@ import { RowCounts } from './counts.ts';
 import { newGroups } from './new-groups.ts';
 import type { AggregatedColumn, AggregateStep, GroupKey } from './aggregated-columns.ts';
 
-/** Most rows and bytes of a batch of the result. */
+/** Most rows and bytes in a batch of the result. */
 const BATCH_ROWS = 1 << 16;
 const BATCH_BYTES = 4 << 20;
 
@@ -22,18 +22,18 @@ export interface Grouping {
   readonly schema: Schema;
 }
 
-/** The groups of some rows, with what is collected of each. */
+/** The groups of rows, with the accumulators of their aggregates. */
 export class Groups {
   readonly #grouping: Grouping;
   readonly #numbers: RowNumbers;
   readonly #accumulators: readonly Accumulator[];
   readonly #counts = new RowCounts();
-  /** Of a batch. */
+  /** Group of each row in the current batch. */
   #codes = new Uint32Array(0);
-  /** The keys of the groups, in parts. */
+  /** Keys of the groups, in chunks. */
   readonly #keys: Data[][];
   #size = 0;
-  /** Rows that were added. */
+  /** Number of added rows. */
   rows = 0;
 
   constructor(grouping: Grouping) {
@@ -63,7 +63,7 @@ export class Groups {
     this.#collect(batch, codes);
   }
 
-  /** Each row of a batch as a group; the batch is the only one. */
+  /** Adds a batch with each row as its own group. It must be the only batch. */
   addEach(batch: RecordBatch): this {
     const codes = new Uint32Array(batch.numRows);
     for (let i = 0; i < codes.length; i++) codes[i] = i;
@@ -96,7 +96,7 @@ export class Groups {
   *batches(): Generator<RecordBatch> {
     const { columns, step, schema, keys } = this.#grouping;
     const isEmpty = this.#size === 0;
-    // Without keys all rows are one group, even of an empty input.
+    // Without keys all rows are one group, even for an empty input.
     const groups = isEmpty && keys.length === 0 && step !== 'partial' ? 1 : this.#size;
     if (groups === 0) return;
     const results = this.#accumulators.flatMap((accumulator, i) => {
@@ -119,7 +119,7 @@ export class Groups {
   }
 }
 
-/** Lengths of batches of at most that many rows, which are of whole parts where these are not longer. */
+/** Lengths of batches of at most `most` rows; a batch is whole parts if they are not longer than that. */
 function* lengthsOf(parts: readonly number[], most: number): Generator<number> {
   let rows = 0;
   for (const part of parts) {
@@ -132,7 +132,7 @@ function* lengthsOf(parts: readonly number[], most: number): Generator<number> {
   if (rows > 0) yield rows;
 }
 
-/** A column in parts, whose rows are taken from the first on. */
+/** A column in parts, read from its first row. */
 class Parts {
   readonly #type: Data['type'];
   readonly #parts: readonly Data[];

@@ -3,17 +3,17 @@ import { joinData, nullData } from '../../../engine/stream/join-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { grown } from './accumulator.ts';
 
-/** Rows kept in addition to one for each group, though no group uses them any more. */
+/** Unused rows that may be kept in addition to one for each group. */
 const SPARE_ROWS = 1 << 17;
 
-/** A value of each group, of any type, in the columns it was read from. */
+/** One value for each group, of any type, kept in the columns it was read from. */
 export class KeptRows {
   readonly #type: DataType;
   #chunks: Data[] = [];
-  /** The index of each chunk's first value among all values. */
+  /** Index of each chunk's first value among all values. */
   #starts: number[] = [];
   #rows = 0;
-  /** The row + 1 of each group's value; 0 for none. */
+  /** Row + 1 of each group's value; 0 if it has none. */
   #at = new Uint32Array(0);
   #groups = 0;
 
@@ -25,7 +25,7 @@ export class KeptRows {
     return this.#chunks;
   }
 
-  /** The chunk of a group's value, and the row there; undefined where it has none. */
+  /** Chunk and row of a group's value; undefined if it has none. */
   find(group: number): readonly [chunk: number, row: number] | undefined {
     if (group >= this.#groups || this.#at[group] === 0) return undefined;
     const row = this.#at[group] - 1;
@@ -38,7 +38,7 @@ export class KeptRows {
     return [low, row - this.#starts[low]];
   }
 
-  /** Replaces the values of groups by the values at some rows. True if the chunks were rebuilt. */
+  /** Replaces groups' values by values of a batch at some positions. True if the chunks were rebuilt. */
   replace(data: Data, positions: Uint32Array, codes: Uint32Array, groups: number): boolean {
     this.#at = grown(this.#at, groups);
     this.#groups = groups;
@@ -57,7 +57,7 @@ export class KeptRows {
     return true;
   }
 
-  /** The values by group; null where a group has none. */
+  /** Values by group; null if a group has none. */
   values(groups: number): Data {
     this.#at = grown(this.#at, groups);
     if (this.#rows === 0) return nullData(this.#type, groups);

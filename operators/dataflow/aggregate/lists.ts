@@ -13,7 +13,7 @@ export function listOf(type: DataType): List {
   return new List(new Field('item', type, true));
 }
 
-/** The values of each group that are not null, in the order of the rows. */
+/** The non-null values of each group, in the order of the rows. */
 class ValuesByGroup {
   readonly #type: DataType;
   readonly #codes: Uint32Array[] = [];
@@ -23,7 +23,7 @@ class ValuesByGroup {
     this.#type = type;
   }
 
-  /** `codes`: the group of each value. They are copied, since the next batch may use their memory again. */
+  /** `codes`: the group of each value. They are copied, since the next batch may reuse their memory. */
   add(values: Data, codes: Uint32Array): void {
     const all = new Uint32Array(codes.length);
     for (let i = 0; i < all.length; i++) all[i] = i;
@@ -47,7 +47,7 @@ class ValuesByGroup {
   }
 }
 
-/** Rows of a column without those that are null, and their groups. */
+/** The non-null rows of a column, and their groups. */
 function present(data: Data, codes: Uint32Array): { readonly data: Data; readonly codes: Uint32Array } {
   const isNull = DataType.isNull(data.type);
   if (data.nullCount === 0 && !isNull) return { data, codes };
@@ -61,7 +61,7 @@ function present(data: Data, codes: Uint32Array): { readonly data: Data; readonl
   return { data: takeData(data, positions.subarray(0, found)), codes: kept.subarray(0, found) };
 }
 
-/** The elements of a column of lists, and the group of each. */
+/** The elements of a list column, and the group of each. */
 function elementsOf(lists: Data, codes: Uint32Array): { readonly data: Data; readonly codes: Uint32Array } {
   const { valueOffsets: offsets, length } = lists;
   const [from, to] = [offsets[0], offsets[length]];
@@ -70,7 +70,7 @@ function elementsOf(lists: Data, codes: Uint32Array): { readonly data: Data; rea
   return { data: lists.children[0].slice(from, to - from), codes: own };
 }
 
-/** All values of a group that are not null, as a list in the order of the input. */
+/** All non-null values of a group as a list, in the order of the input. */
 export class Listed implements Accumulator {
   readonly #values: ValuesByGroup;
 
@@ -99,14 +99,14 @@ export class Listed implements Accumulator {
 }
 
 /**
- * The number of distinct values of a group that are not null. The state of a part of the rows is the list of
- * its distinct values. Where most values are distinct, duplicates stay in the list, since the next step
- * compares all of them anyway.
+ * Number of distinct non-null values of a group. The state of a part of the rows is the list of its distinct
+ * values. If most values are distinct, duplicates stay in the list, since the next step compares all of them
+ * anyway.
  */
 export class CountDistinct implements Accumulator {
   readonly #numbers: RowNumbers;
   readonly #counts = new Counts();
-  /** Of a part of the rows; else the counts are enough. */
+  /** Only for a partial step; otherwise the counts are enough. */
   readonly #values: ValuesByGroup | undefined;
   readonly #fewer = new FewerRows();
 

@@ -5,7 +5,7 @@ import { type Argument, argumentOf } from './argument.ts';
 import { KeptRows } from './kept-rows.ts';
 import { newGroups } from './new-groups.ts';
 
-/** The value of one row of each group, which may be null. */
+/** The value of one row of each group; it may be null. */
 abstract class Picked implements Accumulator {
   protected readonly kept: KeptRows;
 
@@ -55,16 +55,13 @@ export class Last extends Picked {
   }
 }
 
-/**
- * The least or the largest value of a group of texts and other types that have an order; nulls are beyond
- * all.
- */
+/** Minimum or maximum of a group, for text and other ordered types. Nulls are never chosen over values. */
 export class ExtremeRow extends Picked {
   readonly #schema: Schema;
   readonly #keys: SortKeys;
-  /** The words of the chunks of the kept values. */
+  /** Sort words of the kept values, by chunk. */
   #words: KeyWords[] = [];
-  /** The best row of this batch + 1 by group; all are 0 between batches. */
+  /** Best row of this batch + 1 by group; all 0 between batches. */
   #best = new Int32Array(0);
 
   constructor(takesLargest: boolean, type: DataType) {

@@ -9,7 +9,7 @@ import { isInRuns, type RowCounts, ValueCounts } from './counts.ts';
 const HALF = 2 ** 32;
 const SAFE = 2 ** 53;
 
-/** Sums of groups, which is what sums and means have in common. */
+/** Sums of groups; used by sums and means. */
 interface Sums {
   add(argument: Argument, codes: Uint32Array, groups: number): void;
   merge(states: readonly Data[], codes: Uint32Array, groups: number): void;
@@ -19,7 +19,7 @@ interface Sums {
   total(group: number): number;
 }
 
-/** In the order of the rows, in float64. */
+/** Float64 sums, added in the order of the rows. */
 export class FloatSums implements Sums {
   #sums = new Float64Array(0);
 
@@ -54,7 +54,7 @@ export class FloatSums implements Sums {
   }
 }
 
-/** A loop of its own: V8 makes slower ones of loops over arrays of several types. */
+/** A separate loop: V8 compiles loops over several types of arrays to slower code. */
 function addSingles(sums: Float64Array, values: Float32Array, codes: Uint32Array): void {
   if (!isInRuns(codes)) {
     for (let i = 0; i < codes.length; i++) sums[codes[i]] += values[i];
@@ -68,13 +68,13 @@ function addSingles(sums: Float64Array, values: Float32Array, codes: Uint32Array
   }
 }
 
-/** Exact sums of integers: low + 2^53 high, where low is a safe integer. High is 0 of nearly all. */
+/** Exact sums of integers: low + 2^53 high, where low is a safe integer. High is 0 for nearly all groups. */
 export class IntegerSums implements Sums {
   readonly #text: string;
   #low = new Float64Array(0);
   #high = new Int32Array(0);
 
-  /** `text`: the sum in errors. */
+  /** `text`: name of the sum in errors. */
   constructor(text: string) {
     this.#text = text;
   }
@@ -96,7 +96,7 @@ export class IntegerSums implements Sums {
     }
   }
 
-  /** By halves: the bits from 2^53 on, and those below. */
+  /** Adds each integer in two halves: the bits from 2^53 on, and the lower bits. */
   #addWide({ values, valid }: WideValues, codes: Uint32Array): void {
     const high = (this.#high = grown(this.#high, this.#low.length));
     const halves = halvesOf(values);
@@ -113,7 +113,7 @@ export class IntegerSums implements Sums {
     }
   }
 
-  /** Adds a number where the low part would no longer be safe. */
+  /** Adds a number whose addition would make the low part unsafe. */
   #carry(group: number, value: number): void {
     const high = (this.#high = grown(this.#high, this.#low.length));
     const sign = value < 0 ? -1 : 1;
@@ -166,7 +166,7 @@ export class IntegerSums implements Sums {
   }
 }
 
-/** The sum of a group's values, null where it has none. */
+/** Sum of a group's values; null if it has none. */
 export class Sum implements Accumulator {
   readonly #sums: Sums;
   readonly #seen = new Seen();
@@ -195,7 +195,7 @@ export class Sum implements Accumulator {
   }
 }
 
-/** The mean of a group's values, null where it has none. */
+/** Mean of a group's values; null if it has none. */
 export class Mean implements Accumulator {
   readonly #sums: Sums;
   readonly #counts: ValueCounts;
@@ -232,7 +232,7 @@ export class Mean implements Accumulator {
   }
 }
 
-/** The standard deviation of a sample, by n - 1; null of fewer than two values. */
+/** Sample standard deviation (n - 1); null for fewer than two values. */
 export class Deviation implements Accumulator {
   #counts = new Float64Array(0);
   #means = new Float64Array(0);
@@ -255,7 +255,7 @@ export class Deviation implements Accumulator {
     }
   }
 
-  /** Chan, Golub and LeVeque's sum of two parts. */
+  /** Chan, Golub and LeVeque's formula for combining two parts. */
   merge(states: readonly Data[], codes: Uint32Array, groups: number): void {
     this.#grow(groups);
     const [counts, means, squares] = [this.#counts, this.#means, this.#squares];

@@ -4,21 +4,21 @@ import { joinData } from '../../../engine/stream/join-data.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { columnOf, fieldOf, KeyNumbers } from './key-numbers.ts';
 
-/** A column of all rows of the held side, and the same with a null at the end. */
+/** A column of all rows of the build side, and the same column with an additional null at the end. */
 export interface HeldColumn {
   readonly values: Data;
   readonly withNull: Data;
 }
 
 /**
- * All rows of one side of a join by their keys. Keys have numbers 0, 1, 2, ...; the rows with key k,
- * ascending, are rows[offsets[k]] to rows[offsets[k + 1] - 1]. Rows with a null key are in no such list.
+ * All rows of one side of a join, by key. Distinct keys are numbered 0, 1, 2, ... The rows with key k,
+ * ascending, are rows[offsets[k]] to rows[offsets[k + 1] - 1]. Rows with a null key are not in `rows`.
  *
  *     keys      b a b null a      numbers  b: 0, a: 1
  *     offsets   0 2 4             rows     0 2 1 4
  */
 export class BuildSide {
-  /** The number of each row's key; UNKNOWN_ROW for a null. */
+  /** Number of each row's key; UNKNOWN_ROW for a null. */
   readonly keyOfRow: Uint32Array;
   readonly offsets: Uint32Array;
   readonly rows: Uint32Array;
@@ -30,7 +30,7 @@ export class BuildSide {
     [this.offsets, this.rows] = grouped(keyOfRow, numbers.size);
   }
 
-  /** Reads all rows of a stream; `names` are the columns that are held. */
+  /** Reads all rows of a stream. `names`: the columns to keep. */
   static async read(
     input: BatchStream,
     keys: readonly string[],
@@ -49,7 +49,7 @@ export class BuildSide {
     for (const name of names) {
       const own = parts.get(name) as Data[];
       columns.set(name, held(joinData(fieldOf(schema, name).type, own, 1)));
-      // Only one column at a time is in memory twice.
+      // Frees the parts, so that only one column at a time is in memory twice.
       own.length = 0;
     }
     return new BuildSide(numbers, keyOfRow, columns);
@@ -59,12 +59,12 @@ export class BuildSide {
     return this.keyOfRow.length;
   }
 
-  /** The number of distinct keys. */
+  /** Number of distinct keys. */
   get keys(): number {
     return this.#numbers.size;
   }
 
-  /** True where each key has one row. */
+  /** True if each key has exactly one row. */
   get isUnique(): boolean {
     return this.rows.length === this.keys;
   }
@@ -75,7 +75,7 @@ export class BuildSide {
     return found;
   }
 
-  /** The number of each row's key among the keys that are held, else UNKNOWN_ROW. */
+  /** Number of each row's key if the build side has it, else UNKNOWN_ROW. */
   find(batch: RecordBatch, keys: readonly string[]): Uint32Array {
     return this.#numbers.find(batch, keys);
   }
@@ -87,8 +87,8 @@ interface KeyParts {
 }
 
 /**
- * The numbers of all rows' keys. Single numbers of 32 bits are numbered all at once: whether they are near
- * each other shows in all of them.
+ * Numbers the keys of all rows. A single 32-bit key column is numbered at once: the range of all keys decides
+ * whether a table indexed by key can be used.
  */
 function numbered(numbers: KeyNumbers, keys: readonly KeyParts[]): Uint32Array {
   const [{ type, parts }] = keys;
@@ -121,7 +121,7 @@ function concatenated(parts: readonly Uint32Array[]): Uint32Array {
   return all;
 }
 
-/** Rows by key: a counting sort. */
+/** Groups rows by key with a counting sort. */
 function grouped(keyOfRow: Uint32Array, keys: number): [Uint32Array, Uint32Array] {
   const offsets = new Uint32Array(keys + 1);
   let known = 0;

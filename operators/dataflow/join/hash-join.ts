@@ -1,40 +1,40 @@
 import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import type { BuildSide } from './build-side.ts';
 
-/** Pairs of rows that belong together; they are valid until the next ones are made. */
+/** Pairs of matching rows, valid until the next ones are made. */
 export interface Matches {
   /** Rows of the probe batch, ascending. */
   readonly probe: Uint32Array;
-  /** Rows of the held side; its number of rows for a probe row without a match. */
+  /** Rows of the build side; for a probe row without a match, the number of its rows. */
   readonly build: Uint32Array;
-  /** True where `probe` is consecutive rows. */
+  /** True if `probe` is a range of consecutive rows. */
   readonly isRange: boolean;
-  /** True where a row has no match. */
+  /** True if any row has no match. */
   readonly hasMisses: boolean;
 }
 
 export interface HashJoinOptions {
-  /** Rows of the probe side without a match are given, too. */
+  /** Also return probe rows without a match. */
   readonly keepsProbe: boolean;
-  /** Notes the held keys that have a match, for `unmatched` and `matched`. */
+  /** Record the keys of the build side that have a match, for `heldRows`. */
   readonly notesMatches: boolean;
   /** Most pairs at once. */
   readonly limit: number;
 }
 
 /**
- * Finds the matches of rows among the rows of a held side: probe rows in their order, and the matches of each
- * in the order of the held rows. However many there are, a bounded number is made at a time.
+ * Finds the matches of probe rows on the build side. Probe rows keep their order, and the matches of each
+ * have the order of the build side. A bounded number of pairs is made at a time, even if a row has many.
  */
 export class HashJoin {
   readonly #build: BuildSide;
   readonly #keepsProbe: boolean;
-  /** 1 for the keys that a probe row had. */
+  /** 1 for the keys of the build side that occurred on the probe side. */
   readonly #matched: Uint8Array | undefined;
   readonly #probeRows: Uint32Array;
   readonly #buildRows: Uint32Array;
   /**
-   * The next row of the probe batch, and its next match: an index of the held side's `rows`, or -1 for the
+   * The next row of the probe batch, and its next match: an index into the build side's `rows`, or -1 for the
    * first.
    */
   #row = 0;
@@ -47,7 +47,7 @@ export class HashJoin {
     [this.#probeRows, this.#buildRows] = [new Uint32Array(limit), new Uint32Array(limit)];
   }
 
-  /** The matches of a batch's rows by the numbers of their keys. */
+  /** The matches of a batch's rows. `keys`: numbers of their keys. */
   *matches(keys: Uint32Array): Generator<Matches> {
     [this.#row, this.#match] = [0, -1];
     if (this.#matched !== undefined) noteAll(keys, this.#matched);
@@ -66,12 +66,12 @@ export class HashJoin {
     }
   }
 
-  /** Notes the keys of a batch's rows, without their matches. */
+  /** Records the keys of a batch's rows as matched, without making pairs. */
   note(keys: Uint32Array): void {
     if (this.#matched !== undefined) noteAll(keys, this.#matched);
   }
 
-  /** The held rows that had a match so far, or those that had none; ascending. */
+  /** Rows of the build side that have had a match, or that have had none; ascending. */
   heldRows(hadMatch: boolean): Uint32Array {
     const { keyOfRow, rowCount } = this.#build;
     const matched = this.#matched ?? new Uint8Array(this.#build.keys);
@@ -86,7 +86,7 @@ export class HashJoin {
     return rows.subarray(0, count);
   }
 
-  /** Each key has one row. */
+  /** Fast path: each key has exactly one row. */
   #fillUnique(keys: Uint32Array): number {
     const { rows, rowCount } = this.#build;
     const [probe, build, keepsProbe] = [this.#probeRows, this.#buildRows, this.#keepsProbe];

@@ -1,13 +1,13 @@
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 
 /**
- * What was made of the rows of a held side, for the next task of the thread that holds the same rows, unless
- * memory was collected in between.
+ * Caches what was built from the build side's rows, for the thread's next task with the same rows. Garbage
+ * collection may drop it.
  */
 export class HeldOnce<Held extends object> {
   readonly #made = new Map<string, WeakRef<Held>>();
 
-  /** What `make` makes of the rows; `use`: the keys and columns that it takes. */
+  /** The result of `make` for the rows, cached. `use`: the keys and columns that it reads. */
   async of(rows: BatchStream, use: readonly (readonly string[])[], make: () => Promise<Held>): Promise<Held> {
     if (rows.identity === undefined) return make();
     const key = JSON.stringify([rows.identity, ...use]);

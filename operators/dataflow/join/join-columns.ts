@@ -6,7 +6,7 @@ import { nearest, spelled } from '../../../engine/nearest.ts';
 import type { Side } from '../../../engine/stream/binary-operator.ts';
 import { type JoinParams, keepsLeftOnly, keepsUnmatched } from './join-kinds.ts';
 
-/** A column of a join's result, with its names in the inputs; keys are columns of both. */
+/** A column of a join's result, with its names in the inputs. Key columns are in both. */
 export interface JoinColumn {
   readonly field: Field;
   readonly left?: string;
@@ -17,9 +17,9 @@ export interface JoinColumn {
 export type Schemas = Readonly<Record<Side, Schema>>;
 
 /**
- * The columns of the result: the keys under the left's names, then the left's other columns, then the
- * right's; for semi and anti joins the left's columns unchanged. Throws UsageError for keys that are missing
- * or do not fit, and for a name that both sides have.
+ * Columns of the result: keys under the left's names, then the left's other columns, then the right's. Semi
+ * and anti joins have the left's columns unchanged. Throws UsageError for keys that are missing or have
+ * incompatible types, and for a name that both sides have.
  */
 export function joinColumns(params: JoinParams, schemas: Schemas): JoinColumn[] {
   requireKeys(params, schemas);
@@ -46,7 +46,10 @@ export function joinColumns(params: JoinParams, schemas: Schemas): JoinColumn[] 
   return columns.filter(isKept);
 }
 
-/** The columns of each input that some columns of the result need; a name that gets a suffix needs both. */
+/**
+ * Columns of each input that are needed for some columns of the result. A name that gets a suffix needs its
+ * column in both inputs.
+ */
 export function requiredOf(
   params: JoinParams,
   schemas: Schemas,
@@ -66,7 +69,7 @@ export function requiredOf(
   return { left: inOrder('left'), right: inOrder('right') };
 }
 
-/** The value of a key is the right's in a right join, else the left's where there is one. */
+/** The value of a key is the right's in a right join, else the left's if that exists. */
 function keyColumn(kind: JoinParams['kind'], left: Field, right: Field): JoinColumn {
   const [own, other] = kind === 'right' ? [right, left] : [left, right];
   const nullable = own.nullable || (kind === 'full' && other.nullable);
@@ -98,7 +101,7 @@ function requireKeys({ keys }: JoinParams, schemas: Schemas): void {
   });
 }
 
-/** The column of a side that is a key. Throws UsageError naming the columns that there are. */
+/** The field of a key. Throws UsageError that names the existing columns. */
 export function keyField(schemas: Schemas, side: Side, name: string): Field {
   const { fields } = schemas[side];
   const found = fields.find((field) => field.name === name);

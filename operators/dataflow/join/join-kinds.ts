@@ -3,20 +3,20 @@ import type { Side } from '../../../engine/stream/binary-operator.ts';
 export const joinKinds = ['inner', 'left', 'right', 'full', 'semi', 'anti'] as const;
 
 /**
- * The rows of a join: pairs of rows with equal keys (`inner`), with the rows of the left, the right or both
- * that have no match (`left`, `right`, `full`), or the rows of the left that have a match (`semi`) or none
- * (`anti`).
+ * The rows of a join: `inner` pairs of rows with equal keys; `left`, `right`, `full` also the rows without a
+ * match of the left side, the right side or both; `semi` the rows of the left with a match; `anti` the rows
+ * of the left without one.
  */
 export type JoinKind = (typeof joinKinds)[number];
 
 /** A join of two inputs, left and right. */
 export interface JoinParams {
   readonly kind: JoinKind;
-  /** The columns of each side whose values are compared, in pairs. */
+  /** Names of the compared columns on each side, in pairs. */
   readonly keys: Readonly<Record<Side, readonly string[]>>;
-  /** Added to names of the right's columns that the left has, too. */
+  /** Suffix for names of the right's columns that the left also has. */
   readonly suffix?: string;
-  /** The side that is held in memory; the other one streams. */
+  /** The side that is held in memory (build side); the other is streamed (probe side). */
   readonly build: Side;
   /** The columns of the result; default: all. */
   readonly keeps?: readonly string[];
@@ -26,19 +26,19 @@ export function otherSide(side: Side): Side {
   return side === 'left' ? 'right' : 'left';
 }
 
-/** True where the rows of a side that have no match are rows of the result. */
+/** True if the result has the rows of a side without a match. */
 export function keepsUnmatched(kind: JoinKind, side: Side): boolean {
   return kind === side || kind === 'full';
 }
 
-/** True for kinds that only return rows of the left. */
+/** True for kinds whose result has only rows of the left. */
 export function keepsLeftOnly(kind: JoinKind): boolean {
   return kind === 'semi' || kind === 'anti';
 }
 
 /**
- * True where each part of the streamed side can be joined by itself with all of the held side: no row of the
- * result depends on the absence of matches in the other parts.
+ * True if each part of the streamed side can be joined with all of the build side independently of the other
+ * parts: no row of the result requires that all parts lack a match.
  */
 export function mayBroadcast({ kind, build }: Pick<JoinParams, 'kind' | 'build'>): boolean {
   return keepsLeftOnly(kind) ? build === 'right' : !keepsUnmatched(kind, build);

@@ -21,10 +21,10 @@ const buildSides = new HeldOnce<BuildSide>();
 const keySets = new HeldOnce<KeyNumbers>();
 
 /**
- * Joins the rows of two inputs with equal keys. The side `build` is held in memory, the other one streams:
- * rows come in the order of the streamed side, the matches of a row in the order of the held side, and rows
- * of the held side without a match last, in their order. Rows of semi and anti joins come in the order of the
- * left for either side. Nulls match nothing; NaN is equal to NaN, and -0 to 0.
+ * Joins the rows of two inputs with equal keys. The side `build` is held in memory, the other is streamed.
+ * Rows come in the order of the streamed side, the matches of a row in the order of the build side, and rows
+ * of the build side without a match last. Semi and anti joins always keep the order of the left. Nulls match
+ * nothing; NaN equals NaN, and -0 equals 0.
  */
 export class JoinRows implements BinaryOperator {
   readonly name = 'join';
@@ -78,7 +78,7 @@ export class JoinRows implements BinaryOperator {
     return batchStream(schema, checked(batches, ctx));
   }
 
-  /** The rows of the left with a match in the right, or without. */
+  /** Rows of the left with a match in the right (semi), or without one (anti). */
   async *#filter({ left, right }: Streams, schema: Schema): AsyncGenerator<RecordBatch> {
     const { kind, keys } = this.params;
     const numbers = await keySets.of(right, [keys.right], () => keySetOf(right, keys.right));
@@ -147,7 +147,7 @@ async function* checked(
   }
 }
 
-/** The rows whose key is known, or those whose key is not. */
+/** Positions of the rows whose key is known, or is not. */
 function positionsOf(keys: Uint32Array, known: boolean): Uint32Array {
   const positions = new Uint32Array(keys.length);
   let count = 0;

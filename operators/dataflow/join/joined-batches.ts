@@ -8,24 +8,25 @@ import { type JoinParams, keepsUnmatched, otherSide } from './join-kinds.ts';
 import { columnOf } from './key-numbers.ts';
 import { fixedBytes, isVariable, variableBytes } from './value-bytes.ts';
 
-/** Most rows of a batch, and most bytes of its values unless a single row has more. */
+/** Most rows of a batch, and most bytes of its values unless one row has more. */
 const MOST_ROWS = 1 << 16;
 const MOST_BYTES = 4 << 20;
 
 /**
- * The input that has a column's values for a pair of rows. `coalesced`: the held side, else the probe side.
+ * The input from which a column is taken for a pair of rows. `coalesced`: the build side if it has a match,
+ * else the probe side.
  */
 type From = 'probe' | 'build' | 'coalesced';
 
 interface Column {
   readonly type: DataType;
   readonly from: From;
-  /** Its name in each input that has it. */
+  /** Name of the column on the probe side, if it has it; likewise `build`. */
   readonly probe: string | undefined;
   readonly build: string | undefined;
 }
 
-/** Makes the batches of a join's result, from pairs of rows of a probe batch and the held side. */
+/** Makes the batches of a join's result from pairs of rows of a probe batch and the build side. */
 export class JoinedBatches {
   readonly #schema: Schema;
   readonly #columns: readonly Column[];
@@ -41,7 +42,7 @@ export class JoinedBatches {
     }));
   }
 
-  /** Rows whose values of fixed size fit a batch. */
+  /** Most rows of a batch, by the size of fixed-width values. */
   static limitOf(columns: readonly JoinColumn[]): number {
     const bytes = columns.reduce((sum, { field }) => sum + fixedBytes(field.type), 0);
     return Math.max(1, Math.min(MOST_ROWS, Math.floor(MOST_BYTES / Math.max(1, bytes))));
@@ -67,7 +68,7 @@ export class JoinedBatches {
     }
   }
 
-  /** The batches of rows of the held side, with nulls for the columns of the other. */
+  /** Batches of build-side rows, with nulls for the other side's columns. */
   *ofHeld(rows: Uint32Array, limit: number): Generator<RecordBatch> {
     for (let at = 0; at < rows.length; at += limit) {
       const some = rows.subarray(at, at + limit);
@@ -85,7 +86,7 @@ export class JoinedBatches {
     }
   }
 
-  /** Replaces floats of the probe rows by the matching values of the held side, for example -0 by 0. */
+  /** Replaces floats of the probe rows by the matching values of the build side, for example -0 by 0. */
   #replace(taken: Data, name: string, build: Uint32Array): void {
     const [values, held] = [
       taken.values as Float64Array,
@@ -101,8 +102,8 @@ export class JoinedBatches {
 }
 
 /**
- * Equal keys have equal bits, except floats. Usually the probe side's values are nearest in memory; floats
- * are read from the side whose value is the key's.
+ * Equal keys have equal bits, except floats. Keys are usually read from the probe side, whose rows are
+ * consecutive in memory; floats are read from the side that defines the key's value.
  */
 function fromOf({ left, right, field }: JoinColumn, { kind, build }: JoinParams): From {
   const probe = otherSide(build);
@@ -119,7 +120,7 @@ interface Taken {
   readonly rows: Uint32Array;
 }
 
-/** Ranges of pairs whose values fit a batch. */
+/** Splits pairs into ranges whose values fit into a batch. */
 function* piecesOf(columns: readonly Taken[], length: number): Generator<readonly [number, number]> {
   const variable = columns.filter(({ type, data }) => data !== undefined && isVariable(type));
   const bytes = (start: number, end: number) =>

@@ -38,7 +38,7 @@ export class Joined implements Source {
     [this.inputs, this.params, this.#ready] = [inputs, new JoinRows(params).params, ready];
   }
 
-  /** The join of other inputs. */
+  /** The same join of other inputs. */
   of(inputs: JoinInputs): Joined {
     return new Joined(inputs, this.params, this.#ready);
   }
@@ -51,13 +51,16 @@ export class Joined implements Source {
     return describeJoin(this.params);
   }
 
-  /** Throws UsageError where keys are missing or do not fit, and where both sides have a name. */
+  /**
+   * Throws UsageError for keys that are missing or have incompatible types, and for a name that both sides
+   * have.
+   */
   async schema(): Promise<Schema> {
     const { left, right } = (await this.#opened()).schemas;
     return new JoinRows(this.params).outputSchema(left, right);
   }
 
-  /** The same join with key types that are equal: keys of the narrower type are cast. */
+  /** The same join after casting keys of the narrower type, so that key types are equal. */
   comparable(schemas: Schemas): Joined {
     const [left, right] = this.inputs;
     return this.of([
@@ -66,7 +69,7 @@ export class Joined implements Source {
     ]);
   }
 
-  /** The same join of comparable inputs, without columns that `columns` do not need. */
+  /** The same join with comparable keys, without input columns that `columns` does not need. */
   async prepared(columns?: readonly string[]): Promise<Joined> {
     const { inputs, schemas } = await this.#opened();
     const required = new JoinRows(this.params).requiredColumns(columns, schemas.left, schemas.right);
@@ -83,7 +86,7 @@ export class Joined implements Source {
     return new JoinRows({ ...params, ...(columns && { keeps: columns }) }).execute(...streams, ctx);
   }
 
-  /** The comparable inputs, and their columns. */
+  /** The inputs with comparable keys, and their schemas. */
   async #opened(): Promise<{ readonly inputs: JoinInputs; readonly schemas: Schemas }> {
     const [left, right] = await Promise.all(this.inputs.map((plan) => schemaOf(plan)));
     const { inputs } = this.comparable({ left, right });

@@ -4,8 +4,7 @@ import { RowNumbers, UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 
 /**
- * Numbers the keys of rows of batches; rows with a null key have none, since a null is equal to no other
- * value.
+ * Assigns numbers to the keys of rows. A row with a null key gets none, since a null equals no other value.
  */
 export class KeyNumbers {
   readonly #numbers: RowNumbers;
@@ -14,12 +13,12 @@ export class KeyNumbers {
     this.#numbers = new RowNumbers(keys.map((name) => fieldOf(schema, name)));
   }
 
-  /** The number of distinct keys. */
+  /** Number of distinct keys. */
   get size(): number {
     return this.#numbers.size;
   }
 
-  /** The number of each row's key, new keys among them; UNKNOWN_ROW for a null. */
+  /** Number of each row's key, assigned if the key is new; UNKNOWN_ROW for a null. */
   add(keys: readonly Data[], rows: number): Uint32Array {
     const nullable = keys.filter((data) => DataType.isNull(data.type) || hasNulls(data));
     if (nullable.length === 0) return this.#numbers.add(keys, rows);
@@ -31,7 +30,7 @@ export class KeyNumbers {
     return codes;
   }
 
-  /** The number of each row's key where it was added, else UNKNOWN_ROW. */
+  /** Number of each row's key if it was added before, else UNKNOWN_ROW. */
   find(batch: RecordBatch, names: readonly string[]): Uint32Array {
     return this.#numbers.find(
       names.map((name) => columnOf(batch, name)),
@@ -40,7 +39,7 @@ export class KeyNumbers {
   }
 }
 
-/** The rows without a null. */
+/** Positions of the rows without a null. */
 function wholeRows(columns: readonly Data[], rows: number): Uint32Array {
   const isNull = new Uint8Array(rows);
   for (const data of columns) {

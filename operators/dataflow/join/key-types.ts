@@ -10,9 +10,8 @@ import {
 import { differentTypes } from './join-columns.ts';
 
 /**
- * The type to which both keys of a pair are cast so that they can be compared; undefined where their types
- * are equal. The wider of two integer or float types. Throws UsageError for types whose values have no exact
- * equal in one type.
+ * The type to which both keys of a pair are cast for comparison: the wider of two integer or float types;
+ * undefined if their types are equal. Throws UsageError for types without a common exact type.
  */
 export function commonKeyType(left: Field, right: Field): ValueType | undefined {
   if (`${left.type}` === `${right.type}`) return undefined;
@@ -23,12 +22,12 @@ export function commonKeyType(left: Field, right: Field): ValueType | undefined 
   return common;
 }
 
-/** True where a key has to be cast to have the type. */
+/** True if a key must be cast to the common type. */
 export function needsCast(type: DataType, common: ValueType): boolean {
   return `${type}` !== `${arrowTypeOf(common)}`;
 }
 
-/** True where each value keeps its identity when it is cast. */
+/** True if the cast keeps distinct values distinct. */
 function isExact(type: DataType, to: ValueType): boolean {
   if (!needsCast(type, to)) return true;
   const from = valueTypeOf(type);

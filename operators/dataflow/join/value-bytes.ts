@@ -1,6 +1,6 @@
 import { type Data, DataType } from 'apache-arrow';
 
-/** Bytes of each value in arrays whose size depends on the number of rows alone. */
+/** Bytes of each value in arrays whose size depends only on the number of rows. */
 export function fixedBytes(type: DataType): number {
   if (DataType.isNull(type)) return 0;
   if (DataType.isDictionary(type)) return type.indices.bitWidth / 8;
@@ -13,7 +13,7 @@ export function fixedBytes(type: DataType): number {
   return 8;
 }
 
-/** True for types with values of various sizes. */
+/** True for types with values of variable size. */
 export function isVariable(type: DataType): boolean {
   if (DataType.isStruct(type) || DataType.isFixedSizeList(type))
     return type.children.some((field) => isVariable(field.type));
@@ -22,7 +22,9 @@ export function isVariable(type: DataType): boolean {
   return isText || isBytes || DataType.isList(type) || DataType.isMap(type);
 }
 
-/** Bytes of the texts, bytes and lists at some rows; elements of lists count as the mean of their column. */
+/**
+ * Bytes of text, binary and list values at some rows; list elements count with the mean size of their column.
+ */
 export function variableBytes(data: Data, rows: Uint32Array): number {
   const { type, children } = data;
   if (DataType.isStruct(type)) return children.reduce((sum, child) => sum + variableBytes(child, rows), 0);

@@ -1,15 +1,15 @@
 import type { Schema } from 'apache-arrow';
 import type { Operator, Source } from '../../../engine/stream/operator.ts';
 
-/** A plan as a list: the source, and the operators from its side to the result. */
+/** A plan as a list: the source, then the operators in order. */
 export interface Chain {
   readonly source: Source;
-  /** The columns of the source. */
+  /** Schema of the source. */
   readonly schema: Schema;
   readonly operators: readonly Operator[];
-  /** The columns of the result that its consumer needs; default: all. */
+  /** Columns of the result that the consumer needs; default: all. */
   readonly wanted?: readonly string[];
 }
 
-/** A pure function that gives a chain with the same rows, which costs less, or the chain itself. */
+/** A pure function. Returns a cheaper chain with the same rows, or the chain itself. */
 export type Rule = (chain: Chain) => Chain;

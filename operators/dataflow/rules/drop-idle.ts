@@ -5,7 +5,10 @@ import { Project } from '../project.ts';
 import { Sample } from '../sample.ts';
 import type { Rule } from './chain.ts';
 
-/** Leaves out what changes nothing: all columns in their order, filters that are true, whole samples. */
+/**
+ * Removes operators without effect: projections to all columns in order, filters that are always true,
+ * samples of all rows.
+ */
 export const dropIdle: Rule = (chain) => {
   let { schema } = chain;
   const operators = chain.operators.filter((operator) => {

@@ -6,7 +6,8 @@ import { SortRows } from '../sort/sort-rows.ts';
 import type { Rule } from './chain.ts';
 
 /**
- * Merges adjacent sorts into one, with the last sort's keys first; rows that are only counted are not sorted.
+ * Merges adjacent sorts into one, with the last sort's keys first. Removes sorts of rows that are only
+ * counted.
  */
 export const joinSorts: Rule = (chain) => {
   const operators: Operator[] = [];
@@ -23,7 +24,7 @@ export const joinSorts: Rule = (chain) => {
   return { ...chain, operators };
 };
 
-/** True where the rows are counted in the end, and none is left out by its place. */
+/** True if the rows are only counted in the end, and none is removed by its position. */
 function isCounted(after: readonly Operator[]): boolean {
   const end = after.find(
     (operator) =>

@@ -8,7 +8,7 @@ import { substitute, uses } from './substitute.ts';
 
 const noColumns = new Schema([]);
 
-/** Two projections in a row become one, where no expression would be computed more than once. */
+/** Merges two adjacent projections, if no expression would be computed more than once. */
 export const mergeProjections: Rule = (chain) => {
   const operators: Operator[] = [];
   for (const operator of chain.operators) {
@@ -36,7 +36,7 @@ function mergedInto(below: Operator | undefined, above: Operator): Project | und
   return new Project({ kind: 'select', columns });
 }
 
-/** A literal with the type that it has as a column: inside an expression it would take another's. */
+/** Gives a literal its column type explicitly: inside an expression it would adopt another type. */
 function typedLiteral(value: Expression): Expression {
   if (!isLiteral(value)) return value;
   const { type } = check(value, noColumns);

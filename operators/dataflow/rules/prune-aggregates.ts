@@ -2,7 +2,7 @@ import { Schema } from 'apache-arrow';
 import { Wide } from '../../exchange/wide.ts';
 import type { Rule } from './chain.ts';
 
-/** A grouping computes the aggregates alone that operators after it need, or the consumer. */
+/** Removes aggregates of a grouping that neither later operators nor the consumer need. */
 export const pruneAggregates: Rule = (chain) => {
   const { source, operators, wanted } = chain;
   if (!(source instanceof Wide)) return chain;

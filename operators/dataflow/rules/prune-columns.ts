@@ -4,7 +4,7 @@ import { Filter } from '../filter.ts';
 import { Project } from '../project.ts';
 import type { Rule } from './chain.ts';
 
-/** Projections and filters leave out the columns that no operator after them needs, nor the consumer. */
+/** Removes columns from projections and filters that neither later operators nor the consumer need. */
 export const pruneColumns: Rule = (chain) => {
   let { wanted } = chain;
   const operators: Operator[] = [];
@@ -25,7 +25,7 @@ function pruned(operator: Operator, wanted: readonly string[] | undefined): Oper
   if (!(operator instanceof Project) || operator.projection.kind !== 'select') return operator;
   const { columns: all } = operator.projection;
   const columns = all.filter(({ name }) => wanted.includes(name));
-  // A count still computes the first column: errors of its expression must not disappear.
+  // A count still computes the first column, so that errors of its expression are not lost.
   const counted =
     columns.length > 0 ? columns : all.slice(0, 1).filter(({ value }) => value.kind !== 'column');
   return new Project({ kind: 'select', columns: counted });

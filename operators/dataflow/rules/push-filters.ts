@@ -9,9 +9,10 @@ import type { Rule } from './chain.ts';
 import { substitute } from './substitute.ts';
 
 /**
- * Moves filters before operators that do not change the columns they use, so that fewer rows pass through
- * those. Before a source, filters are also given to it, so that it can skip splits. Adjacent filters become
- * one. A condition that may fail is never evaluated on rows that an earlier operator or condition leaves out.
+ * Moves filters before operators that do not change the columns they use, so that fewer rows reach those
+ * operators. Filters directly after a source are also given to the source, so that it can skip splits.
+ * Adjacent filters become one. A condition that may fail is never evaluated on rows that an earlier operator
+ * or condition removes.
  */
 export const pushFilters: Rule = (chain) => {
   let { schema } = chain;
@@ -24,14 +25,14 @@ export const pushFilters: Rule = (chain) => {
   return { ...chain, operators };
 };
 
-/** The parts of a predicate that must all be true. */
+/** The conjuncts of a predicate. */
 export function conjunctsOf(predicate: Expression): Expression[] {
   return predicate.kind === 'call' && predicate.name === 'and'
     ? predicate.args.flatMap(conjunctsOf)
     : [predicate];
 }
 
-/** The conjuncts of a filter, after the conjuncts of a filter before it, which is taken off. */
+/** The conjuncts of a filter, preceded by the conjuncts of the filter before it, which is removed. */
 function joined(operators: Operator[], { predicate }: Filter): Expression[] {
   const last = operators.at(-1);
   if (!(last instanceof Filter)) return conjunctsOf(predicate);
@@ -51,7 +52,7 @@ function conditionsOf(conjuncts: readonly Expression[], schema: Schema): Conditi
   }));
 }
 
-/** Puts each condition as near to the source as it can go. */
+/** Inserts each condition as near to the source as it may move. */
 function insert(operators: Operator[], conditions: readonly Condition[]): void {
   for (let at = operators.length, left = conditions; left.length > 0; at--) {
     const below = at > 0 ? operators[at - 1] : undefined;
@@ -70,18 +71,18 @@ function insert(operators: Operator[], conditions: readonly Condition[]): void {
   }
 }
 
-/** A filter by all of some conditions. */
+/** A filter by the conjunction of some conditions. */
 export function filterOf([first, ...others]: readonly Expression[]): Filter {
   return new Filter(others.reduce((all, one) => call('and', all, one), first));
 }
 
-/** The conjunct before an operator; undefined where it must stay after it. */
+/** The conjunct rewritten to be before an operator; undefined if it must stay after it. */
 function before(conjunct: Expression, operator: Operator): Expression | undefined {
   if (operator.isRowwise || operator instanceof SortRows) return conjunct;
   if (!(operator instanceof Project) || operator.projection.kind !== 'select') return undefined;
   const { columns } = operator.projection;
   const names = columnsOf(conjunct);
-  // A computed column would be computed twice.
+  // Otherwise a computed column would be computed twice.
   const isPlain = names.every((name) => columns.find((one) => one.name === name)?.value.kind === 'column');
   return isPlain ? substitute(conjunct, columns) : undefined;
 }

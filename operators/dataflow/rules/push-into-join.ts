@@ -16,8 +16,8 @@ import { substitute } from './substitute.ts';
 const sides: readonly Side[] = ['left', 'right'];
 
 /**
- * For each kind of join, the sides that can be filtered: their rows only appear in the result where they
- * match, or all appear.
+ * For each kind of join, the sides that may be filtered before it: the result has either only their rows with
+ * a match, or all of their rows.
  */
 const filtered: Readonly<Record<JoinKind, readonly Side[]>> = {
   inner: sides,
@@ -29,8 +29,8 @@ const filtered: Readonly<Record<JoinKind, readonly Side[]>> = {
 };
 
 /**
- * Conditions on a join that name columns of one side are asked before it, where that leaves the result as it
- * is; conditions on the keys are asked of both sides.
+ * Moves a condition after a join to before it, if it uses columns of one side and the result does not change.
+ * A condition on the keys moves to both sides.
  */
 export const pushIntoJoin: Rule = (chain) => {
   const [first, ...rest] = chain.operators;
@@ -50,7 +50,7 @@ export const pushIntoJoin: Rule = (chain) => {
   return { ...chain, source, operators: [...remainder(stays, first, chain.schema), ...rest] };
 };
 
-/** A join with keys of the same types, and its columns; undefined where its inputs were not opened. */
+/** A join with keys of equal types, and its columns; undefined if its inputs were not opened. */
 function openedJoin(
   source: Joined,
 ): { readonly join: Joined; readonly columns: readonly JoinColumn[] } | undefined {
@@ -69,7 +69,7 @@ function withFilter(input: LogicalPlan, conditions: readonly Expression[]): Logi
   return conditions.length === 0 ? input : andThen(input, new Filter(all(conditions)));
 }
 
-/** The sides that can be asked a condition before the join. */
+/** The sides on which a condition can be evaluated before the join. */
 function sidesOf(
   conjunct: Expression,
   columns: readonly JoinColumn[],
@@ -77,10 +77,10 @@ function sidesOf(
   kind: JoinKind,
 ): readonly Side[] {
   const named = columnsOf(conjunct).map((name) => columns.find(({ field }) => field.name === name));
-  // A condition that may fail is not asked of rows that the join leaves out.
+  // A condition that may fail is not evaluated on rows that the join removes.
   if (named.length === 0 || checkPredicate(conjunct, schema).mayFail) return [];
   const keysAlone = named.every((column) => column?.left !== undefined && column.right !== undefined);
-  // Equal floats may differ in their bits, as -0 and 0 do.
+  // Equal floats may have different bits, such as -0 and 0.
   const areExact = named.every((column) => column !== undefined && !DataType.isFloat(column.field.type));
   if (keysAlone && areExact) return sides;
   return filtered[kind].filter((side) =>
@@ -88,7 +88,7 @@ function sidesOf(
   );
 }
 
-/** True where the value of a column comes from a side. */
+/** True if a column's value comes from the side. */
 function isOf(column: JoinColumn, side: Side, kind: JoinKind): boolean {
   if (column[side] === undefined) return false;
   const isKey = column.left !== undefined && column.right !== undefined;
@@ -107,7 +107,7 @@ function all([first, ...others]: readonly Expression[]): Expression {
   return others.reduce((every, one) => call('and', every, one), first);
 }
 
-/** The filter with the conditions that stay, or without any the choice of columns that it made. */
+/** A filter with the remaining conditions; if none remain, only its selection of columns. */
 function remainder(stays: readonly Expression[], { keeps }: Filter, { fields }: Schema): Operator[] {
   if (stays.length > 0) return [new Filter(all(stays), keeps)];
   const names = fields.map(({ name }) => name).filter((name) => keeps?.includes(name));

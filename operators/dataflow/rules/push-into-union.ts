@@ -6,8 +6,8 @@ import { Union } from '../union.ts';
 import type { Rule } from './chain.ts';
 
 /**
- * The operators on a union that see each row by itself go to its inputs, where threads run them and a source
- * may leave rows out.
+ * Moves operators that work row by row from after a union to its inputs. There threads can run them, and a
+ * source can skip rows.
  */
 export const pushIntoUnion: Rule = (chain) => {
   const { source, schema, operators } = chain;
@@ -15,7 +15,7 @@ export const pushIntoUnion: Rule = (chain) => {
   const first = operators.findIndex((operator) => !isOfRows(operator));
   const moved = first < 0 ? operators : operators.slice(0, first);
   if (moved.length === 0) return chain;
-  // Inputs may have their columns in another order, on which the result and samples depend.
+  // Inputs may have another order of columns; the result's order and samples depend on it.
   const columns = schema.fields.map(({ name }) => ({ name, value: { kind: 'column', name } }) as const);
   const inOrder = new Project({ kind: 'select', columns });
   return {

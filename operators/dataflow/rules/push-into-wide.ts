@@ -5,7 +5,7 @@ import { Filter } from '../filter.ts';
 import type { Rule } from './chain.ts';
 import { conjunctsOf, filterOf } from './push-filters.ts';
 
-/** Conditions that may be asked of the rows before they are exchanged go there: fewer rows are exchanged. */
+/** Moves conditions to before an exchange where that is allowed, so that fewer rows are exchanged. */
 export const pushIntoWide: Rule = (chain) => {
   const { source, operators } = chain;
   const [filter, ...others] = operators;

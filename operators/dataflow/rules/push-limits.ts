@@ -3,11 +3,12 @@ import { Limit } from '../limit.ts';
 import { Project } from '../project.ts';
 import type { Rule } from './chain.ts';
 
-/** Most rows of a limit for which the calling thread computes columns. */
+/** Most rows of a limit whose columns the calling thread computes. */
 const FEW_ROWS = 1 << 17;
 
 /**
- * Small limits go before projections, which then compute those rows alone; two in a row become the smaller.
+ * Moves small limits before projections, which then compute only those rows. Two adjacent limits become the
+ * smaller.
  */
 export const pushLimits: Rule = (chain) => {
   const operators: Operator[] = [];

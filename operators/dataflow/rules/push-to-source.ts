@@ -3,7 +3,9 @@ import { checkPredicate } from '../../../engine/expressions/check.ts';
 import { Filter } from '../filter.ts';
 import type { Rule } from './chain.ts';
 
-/** A source may leave out what the first filter rules out by its statistics and folders; the filter stays. */
+/**
+ * Lets a source skip rows that the first filter excludes, by statistics and folder names. The filter stays.
+ */
 export const pushToSource: Rule = (chain) => {
   const [first] = chain.operators;
   if (!(first instanceof Filter) || chain.source.within === undefined) return chain;

@@ -5,9 +5,9 @@ import { Project } from '../project.ts';
 import type { Rule } from './chain.ts';
 
 /**
- * Writes projections as lists of all their columns, which needs the columns of the source. A filter that
- * leaves out columns, as a plan has it that was optimized before, becomes a filter and a projection, which
- * later rules know.
+ * Replaces projections by full lists of columns, which requires the source's schema. A filter with `keeps`
+ * (in a plan that was optimized before) becomes a filter and a projection, the forms that the other rules
+ * handle.
  */
 export const resolveColumns: Rule = (chain) => {
   let { schema } = chain;

@@ -1,7 +1,7 @@
 import { type Expression, partsOf } from '../../../engine/expressions/expression.ts';
 import type { NamedExpression } from '../project.ts';
 
-/** An expression over the columns of a projection's result, as one over the columns of its input. */
+/** Rewrites an expression over a projection's result as an expression over its input. */
 export function substitute(expression: Expression, columns: readonly NamedExpression[]): Expression {
   const inside = (part: Expression) => substitute(part, columns);
   switch (expression.kind) {

@@ -3,10 +3,13 @@ import { SortRows } from '../sort/sort-rows.ts';
 import { TopRows } from '../sort/top-rows.ts';
 import type { Rule } from './chain.ts';
 
-/** Most rows of a limit that are kept at hand while rows are read. */
+/** Most rows of a limit that are kept in memory while rows are read. */
 const MOST_ROWS = 1 << 20;
 
-/** Finds the first sorted rows without sorting all rows: the first of each split, and the first of these. */
+/**
+ * Finds the first sorted rows without sorting all: takes the first rows of each split, then the first of
+ * these.
+ */
 export const takeTopRows: Rule = (chain) => {
   const operators = chain.operators.flatMap((operator, i) => {
     const [before, after] = [chain.operators[i - 1], chain.operators[i + 1]];

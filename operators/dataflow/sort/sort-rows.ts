@@ -7,7 +7,7 @@ import { sortedBatches } from '../../../engine/sorting/sorted-batches.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
 
-/** All rows in the order of some keys; rows with equal keys stay in the order of the input. */
+/** Sorts all rows by some keys. The sort is stable. */
 export class SortRows implements Operator {
   readonly name = 'sort-rows';
   readonly takesAllRows = true;
@@ -63,7 +63,7 @@ export function requireOrder(schema: Schema, keys: readonly SortKey[]): void {
   void new SortKeys(schema, keys);
 }
 
-/** The columns that are needed to give `wanted` in the order of keys. */
+/** The columns needed to produce `wanted` sorted by the keys. */
 export function withKeys(
   wanted: readonly string[] | undefined,
   keys: readonly SortKey[],

@@ -14,15 +14,15 @@ import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts'
 import { takeRows } from '../take-rows.ts';
 import { requireKeys, requireOrder, withKeys } from './sort-rows.ts';
 
-/** Least number of rows collected beyond the result's before they are sorted again. */
+/** Fewest rows to collect in addition to the result's before sorting again. */
 const FEWEST_CANDIDATES = 4096;
 
-/** Which rows these are the first of: of each split (whose first rows are then merged), or of all. */
+/** Scope of the first rows: of each split (they are merged later), or of all rows. */
 export type TopRowsOf = 'split' | 'all';
 
 /**
- * The first rows in the order of some keys; rows with equal keys stay in the order of the input. Holds at
- * most twice the rows of the result, or some thousand, and a batch.
+ * The first rows in the order of some keys; rows with equal keys keep the input's order. Holds at most twice
+ * the rows of the result, or a few thousand, and a batch.
  */
 export class TopRows implements Operator {
   readonly name = 'top-rows';
@@ -75,7 +75,7 @@ export class TopRows implements Operator {
   }
 }
 
-/** Rows that can be among the first. */
+/** Rows that may be among the first. */
 class Candidates {
   readonly #schema: Schema;
   readonly #keys: readonly SortKey[];
@@ -84,7 +84,7 @@ class Candidates {
   readonly #first: SortKeys;
   #batches: RecordBatch[] = [];
   #count = 0;
-  /** Keys of the last row of the first ones found so far, once there are enough. */
+  /** Keys of the last of the first rows so far, once there are enough rows. */
   #last: KeyWords | undefined;
 
   constructor(schema: Schema, keys: readonly SortKey[], rows: number) {
@@ -112,7 +112,7 @@ class Candidates {
     this.#last = this.#all.of(last.slice(last.numRows - 1));
   }
 
-  /** The rows before the last one: compares first words, then all words of the remaining rows. */
+  /** The rows before the last one. Compares first words, then all words of the remaining rows. */
   #before(batch: RecordBatch, last: KeyWords): RecordBatch | undefined {
     const near = rowsUpTo(this.#first.of(batch), last);
     if (near.length === 0) return undefined;
@@ -125,7 +125,7 @@ class Candidates {
   }
 }
 
-/** The rows whose flag and first word are at most those of a row. */
+/** Rows whose flag and first word are not greater than the given row's. */
 function rowsUpTo({ words: [flags, values = 0], rows }: KeyWords, last: KeyWords): Uint32Array {
   const flag = wordAt(last.words[0], 0);
   const value = last.words.length > 1 ? wordAt(last.words[1], 0) : 0;
