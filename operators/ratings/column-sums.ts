@@ -12,15 +12,15 @@ import { balancedRanges } from './row-ranges.ts';
 const STAGE = 'look-at-ratings';
 
 /**
- * Most tasks that sum the columns of a block, each in arrays of its own, and the least ratings of each for a
- * column.
+ * Most tasks for summing the columns of a block, each with its own arrays; and fewest ratings per column for
+ * each task.
  */
 const SUMMING_TASKS = 32;
 const RATINGS_A_COLUMN = 4;
 
 /**
- * Σ r and the number of the ratings of each column. `means`: Σ (r - mean - rows[row]) in its place. Sums do
- * not depend on the number of threads.
+ * Σ r and the number of ratings of each column. With `means`, Σ (r - mean - rows[row]) instead. Sums do not
+ * depend on the number of threads.
  */
 export async function columnSums(
   ratings: Ratings,

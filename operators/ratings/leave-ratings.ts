@@ -9,13 +9,13 @@ import type { ColumnBlock, Ratings } from './ratings.ts';
 
 const LEAVE = 'leave-ratings';
 
-/** Bytes of ratings that leave host memory at a time. */
+/** Bytes of ratings to free at a time. */
 const LEAVE_BYTES = 2 ** 32;
 
 /**
- * Leaves ratings in memory to a device alone for the rest of a run: host memory keeps their row pointers.
- * `refs`: their names there. The system takes seconds to take gigabytes back, so they are freed piece by
- * piece, in few collections of garbage.
+ * Frees ratings in host memory for the rest of a run, when only a device needs them; the row pointers stay.
+ * `refs`: their names in host memory. The system takes seconds to reclaim gigabytes, so they are freed in
+ * pieces, with few garbage collections.
  */
 export async function leaveRatings(
   { parts }: Ratings,
@@ -45,8 +45,8 @@ export async function leaveRatings(
 }
 
 /**
- * Takes the ratings from a block: as they are known in host memory, and to the threads of the CPU at `place`,
- * which have seen them and collect them together.
+ * Removes the ratings from a block. Returns their partitions as known in host memory, and at `place` for the
+ * CPU's threads, which must drop their references too.
  */
 function leftBy(held: ColumnBlock, place: Place): [ref: PartitionRef, partition: Partition, at: Place][] {
   const { block } = held;

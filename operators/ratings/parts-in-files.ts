@@ -22,8 +22,8 @@ import { joinParts } from './sorting/join-parts.ts';
 const STAGE = 'rating-parts';
 
 /**
- * The ratings in memory, part by part in the order of rows, of a part block by block in the order of columns:
- * of those in files only the part at hand, whose arrays the next part overwrites.
+ * Yields the ratings block by block: parts in the order of rows, blocks of a part in the order of columns. Of
+ * ratings in files only one part is in memory; the next part overwrites its arrays.
  */
 export async function* blocksOf(ratings: Ratings, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
   for (const part of ratings.parts) {
@@ -50,7 +50,7 @@ async function* blockInFile(
   }
 }
 
-/** All ratings as one block. Throws CapacityError where they exceed a block. */
+/** All ratings as one block. Throws CapacityError if they exceed a block. */
 export async function inMemory(ratings: Ratings, ctx: ExecutionContext): Promise<RatingBlock> {
   const block = soleBlock(ratings);
   if (block !== undefined) return block;
@@ -66,8 +66,8 @@ export async function inMemory(ratings: Ratings, ctx: ExecutionContext): Promise
 }
 
 /**
- * Writes parts to files as they come, and frees them at the CPU. `slices`: of all rows, in order; a part ends
- * where a slice ends.
+ * Writes parts to files as they arrive, and frees them at the CPU. `slices`: of all rows, in order; a part
+ * ends where a slice ends.
  */
 export async function spillParts(
   parts: AsyncIterable<HeldBlock>,
@@ -92,7 +92,7 @@ export async function spillParts(
   return ofParts(spilled);
 }
 
-/** The same parts with other ratings of their rows; the old ratings are removed from files. */
+/** The same parts with other ratings in their rows. The old ratings are removed from files. */
 export async function replaceParts(
   ratings: Ratings,
   change: (block: HeldBlock) => RatingBlock,
@@ -128,7 +128,7 @@ async function replacedInFile(
   steps.free(STAGE, place, [ref]);
   steps.free(STAGE, SPILL, [old.ref]);
   await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
-  // Arrays of the part that was read will be overwritten by the next.
+  // The next part will overwrite the arrays of this one, so the old pointers are kept.
   const offsets = block.offsets === read.offsets ? old.offsets : block.offsets;
   return { ...old, ref, ratings: block.ratings, offsets };
 }

@@ -7,7 +7,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 
-/** Quantiles of the number of ratings of a user or an item. */
+/** Quantiles of the number of ratings per user or item. */
 export interface DegreeProfile {
   readonly least: number;
   readonly median: number;
@@ -23,17 +23,17 @@ export interface RatingsSummary {
   readonly ratings: number;
   readonly userDegrees: DegreeProfile;
   readonly itemDegrees: DegreeProfile;
-  /** Of the ratings, in float64; absent where the input has none. */
+  /** Statistics of the ratings, in float64; absent if the input has no ratings. */
   readonly rating?: {
     readonly least: number;
     readonly mean: number;
     readonly deviation: number;
     readonly most: number;
-    /** True where all are whole numbers. */ readonly whole: boolean;
+    /** True if all are whole numbers. */ readonly whole: boolean;
   };
 }
 
-/** Counts users, items and ratings without keeping rows, for the planner and `inspect`. */
+/** Counts users, items and ratings without storing rows, for the planner and `inspect`. */
 export class ProfileRatings implements Sink<RatingsSummary> {
   readonly name = 'profile-ratings';
 

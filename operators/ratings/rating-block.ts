@@ -1,7 +1,7 @@
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 
 /**
- * One block R(ij) of ratings in compressed rows, and its name on the devices (layout rating-block of
+ * One block R(ij) of ratings in compressed sparse rows, and its name on the devices (layout rating-block of
  * operators/tasks/tasks.ts). Its arrays form an Arrow List<Struct<index, value>>:
  *
  *   offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
@@ -12,14 +12,14 @@ export interface RatingBlock {
   readonly ratings: number;
   /** Row pointers, Int32[rows + 1]. */
   readonly offsets: Int32Array;
-  /** Uint32[ratings]: positions on the other side, ascending inside a row. */
+  /** Uint32[ratings]: positions on the other side, ascending inside each row. */
   readonly indices: Uint32Array;
   readonly values: Float32Array;
 }
 
 /**
- * The typed arrays of a block to be filled; offsets follow from the rows' lengths. `room`: memory for at
- * least these ratings.
+ * Allocates the arrays of a block. The offsets are computed from the rows' lengths. `room`: memory to use,
+ * for at least these ratings.
  */
 export function emptyBlock(
   lengths: Int32Array,
@@ -63,7 +63,7 @@ export function hostForm({ rows, offsets, indices, values }: RatingBlock): Parti
   return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
 }
 
-/** The rows [from, to) of a block as one of their own, over the same indices and values. */
+/** Rows [from, to) of a block as a separate block, sharing its indices and values. */
 export function rowsOfBlock(
   { offsets, indices, values }: RatingBlock,
   from: number,
@@ -83,15 +83,15 @@ export function rowsOfBlock(
   };
 }
 
-/** The pointers of rows that may together have more ratings than a block. */
+/** Pointers of rows that may have more ratings than one block. */
 export interface RowPointers {
   readonly rows: number;
   readonly offsets: Int32Array | Float64Array;
 }
 
 /**
- * The lengths of the rows alone, as a block whose indices and values no task reads. Pointers beyond 2^32
- * begin at 0 again, so their differences are right in 32 bits.
+ * A block with the rows' lengths only; no task may read its indices and values. Pointers above 2^32 wrap
+ * around, so their differences are correct in 32 bits.
  */
 export function lengthsOfBlock({ rows, offsets }: RowPointers, ref: PartitionRef): RatingBlock {
   let pointers = offsets;

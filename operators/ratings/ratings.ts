@@ -1,30 +1,30 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock, RowPointers } from './rating-block.ts';
 
-/** Rows of ratings in a file, or in several blocks, whose pointers together are float64. */
+/** Rows of ratings in a file, or in several blocks; float64 pointers cover all blocks. */
 export type RatedRows = Pick<RatingBlock, 'ref' | 'ratings'> & RowPointers;
 
-/** The ratings of some rows in a run of columns, which are numbered from 0. */
+/** Ratings of some rows in a range of columns; columns are numbered from 0 within it. */
 export interface ColumnBlock {
   readonly firstColumn: number;
-  /** Without its ratings once a device alone has them: see leaveRatings. */
+  /** Has no ratings if only a device has them (see leaveRatings). */
   block: RatingBlock;
 }
 
-/** The rows [from, from + rows) of one side, numbered from 0. */
+/** Rows [from, from + rows) of one side; rows are numbered from 0 within the part. */
 export interface RatingPart extends RatedRows {
   readonly from: number;
   /**
-   * The ratings in memory, in the order of their columns. Absent: they are in a file, under the part's name.
+   * The ratings in memory, in the order of their columns. Absent if they are in a file with the part's name.
    */
   readonly blocks?: readonly ColumnBlock[];
-  /** The slices of a pass over all ratings that are in this part, where parts consist of whole slices. */
+  /** The slices (of a pass over all ratings) in this part, if parts consist of whole slices. */
   readonly slices?: readonly RowRange[];
 }
 
 /**
- * Ratings sorted into the rows of one side, in parts of adjacent rows. Usually one part with one block in
- * memory; more where a block, or memory, does not hold all.
+ * Ratings in rows of one side, in parts of adjacent rows. Usually one part with one block in memory; more if
+ * a block, or memory, cannot hold all.
  */
 export interface Ratings {
   readonly rows: number;
@@ -32,13 +32,13 @@ export interface Ratings {
   readonly parts: readonly RatingPart[];
 }
 
-/** The same ratings by both sides. */
+/** The same ratings, by user and by item. */
 export interface RatingSides {
   readonly byUser: Ratings;
   readonly byItem: Ratings;
 }
 
-/** A block of some rows and columns in memory. */
+/** A block in memory, of some rows and columns. */
 export interface HeldBlock extends ColumnBlock {
   /** Position of the block's first row. */
   readonly from: number;
@@ -62,7 +62,7 @@ export function partOfBlock(from: number, block: RatingBlock): RatingPart {
   return partOfBlocks(from, [{ firstColumn: 0, block }]);
 }
 
-/** The rows of blocks in the order of their columns. */
+/** A part from blocks of the same rows, in the order of their columns. */
 export function partOfBlocks(from: number, blocks: readonly ColumnBlock[]): RatingPart {
   const [{ block }] = blocks;
   const { ref, rows, ratings, offsets } = block;
@@ -72,7 +72,7 @@ export function partOfBlocks(from: number, blocks: readonly ColumnBlock[]): Rati
   return { from, blocks, ref, rows, ratings: all[rows], offsets: all };
 }
 
-/** The block of ratings that are one block in memory, else undefined. */
+/** The block, if the ratings are one block in memory; else undefined. */
 export function soleBlock({ parts: [part, ...others] }: Ratings): RatingBlock | undefined {
   return others.length === 0 && part?.blocks?.length === 1 ? part.blocks[0].block : undefined;
 }
@@ -92,7 +92,7 @@ export function heldBlocks({ parts }: Ratings): HeldBlock[] {
   });
 }
 
-/** Ratings of a row. */
+/** Number of ratings of a row. */
 export function lengthOfRow({ parts }: Ratings, row: number): number {
   const part = parts.find(({ from, rows }) => row < from + rows);
   return part === undefined ? 0 : part.offsets[row - part.from + 1] - part.offsets[row - part.from];

@@ -1,10 +1,12 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
 
 /**
- * Cuts the rows of a block into at most `parts` ranges of about equal cost, where a row costs its ratings
- * plus `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers
- * (rows + 1). `exactly`: no fewer ranges than parts, which are no more than rows. `shares` of the whole cost,
- * which sum to 1: default equal ones.
+ * Cuts the rows of a block into at most `parts` ranges of about equal cost. A row costs its number of ratings
+ * plus `rowCost`. The cuts depend only on the data, never on the number of threads.
+ *
+ * - `offsets`: row pointers (rows + 1)
+ * - `exactly`: return exactly `parts` ranges; there must be at least that many rows
+ * - `shares`: shares of the total cost, with sum 1; default: equal shares
  */
 export function balancedRanges(
   offsets: Int32Array | Float64Array,
@@ -21,7 +23,7 @@ export function balancedRanges(
     shared += shares?.[part - 1] ?? 0;
     const target = shares === undefined ? (total * part) / parts : total * shared;
     const most = exactly ? rows - (parts - part) : rows;
-    // The most rows that cost no more than the target.
+    // Largest range whose cost does not exceed the target, by binary search.
     let [to, beyond] = [from + 1, most + 1];
     while (beyond - to > 1) {
       const middle = (to + beyond) >>> 1;
@@ -35,7 +37,7 @@ export function balancedRanges(
   return ranges;
 }
 
-/** Row pointers for rows with these numbers of ratings, in total possibly more than a block may have. */
+/** Row pointers from numbers of ratings; the total may exceed a block. */
 export function offsetsOf(counts: Int32Array): Float64Array {
   const offsets = new Float64Array(counts.length + 1);
   for (let row = 0; row < counts.length; row++) offsets[row + 1] = offsets[row] + counts[row];
@@ -43,14 +45,14 @@ export function offsetsOf(counts: Int32Array): Float64Array {
 }
 
 /**
- * Number of tasks that a pass over a block is cut into: enough for many threads, and few enough that their
- * overhead is negligible.
+ * Number of tasks for a pass over a block: enough for many threads, and few enough to make their overhead
+ * negligible.
  */
 export function taskCount(ratings: number): number {
   return Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
 }
 
-/** 0 .. count cut into at most `parts` ranges of about the same length. */
+/** Cuts 0 .. count into at most `parts` ranges of about the same length. */
 export function evenRanges(count: number, parts: number): RowRange[] {
   const used = Math.min(parts, count);
   return Array.from({ length: used }, (_, part) => ({
@@ -59,7 +61,7 @@ export function evenRanges(count: number, parts: number): RowRange[] {
   }));
 }
 
-/** 0 .. count cut into ranges by shares, which sum to 1. */
+/** Cuts 0 .. count into ranges by shares, with sum 1. */
 export function sharedRanges(count: number, shares: readonly number[]): RowRange[] {
   let [from, shared] = [0, 0];
   return shares.map((share, part) => {

@@ -31,32 +31,32 @@ import { transposeBlock } from './sorting/transpose-block.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 export interface SortedRatings extends RatingSides {
-  /** Ratings beyond the first of their (user, item) pair in the input. */
+  /** Number of ratings that repeat the (user, item) pair of an earlier one. */
   readonly duplicates: number;
 }
 
-/** Numbers of parts in memory, which are balanced by their ratings. */
+/** Number of parts of each side in memory; parts are balanced by their ratings. */
 export interface PartCounts {
   readonly users: number;
   readonly items: number;
-  /** The parts by item are the transposes of those by user, side by side: the blocks R(ij). */
+  /** The parts by item are made of the transposes of the parts by user: the blocks R(ij). */
   readonly inBlocks: boolean;
 }
 
 export interface SortOptions {
   readonly duplicates: DuplicatePolicy;
-  /** `users`: there are no parts by item. Default: both. */
+  /** `users`: no parts by item. Default: both. */
   readonly sides?: 'users' | 'both';
   /**
    * Default: one part with one block in memory. `partRatings`: parts in files, each with at most this number
-   * of ratings except for long rows.
+   * of ratings, unless a single row has more.
    */
   readonly cut?: PartCounts | { readonly partRatings: number } | undefined;
-  /** Gets each block in memory as soon as it is sorted. */
+  /** Called with each block in memory as soon as it is sorted. */
   readonly sorted?: SeeSorted;
 }
 
-/** Gets a sorted block, the number of its columns, and the block that it was transposed from. */
+/** Called with a sorted block, its number of columns, and the block that it was transposed from. */
 export type SeeSorted = (
   block: RatingBlock,
   side: 'users' | 'items',
@@ -70,9 +70,9 @@ type Sorting = Required<Pick<SortOptions, 'duplicates' | 'sides' | 'sorted'>>;
 const CODED_BYTES = 12;
 
 /**
- * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend):
- * cuMF's R and Rᵀ. The order inside rows doesn't depend on the input's, duplicates are ordered by value, so
- * permuted input gives the same bits. Releases the chunks; those that were spilled are read part by part.
+ * Sorts coded ratings into compressed rows by user (items ascend), and from these by item (users ascend):
+ * cuMF's R and Rᵀ. The order inside rows doesn't depend on the input's, and duplicates are ordered by value,
+ * so permuted input gives the same bits. Releases the chunks; spilled chunks are read part by part.
  */
 export async function sortRatings(
   indexed: IndexedRatings,
@@ -95,7 +95,7 @@ export async function sortRatings(
   return made;
 }
 
-/** The ratings by user alone, as one block. */
+/** Sorts the ratings by user only, as one block. */
 export async function sortByUser(
   indexed: IndexedRatings,
   duplicates: DuplicatePolicy,
@@ -104,7 +104,7 @@ export async function sortByUser(
   return oneBlock((await sortRatings(indexed, { duplicates, sides: 'users' }, ctx)).byUser);
 }
 
-/** Parts that stay in files, or are joined to one block where their size is not given. */
+/** Sorts through files. Parts stay in files, or are joined into one block if no part size is given. */
 async function throughFiles(
   indexed: IndexedRatings,
   { duplicates, sides, sorted }: Sorting,
@@ -174,7 +174,7 @@ async function inParts(
     if (inBlocks && items === 1) sorted(transposed[transposed.length - 1], 'items', block.rows, block);
     await leaveThreads([block, ...transposed.slice(-1)], ctx);
     phase?.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
-    // The garbage of a part is of its own size.
+    // Each part leaves garbage of its own size.
     await hostDevice(ctx.executor).trim();
   }
   if (inBlocks) byItem.push(...blocksInParts(transposed, byUser, cuts.items, sorted));
@@ -188,7 +188,7 @@ async function inParts(
   return { byUser: ofParts(byUser), byItem: ofParts(byItem), duplicates: parts.duplicates };
 }
 
-/** The transposes of the parts by user, whose rows are cut into the parts by item. */
+/** Cuts the rows of the transposed parts by user into the parts by item. */
 function blocksInParts(
   transposed: readonly RatingBlock[],
   byUser: readonly RatingPart[],
@@ -208,7 +208,7 @@ function blocksInParts(
   });
 }
 
-/** Frees blocks at the CPU device, which later steps give it again. */
+/** Frees blocks at the CPU device; later steps put them there again. */
 async function leaveThreads(blocks: readonly RatingBlock[], ctx: ExecutionContext): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
   const steps = new StepList({});

@@ -7,7 +7,7 @@ import { numberIds } from './number-ids.ts';
 import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
 
 export interface IndexedRatings {
-  /** Distinct external ids, ascending: position = the number the kernels see. */
+  /** Distinct external ids, ascending. An id's position is its number in kernels. */
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   readonly rows: number;
@@ -15,16 +15,16 @@ export interface IndexedRatings {
   readonly userCounts: Int32Array;
   readonly itemCounts: Int32Array;
   readonly chunks: readonly CodedChunk[];
-  /** True where users and items have changed places (see relabel): `users` are then the items. */
+  /** True if users and items are swapped (see relabel): then `users` are the items. */
   readonly swapped?: boolean;
-  /** True where memory could not hold the chunks: their codes and values are in files. */
+  /** True if the chunks did not fit into memory: their codes and values are in files. */
   readonly spilled?: boolean;
-  /** The common memory of the chunks, if they have one. */
+  /** The chunks' shared memory, if they have one. */
   readonly room?: PairRoom;
 }
 
 /**
- * Numbers the ids of all chunks together; with `spilled` the chunks are in files. Throws DataError for an
+ * Numbers the ids of all chunks together. With `spilled` the chunks are in files. Throws DataError for an
  * empty input.
  */
 export async function indexChunks(
@@ -41,7 +41,7 @@ export async function indexChunks(
     });
   const { users, items, chunks } = await numberIds(numbered, types, spilled, ctx);
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
-  // Chunks with other codes than they were read with have memory of their own.
+  // Chunks that were recoded have their own memory.
   const kept =
     room !== undefined && chunks.every(({ codes }, c) => codes === numbered[c].codes) ? { room } : {};
   if (room !== undefined && !('room' in kept)) await leaveRoom(room, false, ctx);

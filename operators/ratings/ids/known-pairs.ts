@@ -21,29 +21,29 @@ import type { CodedChunk } from './numbered-chunk.ts';
 
 const STAGE = 'known-pairs';
 
-/** Users and items that are known, by position. */
+/** Known users and items, by position. */
 export interface KnownIds {
   readonly users: KeyColumn;
   readonly items: KeyColumn;
 }
 
 export interface KnownPairs {
-  /** The pairs whose user and item are both known, coded by position. */
+  /** Pairs whose user and item are both known, coded by position. */
   readonly indexed: IndexedRatings;
-  /** Pairs with a user or an item that is not. */
+  /** Number of pairs with an unknown user or item. */
   readonly coldPairs: number;
 }
 
-/** Gets a batch and the positions of its users and items, UNKNOWN_KEY for those that are not known. */
+/** Called with a batch and the positions of its users and items; UNKNOWN_KEY for unknown ones. */
 export type SeeCodes = (batch: RecordBatch, users: Uint32Array, items: Uint32Array) => void;
 
-/** Numbered pairs; without `own` if there are none. */
+/** Numbered pairs; `own` is absent if there are none. */
 export interface ReadPairs {
   readonly types: RatingTypes;
   readonly own?: IndexedRatings;
 }
 
-/** Reads the pairs of a plan that ends in SelectRatings, and numbers them among themselves. */
+/** Reads the pairs of a plan that ends in SelectRatings, and numbers their ids. */
 export async function readPairs(
   plan: LogicalPlan,
   splitBytes: number | undefined,
@@ -55,7 +55,7 @@ export async function readPairs(
   return { types, own: await indexChunks(numbered, types, false, ctx) };
 }
 
-/** Pairs coded by the positions of known ids; cold pairs are counted and left out. Releases the chunks. */
+/** Recodes pairs by the positions of known ids. Cold pairs are counted and removed. Releases the chunks. */
 export async function keepKnown(
   { own, types }: ReadPairs,
   { users, items }: KnownIds,
@@ -90,7 +90,7 @@ export async function keepKnown(
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
     const made = { codes: ref('codes'), values: ref('values') };
     const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
-    // A task waits for what is freed before it: enough of them go side by side, and few chunks are there
+    // A task waits for frees before it. This distance keeps enough tasks running, and few chunks in memory
     // twice.
     if (partition >= 2 * parallelism) steps.free(STAGE, place, read[partition - 2 * parallelism]);
     steps.task(STAGE, place, {
@@ -117,7 +117,7 @@ export async function keepKnown(
   };
 }
 
-/** Reads the pairs of a plan that ends in SelectRatings, and keeps the pairs with known ids. */
+/** Reads the pairs of a plan that ends in SelectRatings, and keeps those with known ids. */
 export async function readKnownPairs(
   plan: LogicalPlan,
   known: KnownIds,
@@ -127,7 +127,7 @@ export async function readKnownPairs(
   return keepKnown(await readPairs(plan, splitBytes, ctx), known, ctx);
 }
 
-/** The position among the known ids of each of others, in shared memory. */
+/** The position of each of `others` among the known ids, in shared memory. */
 function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
   const found = lookupOf(known).positionsOf(others);
   const positions = sharedArray(Uint32Array, found.length);
@@ -137,8 +137,8 @@ function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
 
 /**
  * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a
- * model's). Cold pairs are counted and left out; `see` is shown the codes of every batch. Input: `user`,
- * `item` and optionally `rating`, as SelectRatings gives them.
+ * model's). Cold pairs are counted and removed; `see` is called with the codes of every batch. Input: `user`,
+ * `item` and optionally `rating`, from SelectRatings.
  */
 export async function collectKnownPairs(
   input: BatchStream,

@@ -18,23 +18,23 @@ import { evenRanges } from '../row-ranges.ts';
 import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
 import { recodeFar, type Side, STAGE, tableRange } from './recode-far.ts';
 
-/** Entries of a table, or ids, that are worth a task of their own. */
+/** Fewest table entries or ids for a separate task. */
 const TASK_ENTRIES = 1 << 16;
 
 export interface PlacedIds {
-  /** Distinct ids, ascending, and the number of times that each occurs. */
+  /** Distinct ids, ascending, and the number of occurrences of each. */
   readonly keys: KeyColumn;
   readonly counts: Int32Array;
 }
 
 interface Placed extends PlacedIds {
-  /** The map of each chunk from codes to positions. */
+  /** Map from codes to positions, one for each chunk. */
   readonly maps: readonly PartitionRef[];
 }
 
 /**
- * Gives all ids their positions, and the chunks maps to them. The chunks' own keys are released. `spilled`:
- * codes are in files, and stay there.
+ * Assigns positions to all ids, and makes each chunk's map to them. The chunks' own keys are released.
+ * `spilled`: codes are in files, and stay there.
  */
 export async function numberIds(
   numbered: readonly NumberedChunk[],
@@ -57,7 +57,7 @@ export async function numberIds(
   };
 }
 
-/** Does work for both sides at once; a failure is thrown once both have ended. */
+/** Runs `work` for both sides concurrently. A failure is thrown after both have ended. */
 export async function bothSides<Result>(
   work: (side: Side) => Promise<Result>,
 ): Promise<[users: Result, items: Result]> {
@@ -66,7 +66,7 @@ export async function bothSides<Result>(
   return await Promise.all(sides);
 }
 
-/** Gives the ids of one side their positions. */
+/** Assigns positions to the ids of one side. */
 class SideNumbers {
   readonly #chunks: readonly NumberedChunk[];
   readonly #side: Side;
@@ -88,7 +88,7 @@ class SideNumbers {
     return { name: `${this.#name}/${part}`, partition, version: 0 };
   }
 
-  /** Counts near ids in one table; the chunks' maps are views of the map of all. */
+  /** Counts ids of a narrow range in one table. The chunks' maps are views of one map. */
   async #countTable(least: number, entries: number): Promise<Placed> {
     const { place, parallelism } = this.#device;
     const [counts, map, ids] = ['counts', 'map', 'ids'].map((part) => this.#ref(part));
@@ -132,7 +132,7 @@ class SideNumbers {
     return { keys: keysFromArrays(columns, 'key'), counts: columns.counts as Int32Array, maps };
   }
 
-  /** Collects distinct ids by shares, each in a table of its own, and merges the shares. */
+  /** Collects distinct ids in shares of the id space, each in its own table, and merges the shares. */
   async #uniteKeys(): Promise<Placed> {
     const { place, parallelism } = this.#device;
     const sizes = this.#chunks.map((chunk) => (chunk[this.#side].summary as { readonly size: number }).size);
@@ -152,7 +152,7 @@ class SideNumbers {
         outputs,
         params: { share, shares, chunks: sizes.length },
       };
-      // Each share sets codes of its own.
+      // Each share writes different codes of the map.
       steps.task(STAGE, place, task, { bands: Object.fromEntries(own.map((_, c) => [`map.${c}`, share])) });
     }
     steps.free(STAGE, place, Object.values(keys));
@@ -219,7 +219,7 @@ class SideNumbers {
   }
 }
 
-/** The number of times that each position occurs among the codes of chunks, which are positions. */
+/** Number of occurrences of each position; the chunks' codes must be positions. */
 export async function countPositions(
   chunks: readonly CodedChunk[],
   side: Side,
@@ -245,12 +245,12 @@ export async function countPositions(
   return made;
 }
 
-/** `map`: the number of each code. */
+/** `map`: the position of each code. */
 export function mapPartition(map: Uint32Array): Partition {
   return { layout: 'map', rows: map.length, columns: { map } };
 }
 
-/** The tasks at once that entries are shared out to. */
+/** Number of tasks to divide entries among. */
 function sharesOf(entries: number, parallelism: number): number {
   return Math.max(1, Math.min(parallelism, Math.ceil(entries / TASK_ENTRIES)));
 }

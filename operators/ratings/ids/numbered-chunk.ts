@@ -6,7 +6,7 @@ export interface NumberedSide {
   readonly summary: KeysSummary;
 }
 
-/** A chunk whose ids are numbered by themselves, and the partitions with its ids. */
+/** A chunk whose ids are numbered within the chunk, with the partitions that contain its ids. */
 export interface NumberedChunk {
   readonly rows: number;
   readonly codes: PartitionRef;
@@ -15,13 +15,13 @@ export interface NumberedChunk {
   readonly items: NumberedSide;
 }
 
-/** One chunk of rows: codes of its own, and the maps from those codes to positions among all sorted ids. */
+/** One chunk of rows: its own codes, and maps from these codes to positions among all sorted ids. */
 export interface CodedChunk {
   readonly rows: number;
   readonly codes: PartitionRef;
-  /** `values` Float32[rows] and, where duplicates need them, `timestamps` Float64[rows]. */
+  /** `values` Float32[rows] and, if needed for duplicates, `timestamps` Float64[rows]. */
   readonly values: PartitionRef;
-  /** Absent where the codes are positions already. */
+  /** Absent if the codes are positions already. */
   readonly userMap?: PartitionRef;
   readonly itemMap?: PartitionRef;
 }

@@ -13,11 +13,11 @@ export const STAGE = 'index-ids';
 export type Side = 'users' | 'items';
 
 /**
- * Most entries of the one table that counts narrow-range ids of all chunks; it may also have half as many
- * entries as there are ratings.
+ * Most entries of the table that counts narrow-range ids of all chunks. It may also have half as many entries
+ * as there are ratings.
  */
 const TABLE_ENTRIES = 1 << 22;
-/** The range of near ids over all chunks, where one table can count them. */
+/** The range of narrow-range ids over all chunks, if one table can count them. */
 export function tableRange(
   chunks: readonly NumberedChunk[],
   side: Side,
@@ -34,16 +34,16 @@ export function tableRange(
   return entries <= Math.max(TABLE_ENTRIES, rows / 2) ? [least, entries] : undefined;
 }
 
-/** Codes of near ids that become codes of distinct ids. */
+/** A chunk whose narrow-range codes become codes of distinct ids. */
 interface Recoded {
   readonly chunk: NumberedChunk;
   readonly task: TaskOf<'recode-ids'>;
-  /** Partitions that the chunk no longer has. */
+  /** Partitions that the chunk no longer uses. */
   readonly replaced: readonly PartitionRef[];
 }
 
 /**
- * Turns near codes into codes of distinct ids where one table cannot count the ids of all chunks together.
+ * Recodes narrow-range codes as codes of distinct ids, if one table cannot count the ids of all chunks.
  * `spilled`: codes are in files, and stay there.
  */
 export async function recodeFar(
@@ -75,7 +75,7 @@ export async function recodeFar(
   );
 }
 
-/** Undefined for a chunk without near codes to be replaced. */
+/** Undefined for a chunk without narrow-range codes to replace. */
 function recodedChunk(
   chunk: NumberedChunk,
   near: TaskOf<'recode-ids'>['params'],
@@ -106,7 +106,8 @@ function recodedChunk(
 }
 
 /**
- * The tasks. Each frees what it replaces, twice the number of threads later, so that all threads have work.
+ * One task for each chunk. What it replaces is freed only after twice as many tasks as threads, so that no
+ * thread waits.
  */
 function recodingSteps(recoded: readonly Recoded[], spilled: boolean, ctx: ExecutionContext) {
   const { place, parallelism } = hostDevice(ctx.executor).info;

@@ -12,13 +12,13 @@ import type { CodedChunk } from './numbered-chunk.ts';
 
 const STAGE = 'index-ids';
 
-/** New numbers for positions: `label[position]` is the new one, `order[label]` the position. */
+/** A permutation of positions: `label[position]` is the new number, `order[label]` the position. */
 export interface Labels {
   readonly label: Uint32Array;
   readonly order: Uint32Array;
 }
 
-/** Numbers drawn at random, a function of the seed, the stream and the count alone. */
+/** Random labels; a function of the seed, the stream and the count alone. */
 export function randomLabels(count: number, seed: number, stream: number): Labels {
   const order = randomOrder(count, new CounterRandom(seed, 0x5ed).derive(stream));
   const label = sharedArray(Uint32Array, count);
@@ -27,8 +27,8 @@ export function randomLabels(count: number, seed: number, stream: number): Label
 }
 
 /**
- * Chunks whose codes lead to other numbers: position p becomes `users[p]` or `items[p]`. The codes stay; only
- * the maps are new, and the old ones are freed.
+ * Renumbers chunks: position p becomes `users[p]` or `items[p]`. The codes stay; the maps are replaced, and
+ * the old ones are freed.
  */
 export async function renumberChunks(
   chunks: readonly CodedChunk[],
@@ -47,7 +47,7 @@ export async function renumberChunks(
     [numbers.items, mapPartition(items), place],
   ];
   const steps = new StepList(contracts);
-  // Maps that are freed after all tasks, since a task waits for releases before it.
+  // Freed after all tasks, since a task waits for frees before it.
   const composed: PartitionRef[] = [];
   const compose = (
     side: 'users' | 'items',
@@ -56,7 +56,7 @@ export async function renumberChunks(
   ): PartitionRef => {
     const map: PartitionRef = { name: `${name}/${side}`, partition, version: 0 };
     if (first === undefined) {
-      // The codes are positions already.
+      // Without a map, the codes are positions already.
       given.push([map, mapPartition(side === 'users' ? users : items), place]);
       return map;
     }
@@ -80,9 +80,9 @@ export async function renumberChunks(
 }
 
 /**
- * The same ratings under new numbers, so that bands of adjacent users or items are like any others (libmf
- * does it for balance). With `swapped` users and items change places: the "users" of the result are the
- * items, but the chunks' codes stay as they are.
+ * The same ratings under random numbers, so that bands of adjacent users or items are statistically alike
+ * (libmf does this for balance). With `swapped`, users and items are exchanged: the "users" of the result are
+ * the items, but the chunks' codes stay as they are.
  */
 export async function relabel(
   indexed: IndexedRatings,

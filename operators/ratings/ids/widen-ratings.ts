@@ -6,17 +6,17 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { renumberChunks } from './relabel.ts';
 
-/** Ratings numbered among their own ids and a model's, and the positions of the model's ids. */
+/** Ratings numbered among the union of their ids and a model's, with the new positions of the model's ids. */
 export interface WidenedRatings {
   readonly indexed: IndexedRatings;
-  /** Position of each of the model's users and items. */
+  /** New position of each of the model's users and items. */
   readonly users: Uint32Array;
   readonly items: Uint32Array;
 }
 
 /**
- * Renumbers ratings among their own ids and a model's, so that training can continue from the model. Throws
- * DataError where their ids differ in kind.
+ * Renumbers ratings among the union of their ids and a model's, so that training can continue from the model.
+ * Throws DataError if their ids differ in type.
  */
 export async function widenRatings(
   indexed: IndexedRatings,
@@ -44,7 +44,7 @@ export async function widenRatings(
   };
 }
 
-/** The ids of both in one column; each input is ascending. */
+/** Merges two ascending columns of ids. */
 export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): MergedKeys {
   return mergeKeys(...sameType(first, second, side));
 }

@@ -1,16 +1,18 @@
-/** The ids of a chunk, gathered from batches: as they came, or numbered at once where they are texts. */
+/**
+ * Gathers the ids of a chunk from batches. Numbers are stored as they are; text ids are numbered immediately.
+ */
 import { type KeyColumn, keyCount, type KeyType, takeKeys } from '../../../engine/keys/key-column.ts';
 import { keysOfTable, type NumberedKeys } from '../../../engine/keys/number-keys.ts';
 import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 
 /**
- * Rows that a chunk has room for at first, and next; then it has room for all that it may have. Few ratings
- * take little memory, which a process may load thousands of times.
+ * Capacity of a chunk at first, then after its first growth; after that it has its full capacity. So few
+ * ratings take little memory, and a process may load a thousand small inputs.
  */
 const FIRST_ROWS = [1 << 12, 1 << 16];
 
-/** The values in an array with room for them, `most` at most. */
+/** The values, copied to a longer array if necessary; its length is at most `most`. */
 export function withRoom<T extends Int32Array | Uint32Array | Float32Array | Float64Array>(
   values: T,
   rows: number,
@@ -26,7 +28,7 @@ export function withRoom<T extends Int32Array | Uint32Array | Float32Array | Flo
   return larger;
 }
 
-/** Ids of one side. A chunk is filled from row 0 on, which begins it anew. */
+/** Ids of one side. Writing row 0 starts a new chunk. */
 export interface IdGatherer {
   readonly textBytes: number;
   append(keys: KeyColumn, at: number): void;
@@ -89,7 +91,7 @@ class TextGatherer implements IdGatherer {
   }
 }
 
-/** Numbers ids of text as they come. A batch that has a text once for many rows leaves one copy. */
+/** Numbers text ids as they arrive. If a batch has a text in many rows, only one copy is kept. */
 export class TextNumberer implements IdGatherer {
   readonly #capacity: number;
   #codes: Uint32Array;

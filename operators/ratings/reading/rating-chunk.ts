@@ -13,15 +13,15 @@ import { gatherer, type IdGatherer, TextNumberer, withRoom } from './id-gatherer
 export interface ChunkOptions {
   /** Stored bytes of a split; default: SPLIT_BYTES of split-chunks.ts. */
   readonly splitBytes?: number;
-  /** More ratings are a CapacityError. */
+  /** Throws CapacityError for more ratings. */
   readonly maximumRows: number;
-  /** Most rows that get one room (see PairRoom), where their number is known; default 0. */
+  /** Most rows to allocate together (see PairRoom), if their number is known. Default 0. */
   readonly roomRows?: number;
-  /** Gets the number of rows so far, batch by batch where they come in one stream. */
+  /** Called with the number of rows so far, after each batch of a single stream. */
   readonly onRows?: (rows: number) => void;
 }
 
-/** Chunks of ratings under way, in the order of rows. */
+/** Chunks of ratings being read, in the order of rows. */
 export interface ChunkReading {
   readonly types: RatingTypes;
   readonly room?: PairRoom;
@@ -31,28 +31,28 @@ export interface ChunkReading {
 /** Rows of a chunk. */
 export const CHUNK_ROWS = 1 << 20;
 
-/** Bytes of text ids of a chunk, about. */
+/** Approximate bytes of text ids in a chunk. */
 const CHUNK_BYTES = 1 << 24;
 /**
- * Chunks of some splits in addition to the chunks for their known rows; from the `DOUBLING`th on, each is
+ * Additional chunks of some splits, beyond the chunks for their known rows. From chunk DOUBLING on, each is
  * twice as large as the previous one.
  */
 const MORE_CHUNKS = 32;
 const DOUBLING = 8;
 
-/** Most rows of a chunk, and the bytes of text ids at which it is full. */
+/** Most rows of a chunk; and bytes of text ids at which it counts as full. */
 export interface ChunkLimits {
   readonly rows: number;
   readonly bytes: number;
 }
 
-/** The limits of one of the chunks of some splits. */
+/** Limits of a chunk of some splits, by its number. */
 export function chunkLimits(splits: readonly SourceSplit[], chunk: number): ChunkLimits {
   const factor = 2 ** Math.max(0, chunk - knownChunks(splits) - DOUBLING);
   return { rows: factor * CHUNK_ROWS, bytes: factor * CHUNK_BYTES };
 }
 
-/** Most chunks of some splits. */
+/** Most chunks that some splits can have. */
 export function chunksOf(splits: readonly SourceSplit[]): number {
   return knownChunks(splits) + MORE_CHUNKS;
 }
@@ -61,7 +61,7 @@ function knownChunks(splits: readonly SourceSplit[]): number {
   return Math.ceil(splits.reduce((sum, { rows = 0 }) => sum + rows, 0) / CHUNK_ROWS);
 }
 
-/** The columns of rows as SelectRatings gives them. */
+/** Column types of SelectRatings' result. */
 export interface RatingTypes {
   readonly users: KeyType;
   readonly items: KeyType;
@@ -89,7 +89,7 @@ export interface RatingRows {
   readonly timestamps: Float64Array | undefined;
 }
 
-/** The columns of a batch as SelectRatings gives it; pairs without ratings have 0. */
+/** The columns of a batch from SelectRatings; pairs without ratings get 0. */
 export function ratingRows({ schema, data, numRows }: RecordBatch, types: RatingTypes): RatingRows {
   const child = (name: string): Data | undefined =>
     data.children[schema.fields.findIndex((field) => field.name === name)];
@@ -103,7 +103,7 @@ export function ratingRows({ schema, data, numRows }: RecordBatch, types: Rating
   };
 }
 
-/** Throws CapacityError for more ratings than that: those that the memory budget holds, or one block. */
+/** Throws CapacityError for more ratings than `maximum`: what the memory budget allows, or one block. */
 export function requireFewer(rows: number, maximum: number): void {
   if (rows <= maximum) return;
   const most = maximum.toLocaleString('en');
@@ -118,17 +118,14 @@ export function requireFewer(rows: number, maximum: number): void {
   );
 }
 
-/** Memory for the codes and ratings of a chunk, all of the same length. */
+/** Memory for the codes and ratings of a chunk; all arrays have the same length. */
 export interface ChunkPlace {
   readonly users: Uint32Array;
   readonly items: Uint32Array;
   readonly values: Float32Array;
 }
 
-/**
- * Gathers the columns of many batches into one chunk in shared memory: ids in their original form, and
- * ratings. All are copied, so that batches need not stay.
- */
+/** Copies many batches into one chunk in shared memory: ids in their original form, and ratings. */
 export class RatingChunk {
   readonly limits: ChunkLimits;
   readonly types: RatingTypes;
@@ -142,8 +139,7 @@ export class RatingChunk {
   /**
    * - `numbersText`: number text ids on arrival, for `numbered`, so that each distinct id is stored once.
    * - `recycled`: a chunk of the same types and limits whose ids are no longer needed; its memory is reused.
-   * - `place`: memory for the most rows that the chunk may have, for ratings, and ids of 32 bits until they
-   *   are
+   * - `place`: memory for the chunk's maximum of rows: for ratings, and for 32-bit ids until they are
    *   numbered.
    */
   constructor(
@@ -164,7 +160,7 @@ export class RatingChunk {
     this.#timestamps = types.timestamps ? new Float64Array(0) : undefined;
   }
 
-  /** Takes rows from `from` on until the chunk is full; returns their number. */
+  /** Adds rows from `from` on until the chunk is full. Returns the number of rows added. */
   append({ users, items, ratings, timestamps }: RatingRows, from: number): number {
     const to = Math.min(ratings.length, from + this.limits.rows - this.rows);
     this.#users.append(sliceKeys(users, from, to), this.rows);
@@ -184,14 +180,14 @@ export class RatingChunk {
     );
   }
 
-  /** The ids of the rows, valid until the chunk is filled again or recycled. */
+  /** Ids of the rows, valid until the chunk is refilled or recycled. */
   ids(): { readonly users: KeyColumn; readonly items: KeyColumn } {
     return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
   /**
-   * The ids as codes in `codes`, of the length of the rows, at the beginning of the chunk's place where it
-   * has one; `number` numbers those that were not numbered as they came.
+   * Writes the rows' codes to `codes`, which has one element a row; it is the start of the chunk's `place` if
+   * there is one. `number` numbers ids that were not numbered on arrival.
    */
   numbered(
     codes: Pick<ChunkPlace, 'users' | 'items'>,
@@ -203,7 +199,7 @@ export class RatingChunk {
     };
   }
 
-  /** Ratings and timestamps of the rows, valid until the chunk is filled again. */
+  /** Ratings and timestamps of the rows, valid until the chunk is refilled. */
   values(): Partition {
     const own = <T extends Float32Array | Float64Array>(values: T) => values.subarray(0, this.rows);
     return {
@@ -216,7 +212,7 @@ export class RatingChunk {
   }
 }
 
-/** Writes codes for a chunk's ids; ids of 32 bits may be in the same memory. */
+/** Writes codes for a chunk's ids; 32-bit ids may be in the same memory as the codes. */
 type NumberColumn = (column: KeyColumn, codes: Uint32Array) => NumberedKeys;
 
 function numberedBy(ids: IdGatherer, codes: Uint32Array, number: NumberColumn): NumberedKeys {

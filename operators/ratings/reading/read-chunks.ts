@@ -12,14 +12,14 @@ import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 export interface ReadChunks {
   readonly numbered: readonly NumberedChunk[];
   readonly types: RatingTypes;
-  /** The memory of the chunks, where they have one. */
+  /** The chunks' shared memory, if they have one. */
   readonly room?: PairRoom;
 }
 
 /**
- * Reads the ratings of a plan that ends in SelectRatings to chunks whose ids are numbered, each by itself: by
- * tasks from splits of the source where it has some, else in the calling thread. `keep` gets each chunk as it
- * comes, which it may move elsewhere.
+ * Reads the ratings of a plan that ends in SelectRatings into chunks; the ids of each chunk are numbered
+ * separately. Tasks read the source's splits if it has some, else the calling thread reads. `keep` is called
+ * with each chunk as it arrives, and may move it elsewhere.
  */
 export async function readChunks(
   plan: LogicalPlan,

@@ -7,9 +7,9 @@ import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
 import { readChunks } from './read-chunks.ts';
 
 export interface ReadOptions {
-  /** More ratings are a CapacityError; default: one block's limit. */
+  /** More ratings throw CapacityError; default: the limit of one block. */
   readonly maximumRows?: number;
-  /** Chunks of more ratings than these go to files; default: none. */
+  /** Above this number of ratings, chunks are written to files; default: no limit. */
   readonly rowsInMemory?: number;
   /** The expected number of ratings, for progress. */
   readonly totalRows?: number;

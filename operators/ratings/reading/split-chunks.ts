@@ -25,15 +25,15 @@ import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 const STAGE = 'read-ratings';
 
 /**
- * Stored bytes of a split. Sources that have no more come in one stream: starting to read in other threads
- * takes longer than reading them.
+ * Stored bytes of a split. Smaller sources are read as one stream: starting other threads takes longer than
+ * reading them.
  */
 const SPLIT_BYTES = 4 << 20;
 
 /**
- * The ratings of a plan that ends in SelectRatings, read by tasks for the splits of its source; undefined,
- * with nothing read, where the rows come in one stream: the source has no splits or hardly one, or an
- * operator cannot go to another thread.
+ * Reads the ratings of a plan that ends in SelectRatings by tasks, for the splits of its source. Undefined,
+ * with nothing read, if the rows must come as one stream: the source has no splits or is small, or an
+ * operator cannot run in another thread.
  */
 export async function splitChunks(
   plan: LogicalPlan,
@@ -70,7 +70,7 @@ export async function splitChunks(
 
 interface SplitWork {
   readonly name: string;
-  /** The columns of the splits. */
+  /** Schema of the splits. */
   readonly schema: PartitionRef;
   readonly groups: readonly SplitGroup[];
   readonly operators: readonly PortableOperator[];
@@ -80,13 +80,13 @@ interface SplitWork {
   readonly room: Room | undefined;
 }
 
-/** One memory for all rows, and the part of each group. */
+/** Shared memory for all rows, and each group's part of it. */
 interface Room {
   readonly memory: PairRoom;
   readonly places: ReadonlyMap<SplitGroup, { readonly from: number; readonly to: number }>;
 }
 
-/** One room for all rows, where all of them are ratings whose number is known. */
+/** Allocates memory for all rows, if every row is a rating and their number is known. */
 async function makeRoom(
   {
     groups,
@@ -104,7 +104,8 @@ async function makeRoom(
     places.set(group, { from: rows, to: rows + own });
     rows += own;
   }
-  // Another operator may leave rows out, so that the room would be too large. A comparison with NaN is false.
+  // Other operators may remove rows, so the memory would be too large. The comparison is negated so that NaN
+  // also fails it.
   if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows)))
     return undefined;
   const ref: PartitionRef = { name: `${name}/room`, partition: 0, version: 0 };
@@ -112,8 +113,8 @@ async function makeRoom(
 }
 
 /**
- * Groups under way, twice the threads at most: the chunks of a group are there until all of it is read. Fewer
- * where memory is to hold fewer rows.
+ * Number of groups to read concurrently, at most twice the threads: a group's chunks stay in memory until it
+ * is read completely. Fewer if memory may hold fewer rows.
  */
 function groupsAtOnce(groups: readonly SplitGroup[], roomRows: number, ctx: ExecutionContext): number {
   const { parallelism } = hostDevice(ctx.executor).info;

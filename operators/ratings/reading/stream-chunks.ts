@@ -22,8 +22,8 @@ import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 const STAGE = 'index-ids';
 
 /**
- * The ratings of a plan that ends in SelectRatings, read by the calling thread: tasks number the ids of a
- * chunk of about a million rows while the next one is read.
+ * Reads the ratings of a plan that ends in SelectRatings in the calling thread. Tasks number the ids of a
+ * chunk of about a million rows while the next chunk is read.
  */
 export async function streamChunks(
   plan: LogicalPlan,
@@ -42,7 +42,7 @@ async function* chunksOfStream(
   ctx: ExecutionContext,
 ): AsyncGenerator<readonly NumberedChunk[]> {
   const name = dataSetName('ratings');
-  // The memory of ids that are numbered is used again.
+  // Memory of ids that were numbered, for reuse.
   const recycled: RatingChunk[] = [];
   let partition = 0;
   const number = async (chunk: RatingChunk): Promise<NumberedChunk> => {
@@ -55,7 +55,7 @@ async function* chunksOfStream(
     yield [chunk];
 }
 
-/** The rows of a stream, chunk by chunk. */
+/** Fills chunks with the rows of a stream. */
 async function* filled(
   input: BatchStream,
   types: RatingTypes,

@@ -6,43 +6,43 @@ import { placeOf } from '../../../engine/stream/stream.ts';
 
 export type BadRowPolicy = 'error' | 'skip';
 
-/** The measure of a run that counts bad rows. */
+/** Name of the run's measure that counts bad rows. */
 export const BAD_ROWS = 'bad-rows';
 
-/** Bad rows of a stretch of rows, as plain JSON. */
+/** Bad rows in a sequence of rows, as plain JSON. */
 export type BadRows = {
   readonly count: number;
   readonly first: BadRow | null;
-  /** Ratings other than 0 that are 0 as float32; they are no bad rows. */
+  /** Nonzero ratings that become 0 in float32; they are not bad rows. */
   readonly vanished: number;
 };
 
 export type BadRow = {
-  /** Absent where the batch does not know its origin. */
+  /** Absent if the batch has no origin. */
   readonly place?: {
     readonly file?: string;
     readonly rowGroup?: number;
     readonly row?: number;
     readonly line?: number;
   };
-  /** Row of the stretch. */
+  /** Row number within the sequence. */
   readonly row: number;
   readonly reason: string;
 };
 
-/** Counts the bad rows of a stretch, batch by batch. */
+/** Counts the bad rows of a sequence, batch by batch. */
 export class BadRowCounter {
   #count = 0;
   #first: BadRow | null = null;
   #rows = 0;
   #vanished = 0;
 
-  /** Counts ratings other than 0 that are 0 as float32. */
+  /** Counts nonzero ratings that become 0 in float32. */
   addVanished(count: number): void {
     this.#vanished += count;
   }
 
-  /** `bad`: rows of the batch; `reason` describes the first. */
+  /** `bad`: bad rows of the batch; `reason` describes the first. */
   add(batch: RecordBatch, bad: readonly number[], reason: (row: number) => string): void {
     if (bad.length > 0 && this.#first === null) {
       const { file, rowGroup, row, line } = placeOf(batch, bad[0]) ?? {};
@@ -61,7 +61,7 @@ export class BadRowCounter {
   }
 }
 
-/** Adds up the bad rows of stretches that follow each other. */
+/** Adds up the bad rows of consecutive sequences. */
 export class BadRowTotal {
   #found: BadRows = { count: 0, first: null, vanished: 0 };
 
@@ -75,7 +75,7 @@ export class BadRowTotal {
   }
 }
 
-/** The same bad rows with their places after earlier rows and lines of the file. */
+/** The same bad rows, with positions shifted by the earlier rows and lines of the file. */
 export function movedBy(found: BadRows, before: { readonly rows: number; readonly lines: number }): BadRows {
   const { first } = found;
   if (first?.place === undefined) return found;
@@ -85,7 +85,7 @@ export function movedBy(found: BadRows, before: { readonly rows: number; readonl
   return { ...found, first: { ...first, place: { ...place, ...row, ...line } } };
 }
 
-/** Counts bad rows in the run's measures, and warns of them or throws DataError, by the policy. */
+/** Counts bad rows in the run's measures. Then warns of them or throws DataError, by the policy. */
 export function reportBadRows(
   { count, first, vanished }: BadRows,
   policy: BadRowPolicy,

@@ -1,6 +1,9 @@
 import { UsageError } from '../../../engine/errors.ts';
 
-/** Names of the columns of a data set; one that is left out has its usual name, or is recognised by it. */
+/**
+ * Names of a data set's columns. A column without a name here has its usual name, or is recognised by a
+ * similar one.
+ */
 export interface ColumnNames {
   readonly user?: string;
   readonly item?: string;
@@ -10,7 +13,7 @@ export interface ColumnNames {
 
 export type ColumnRole = keyof ColumnNames;
 
-/** The name of each column where nothing is said. */
+/** Default name of each column. */
 export const usualNames = {
   user: 'user',
   item: 'item',
@@ -18,7 +21,7 @@ export const usualNames = {
   time: 'timestamp',
 } as const satisfies Required<ColumnNames>;
 
-/** The option that names each column. */
+/** Option that names each column. */
 export const roleOptions = {
   user: 'userCol',
   item: 'itemCol',
@@ -29,7 +32,7 @@ export const roleOptions = {
 const things =
   'item|movie|film|book|product|business|track|song|artist|album|game|article|news|place|venue|poi|restaurant|recipe|beer|anime|joke|video|show|podcast|listing';
 
-/** Names in lower case without spaces and punctuation. */
+/** Patterns of usual names; matched in lower case, without spaces and punctuation. */
 const patterns: Readonly<Record<ColumnRole, RegExp>> = {
   user: /^(user|customer|client|member|account|visitor|reviewer|reader|listener|player|profile)id$|^(uid|users|customer|reviewer)$/,
   item: new RegExp(`^(${things})s?id$|^(iid|items|product|movie|asin|parentasin|isbn|sku)$`),
@@ -38,28 +41,23 @@ const patterns: Readonly<Record<ColumnRole, RegExp>> = {
   time: /^(unix)?(review|rating|rated|event|created|added)?(time|timestamp|timestamps|date|datetime)$|^(ts|createdat|ratedat|updatedat)$/,
 };
 
-/** True for a column whose name is one that a role usually has. */
+/** True if the column's name is usual for the role. */
 export function isNamedLike(column: string, role: ColumnRole): boolean {
   return (
     column === usualNames[role] || patterns[role].test(column.toLowerCase().replaceAll(/[^a-z0-9]/g, ''))
   );
 }
 
-/**
- * The names of a data set's columns as far as they are said, by the data set, by options, and as defaults.
- */
+/** Names of a data set's columns, from three sources: the data set, options, and preferences. */
 export interface WantedColumns {
   readonly named?: ColumnNames;
-  /** Names by options, which must agree with the data set's names. */
+  /** Names from options; they must agree with the data set's. */
   readonly given?: ColumnNames;
-  /** Taken where the data have them, and nothing else is said. */
+  /** Used if the data have such columns, and nothing else is given. */
   readonly preferred?: ColumnNames;
 }
 
-/**
- * Throws UsageError, naming both, where options name another column than the data set does; else the names of
- * either.
- */
+/** Combines both names. Throws UsageError that names both if they disagree. */
 export function agreedNames({ named = {}, given = {} }: WantedColumns): ColumnNames {
   const entries = (Object.keys(usualNames) as ColumnRole[]).flatMap((role) => {
     const [own, option] = [named[role], given[role]];

@@ -8,7 +8,7 @@ import { isText } from './text-values.ts';
 import type { KeyType } from '../../../engine/keys/key-column.ts';
 import { LEFT_OUT } from '../../../engine/stream/stream.ts';
 
-/** The field of a column; throws DataError naming the columns that exist. */
+/** Field of a column. Throws DataError that names the existing columns. */
 export function fieldOf(schema: Schema, column: string): Field {
   if (typeof column !== 'string')
     throw new UsageError(`the name of a column is a text, got ${shown(column)}`);
@@ -32,7 +32,7 @@ export function columnNames(schema: Schema): string {
     : `${names}, and left out, since objects or arrays are their values: ${leftOut}`;
 }
 
-/** The key type of an id column; throws DataError when its type cannot be an id. */
+/** Key type of an id column. Throws DataError if its type cannot be an id. */
 export function keyTypeOfColumn(schema: Schema, column: string): KeyType {
   return keyTypeOf(fieldOf(schema, column).type, column);
 }
@@ -42,7 +42,7 @@ export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
   return type === 'int64' ? new Int64() : new Utf8();
 }
 
-/** Throws DataError unless the column holds numbers, text of numbers or booleans; times are not ratings. */
+/** Throws DataError unless the column has numbers, text of numbers, or booleans; times are not ratings. */
 export function requireRatings(schema: Schema, column: string): void {
   if (!schema.fields.some(({ name }) => name === column)) {
     throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
@@ -56,7 +56,7 @@ export function requireRatings(schema: Schema, column: string): void {
   throw new DataError(`the column must hold numbers, but its type is ${type}`, { phase: 'read', column });
 }
 
-/** Throws DataError unless the column holds times: numbers, timestamps, dates, or text of them. */
+/** Throws DataError unless the column has times: numbers, timestamps, dates, or text of them. */
 export function requireTimeValues(schema: Schema, column: string): void {
   const { type } = fieldOf(schema, column);
   if (isNumeric(type) || DataType.isTimestamp(type) || DataType.isDate(type) || isText(type)) return;
@@ -70,9 +70,7 @@ function isNumeric(type: DataType): boolean {
   return DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type);
 }
 
-/**
- * The numbers of a column in the wanted width; a view when they have it already. Nulls give undefined values.
- */
+/** Numbers of a column in the wanted width; a view if they already have it. Values at nulls are undefined. */
 export function numbersOf<T extends Float32Array | Float64Array>(
   data: Data,
   wanted: { new (length: number): T; readonly name: string },
@@ -91,8 +89,8 @@ export function numbersOf<T extends Float32Array | Float64Array>(
 }
 
 /**
- * Decimals are integers of 128 or 256 bits, in words of 32 from the lowest, the highest signed: -1.5 with
- * scale 1 is f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, rounded a few times at most above.
+ * Converts decimals: 128- or 256-bit integers in 32-bit words, lowest first, the highest signed. -1.5 with
+ * scale 1 is f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, above that with a few roundings.
  */
 function fromDecimals(
   words: Uint32Array,

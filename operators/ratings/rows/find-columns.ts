@@ -14,16 +14,16 @@ import { columnNames } from './columns.ts';
 export interface FoundColumns {
   readonly columns: ColumnNames;
   /**
-   * The roles whose columns were recognised by a name that is neither said nor preferred, nor the usual one
-   * where nothing is preferred.
+   * Roles whose column was recognised by a similar name, neither given nor preferred, and not the default
+   * name.
    */
   readonly recognised: readonly ColumnRole[];
 }
 
 /**
- * The names of the columns of some roles: those that are said, else the preferred or the usual one where the
- * data have it, else the only one with a name that the role often has. A role without such a column keeps its
- * usual name. Throws DataError where several could be meant.
+ * Finds the column of each role: the given name, else the preferred or default name if it exists, else the
+ * only column with a name that is usual for the role. A role without such a column keeps its default name.
+ * Throws DataError if several columns match.
  */
 export function findColumns(
   schema: Schema,
@@ -55,8 +55,8 @@ export function findColumns(
 }
 
 /**
- * "columns are recognised by their names: user is "userId", item is "movieId"; ..."; undefined where none
- * was.
+ * Example: "columns are recognised by their names: user is "userId", item is "movieId"; ..." Undefined if
+ * none was recognised.
  */
 export function noteOfRecognised({ columns, recognised }: FoundColumns): string | undefined {
   if (recognised.length === 0) return undefined;

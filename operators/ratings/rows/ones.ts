@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../engine/json.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { batchStream, type BatchStream, originOf, setOrigin } from '../../../engine/stream/stream.ts';
 
-/** Adds a column of ones: pairs without ratings as implicit data. */
+/** Adds a column of ones, so that pairs without ratings become implicit data. */
 export class Ones implements Operator {
   readonly name = 'ones';
   readonly passesNeeds = true;

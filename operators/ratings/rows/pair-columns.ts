@@ -5,20 +5,18 @@ import { isNamedLike } from './column-names.ts';
 import { columnNames, fieldOf, keyTypeOfColumn } from './columns.ts';
 import { findColumns } from './find-columns.ts';
 
-/** Columns whose values decide a row's part of a split. */
+/** Columns whose values decide which part of a split a row is in. */
 export interface PairOptions {
   /**
    * Defaults: the data set's own names, else `user` and `item`, else columns with names such as `userId` and
-   * `movie_id`, else the first two columns that can be ids. They must be given where several have such names,
-   * or where one of the first two has a name of a time or a rating.
+   * `movie_id`, else the first two columns that can be ids. Must be given if several columns have such names,
+   * or if one of the first two columns is named like a time or a rating.
    */
   readonly userCol?: string;
   readonly itemCol?: string;
 }
 
-/**
- * The names of both columns; throws DataError naming the columns that exist when one is missing or ambiguous.
- */
+/** Names of both columns. Throws DataError that names the existing columns if one is missing or ambiguous. */
 export function pairColumns(schema: Schema, { userCol, itemCol }: PairOptions): readonly [string, string] {
   const [user, item] = chosenColumns(schema, userCol, itemCol);
   for (const column of [user, item]) keyTypeOfColumn(schema, column);
@@ -46,7 +44,7 @@ function chosenColumns(
   return firstIds(schema, { user: user === item ? userCol : user, item: user === item ? itemCol : item });
 }
 
-/** The known column of the two, or none, and the first others that can be ids. */
+/** The one known column, or none, and the first other columns that can be ids. */
 function firstIds(
   schema: Schema,
   { user, item }: { readonly user: string | undefined; readonly item: string | undefined },
@@ -72,7 +70,7 @@ function firstIds(
   return [user ?? first[0], item ?? first[needed - 1]];
 }
 
-/** False for floats and decimals too: they are ids only where they are named. */
+/** Also false for floats and decimals: they are ids only if named explicitly. */
 function canBeId(type: Schema['fields'][number]['type'], name: string): boolean {
   if (DataType.isFloat(type) || DataType.isDecimal(type)) return false;
   try {

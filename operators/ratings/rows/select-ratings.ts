@@ -51,11 +51,11 @@ export type RatingColumns = {
 };
 
 /**
- * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating`
- * float32 and, when asked for, `timestamp` float64. A row is bad when a value is null or could not be read,
- * an id is not exact, or its rating NaN or infinite (also after rounding to float32). `error` reads on to
- * count them all, then throws DataError with the count and the first position; `skip` leaves them out and
- * reports their number. Values are viewed, not copied, where the types allow.
+ * Converts rows of any source to columns `user`, `item` (int32, int64 or utf8), `rating` float32 and, if
+ * requested, `timestamp` float64. A row is bad if a value is null or could not be read, an id is not exact,
+ * or its rating is NaN or infinite (also after rounding to float32). The policy `error` reads all rows to
+ * count the bad ones, then throws DataError with the count and the first position; `skip` removes them and
+ * reports their number. Values are viewed, not copied, if the types allow it.
  */
 export class SelectRatings implements Operator {
   readonly name = 'select-ratings';
@@ -124,7 +124,7 @@ export class SelectRatings implements Operator {
     );
   }
 
-  /** The rows without bad ones, which are counted. `areFinite`: true if all ratings of a batch are finite. */
+  /** Removes and counts bad rows. `areFinite`: true if all ratings of a batch are finite. */
   select(input: BatchStream, counter: BadRowCounter, areFinite: AreFinite = areAllFinite): BatchStream {
     const schema = this.outputSchema(input.schema);
     const names = this.requiredColumns();
@@ -162,10 +162,7 @@ export class SelectRatings implements Operator {
   }
 }
 
-/**
- * The column in the engine's type; the values at nulls are undefined. Notes the reasons of ids that are not
- * exact.
- */
+/** Converts a column; values at nulls are undefined. `refused` gets the reasons of ids that are not exact. */
 function toColumn(field: Field, data: Data, name: string, refused: Map<number, string>): Data {
   const onRefused = (row: number, reason: string) =>
     void refused.set(row, refused.get(row) ?? `${name} ${reason}`);
@@ -188,10 +185,10 @@ function ratingsOf(data: Data, onRefused: OnRefusedText): Float32Array {
 
 type AreFinite = (values: Float32Array) => boolean;
 
-/** Numbers that are not finite. */
+/** Values that are not finite. */
 const OTHERS = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
-/** Searches by V8's own loops: compiling one over all numbers would take longer than running it. */
+/** Uses V8's built-in search: compiling a JavaScript loop would take longer than running it. */
 function areAllFinite(values: Float32Array): boolean {
   return !OTHERS.some((other) => values.includes(other));
 }

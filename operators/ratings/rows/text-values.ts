@@ -1,26 +1,26 @@
 import { type Data, DataType, Vector } from 'apache-arrow';
 import { PLAIN_NUMBER, timeIn } from './time-in.ts';
 
-/** Called for a row whose text gives no value. */
+/** Called for a row whose text has no valid value. */
 export type OnRefusedText = (row: number, reason: string) => void;
 
-/** True for text, also as a dictionary. */
+/** True for text, including dictionaries of text. */
 export function isText(type: DataType): boolean {
   const of: DataType = DataType.isDictionary(type) ? type.dictionary : type;
   return DataType.isUtf8(of) || DataType.isLargeUtf8(of);
 }
 
 /**
- * The numbers of a column of text or booleans, where true is 1 and false 0; NaN at nulls and at values that
- * go to `onRefused`.
+ * Numbers of a column of text or booleans (true is 1, false is 0). NaN at nulls and at texts that are passed
+ * to `onRefused`.
  */
 export function numbersOfTexts(data: Data, onRefused: OnRefusedText = () => {}): Float64Array {
   return valuesOf(data, numberIn, 'is not a number', onRefused);
 }
 
 /**
- * The times of a column of text, in milliseconds since 1970; see timeIn. NaN at nulls and at texts that go to
- * `onRefused`.
+ * Times of a column of text, in milliseconds since 1970 (see timeIn). NaN at nulls and at texts that are
+ * passed to `onRefused`.
  */
 export function timesOfTexts(data: Data, onRefused: OnRefusedText = () => {}): Float64Array {
   return valuesOf(data, timeIn, 'is not a time such as 2024-05-31 or 2024-05-31T12:00:00Z', onRefused);

@@ -5,9 +5,9 @@ const ISO =
 const MINUTE = 60_000;
 
 /**
- * ISO 8601 dates and date-times, with a zone or in UTC, to the digits of a second that a float64 of
- * milliseconds holds. Digits alone are seconds, milliseconds, microseconds or nanoseconds by their size, so
- * that all of a column have one unit.
+ * Parses ISO 8601 dates and date-times, with a zone or in UTC, to the precision of float64 milliseconds. A
+ * number without punctuation is in seconds, milliseconds, microseconds or nanoseconds, chosen by its size;
+ * all times of a column have one unit.
  */
 export function timeIn(text: string): number | undefined {
   const trimmed = text.trim();
@@ -34,7 +34,7 @@ function millisecondsPerUnit(value: number): number {
 }
 
 /**
- * The unit that a time since 1970 has by its size: 0 for one too small to say (before 1973 in seconds), then
+ * The unit of a time since 1970 by its size: 0 if it is too small to decide (before 1973 in seconds), then
  * seconds, milli-, micro- and nanoseconds.
  */
 export function sizeOf(value: number): number {

@@ -2,10 +2,10 @@ import { type Data, DataType } from 'apache-arrow';
 import { numbersOf } from './columns.ts';
 import { isText, numbersOfTexts } from './text-values.ts';
 
-/** The number of ratings other than 0 that are 0 as float32, such as 1e-300. */
+/** Number of nonzero ratings that become 0 in float32, such as 1e-300. */
 export function vanishedRatings(given: Data, ratings: Float32Array): number {
   const mayVanish = isText(given.type) || (DataType.isFloat(given.type) && given.type.precision === 2);
-  // The search by V8's own loop leaves nearly all batches out.
+  // V8's built-in search excludes nearly all batches.
   if (!mayVanish || !ratings.includes(0)) return 0;
   const exact = isText(given.type) ? numbersOfTexts(given) : numbersOf(given, Float64Array);
   let vanished = 0;

@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * Keeps coded chunks in memory up to a number of rows; beyond it moves them all to files, and later ones as
- * they come.
+ * Keeps coded chunks in memory up to a number of rows. Beyond it, moves all chunks to files, and later ones
+ * as they arrive.
  */
 export class ChunkKeeper {
   readonly #most: number;
@@ -33,7 +33,7 @@ export class ChunkKeeper {
     return this.#rows > this.#most;
   }
 
-  /** Takes a chunk whose partitions are not in use; resolves once it is where it stays. */
+  /** Accepts a chunk whose partitions are not in use. Resolves when it is stored. */
   async keep(chunk: Kept): Promise<void> {
     const before = this.spilled;
     this.#rows += chunk.rows;

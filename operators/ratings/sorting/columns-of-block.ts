@@ -9,15 +9,15 @@ import { contracts } from '../../tasks/tasks.ts';
 import { hostForm, type RatingBlock } from '../rating-block.ts';
 import { balancedRanges, taskCount } from '../row-ranges.ts';
 
-/** Blocks R(ij) of one part of rows: the columns of each range. Their ratings are still to be placed. */
+/** Blocks R(ij) of one part of rows, one for each range of columns. Their ratings are filled in later. */
 export interface ColumnCut {
   readonly whole: RatingBlock;
-  /** They follow each other from column 0 on. */
+  /** Consecutive, from column 0 on. */
   readonly ranges: readonly RowRange[];
   readonly blocks: readonly RatingBlock[];
 }
 
-/** Blocks with row pointers, and room for the ratings. */
+/** Allocates the blocks, with row pointers and room for the ratings. */
 export function cutColumns(
   whole: RatingBlock,
   ranges: readonly RowRange[],
@@ -38,7 +38,8 @@ export function cutColumns(
 }
 
 /**
- * Fills the blocks, by tasks on slices of rows. `local`: columns are counted from the first of their range.
+ * Fills the blocks by tasks, one for each slice of rows. `local`: columns count from the first of their
+ * range.
  */
 export async function placeColumns(
   { whole, ranges, blocks }: ColumnCut,
@@ -72,7 +73,7 @@ export async function placeColumns(
   await runSteps(steps.steps, ctx, { given });
 }
 
-/** Row pointers of each range; the columns of a row ascend, so that the range's end is found by halving. */
+/** Row pointers of each range. The columns of a row ascend, so a range's end is found by binary search. */
 function rowPointers({ rows, offsets, indices }: RatingBlock, ranges: readonly RowRange[]): Int32Array[] {
   const pointers = ranges.map(() => sharedArray(Int32Array, rows + 1));
   for (let row = 0; row < rows; row++) {

@@ -14,25 +14,22 @@ import { contracts, type DuplicatePolicy, type TaskOf } from '../../tasks/tasks.
 
 const STAGE = 'combine-duplicates';
 
-/** Ratings beyond the first of their pair, and the positions of the first such pair. */
+/** Number of ratings that repeat an earlier pair, and the position of the first such pair. */
 export interface RepeatedPairs {
   readonly extra: number;
   readonly row: number;
   readonly column: number;
 }
 
-/**
- * A block whose repeated pairs were treated by the policy, and the ratings of each column that this took
- * away.
- */
+/** A block after the policy was applied to its repeated pairs, and the ratings removed from each column. */
 export interface CombinedRatings {
   readonly block: RatingBlock;
   readonly repeated: RepeatedPairs;
-  /** The columns of the ratings that are no longer there. */
+  /** Columns of the removed ratings. */
   readonly removed: readonly Uint32Array[];
 }
 
-/** Throws DataError for ratings that repeat a pair. */
+/** Throws DataError if ratings repeat a pair. */
 export function requireOnce(
   { extra, row, column }: RepeatedPairs,
   ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'>,
@@ -47,9 +44,9 @@ export function requireOnce(
 }
 
 /**
- * Applies the policy for repeated (user, item) pairs to sorted ratings. Returns the block itself where there
- * are none, and for `keep` and `error`, since sort-bands has already ordered them: for `error` the caller,
- * which has all parts, throws. `rowData` is for the policy `last`, whose block has row numbers. `firstRow`:
+ * Applies the policy for repeated (user, item) pairs to sorted ratings. Returns the block itself if there are
+ * none, and for `keep` and `error`: sort-bands has already ordered the pairs, and for `error` the caller,
+ * which knows all parts, throws. `rowData` is for the policy `last`, whose block has row numbers. `firstRow`:
  * position of the block's first row.
  */
 export async function combineDuplicates(

@@ -6,7 +6,7 @@ import { hostForm, type RatingBlock } from '../rating-block.ts';
 import type { HeldBlock } from '../ratings.ts';
 
 /**
- * Places parts into one block of `rows` rows and at most `most` ratings, and frees each before the next is
+ * Joins parts into one block of `rows` rows and at most `most` ratings. Frees each part before the next is
  * made.
  */
 export async function joinParts(

@@ -6,10 +6,10 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 
 /**
- * Memory for the codes and ratings of all rows, where their number is known before they are read: `users` and
+ * Memory for the codes and ratings of all rows, if their number is known before they are read: `users` and
  * `items` Uint32[rows], `values` Float32[rows]. Threads fill it chunk by chunk. Once the chunks are sorted by
- * user, the block by item is made in the same memory: fresh memory costs a page fault every 1,024 numbers,
- * and released memory a collection in every thread.
+ * user, the block by item is made in the same memory. This avoids a page fault for every 1,024 numbers of new
+ * memory, and a garbage collection in every thread for released memory.
  */
 export interface PairRoom {
   readonly ref: PartitionRef;
@@ -39,7 +39,7 @@ export async function roomForPairs(
 }
 
 /**
- * Releases the room. `reused`: a block uses the memory of users and values, so that only the items are
+ * Releases the memory. `reused`: a block uses the memory of users and values, so only the items become
  * garbage.
  */
 export async function leaveRoom(

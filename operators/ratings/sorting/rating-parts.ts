@@ -20,35 +20,35 @@ import type { CodedChunk } from '../ids/numbered-chunk.ts';
 
 const STAGE = 'rating-parts';
 
-/** Ratings of a part by default. */
+/** Default number of ratings in a part. */
 const PART_RATINGS = 1 << 22;
 
 /**
- * Pieces of a chunk, where parts are in memory; for more parts, several chunks are cut together. Pieces of a
- * megabyte have pages of their own, which are returned to the system as soon as a part is sorted; the
- * allocator of the process keeps the memory of smaller ones (see pagedArray).
+ * Pieces that a chunk is cut into if parts are in memory; for more parts, several chunks are cut together. A
+ * piece of a megabyte has its own pages, which are returned to the system when its part is sorted; the
+ * process's allocator would keep the memory of smaller pieces (see pagedArray).
  */
 const PARTS_OF_A_CHUNK = 4;
 
-/** Most chunks that one task cuts, all in memory for each thread. */
+/** Most chunks that one task cuts; each thread has them all in memory. */
 const MOST_TOGETHER = 16;
 
 export interface PartOptions {
-  /** Most ratings of a part, but for slices that have more. */
+  /** Most ratings of a part; a larger slice is a part of its own. */
   readonly partRatings?: number | undefined;
-  /** The rows of each part, in place of such a bound. */
+  /** The rows of each part, instead of a limit of ratings. */
   readonly cuts?: Readonly<Record<'users' | 'items', readonly RowRange[]>>;
-  /** Keeps all but the part at hand in files of the run's spill folder. */
+  /** Keeps all but the current part in files of the run's spill folder. */
   readonly spills: boolean;
-  /** False: `byItem` is not called. */
+  /** If false, `byItem` is not called. */
   readonly bothSides: boolean;
 }
 
 /**
- * Coded ratings as sorted parts of adjacent rows, in row order: first by user, then by item. Where parts are
- * spilled, only one part and the current work are in memory, so there may be more ratings than memory holds.
- * A part belongs to its consumer, who may free it (`block.ref` at the CPU's place), spill it or send it on
- * before requesting the next. Its bits equal the same rows of the whole block.
+ * Coded ratings as sorted parts of adjacent rows, in row order: first by user, then by item. If parts are
+ * spilled, only one part and the current work are in memory, so there may be more ratings than memory can
+ * hold. The consumer owns a part: it may free it (`block.ref` at the CPU's place), spill it or send it on
+ * before requesting the next. The bits equal the same rows of the whole block.
  */
 export class RatingParts {
   readonly #indexed: IndexedRatings;
@@ -62,7 +62,7 @@ export class RatingParts {
   readonly #removed: Uint32Array[] = [];
   #repeated: RepeatedPairs = { extra: 0, row: -1, column: -1 };
 
-  /** Takes the chunks over. */
+  /** Takes ownership of the chunks. */
   constructor(indexed: IndexedRatings, policy: DuplicatePolicy, options: PartOptions, ctx: ExecutionContext) {
     [this.#indexed, this.#policy, this.#options, this.#ctx] = [indexed, policy, options, ctx];
     this.#slices = options.cuts ?? {
@@ -75,18 +75,18 @@ export class RatingParts {
 
   /**
    * The slices of a pass over all ratings, in the order of rows; a part ends where a slice ends. They equal
-   * the slices of the whole block where no ratings are removed and parts are at least as large as slices.
+   * the slices of the whole block if no ratings are removed and parts are at least as large as slices.
    */
   get slices(): Readonly<Record<'users' | 'items', readonly RowRange[]>> {
     return this.#slices;
   }
 
-  /** Ratings beyond the first of their pair, in the parts that were given. */
+  /** Number of ratings that repeat an earlier pair, in the parts so far. */
   get duplicates(): number {
     return this.#repeated.extra;
   }
 
-  /** Once. */
+  /** May be called once. */
   async *byUser(): AsyncGenerator<HeldBlock, void> {
     const { room } = this.#indexed;
     const ranges = this.#cut(this.#indexed.userCounts, 'users');
@@ -106,7 +106,7 @@ export class RatingParts {
         extra: this.#repeated.extra + repeated.extra,
       };
       if (this.#policy === 'error' && this.#repeated.extra > 0) {
-        // The rest is counted for the error.
+        // Further parts are only counted, for the error.
         await this.#free(block);
         continue;
       }
@@ -123,7 +123,7 @@ export class RatingParts {
     await runSteps(steps.steps, this.#ctx);
   }
 
-  /** Once, after `byUser`. */
+  /** May be called once, after `byUser`. */
   async *byItem(): AsyncGenerator<HeldBlock, void> {
     const lengths = lengthsWithout(this.#indexed.itemCounts, this.#removed);
     const name = dataSetName('items');
@@ -155,8 +155,8 @@ export class RatingParts {
   }
 
   /**
-   * The given cuts, else runs of slices with at most this number of ratings; a larger slice is a part of its
-   * own.
+   * The given cuts, else sequences of slices with at most the maximum of ratings; a larger slice is a part of
+   * its own.
    */
   #cut(counts: Int32Array, side: 'users' | 'items'): readonly RowRange[] {
     if (this.#options.cuts !== undefined) return this.#options.cuts[side];
@@ -177,7 +177,7 @@ export class RatingParts {
     return ranges;
   }
 
-  /** The chunks of each part by user. */
+  /** Splits the chunks into those of each part by user. */
   #splitChunks(ranges: readonly RowRange[]): Promise<CodedChunk[][]> {
     const { chunks, userCounts, swapped } = this.#indexed;
     const by = swapped ? 'items' : 'users';
@@ -210,8 +210,8 @@ export class RatingParts {
   }
 
   /**
-   * Splits ratings into the parts of rows `ranges`. A task begins once what those far before it gave and read
-   * is spilled and freed.
+   * Splits ratings into parts by the rows in `ranges`. A task starts only after outputs of much earlier tasks
+   * are spilled and their inputs freed, which limits memory.
    */
   async #split(
     tasks: readonly SplitTask[],
@@ -273,11 +273,11 @@ export class RatingParts {
 
 interface SplitTask {
   readonly task: Omit<Task, 'outputs'>;
-  /** Partitions that are not needed after it. */
+  /** Partitions to free after the task. */
   readonly frees: readonly PartitionRef[];
 }
 
-/** The part of each row. */
+/** Part number of each row. */
 function partsOfRows(ranges: readonly RowRange[], rows: number): Partition {
   const partOf = ranges.length > 2 ** 16 ? sharedArray(Uint32Array, rows) : sharedArray(Uint16Array, rows);
   ranges.forEach(({ from, to }, part) => partOf.fill(part, from, to));

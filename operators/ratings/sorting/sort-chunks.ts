@@ -3,7 +3,7 @@ import type { PartitionRef } from '../../../engine/partition.ts';
 import { GROUP_RATINGS, type RowsShape, type SortedRows, sortIntoRows } from './sort-into-rows.ts';
 import type { CodedChunk } from '../ids/numbered-chunk.ts';
 
-/** Ratings and timestamps by row number (policy `last`); the chunks' rows count from 0 in their order. */
+/** Ratings and timestamps by row number (policy `last`). Row numbers continue from chunk to chunk, from 0. */
 export type RowData = PartitionRef;
 
 /** Sorts the ratings of coded chunks into rows, by users or by items, and releases the chunks. */
@@ -52,7 +52,7 @@ export function partitionsOf({ codes, values, userMap, itemMap }: CodedChunk): P
 
 type InputName = 'codes' | 'values' | 'rowMap' | 'columnMap';
 
-/** The partitions of chunks under the tasks' names for them: codes.0, codes.1, ... */
+/** The partitions of chunks under the tasks' names: codes.0, codes.1, ... */
 export function inputsOf(
   chunks: readonly CodedChunk[],
   by: 'users' | 'items',
@@ -70,14 +70,14 @@ export function inputsOf(
   return inputs;
 }
 
-/** Chunks that are scattered by one task. */
+/** Chunks that one task scatters. */
 interface ChunkGroup {
   readonly chunks: readonly CodedChunk[];
-  /** Number of its first row among all. */
+  /** Number of its first row among all rows. */
   readonly firstRow: number;
 }
 
-/** Adjacent chunks, of about GROUP_RATINGS together. */
+/** Groups adjacent chunks, with about GROUP_RATINGS ratings each. */
 function groupsOf(chunks: readonly CodedChunk[]): ChunkGroup[] {
   const groups: { chunks: CodedChunk[]; firstRow: number; rows: number }[] = [];
   let firstRow = 0;

@@ -14,20 +14,19 @@ import type { PairRoom } from './pair-room.ts';
 
 const STAGE = 'rating-blocks';
 
-/** Ratings of a band: 8 bytes each, twice, stay within a core's own cache. */
+/** Ratings of a band: twice 8 bytes for each fit into a core's own cache. */
 const BAND_RATINGS = 1 << 16;
 const MAXIMUM_BANDS = 1024;
 
 /**
- * Ratings of a group: small enough that its memory is freed early, and large enough that sending it costs
- * little.
+ * Ratings of a group: few enough to free its memory early, and enough to make the cost of sending it small.
  */
 export const GROUP_RATINGS = 1 << 20;
 
-/** Bits of a row's number in its band, at most. */
+/** Most bits of a row's number within its band. */
 const ROW_BITS = 16;
 
-/** Partitions and parameters that all tasks name. */
+/** Partitions and parameters that all tasks share. */
 export interface Sorting {
   readonly bands: PartitionRef;
   readonly bandCount: number;
@@ -37,34 +36,34 @@ export interface Sorting {
 }
 
 export interface ScatterTasks<Group> {
-  /** `counts`: of each group in turn. */
+  /** `counts`: counts of one group after the other. */
   count(groups: readonly Group[], counts: PartitionRef, sorting: Sorting): Task;
   scatter(group: Group, cursors: PartitionRef, sorting: Sorting): Task;
-  /** Partitions that are freed once the group is scattered. */
+  /** Partitions to free after the group is scattered. */
   scattered?(group: Group): readonly PartitionRef[];
 }
 
 export interface RowsShape {
-  /** Ratings of each row. */
+  /** Number of ratings of each row. */
   readonly lengths: Int32Array;
   readonly columns: number;
   readonly order: ParamsOf<'sort-bands'>['order'];
-  /** Values are row numbers, not ratings. */
+  /** Values are row numbers instead of ratings. */
   readonly numbered?: boolean;
   /** Memory for the block. */
   readonly room?: PairRoom['columns'];
 }
 
-/** A block, and what sort-bands found of ratings beyond the first of their pair. */
+/** A block, and the repeated pairs that sort-bands found. */
 export interface SortedRows {
   readonly block: RatingBlock;
   readonly repeated: ValuesOf<'sort-bands'>;
 }
 
 /**
- * Sorts ratings into compressed rows by way of bands (see operators/tasks/data-tasks.ts): each group counts
- * its ratings by band, all counts together give each group its places, each group scatters to them, and each
- * band is sorted by itself.
+ * Sorts ratings into compressed rows in four steps (see operators/tasks/data-tasks.ts): each group counts its
+ * ratings by band; the counts give each group its positions in every band; each group scatters its ratings to
+ * them; each band is sorted separately.
  */
 export async function sortIntoRows<Group>(
   groups: readonly Group[],
@@ -93,12 +92,12 @@ export async function sortIntoRows<Group>(
   };
 }
 
-/** The bands of a block's rows, and the names of all that sorts them. */
+/** The bands of a block's rows, and the names of the partitions for sorting them. */
 class RowBands {
   readonly partition: Partition;
   readonly count: number;
   readonly sorting: Sorting;
-  /** The place of each band's first rating, and the number of all. */
+  /** Position of each band's first rating, and the total number. */
   readonly starts: Int32Array;
   readonly #name: string;
 
@@ -118,7 +117,7 @@ class RowBands {
   }
 }
 
-/** The ratings of each band by group: group g begins at g * bands. */
+/** Number of ratings by group and band; group g starts at g * bands. */
 async function countBands<Group>(
   groups: readonly Group[],
   bands: RowBands,
@@ -126,7 +125,7 @@ async function countBands<Group>(
   tasks: ScatterTasks<Group>,
 ): Promise<Int32Array[]> {
   const { place, parallelism } = hostDevice(ctx.executor).info;
-  // Counting is quick, so that a task has several groups.
+  // Counting is fast, so one task counts several groups.
   const ranges = evenRanges(groups.length, 2 * parallelism);
   const steps = new StepList(contracts);
   const refs = ranges.map((_, c) => bands.ref('counts', c));
@@ -145,7 +144,7 @@ async function countBands<Group>(
   });
 }
 
-/** Where each group's ratings of each band begin: after the groups before it. */
+/** Start of each group's ratings in each band, after the ratings of earlier groups. */
 function cursorsOf(counted: readonly Int32Array[], { count, starts }: RowBands): Partition[] {
   const next = starts.slice(0, count);
   return counted.map((counts) => {
@@ -155,7 +154,7 @@ function cursorsOf(counted: readonly Int32Array[], { count, starts }: RowBands):
   });
 }
 
-/** Each group fills places of its own, and is then freed. */
+/** Scatters each group to positions of its own, then frees it. */
 function scatterGroups<Group>(
   steps: StepList,
   groups: readonly Group[],
@@ -169,14 +168,14 @@ function scatterGroups<Group>(
     const own = Object.fromEntries(Object.keys(task.outputs).map((name) => [name, g]));
     steps.task(STAGE, place, task, { bands: own });
   });
-  // After all tasks of their kind: a task waits for the frees before it. Each acts as soon as its group is
-  // scattered.
+  // Added after all scatter tasks, since a task waits for frees before it. Each free runs as soon as its
+  // group is scattered.
   groups.forEach((group, g) =>
     steps.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), bands.ref('cursors', g)]),
   );
 }
 
-/** Sorts each band by itself. */
+/** Sorts each band separately. */
 function sortBands(
   steps: StepList,
   { starts, sorting }: RowBands,
@@ -195,8 +194,8 @@ function sortBands(
 }
 
 /**
- * Cuts rows into bands of about BAND_RATINGS ratings, at most MAXIMUM_BANDS of them, and of no more than
- * 2^rowBits rows. A long row is a band of its own.
+ * Cuts rows into at most MAXIMUM_BANDS bands of about BAND_RATINGS ratings and at most 2^rowBits rows. A long
+ * row is a band of its own.
  */
 function rowBands(offsets: Int32Array, rowBits: number): { bands: Partition; firstRow: Int32Array } {
   const [rows, mostRows] = [offsets.length - 1, 2 ** rowBits];

@@ -9,13 +9,13 @@ import type { IndexedRatings } from '../ids/index-ids.ts';
 import { sortChunks } from './sort-chunks.ts';
 
 interface Rows {
-  /** Which codes of the chunks are the rows; the items' where users and items are swapped. */
+  /** Codes of the chunks to use as rows. If users and items are swapped, `users` means the items' codes. */
   readonly by: 'users' | 'items';
-  /** Position of the first row, which the chunks and `userCounts` count as 0. */
+  /** Position of the first row. The chunks and `userCounts` number rows from 0. */
   readonly firstRow: number;
 }
 
-/** Sorts ratings by user, or the ratings of some users alone. Releases the chunks. */
+/** Sorts ratings by user, or the ratings of only some users. Releases the chunks. */
 export async function sortRows(
   indexed: IndexedRatings,
   duplicates: DuplicatePolicy,
@@ -36,14 +36,14 @@ export async function sortRows(
   return combineDuplicates(sorted, duplicates, firstRow, rowData, ref('by-user'), ctx);
 }
 
-/** Ratings and timestamps by row number (policy `last`), which the scattering tasks fill. */
+/** Allocates ratings and timestamps by row number (policy `last`); the scatter tasks fill them. */
 async function roomForRowData(rows: number, ref: PartitionRef, ctx: ExecutionContext): Promise<PartitionRef> {
   const columns = { ratings: sharedArray(Float32Array, rows), timestamps: sharedArray(Float64Array, rows) };
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, { layout: 'row-data', rows, columns }]]);
   return ref;
 }
 
-/** The ratings of each column without those that a policy for duplicates took away. */
+/** Number of ratings of each column, minus the ratings that a policy for duplicates removed. */
 export function lengthsWithout(counts: Int32Array, removed: readonly Uint32Array[]): Int32Array {
   const lengths = counts.slice();
   for (const columns of removed) for (const column of columns) lengths[column]--;

@@ -7,8 +7,8 @@ import type { PairRoom } from './pair-room.ts';
 import { sortIntoRows } from './sort-into-rows.ts';
 
 /**
- * The transpose of a block: its columns as rows, in which its rows ascend. `lengths`: ratings of each column.
- * `room`: memory for the result.
+ * Transposes a block: its columns become rows, with ascending indices. `lengths`: number of ratings of each
+ * column. `room`: memory for the result.
  */
 export async function transposeBlock(
   block: RatingBlock,
