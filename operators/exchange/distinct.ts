@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { DistinctRows } from '../dataflow/distinct-rows.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
-/** The first row with each combination of the values of some columns; default: of all. */
+/** The first row of each combination of the values of some columns; default: all columns. */
 export class Distinct implements WideOperator {
   readonly name = 'distinct';
   readonly after: readonly DistinctRows[];

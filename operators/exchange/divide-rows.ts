@@ -5,10 +5,10 @@ import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { takeRows } from '../dataflow/take-rows.ts';
 import type { ExchangeParams } from './exchange.ts';
 
-/** Gives the number of the part of each row of a batch; batches come in the order of the task's rows. */
+/** Returns the part number of each row of a batch. Batches must come in the order of the task's rows. */
 export type PartOfRows = (batch: RecordBatch) => Uint16Array;
 
-/** `bounds`: of ranges, as an Arrow stream. */
+/** `bounds`: bounds of ranges as an Arrow stream. */
 export function partOfRows(
   { by, parts, task }: ExchangeParams,
   schema: Schema,
@@ -43,7 +43,7 @@ function byRange(keys: readonly SortKey[], task: number, bytes: Uint8Array | und
   };
 }
 
-/** One of equal ranges of the hashes' upper half, since tables of keys use the lower. */
+/** Divides the upper half of the hashes into equal ranges; hash tables of keys use the lower half. */
 function byHash(batch: RecordBatch, columns: readonly number[], parts: number): Uint16Array {
   const hashes = hashRows(
     columns.map((column) => batch.data.children[column]),
@@ -54,7 +54,7 @@ function byHash(batch: RecordBatch, columns: readonly number[], parts: number): 
   return part;
 }
 
-/** The rows of each part that has some, in their order. */
+/** The rows of each nonempty part, in order. */
 export function* divided(
   batch: RecordBatch,
   partOf: Uint16Array,

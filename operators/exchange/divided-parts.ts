@@ -1,18 +1,18 @@
 import type { KeptPartition, RowPart } from '../pipeline/row-unit.ts';
 import type { DividedRows } from '../pipeline/row-tasks.ts';
 
-/** The rows of one task. */
+/** The divided rows of one task. */
 interface DividedTask {
   readonly partitions: readonly KeptPartition[];
-  /** The first part of each partition. */
+  /** First part of each partition. */
   readonly firsts: readonly number[];
-  /** Of each part. */
+  /** Bytes of each part. */
   readonly bytes: Float64Array;
-  /** The number of the partition that has a part. */
+  /** Partition number of each part. */
   readonly places: Uint8Array;
 }
 
-/** The rows of tasks by the parts of an exchange, with a few bytes for each part of a task. */
+/** The rows of all tasks by the parts of an exchange; needs a few bytes for each part of each task. */
 export class DividedParts {
   /** Bytes of each part. */
   readonly bytes: Float64Array;
@@ -38,7 +38,7 @@ export class DividedParts {
     for (const [part, own] of bytes.entries()) this.bytes[part] += own;
   }
 
-  /** The rows of some parts that follow each other: part by part, of each in the order of tasks. */
+  /** The rows of consecutive parts: part by part, and within a part in the order of tasks. */
   ofParts(first: number, end: number): RowPart[] {
     return Array.from({ length: end - first }, (_, i) => this.#ofPart(first + i)).flat();
   }

@@ -13,31 +13,31 @@ import type { ExchangeRoom } from './exchange-room.ts';
 import type { PartSizes } from './part-sizes.ts';
 import { taskBytes } from './row-stages.ts';
 
-/** Units of a stream that are read before the number of parts is chosen. */
+/** Units of a stream to read before the number of parts is chosen. */
 const FIRST_UNITS = 8;
 
-/** The beginning of the names of exchanges, among measures. */
+/** Prefix of the names of exchanges in measures. */
 export const EXCHANGE = 'exchange ';
 
-/** The name of the bytes of exchanges that went to files, among measures. */
+/** Name of the measure of bytes that exchanges wrote to files. */
 export const EXCHANGE_IN_FILES = 'exchange in files';
 
-/** The rows of a plan that go into an exchange. */
+/** Rows of a plan, as the input of an exchange. */
 export interface ExchangeInput {
   readonly schema: Schema;
   readonly device: RowsWork['device'];
   readonly room: ExchangeRoom;
   readonly sizes: PartSizes;
-  /** The work of tasks, or a stream in the calling thread. */
+  /** Work of tasks, or a stream in the calling thread. */
   readonly work: RowsWork | { readonly stream: (ctx: ExecutionContext) => Promise<BatchStream> };
 }
 
-/** An input whose first rows are there. */
+/** An input whose first rows were read. */
 export interface OpenInput {
   readonly work: RowsWork;
-  /** Bytes of all rows in memory, as far as they are known. */
+  /** Bytes of all rows in memory; undefined if not known. */
   readonly bytes: number | undefined;
-  /** The units, where they are all there. */
+  /** All units, if all were read. */
   readonly units?: readonly RowUnit[];
 }
 
@@ -45,20 +45,20 @@ export function homeOf({ device, room }: ExchangeInput): PartsHome {
   return { place: device.place, room };
 }
 
-/** Bytes of an input's rows in memory, as far as they are known before rows are read. */
+/** Estimated bytes of an input's rows in memory, before rows are read; undefined if not known. */
 export function estimatedBytes(input: Pick<ExchangeInput, 'work' | 'schema'>): number | undefined {
   return taskBytes(input)?.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /**
- * About the bytes of rows after the operators, as far as they are known: a join may give many times its
+ * Estimated bytes of the rows after the operators; undefined after a join, which may return many times its
  * input.
  */
 export function bytesAfter({ bytes, operators }: RowsWork): number | undefined {
   return operators.some(isBinary) ? undefined : bytes;
 }
 
-/** Runs the exchanges below, and reads the first rows of a stream. */
+/** Runs the exchanges that the input depends on, and reads the first rows of a stream. */
 export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promise<OpenInput> {
   const { schema, device, work } = input;
   if (!('stream' in work)) {
@@ -87,7 +87,7 @@ export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promi
   return { work: workOf(eachOf(first)), bytes: bytesOf(first), units: first };
 }
 
-/** Divides all rows. */
+/** Runs the tasks and divides all rows into parts. */
 export async function dividedRows(
   work: RowsWork,
   division: Division,

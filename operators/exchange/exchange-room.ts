@@ -1,39 +1,39 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 
-/** A stage of a pipeline with exchanges, and the memory of its tasks, without the parts of exchanges. */
+/** A stage of a pipeline with exchanges, and the memory of its tasks, excluding the parts of exchanges. */
 export interface RowStage {
   readonly name: string;
   readonly bytes: number;
 }
 
-/** The memory of the process. */
+/** Memory of the process. */
 export interface ProcessMemory {
-  /** Bytes that the process may have resident. */
+  /** Largest resident size of the process in bytes. */
   readonly budget: number;
-  /** Bytes of the process itself and its threads, and of garbage that waits for its collection. */
+  /** Bytes of the process itself, its threads and uncollected garbage. */
   readonly process: number;
-  /** Bytes that wait for their collection, or are lost between pieces, for each byte of parts. */
+  /** Bytes of garbage and fragmentation for each byte of parts. */
   readonly garbage: number;
-  /** Called before tasks of exchanges begin. */
+  /** Called before the tasks of exchanges start. */
   readonly save?: () => void;
 }
 
-/** Of the least budget, the share that is added since figures are about right. */
+/** Factor by which the reported minimum budget exceeds the estimate. */
 const SPARE = 1.03;
 
 /**
- * Most host memory that the parts of all exchanges may take; parts beyond it are written to files. It is the
- * budget less the process itself and the tasks of current runs.
+ * Limit of host memory for the parts of all exchanges; further parts are written to files. The limit is the
+ * budget minus the process itself and the tasks of current runs.
  */
 export class ExchangeRoom {
   readonly #memory: ProcessMemory;
   readonly #parent: ExchangeRoom | undefined;
-  /** Bytes of tasks, here and of leases. */
+  /** Bytes of tasks, including those of leases. */
   #tasks = 0;
   #taken = 0;
 
-  /** Default: without bound. */
+  /** Default: no limit. */
   constructor(
     memory: ProcessMemory = { budget: Number.POSITIVE_INFINITY, process: 0, garbage: 0 },
     parent?: ExchangeRoom,
@@ -47,16 +47,14 @@ export class ExchangeRoom {
     return Math.max(0, (budget - process - this.#tasks) / (1 + garbage));
   }
 
-  /**
-   * The same memory for the length of one run, at whose end `close` gives back all that the run has taken.
-   */
+  /** The same memory for one run; `close` returns all that the run has reserved. */
   lease(): ExchangeRoom {
     return new ExchangeRoom(this.#memory, this);
   }
 
   /**
-   * Keeps memory for the tasks of a run, whose stages follow each other. Throws CapacityError where the
-   * budget is less than the process takes with them and with no part in memory.
+   * Reserves memory for the tasks of a run; its stages run one after the other. Throws CapacityError if the
+   * budget is too small for the process and these tasks, even with all parts in files.
    */
   keepFor(stages: readonly RowStage[]): void {
     const { budget, process, save } = this.#memory;
@@ -79,7 +77,7 @@ export class ExchangeRoom {
     if (this.#parent !== undefined) this.#parent.#keep(bytes);
   }
 
-  /** The place of parts of `bytes` together, with the reason where they are not all in memory. */
+  /** Place of parts with `bytes` bytes together, with the reason if not all are in memory. */
   placeOf(bytes: number, stages: readonly RowStage[]): string {
     const about = `about ${formatBytes(bytes)}`;
     const { budget, process, garbage } = this.#memory;
@@ -91,7 +89,7 @@ export class ExchangeRoom {
     return `${about}: ${formatBytes(room)} in memory and the rest in files, since ${taken}`;
   }
 
-  /** Takes memory; false where there is not so much, and none is taken. */
+  /** Reserves memory; false if there is too little, and then nothing is reserved. */
   take(bytes: number): boolean {
     if (this.#parent === undefined ? this.#taken + bytes > this.bytes : !this.#parent.take(bytes))
       return false;
@@ -110,7 +108,7 @@ export class ExchangeRoom {
   }
 }
 
-/** Stages follow each other, so the largest counts. */
+/** Stages run one after the other, so the largest counts. */
 function largest(stages: readonly RowStage[]): RowStage {
   return stages.reduce((most, stage) => (stage.bytes > most.bytes ? stage : most), { name: '', bytes: 0 });
 }

@@ -2,11 +2,11 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 
 /**
- * How rows are divided among the parts of an exchange.
+ * Division of rows among the parts of an exchange.
  *
  *     hash     rows with the same values of some columns are in one part
- *     range    all rows of a part are before all rows of the next part in the order of sort keys
- *     evenly   in turn
+ *     range    in the order of sort keys, all rows of a part are before all rows of the next part
+ *     evenly   round-robin
  */
 export type Exchange =
   | (JsonObject & { readonly kind: 'hash'; readonly columns: readonly string[] })
@@ -19,21 +19,22 @@ export function describeExchange(by: Exchange): string {
 }
 
 /**
- * Most partitions of a task that divides its rows. Each has the rows of some parts that follow each other:
- * the calling thread keeps an entry for each partition, and there may be a thousand parts.
+ * Most partitions of a task that divides its rows. A partition has the rows of consecutive parts: the calling
+ * thread keeps an entry for each partition, and there may be a thousand parts.
  */
 const MOST_PARTITIONS = 32;
 
-/** Fewest bytes of a partition, unless the task has fewer: the system gets its pages back by themselves. */
+/**
+ * Fewest bytes of a partition, unless the task has fewer. A partition of this size has its own pages, which
+ * can be returned to the system separately.
+ */
 const LEAST_BYTES = 1 << 20;
 
 export function mostPartitions(parts: number): number {
   return Math.min(parts, MOST_PARTITIONS);
 }
 
-/**
- * The first part of each partition. `bytes`: of each part; parts without rows at the end are in no partition.
- */
+/** First part of each partition. `bytes`: bytes of each part; empty parts at the end are in no partition. */
 export function partitionsOf(bytes: readonly number[]): number[] {
   const total = bytes.reduce((sum, part) => sum + part, 0);
   const least = Math.max(LEAST_BYTES, total / mostPartitions(bytes.length));
@@ -49,7 +50,7 @@ export function partitionsOf(bytes: readonly number[]): number[] {
   return firsts;
 }
 
-/** The end of a task that divides its rows. */
+/** Parameters of a task that divides its rows. */
 export type ExchangeParams = JsonObject & {
   readonly by: Exchange;
   readonly parts: number;

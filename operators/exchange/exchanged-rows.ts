@@ -21,13 +21,13 @@ import { dividingStages, partsStage } from './row-stages.ts';
 
 export interface ExchangedOptions {
   readonly by: Exchange;
-  /** The number of parts where it is given: then each part is a task. */
+  /** Number of parts if given; then each part is one task. */
   readonly parts: number | undefined;
-  /** The operators on the rows of each part. */
+  /** Operators on the rows of each part. */
   readonly after: readonly ChainOperator[];
 }
 
-/** The rows of an input by the parts of an exchange. */
+/** The rows of an input, divided by an exchange. */
 export class ExchangedRows implements RowExchange {
   readonly #input: ExchangeInput;
   readonly #options: ExchangedOptions;
@@ -78,7 +78,7 @@ export class ExchangedRows implements RowExchange {
     const home = homeOf(this.#input);
     if (by.kind !== 'range')
       return dividedRows(work, { by, parts: parts ?? sizes.partsOf(undefined) }, home, ctx);
-    // All units are there before the bounds are known.
+    // Bounds require all units to be read first.
     const all = await collected(work);
     const number = parts ?? sizes.partsOf(bytesAfter(all));
     if (number === 1) return dividedRows(all, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
@@ -88,7 +88,7 @@ export class ExchangedRows implements RowExchange {
   }
 }
 
-/** The same work, with units that can be gone through again. */
+/** The same work, with units that can be read twice. */
 async function collected(work: RowsWork): Promise<RowsWork> {
   const { taken } = work;
   if (taken.kind !== 'units') return work;
@@ -102,8 +102,8 @@ async function collected(work: RowsWork): Promise<RowsWork> {
 }
 
 /**
- * A unit for each part, or for parts that follow each other and are smaller than `least` bytes together. Each
- * is made when it is asked for.
+ * One unit for each part, or for consecutive parts with fewer than `least` bytes together. Units are made on
+ * demand.
  */
 async function* eachUnit(divided: DividedParts, home: PartsHome, least: number): AsyncGenerator<RowUnit> {
   for (let part = 0; part < divided.parts;) {

@@ -4,12 +4,13 @@ import { Aggregate, type AggregateOptions } from '../dataflow/aggregate/aggregat
 import type { WideInput, WideOperator } from './wide.ts';
 
 /**
- * A row for each distinct combination of the keys' values: partial aggregates of splits, final ones of parts.
+ * One row for each distinct combination of the keys' values: partial aggregates of splits, then final
+ * aggregates of parts.
  */
 export class GroupRows implements WideOperator {
   readonly name = 'group-rows';
   readonly after: readonly Aggregate[];
-  /** Without keys all rows are one group, even of an empty input. */
+  /** Without keys all rows are one group, even for an empty input. */
   readonly parts?: 1;
   readonly #options: Omit<AggregateOptions, 'step'>;
   readonly #partial: Aggregate;
@@ -25,7 +26,7 @@ export class GroupRows implements WideOperator {
     return this.#options.keys;
   }
 
-  /** At least one column is computed. */
+  /** Keeps at least one aggregate. */
   keeping(needed: readonly string[]): ReturnType<NonNullable<WideOperator['keeping']>> {
     const { keys, aggregations: all } = this.#options;
     const wanted = all.filter(({ name }) => needed.includes(name));

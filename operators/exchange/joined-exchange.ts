@@ -22,15 +22,15 @@ import { belowOf, dividingStages, partsStage } from './row-stages.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;
 
-/** All rows of a side, in memory or in files. */
+/** All rows of one side, in memory or in files. */
 interface WholeSide {
   readonly unit: RowUnit;
   readonly parts: readonly RowPart[];
 }
 
 /**
- * The rows of two inputs with equal keys. Where one side is small, all tasks over the other side take all of
- * it; else both are divided by the hash of their keys, and a task takes a part of each.
+ * Joins the rows of two inputs with equal keys. If one side is small, every task on the other side reads all
+ * of it. Otherwise both sides are divided by the hash of their keys, and a task reads the same part of each.
  */
 export class JoinedExchange implements RowExchange {
   readonly #params: JoinParams;
@@ -98,7 +98,7 @@ export class JoinedExchange implements RowExchange {
     return this.#divided(whole, ctx);
   }
 
-  /** The sides that may be small enough; sides known to be small are first. */
+  /** Sides that may be small enough; sides known to be small are first. */
   #mayBeWhole(): Side[] {
     const bytes = (side: Side) => estimatedBytes(this.#sides[side]);
     return (['right', 'left'] as const)
@@ -161,7 +161,7 @@ export class JoinedExchange implements RowExchange {
     const input = this.#sides[side];
     if (whole === undefined) return opened(input, ctx);
     const { schema, device } = input;
-    // One partition a task made it: each is a unit again.
+    // Each task made one partition, which becomes one unit.
     const units = whole.parts.map((part) => new RowUnit([part], homeOf(input)));
     const taken = { kind: 'units', units: eachOf(units) } as const;
     return { work: { source: schema, schema, operators: [], device, taken }, bytes: whole.unit.bytes };
@@ -173,8 +173,8 @@ export class JoinedExchange implements RowExchange {
   }
 
   /**
-   * A unit has a part of the streamed side and the same part of the held side. Small parts are taken
-   * together, large ones are cut. A unit is made when it is asked for.
+   * A unit has a part of the streamed side and the same part of the build side. Small parts are combined,
+   * large ones are cut. Units are made on demand.
    */
   async *#unitsOf(
     rows: Readonly<Record<Side, DividedParts>>,

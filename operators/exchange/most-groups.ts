@@ -9,8 +9,8 @@ import type { RowsWork } from '../pipeline/rows-work.ts';
 import type { ChainOperator } from '../pipeline/run-chain.ts';
 
 /**
- * The most rows that a task gives whose last operator merges rows by keys: all combinations of their values,
- * where these are known and so few that it will not let rows pass. Infinity where that is not known.
+ * Most rows that a task can return if its last operator merges rows by keys: the number of combinations of
+ * the keys' values, if it is known and so small that the operator always merges. Otherwise Infinity.
  */
 export function mostGroups({ operators, taken, schema }: RowsWork): number {
   const merged = mergedBy(operators.at(-1));
@@ -28,7 +28,7 @@ function mergedBy(operator: ChainOperator | undefined): readonly string[] | 'all
   return operator instanceof Aggregate || operator instanceof DistinctRows ? operator.mergedBy : undefined;
 }
 
-/** The name of a column before an operator that does not change it; undefined where it may. */
+/** Name of a column before an operator that keeps it unchanged; undefined if the operator may change it. */
 function nameBefore(name: string | undefined, operator: ChainOperator): string | undefined {
   if (name === undefined) return undefined;
   if (operator instanceof Project) {

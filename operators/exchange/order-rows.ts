@@ -4,7 +4,7 @@ import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { SortRows } from '../dataflow/sort/sort-rows.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
-/** All rows in the order of some keys: ranges of them, each sorted by itself. */
+/** Sorts all rows by some keys: divides them into ranges, and sorts each range separately. */
 export class OrderRows implements WideOperator {
   readonly name = 'order-rows';
   readonly after: readonly [SortRows];

@@ -3,13 +3,13 @@ import { wordsOfType } from '../../engine/keys/row-words.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
 
-/** Most rows and bytes of pieces that are joined to one batch. */
+/** Most rows and bytes of small pieces that are joined into one batch. */
 const BATCH_ROWS = 1 << 15;
 const BATCH_BYTES = 1 << 22;
 
 /**
- * The rows of one part of an exchange as an Arrow stream. Each batch of the input gives a small piece to each
- * part: pieces are put together, since batches of few rows cost more to write and to read than their rows.
+ * The rows of one part of an exchange as an Arrow stream. Each batch of the input has a small piece for each
+ * part. Pieces are joined, since batches of few rows cost more to write and read than their rows.
  */
 export class PartRows {
   readonly #schema: Schema;
@@ -36,7 +36,7 @@ export class PartRows {
     if (this.#rows >= BATCH_ROWS || this.#bytes >= BATCH_BYTES) this.#write();
   }
 
-  /** The end of the rows; gives the number of bytes. */
+  /** Ends the rows. Returns the number of bytes. */
   finish(): number {
     if (this.#pieces.length > 0) this.#write();
     return this.#stream.finish();
@@ -74,7 +74,7 @@ export class PartRows {
   }
 }
 
-/** True of texts and of values of fixed width. */
+/** True for text and for values of fixed width. */
 function isPlain(type: DataType): boolean {
   return DataType.isUtf8(type) || wordsOfType(type) > 0;
 }

@@ -1,25 +1,24 @@
-/** Stored bytes of a task that reads. Sources that have no more come in one stream. */
+/** Stored bytes of a task that reads. Smaller sources are read as one stream. */
 export const SPLIT_BYTES = 2 << 20;
 
 const MOST_PARTS = 1024;
 
-/** Parts of a stream whose bytes are not known. */
+/** Number of parts of a stream of unknown size. */
 const STREAM_PARTS = 128;
 
-/** The sizes of an exchange, in bytes of rows in memory; all follow from the stored bytes of a task. */
+/** Sizes of an exchange in bytes of rows in memory; all are derived from the stored bytes of a task. */
 export class PartSizes {
-  /** Bytes of a part: each thread needs some times as many, with the state of operators. */
+  /** Bytes of a part. Each thread needs a multiple of it, for the operators' state. */
   readonly part: number;
-  /** Fewest bytes that a task takes: smaller parts are taken together. */
+  /** Fewest bytes of a task; smaller parts are combined. */
   readonly unit: number;
   /**
-   * Most bytes of the streamed side of a join that a task takes, where it may be cut: a key may have many
-   * rows.
+   * Most bytes of a join's streamed side in one task; larger parts are cut, since a key may have many rows.
    */
   readonly streamed: number;
-  /** Most bytes of a side of a join that every task takes whole. */
+  /** Most bytes of a join's side that every task reads completely. */
   readonly broadcast: number;
-  /** Bytes of a stream that are one task's. */
+  /** Bytes of a stream for one task. */
   readonly ofStream: number;
 
   constructor(splitBytes = SPLIT_BYTES) {
@@ -31,8 +30,8 @@ export class PartSizes {
   }
 
   /**
-   * The number of parts for rows of `bytes` bytes; it depends on nothing else, so neither does the order of
-   * rows.
+   * Number of parts for rows of `bytes` bytes. It depends on nothing else, so the order of rows does not
+   * either.
    */
   partsOf(bytes: number | undefined): number {
     if (bytes === undefined) return STREAM_PARTS;

@@ -9,13 +9,11 @@ import { RowTasks } from '../pipeline/row-tasks.ts';
 import type { RowsWork } from '../pipeline/rows-work.ts';
 import { SampleKeys } from './sample-keys.ts';
 
-/** A sample is taken of at most MOST_TASKS tasks, one of every EVERY rows. */
+/** Samples every EVERYth row of at most MOST_TASKS tasks. */
 const MOST_TASKS = 64;
 const EVERY = 32;
 
-/**
- * The bounds of parts by range, from a sample of the rows, as a partition at a place; undefined without rows.
- */
+/** Bounds of parts by range, from a sample of the rows, as a partition at a place; undefined without rows. */
 export async function rangeBounds(
   work: RowsWork,
   {
@@ -28,7 +26,7 @@ export async function rangeBounds(
   const sampled = (every: number, tasks: number) =>
     new RowTasks(work, ctx).samples((task) => new SampleKeys(keys, task, every), tasks);
   let samples = await sampled(EVERY, MOST_TASKS);
-  // Few rows may all be missed: the first rows of every task are not.
+  // The sample may miss all rows if they are few; then the first rows of every task are used.
   if (samples.length === 0) samples = await sampled(1, Number.POSITIVE_INFINITY);
   if (samples.length === 0) return undefined;
   const bounds = boundsOf(samples, keys, parts);

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { columnAt } from '../dataflow/column-at.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
-/** The same rows in a number of parts: by the hash of some columns, or evenly. */
+/** The same rows divided into a given number of parts: by the hash of some columns, or round-robin. */
 export class Repartition implements WideOperator {
   readonly name = 'repartition';
   readonly parts: number;

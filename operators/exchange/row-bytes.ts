@@ -1,10 +1,10 @@
 import { DataType, type Field } from 'apache-arrow';
 import { wordsOfType } from '../../engine/keys/row-words.ts';
 
-/** Bytes of a value whose length is not known, with its offset. */
+/** Estimated bytes of a value of variable length, with its offset. */
 const TEXT_BYTES = 24;
 
-/** Bytes of a row in memory, about. */
+/** Estimated bytes of a row in memory. */
 export function rowBytes({ fields }: { readonly fields: readonly Field[] }): number {
   return fields.reduce((sum, { type }) => sum + valueBytes(type), 0);
 }

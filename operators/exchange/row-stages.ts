@@ -7,23 +7,23 @@ import { mostGroups } from './most-groups.ts';
 import type { PartSizes } from './part-sizes.ts';
 import { rowBytes } from './row-bytes.ts';
 
-/** Bytes in memory for each that is stored, where the number of rows is not known. */
+/** Estimated bytes in memory for each stored byte, if the number of rows is not known. */
 const UNPACKED = 4;
 
-/** Bytes of the calling thread for each partition of a task: its entries, and its place in a file. */
+/** Bytes in the calling thread for each partition of a task: its entries, and its position in a file. */
 const ENTRY_BYTES = 3 << 10;
 
 /** Bytes for each part of a task: its size, its end and its checksum. */
 const PART_BYTES = 32;
 
-/** The rows that go into an exchange, as the stages of its run take them. */
+/** Input rows of an exchange, for estimating its stages. */
 interface InputRows {
   readonly schema: Parameters<typeof rowBytes>[0];
   readonly sizes: PartSizes;
   readonly work: RowsWork | { readonly stream: unknown };
 }
 
-/** Bytes of the rows of each task in memory, as far as they are known before rows are read. */
+/** Bytes in memory of each task's rows; undefined if not known before rows are read. */
 export function taskBytes({ schema, work }: Pick<InputRows, 'schema' | 'work'>): number[] | undefined {
   if ('stream' in work || work.taken.kind !== 'splits') return undefined;
   const each = rowBytes(schema);
@@ -33,15 +33,15 @@ export function taskBytes({ schema, work }: Pick<InputRows, 'schema' | 'work'>):
   return work.taken.groups.map((group) => Math.min(most, bytesOfTask(group)));
 }
 
-/** The stages of the exchanges below an input. */
+/** Stages of the exchanges that the input depends on. */
 export function belowOf({ work }: Pick<InputRows, 'work'>): readonly RowStage[] {
   return 'stream' in work || work.taken.kind !== 'exchange' ? [] : work.taken.exchange.stages();
 }
 
 /**
- * The stages of an input: first the stages of its own exchanges, then its tasks that divide rows. For each
- * thread a task has the rows that it reads or a table of them, the rows by part, the same in one memory, and
- * what the task before has left; two more are done and not taken yet.
+ * Stages of an input: first its own exchanges, then its tasks that divide rows. Each thread holds a task's
+ * input rows or a table of them, the rows by part, a copy of these in one array, and garbage of the task
+ * before. Two more tasks are done and waiting.
  */
 export function dividingStages(
   by: string,
@@ -57,9 +57,8 @@ export function dividingStages(
 }
 
 /**
- * The stage of tasks over parts: each thread has the rows of a part, what operators hold of them, the result,
- * and what the task before has left; two more results are done and not taken yet. A key with many rows takes
- * more.
+ * Stage of the tasks on parts. Each thread holds the rows of a part, the operators' state, the result, and
+ * garbage of the task before. Two more results are waiting. A key with many rows needs more.
  */
 export function partsStage(name: string, bytes: number, threads: number): RowStage {
   return { name: `${name}, parts of ${formatBytes(bytes)}`, bytes: (4 * threads + 2) * bytes };

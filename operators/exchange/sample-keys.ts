@@ -5,10 +5,10 @@ import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 
-/** Most rows of a sample of a task, about. */
+/** Approximate maximum of sampled rows per task. */
 const MOST_SAMPLED = 1 << 11;
 
-/** The keys of one of each `every` of the first rows of a task, with their positions. */
+/** Samples the keys of every `every`th row among the first rows of a task, with their positions. */
 export class SampleKeys implements Operator {
   readonly name = 'sample-keys';
   readonly #keys: readonly SortKey[];

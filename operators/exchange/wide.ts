@@ -13,38 +13,38 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { Project } from '../dataflow/project.ts';
 import type { Exchange } from './exchange.ts';
 
-/** An input of a wide operator: the rows that go through an exchange. */
+/** An input of a wide operator: the rows to exchange. */
 export interface WideInput {
-  /** The columns that are needed; default: all. */
+  /** Columns that are needed; default: all. */
   readonly columns: readonly string[] | undefined;
   /** Operators on the rows of each split, before the exchange. */
   readonly before: readonly Operator[];
   readonly by: Exchange;
 }
 
-/** An operator that needs the rows of all splits: those that belong together come together by an exchange. */
+/**
+ * An operator that needs the rows of all splits. An exchange brings rows that belong together into one part.
+ */
 export interface WideOperator extends Description {
   outputSchema(input: Schema): Schema;
-  /** `wanted`: the columns of the result that are needed; default: all. */
+  /** `wanted`: needed columns of the result; default: all. */
   input(schema: Schema, wanted: readonly string[] | undefined): WideInput;
-  /** The operators on the rows of each part. */
+  /** Operators on the rows of each part. */
   readonly after: readonly Operator[];
-  /** The number of parts, where it is not to follow from the bytes of the rows. */
+  /** Number of parts, if it should not depend on the size of the rows. */
   readonly parts?: number;
   /**
-   * The columns for which a condition on the result's rows may be evaluated on the input's rows instead;
-   * 'all' where each row of the result is a row of the input.
+   * Columns whose conditions may be moved from the result's rows to the input's rows; 'all' if each row of
+   * the result is a row of the input.
    */
   readonly filterable: readonly string[] | 'all';
-  /**
-   * The operator without columns of its result that are not needed; undefined where it computes no others.
-   */
+  /** The operator without columns of its result that are not needed; undefined if there are none. */
   keeping?(
     needed: readonly string[],
   ): { readonly operator: WideOperator; readonly columns: readonly string[] } | undefined;
 }
 
-/** The rows of a wide operator over a plan. */
+/** The result of a wide operator on a plan. */
 export class Wide implements Source {
   readonly operator: WideOperator;
   readonly inputs: readonly LogicalPlan[];
@@ -73,7 +73,7 @@ export class Wide implements Source {
     return this.operator.outputSchema(await schemaOf(this.inputs[0]));
   }
 
-  /** The plan of the rows to exchange, and how they are exchanged. */
+  /** The plan of the rows to exchange, and how to divide them. */
   async rowsToExchange(
     wanted: readonly string[] | undefined,
     signal: AbortSignal,
@@ -87,7 +87,7 @@ export class Wide implements Source {
     return { plan: [...select, ...before].reduce(andThen, input), by };
   }
 
-  /** In the calling thread, without an exchange: all rows are one part. */
+  /** Runs in the calling thread without an exchange: all rows are one part. */
   async execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
     const { plan } = await this.rowsToExchange(columns, ctx.signal);
     const rows = await executePlan(plan, ctx);

@@ -8,8 +8,8 @@ import { type ChainOperator, isBinary } from './run-chain.ts';
 type Maker = (portable: never) => ChainOperator;
 
 /**
- * The operators of the library that can go to another thread, by name: each is made from its JSON. The
- * modules of expressions load where they are used, since every thread that reads ratings loads this one.
+ * Operators that can run in another thread, by name; each is made from its JSON. Expression modules are
+ * loaded only when used, since every thread that reads ratings loads this module.
  */
 const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
   aggregate: async () => (await import('../dataflow/aggregate/aggregate.ts')).Aggregate.from,
@@ -30,7 +30,7 @@ const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
   'top-rows': async () => (await import('../dataflow/sort/top-rows.ts')).TopRows.from,
 };
 
-/** The operators as JSON. Throws where one cannot go to another thread. */
+/** The operators as JSON. Throws if one cannot run in another thread. */
 export function portableOf(operators: readonly ChainOperator[]): PortableOperator[] {
   return operators.map((operator) => {
     const portable = operator.portable?.();
@@ -46,7 +46,7 @@ export async function operatorFrom(portable: PortableOperator): Promise<Operator
   return operator;
 }
 
-/** The same, or a join. */
+/** Like operatorFrom, but may also be a join. */
 export async function chainOperatorFrom(portable: PortableOperator): Promise<ChainOperator> {
   const load = makers[portable.operator];
   if (load === undefined) throw new Error(`no operator has the name ${portable.operator}`);

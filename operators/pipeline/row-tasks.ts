@@ -22,41 +22,41 @@ import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
 
-/** Most bytes of a split, as stored; a larger one is read by the calling thread, batch by batch. */
+/** Largest split in stored bytes; the calling thread reads larger ones batch by batch. */
 const MOST_STORED = 32 << 20;
 
 const NO_ROWS: RowsBefore = { rows: 0, lines: 0 };
 
-/** Rows that a task has read; those that it cannot hold are read by the calling thread instead. */
+/** Rows that a task has read. If they are too many to hold, the calling thread reads them instead. */
 interface ReadRows extends GroupEnd {
   rows: number;
   end: SplitEnd | null;
   readonly held?: HeldRows;
 }
 
-/** Batches as an Arrow stream. */
+/** Batches as an Arrow IPC stream. */
 interface HeldRows {
   readonly bytes: Uint8Array;
   readonly kept: Uint32Array;
   readonly origins: ReadRowsValues['origins'];
 }
 
-/** The rows of one task by the parts of an exchange. */
+/** Rows of one task, divided into the parts of an exchange. */
 export interface DividedRows extends GroupEnd {
-  /** Of the partitions, those that are not needed too. */
+  /** The task's partitions, including those that are not needed. */
   readonly refs: readonly PartitionRef[];
   readonly divided: NonNullable<ReadRowsValues['divided']>;
 }
 
-/** The end of the tasks of an exchange. */
+/** How the tasks of an exchange divide their rows. */
 export interface Division {
   readonly by: Exchange;
   readonly parts: number;
-  /** Of ranges. */
+  /** For an exchange by range. */
   readonly bounds?: PartitionRef;
 }
 
-/** Runs the tasks of a work that has begun; partitions are held by `ctx`. */
+/** Runs the tasks of a work that has been started; `ctx` holds the partitions. */
 export class RowTasks {
   readonly #work: RowsWork;
   readonly #ctx: ExecutionContext;
@@ -67,7 +67,7 @@ export class RowTasks {
     [this.#work, this.#ctx] = [work, ctx];
   }
 
-  /** The rows after the operators, in the order of the rows that are taken. */
+  /** The rows after the operators, in the order of the input rows. */
   async *batches(): AsyncGenerator<RecordBatch> {
     await this.#giveSchema();
     const { taken } = this.#work;
@@ -91,7 +91,7 @@ export class RowTasks {
     }
   }
 
-  /** The rows after the operators by the parts of an exchange, task by task. */
+  /** The rows after the operators, divided into the parts of an exchange, task by task. */
   async *divided(division: Division): AsyncGenerator<DividedRows> {
     await this.#giveSchema();
     const { taken } = this.#work;
@@ -113,8 +113,8 @@ export class RowTasks {
   }
 
   /**
-   * The rows of some of the tasks, spread over all, after one more operator for each. A split whose beginning
-   * is a guess gives none where the guess is wrong.
+   * Samples the rows of at most `most` tasks, spread evenly; `operatorOf` makes one more operator for each. A
+   * split with a wrongly guessed start gives no rows.
    */
   async samples(operatorOf: (task: number) => Operator, most: number): Promise<RecordBatch[]> {
     await this.#giveSchema();
@@ -136,12 +136,12 @@ export class RowTasks {
     return (await allOf(mapOrdered(eachOf(chosen), this.#atOnce, read))).flat();
   }
 
-  /** Groups under way, or read and not taken yet. */
+  /** Most groups in progress, or read and waiting. */
   get #atOnce(): number {
     return this.#work.device.parallelism + 2;
   }
 
-  /** Tasks that divide rows under way, or done and not taken yet: the outputs of each are all of its rows. */
+  /** Most tasks in progress that divide rows, or done and waiting: the output of each is all of its rows. */
   get #dividedAtOnce(): number {
     return this.#work.device.parallelism + 1;
   }
@@ -168,7 +168,7 @@ export class RowTasks {
   ): Generator<RecordBatch> {
     let [at, taken] = [0, 0];
     for (const { data } of RecordBatchReader.from(bytes)) {
-      // A stream without batches gives one without rows.
+      // A stream without batches yields one batch without rows.
       if (at === origins.length) return;
       const { kept: rows, ...origin } = origins[at++];
       const own = rows === undefined ? {} : { kept: kept.subarray(taken, (taken += rows)) };
@@ -177,7 +177,7 @@ export class RowTasks {
     }
   }
 
-  /** Rows after the operators, in the calling thread. */
+  /** Runs the operators in the calling thread. */
   async *#runHere(
     rows: AsyncIterable<RecordBatch>,
     ofUnit: readonly OtherRows[],
@@ -189,7 +189,7 @@ export class RowTasks {
     yield* runChain(operators, batchStream(source, rows), sides, this.#ctx);
   }
 
-  /** The rows of splits, batch by batch; their number and end are known once all of them were pulled. */
+  /** Reads the rows of splits batch by batch. Their number and end are known after the last batch. */
   async *#splitsHere(splits: SplitGroup, readHere: ReadSplit, read: ReadRows): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
       const batches = readHere(split, this.#work.source, { signal: this.#ctx.signal, takesFaults: false });

@@ -13,24 +13,24 @@ import { contracts } from '../tasks/tasks.ts';
 
 const STAGE = 'exchange';
 
-/** A partition of rows, as Arrow streams: a piece for each part of an exchange that it has. */
+/** A partition of rows as Arrow streams: one piece for each part of an exchange that has rows in it. */
 export interface KeptPartition {
   readonly ref: PartitionRef;
   readonly bytes: number;
-  /** True where it is in a file. */
+  /** True if it is in a file. */
   readonly spilled: boolean;
-  /** Parts in it whose rows are still needed. */
+  /** Number of its parts that are still needed. */
   left: number;
 }
 
-/** The rows of a part in one partition. */
+/** The rows of one part within one partition. */
 export interface RowPart {
   readonly of: KeptPartition;
   readonly piece: number;
   readonly bytes: number;
 }
 
-/** The place and the memory of partitions. */
+/** Place and memory limit of partitions. */
 export interface PartsHome {
   readonly place: Place;
   readonly room: ExchangeRoom;
@@ -39,25 +39,25 @@ export interface PartsHome {
 interface UnitOptions extends PartsHome {
   readonly small?: boolean;
   readonly others?: readonly OtherRows[];
-  /** The number of calls of `free` after which it is freed. */
+  /** Number of calls of `free` after which the partition is freed. */
   readonly uses?: number;
 }
 
-/** The other side of a join, for one task or for all of them. */
+/** The build side of a join, for one task or for all tasks. */
 export interface OtherRows {
   readonly schema: Schema;
-  /** The same as a partition without rows. */
+  /** The same columns as a partition without rows. */
   readonly columns: PartitionRef;
-  /** A name that no other rows have, where several tasks take them. */
+  /** A unique name, if several tasks read these rows. */
   readonly name?: string;
   readonly unit: RowUnit;
 }
 
-/** Rows that one task takes: its parts, one after the other. */
+/** The rows of one task: its parts, one after the other. */
 export class RowUnit {
-  /** The other side of the first join among the operators, where it belongs to these rows. */
+  /** The build side of the first join among the operators, if it is specific to these rows. */
   readonly others: readonly OtherRows[];
-  /** True for rows that are too few for a task. */
+  /** True if the rows are too few for a task. */
   readonly small: boolean;
   readonly parts: readonly RowPart[];
   readonly #place: Place;
@@ -73,7 +73,7 @@ export class RowUnit {
     return this.parts.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** The rows in the calling thread, as batches of the given schema. */
+  /** Yields the rows in the calling thread, as batches of the given schema. */
   async *batches(schema: Schema, ctx: ExecutionContext): AsyncGenerator<RecordBatch> {
     for (const { of, piece } of this.parts) {
       const { ref, spilled } = of;
@@ -103,7 +103,9 @@ export class RowUnit {
   }
 }
 
-/** Gives the columns of another side to a place; then makes that side of rows. */
+/**
+ * Puts the columns of a join's build side at a place. Returns a function that makes the build side from rows.
+ */
 export async function otherRows(
   schema: Schema,
   place: Place,
@@ -114,7 +116,7 @@ export async function otherRows(
   return (unit, isShared) => ({ schema, columns, unit, ...(isShared && { name: dataSetName('other') }) });
 }
 
-/** Moves partitions to a file where the room does not hold them; gives them with their places. */
+/** Moves partitions to a file if they exceed the memory limit. Returns them with their places. */
 export async function keepPartitions(
   partitions: readonly Omit<KeptPartition, 'spilled'>[],
   { place, room }: PartsHome,
@@ -134,7 +136,7 @@ export async function keepPartitions(
   return partitions.map((partition) => ({ ...partition, spilled }));
 }
 
-/** The rows of a stream as units of about `bytes` bytes; a stream of few rows gives one small unit. */
+/** Cuts a stream into units of about `bytes` bytes. A stream of few rows becomes one small unit. */
 export async function* unitsOfStream(
   schema: Schema,
   batches: AsyncIterable<RecordBatch>,

@@ -36,37 +36,37 @@ import { withExchanges } from './with-exchanges.ts';
 import { groupSplits } from './split-order.ts';
 
 /**
- * Fewest threads for files whose batches are the same in one stream: the calling thread keeps fewer ones
- * busy. Ranges of text have batches of their own.
+ * Fewest threads for using tasks on files whose batches would be the same in one stream: the calling thread
+ * alone keeps fewer threads busy. Text is always read in ranges, which have their own batches.
  */
 const FEWEST_THREADS = 4;
 
-/** The means of reading a plan's rows. */
+/** Settings for reading a plan's rows. */
 export interface RowsReading {
   /** Reads a split in the calling thread. */
   readonly readHere: ReadSplit;
-  /** Stored bytes of a task. */
+  /** Stored bytes of each task. */
   readonly splitBytes?: number | undefined;
-  /** Host memory of exchanges; default: without bound. */
+  /** Host memory of exchanges; default: no limit. */
   readonly room?: ExchangeRoom;
 }
 
 /**
- * The same plan with its source, and the operators on it that can go to another thread, run by the threads of
- * the device, where the source has splits or is an exchange.
+ * The same plan, but the device's threads run its source and the operators that can run in another thread.
+ * Requires a source with splits, or an exchange.
  */
 export function inThreads(plan: LogicalPlan, reading: RowsReading): LogicalPlan {
   const { source, rest } = splitSource(withExchanges(plan), reading);
   return rest.reduce(andThen, fromSource(source));
 }
 
-/** How `inThreads` reads a plan's rows, for `explain`. */
+/** Describes for `explain` how `inThreads` reads a plan's rows. */
 export interface RowsPlan {
-  /** The operators that run with the source. */
+  /** Operators that run in the tasks that read the source. */
   readonly pipeline: readonly Operator[];
-  /** The operators after those, in the calling thread. */
+  /** Later operators, which run in the calling thread. */
   readonly rest: readonly Operator[];
-  /** The work of tasks, or the reason for which the calling thread reads. */
+  /** The work of the tasks, or the reason why the calling thread reads. */
   readonly work: RowsWork | string;
 }
 
@@ -95,22 +95,22 @@ function splitSource(plan: LogicalPlan, reading: RowsReading, divides = false) {
   return { source, pipeline, rest };
 }
 
-/** True where an operator may name lines of a file: not one that takes all rows, nor any after it. */
+/** True if an operator before the first one that takes all rows may name lines of a file in errors. */
 function namesLines(operators: readonly Operator[]): boolean {
   const first = operators.find((operator) => !(operator instanceof Limit));
   return first !== undefined && first.takesAllRows !== true;
 }
 
-/** The operators on a source. */
+/** The operators after a source. */
 interface SplitChain {
-  /** In the tasks. */
+  /** Run in tasks. */
   readonly pipeline: readonly Operator[];
-  /** In the calling thread. */
+  /** Run in the calling thread. */
   readonly rest: readonly Operator[];
   readonly divides: boolean;
 }
 
-/** A source whose rows come from tasks, in the order and the batches of its splits. */
+/** A source whose rows come from tasks, in the order and batches of its splits. */
 class SplitSource implements Source {
   readonly name: string;
   readonly phase: string | undefined;
@@ -152,7 +152,7 @@ class SplitSource implements Source {
     return batchStream(work.schema, batchesOf(work, room, ctx));
   }
 
-  /** The work of the tasks; or, with nothing read, the reason for which the calling thread reads. */
+  /** The work of the tasks; or, with nothing read, the reason why the calling thread reads. */
   async work(
     ctx: ExecutionContext,
     columns: readonly string[] | undefined,
@@ -189,7 +189,7 @@ class SplitSource implements Source {
     if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
       return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
-    // Errors of operators name lines of a file, which ranges of it do not know in the calling thread.
+    // Errors of operators name lines of the file, which the calling thread does not know for its ranges.
     if (ranges && namesLines(this.#chain.rest))
       return 'errors of later operators name lines of the file, which parts of it do not know';
     if (
@@ -204,7 +204,7 @@ class SplitSource implements Source {
     return { source: schema, schema, operators: [], device, taken };
   }
 
-  /** The rows of an exchange, whose tasks divide the rows of its input first. */
+  /** The rows of an exchange; tasks first divide the rows of its input. */
   async #exchanged(
     wide: Wide,
     ctx: ExecutionContext,

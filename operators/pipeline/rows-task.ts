@@ -6,7 +6,7 @@ import type { RowPart, RowUnit } from './row-unit.ts';
 import type { RowsWork } from './rows-work.ts';
 import type { SplitGroup } from './split-order.ts';
 
-/** Most bytes of a task's rows in memory; more are read by the calling thread, batch by batch. */
+/** Largest result of a task in bytes; the calling thread reads more, batch by batch. */
 const MOST_ROW_BYTES = 64 << 20;
 
 /** The rows of one task. */
@@ -15,7 +15,7 @@ export interface OneTask {
   readonly unit?: RowUnit;
 }
 
-/** One task of a work. `schema`: the columns of the rows that it takes, as a partition. */
+/** Makes one task of a work. `schema`: a partition with the columns of the input rows. */
 export function rowsTask(
   { operators, others: ofAll = [] }: Pick<RowsWork, 'operators' | 'others'>,
   {

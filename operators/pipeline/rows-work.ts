@@ -7,22 +7,24 @@ import type { OtherRows, RowUnit } from './row-unit.ts';
 import type { ChainOperator } from './run-chain.ts';
 import type { SplitGroup } from './split-order.ts';
 
-/** Rows that tasks take, and the operators that they run over them. */
+/** The input rows of tasks, and the operators to run on them. */
 export interface RowsWork {
-  /** The columns of the rows that are taken. */
+  /** Columns of the input rows. */
   readonly source: Schema;
-  /** The columns after the operators. */
+  /** Columns after the operators. */
   readonly schema: Schema;
   readonly operators: readonly ChainOperator[];
-  /** The other side of each join among the operators, whole: all tasks take it. */
+  /** The whole build side of each join among the operators; all tasks read it. */
   readonly others?: readonly OtherRows[];
   readonly device: Pick<DeviceInfo, 'place' | 'parallelism'>;
-  /** Of units: bytes of the rows that are taken. */
+  /** Bytes of the input rows, for units. */
   readonly bytes?: number;
   readonly taken: TakenRows;
 }
 
-/** The rows of splits, a group a task, or units of rows in memory or in files of this process. */
+/**
+ * Input rows of tasks: groups of splits, one a task, or units of rows in memory or in files of this process.
+ */
 export type TakenRows =
   | {
       readonly kind: 'splits';
@@ -36,22 +38,22 @@ export type TakenRows =
   | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> }
   | { readonly kind: 'exchange'; readonly exchange: RowExchange };
 
-/** An exchange that has not been started. */
+/** An exchange that has not started. */
 export interface RowExchange {
-  /** A line of text for plans. */
+  /** One line for plans. */
   describe(): string;
-  /** The stages of its run, as far as they are known before rows are read. */
+  /** Stages of its run, as far as they are known before rows are read. */
   stages(): readonly RowStage[];
-  /** Runs it; gives the work over its parts, before the operators of the work that has it. */
+  /** Runs the exchange. Returns the work over its parts, without the operators after it. */
   begin(ctx: ExecutionContext): Promise<RowsWork>;
 }
 
-/** The work over the rows of an exchange. */
+/** The work that reads the rows of an exchange. */
 export function exchangeWork(schema: Schema, device: RowsWork['device'], exchange: RowExchange): RowsWork {
   return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
 }
 
-/** The work with its exchange done. */
+/** The work after running its exchange. */
 export async function begun(work: RowsWork, ctx: ExecutionContext): Promise<RowsWork> {
   if (work.taken.kind !== 'exchange') return work;
   const first = await begun(await work.taken.exchange.begin(ctx), ctx);

@@ -3,14 +3,14 @@ import type { BinaryOperator } from '../../engine/stream/binary-operator.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 
-/** An operator of a pipeline; a join has another side in addition to the pipeline's rows. */
+/** An operator of a pipeline. A join has a second input in addition to the pipeline's rows. */
 export type ChainOperator = Operator | BinaryOperator;
 
 export function isBinary(operator: ChainOperator): operator is BinaryOperator {
   return 'build' in operator;
 }
 
-/** The rows after all operators; `others`: the other side of each join among them, in order. */
+/** The rows after all operators. `others`: the second input of each join among them, in order. */
 export function runChain(
   operators: readonly ChainOperator[],
   rows: BatchStream,

@@ -1,12 +1,9 @@
 import type { ByteRange, SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 
-/** Splits that one task reads, one after the other. */
+/** Splits that one task reads in order. */
 export type SplitGroup = readonly SourceSplit[];
 
-/**
- * Puts neighbouring splits together up to a number of bytes. A range whose first record is a guess stays by
- * itself.
- */
+/** Groups neighbouring splits up to a number of bytes. A range with a guessed start stays alone. */
 export function groupSplits(splits: readonly SourceSplit[], targetBytes: number): SplitGroup[] {
   const groups: SourceSplit[][] = [];
   let bytes = 0;
@@ -23,36 +20,36 @@ export function groupSplits(splits: readonly SourceSplit[], targetBytes: number)
   return groups;
 }
 
-/** True for a range whose first record is a guess. */
+/** True for a range with a guessed start. */
 export function isGuess([first]: SplitGroup): boolean {
   return first.range?.known === false;
 }
 
-/** Rows and lines of a file before a group, where the group counted them from its own beginning. */
+/** Rows and lines of a file before a group, if the group counted from its own start. */
 export interface RowsBefore {
   readonly rows: number;
   readonly lines: number;
 }
 
-/** A place in a file of records, and the rows and lines before it. */
+/** A position in a file of records, and the rows and lines before it. */
 interface FilePlace extends RowsBefore {
   readonly file: string;
   readonly byte: number;
 }
 
-/** The rows and the end of a group of splits, as they were read. */
+/** Rows and end of a group of splits, known after reading it. */
 export interface GroupEnd {
   readonly rows: number;
   readonly end: SplitEnd | null;
 }
 
-/** Follows the ranges of files in order, and finds the wrong guesses of a first record. */
+/** Follows the ranges of files in order, and detects wrongly guessed starts. */
 export class RangeOrder {
   #reached: FilePlace = { file: '', byte: 0, rows: 0, lines: 0 };
 
   /**
-   * The true range of a group that is one range with a guessed beginning: none where all of its records
-   * belong to the range before.
+   * The true range of a group that is one range with a guessed start; undefined if all of its records belong
+   * to the range before.
    */
   truth([split]: SplitGroup): ByteRange | undefined {
     const { byte, rows, lines } = this.#reached;
@@ -60,12 +57,12 @@ export class RangeOrder {
     return byte < range.to ? { from: byte, to: range.to, known: true, rows, lines } : undefined;
   }
 
-  /** True where the group began at the end of the one before. */
+  /** True if the group started at the end of the group before. */
   follows({ end }: GroupEnd): boolean {
     return end?.startsAt === this.#reached.byte;
   }
 
-  /** The rows and lines of the file before a group, which it did not know. */
+  /** Rows and lines of the file before a group, if the group did not know them. */
   before(group: SplitGroup): RowsBefore {
     return isGuess(group) ? this.#reached : { rows: 0, lines: 0 };
   }
@@ -75,7 +72,7 @@ export class RangeOrder {
     const { file, range } = group[group.length - 1];
     if (range === undefined || end === null) return;
     const first = group.length > 1 ? undefined : range.known ? range : this.#reached;
-    // A known range counts from the beginning of its file; of several the last is a whole file.
+    // A known range counts from the beginning of its file; the last of several splits is a whole file.
     this.#reached = {
       file,
       byte: end.endsAt,

@@ -5,32 +5,32 @@ import { type ExecutionContext, onSpeculation } from '../../engine/run/context.t
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { type GroupEnd, isGuess, RangeOrder, type RowsBefore, type SplitGroup } from './split-order.ts';
 
-/** The work of a pipeline over the splits of a source. */
+/** The work of a pipeline on the splits of a source. */
 export interface SplitWork<Read extends GroupEnd> {
   readonly groups: readonly SplitGroup[];
-  /** Most groups that are read, or were read and not taken yet. */
+  /** Most groups in progress, or read and waiting. */
   readonly atOnce: number;
   /**
-   * Reads a group by a task of `ctx`, which may be run again on the group's true range. `first`: the group as
-   * it is among the groups.
+   * Reads a group by a task of `ctx`; may be called again with the group's true range. `first`: the original
+   * group.
    */
   read(group: SplitGroup, ctx: ExecutionContext, first: SplitGroup): Promise<Read>;
-  /** Frees what was read from a wrong guess. */
+  /** Frees the result of a wrong guess. */
   drop?(read: Read): Promise<void>;
 }
 
-/** A group as it was read in the end. */
+/** A group, after wrong guesses were corrected. */
 export interface ReadGroup<Read> {
   readonly splits: SplitGroup;
   readonly read: Read;
-  /** Of the first split's file, to be added to the rows and lines that the group counted. */
+  /** Rows and lines of the first split's file to add to the group's own counts. */
   readonly before: RowsBefore;
 }
 
 /**
  * Reads groups of splits by tasks, a bounded number at once, and yields them in the order of rows. A range
- * that began at a wrong place is read again. `rows` and `end` of what was read are looked at when the next
- * group is pulled. The first failure, and leaving the loop early, cancel the tasks under way.
+ * with a wrong start is read again. `rows` and `end` of a result must be set before the next one is pulled.
+ * The first failure cancels the tasks in progress; so does leaving the loop early.
  */
 export async function* readSplits<Read extends GroupEnd>(
   work: SplitWork<Read>,
@@ -73,13 +73,13 @@ export async function* readSplits<Read extends GroupEnd>(
       }
       isTaken = true;
     } finally {
-      // The tasks under way end before the loop does.
+      // Waits for the tasks in progress to end before the loop does.
       if (!isTaken) stop.abort();
     }
   }
 }
 
-/** A group that was read, or its error, or neither after an earlier failure. */
+/** A group that was read; or its error; or neither, after an earlier failure. */
 interface Attempt<Read> {
   readonly group: SplitGroup;
   readonly read?: Read;
@@ -88,7 +88,7 @@ interface Attempt<Read> {
 
 type Settled<Read> = Omit<ReadGroup<Read>, 'before'>;
 
-/** The error of a thread that failed in the middle of its work, with the file. */
+/** The error of a thread that failed during its work, with the file's name. */
 function threadProblem(error: unknown, file: string): unknown {
   if (error instanceof DeviceLostError)
     return new DeviceLostError(error.summary, { ...error.details, phase: 'read', file });
@@ -104,7 +104,7 @@ function threadProblem(error: unknown, file: string): unknown {
   return new Error(`read: a thread failed: ${error.message} (${file})`, { cause: error });
 }
 
-/** The columns alone, as an Arrow stream. */
+/** The columns as an Arrow stream without rows. */
 export function schemaPartition(schema: Schema): Partition {
   const written = tableToIPC(new Table(schema));
   const bytes = sharedArray(Uint8Array, written.length);

@@ -9,10 +9,7 @@ import { SortRows } from '../dataflow/sort/sort-rows.ts';
 import { OrderRows } from '../exchange/order-rows.ts';
 import { Wide } from '../exchange/wide.ts';
 
-/**
- * The same plan with operators that need all rows replaced by exchanges, in which threads sort ranges of the
- * rows.
- */
+/** The same plan, with exchanges in place of operators that need all rows. */
 export function withExchanges(plan: LogicalPlan): LogicalPlan {
   return operatorsOf(plan).reduce(
     (input, operator) =>
