@@ -18,8 +18,8 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   readonly solver: 'auto' | 'cholesky' | 'cg';
   /**
    * f_s of cuMF_ALS, Algorithm 1: steps of conjugate gradients for a row, 1 to 1000. `auto`: 6 in the first
-   * three iterations, which start far from where they end, and 4 in later ones, which start from the factors
-   * before; 6 for implicit data. Default 'auto'.
+   * three iterations, and 4 in later ones, whose previous factors are closer to the solution; 6 for implicit
+   * data. Default 'auto'.
    */
   readonly cgSteps: number | 'auto';
   /**
@@ -33,20 +33,21 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly regExponent: number;
   /**
-   * The users that the first iteration solves items from, of unit norm: without biases `spark`'s zero-mean
-   * Gaussian rows take 10 to 25 iterations to find the level of positive ratings; `level` takes their
-   * absolute values, which have it after one. Default 'level', and 'spark' for implicit data.
+   * Users from which the first iteration solves the items, of unit norm. `level` takes absolute values of
+   * Gaussian rows: their products are positive, so one iteration finds the level of positive ratings. Without
+   * biases, `spark`'s zero-mean Gaussian rows take 10 to 25 iterations for that. Default 'level', and 'spark'
+   * for implicit data.
    */
   readonly start: 'spark' | 'level';
   /**
-   * True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak
+   * True treats ratings as evidence that a user prefers an item, and every pair without a rating as a weak
    * zero: clicks, plays, purchases. Biases are off. Default false.
    */
   readonly implicitPrefs: boolean;
   /**
    * α of implicit data: a rating of weight w adds α w to the weight of its pair. `auto`: (m n / Nz)^0.6, at
-   * most 100, for m users, n items and Nz ratings, since a rating counts for more where pairs are rarer; and
-   * 1 with weights `spark` or with `unobservedWeight`. Default 'auto'.
+   * most 100, for m users, n items and Nz ratings, since a rating says more where ratings are rarer; 1 with
+   * weights `spark` or with `unobservedWeight`. Default 'auto'.
    */
   readonly alpha: number | 'auto';
   /**
@@ -77,13 +78,13 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly partitionUsers?: string;
   /**
-   * The same while items are solved: users in p vertical parts, items in q horizontal ones. Default: the
-   * planner chooses.
+   * Like `partitionUsers`, while items are solved: users in p vertical parts, items in q horizontal ones.
+   * Default: the planner chooses.
    */
   readonly partitionItems?: string;
   /**
-   * For a side that is solved from several vertical parts: what its devices sum. `equations`: f (f + 1) / 2
-   * numbers a row, once. `vectors`: f numbers a row in each step of conjugate gradients, without forming A.
+   * For a side that is solved from several vertical parts: what its devices add up. `equations`: f (f + 1) /
+   * 2 numbers a row, once. `vectors`: f numbers a row in each step of conjugate gradients, without forming A.
    * `auto`: the cheaper. `equations` and `vectors` only consider grids with vertical parts. Default 'auto'.
    */
   readonly partitionSums: 'auto' | 'equations' | 'vectors';

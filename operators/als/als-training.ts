@@ -26,19 +26,19 @@ import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { solvedErrors, solvedObjective, squaresForObjective } from './solved-loss.ts';
 
-/** Facts of the ratings that the loss needs besides the measures. */
+/** Facts about the ratings that the loss needs in addition to the measures. */
 export interface LossFacts {
   /** o of λ n^ν + o, in the ratings' unit. */
   readonly offset: number;
   readonly unit: number;
   readonly level: RatingLevel;
-  /** Of implicit data: see positiveTargets. */
+  /** For implicit data: see positiveTargets. */
   readonly targets: number;
 }
 
 type AlsFunctions = Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given' | 'starting'>;
 
-/** ALS on a bound plan, as the training loop calls it. */
+/** ALS on a bound plan, for the training loop. */
 export class AlsTraining implements AlsFunctions {
   readonly startLoss = undefined;
   readonly errorsOfRound?: NonNullable<AlsFunctions['errorsOfRound']>;
@@ -93,8 +93,8 @@ export class AlsTraining implements AlsFunctions {
   }
 
   /**
-   * A loss of implicit data is below 0 where pairs are repeated: each of them asks for a whole weight, and
-   * the pair has one.
+   * For implicit data, repeated pairs can make the loss negative: each repetition replaces one unobserved
+   * zero, but the pair has only one.
    */
   diverged(loss: number, first: number): boolean {
     return !Number.isFinite(loss) || loss > first + 9 * Math.abs(first);
@@ -115,7 +115,7 @@ export class AlsTraining implements AlsFunctions {
 
   factors(results: StepResults, last: boolean): TrainedFactors {
     const factors = { users: this.#side(results, 'users'), items: this.#side(results, 'items') };
-    // A later round may write the memory of parts again.
+    // Copied, since a later round may overwrite the parts' memory.
     return last ? factors : fromMatrices(toMatrices(factors));
   }
 
@@ -163,8 +163,7 @@ export class AlsTraining implements AlsFunctions {
 }
 
 /**
- * The ranks of the validation pairs; a device that slices its passes returns their bits in a vector of
- * floats.
+ * Ranks of the validation pairs. A device that slices its passes returns their bits in a vector of floats.
  */
 function placesOf(measured: StepResults, name: string): Uint32Array {
   const parts = measured

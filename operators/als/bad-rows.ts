@@ -6,7 +6,7 @@ import { lengthOfRow } from '../ratings/ratings.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import type { AlsData } from './bind/als-data.ts';
 
-/** Throws DivergedError for an iteration with a row that has no finite solution. */
+/** Throws DivergedError if an iteration has a row without a finite solution. */
 export function requireSolved(
   number: number,
   results: StepResults,
@@ -16,7 +16,7 @@ export function requireSolved(
     regParam,
   }: {
     readonly data: AlsData;
-    /** Rows of the tasks of each stage, by part. */
+    /** Row ranges of each stage's tasks, by part. */
     readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
     readonly regParam: number;
   },
@@ -39,7 +39,7 @@ export function requireSolved(
   }
 }
 
-/** The values of the tasks that solve the rows of a side, by part. */
+/** Values of the tasks that solve the rows of a side, by part. */
 function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
   return (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap(
     (kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][],
@@ -47,7 +47,7 @@ function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'
 }
 
 /**
- * The first row, over all parts, whose solution is not finite. Tasks report rows of their part, in the order
+ * First row, over all parts, whose solution is not finite. Tasks report rows within their part, in the order
  * of slices.
  */
 function badRow(

@@ -14,8 +14,8 @@ import { startNorm } from './rating-unit.ts';
 const STAGE = 'draw-rows';
 
 /**
- * The rows from which training starts, keys x rank in shared memory, by seed and external id: the same as
- * those of a plan's `initialize`. `slices`: the rows of each task.
+ * Draws the initial rows by seed and external id, keys x rank in shared memory: the same rows as `initialize`
+ * of a plan. `slices`: rows of each task.
  */
 export async function drawRows(
   column: KeyColumn,
@@ -48,7 +48,7 @@ export async function drawRows(
     slices,
   );
   steps.free(STAGE, place, [keys, drawn]);
-  // They are read in host memory, where rows have no matrix padding.
+  // Read as host memory, where rows have no padding.
   const values = sharedArray(Float32Array, rows * rank);
   const given = [
     [keys, { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }, place],

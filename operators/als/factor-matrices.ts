@@ -1,4 +1,4 @@
-/** Forms of the factors of ALS in host memory: parts of sides, whole sides, and matrices of checkpoints. */
+/** Converts ALS factors in host memory between parts of sides, whole sides, and matrices of checkpoints. */
 import type { RowPart } from '../../engine/row-parts.ts';
 import { joined } from '../training/joined-parts.ts';
 import { type Matrices, partsOfMatrix } from '../training/host-copy.ts';
@@ -7,7 +7,7 @@ import type { SizedAlsParams } from './implicit/sized-params.ts';
 
 export function toMatrices(factors: TrainedFactors): Matrices {
   const { users, items } = startOf(factors);
-  // A device may hand out its own memory of a bias.
+  // The bias may be the device's own memory, so it is copied.
   return {
     users: users.values,
     items: items.values,
@@ -32,7 +32,7 @@ export function fromMatrices({
   return { users: [part(users, usersBias)], items: [part(items, itemsBias)] };
 }
 
-/** The sides joined. */
+/** Joins the parts of each side. */
 export function startOf({ users, items }: TrainedFactors): AlsStart {
   const side = (parts: readonly RowPart[]): TrainedSide => {
     const biases = parts.flatMap(({ own }) => (own ? [own] : []));
@@ -44,7 +44,7 @@ export function startOf({ users, items }: TrainedFactors): AlsStart {
   return { users: side(users), items: side(items) };
 }
 
-/** Numbers of each matrix of a checkpoint. */
+/** Length of each matrix of a checkpoint. */
 export function alsMatrices(
   users: number,
   items: number,

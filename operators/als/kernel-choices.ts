@@ -28,17 +28,17 @@ export interface AlsChoices {
   readonly items: KernelChoice;
 }
 
-/** By the side whose rows are solved; undefined where nothing was measured. */
+/** By the side whose rows are solved; undefined if nothing was measured. */
 export interface SideTunings {
   readonly users?: KernelTuning;
   readonly items?: KernelTuning;
 }
 
-/** The largest rating where it is not known: five stars. */
+/** Assumed largest rating if it is not known: five stars. */
 const STARS = 5;
 
 /**
- * The kernels that the first device takes for both half-iterations; undefined for one without a choice.
+ * Kernels that the first device chooses for both half-iterations; undefined for a device without a choice.
  * Throws UsageError.
  */
 export async function chooseKernels(
@@ -64,8 +64,8 @@ export async function chooseKernels(
 }
 
 /**
- * The kernels that will probably be chosen, by a guess of the ratings where these are not known yet. Its work
- * is not among the measures of the run.
+ * Kernels that will probably be chosen. Guesses what is not known about the ratings yet. Not counted in the
+ * run's measures.
  */
 export function guessKernels(
   profile: RatingsProfile,
@@ -75,7 +75,7 @@ export function guessKernels(
   return chooseKernels(profile, params, unmeasured(ctx));
 }
 
-/** Has the chosen kernels compiled on every device, before a half-iteration needs them. */
+/** Compiles the chosen kernels on every device, before a half-iteration needs them. */
 export async function compileKernels(
   choices: AlsChoices,
   profile: RatingsProfile,
@@ -109,9 +109,9 @@ function unmeasured(ctx: ExecutionContext): ExecutionContext {
 }
 
 /**
- * Times the kernels on ratings in one block a side, on a device that chooses among them, so that
- * chooseKernels takes the fastest. The blocks stay on the device for training. `where-it-pays`: an error
- * becomes a note, and the rule decides.
+ * Times the kernels on ratings with one block a side, on a device that has several, so that chooseKernels
+ * takes the fastest. The blocks stay on the device for training. `where-it-pays`: an error becomes a note,
+ * and a fixed rule chooses.
  */
 export async function tuneKernels(
   sides: RatingSides,
@@ -159,7 +159,7 @@ export async function tuneKernels(
   return tunings;
 }
 
-/** The half-iterations that a device chooses kernels for. */
+/** Descriptions of the half-iterations, by which a device chooses kernels. */
 export function updateProblems(
   profile: RatingsProfile,
   given: AlsParams,
@@ -172,7 +172,7 @@ export function updateProblems(
   };
 }
 
-/** The properties of sorted ratings that the choice of kernels depends on. */
+/** Properties of sorted ratings on which the choice of kernels depends. */
 export function profileOfSorted({ byUser, byItem }: RatingSides, largestRating: number): RatingsProfile {
   const longest = (ratings: Ratings) => Math.max(...ratings.parts.map(longestRow));
   return {
@@ -185,7 +185,7 @@ export function profileOfSorted({ byUser, byItem }: RatingSides, largestRating: 
   };
 }
 
-/** `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
+/** `rows` are solved from `columns`; `longest`: number of ratings of the longest row. */
 function updateProblem(
   { ratings, largestRating: largest = STARS }: RatingsProfile,
   params: SizedAlsParams,
@@ -214,10 +214,7 @@ function updateProblem(
   };
 }
 
-/**
- * The largest of √w and t / √w, which kernels in float16 stage. Without weights, with α = 0, there is no
- * bound.
- */
+/** The largest of √w and t / √w, which float16 kernels store. Unbounded for α = 0. */
 function largestOfRoots(params: SizedAlsParams, largest: number): number {
   const { alpha, base } = implicitWeights(params);
   const root = Math.sqrt(alpha * largest);

@@ -7,9 +7,9 @@ import { placeRows, staysAt } from './place-ratings.ts';
 import { sides } from './plan/grid.ts';
 
 /**
- * Frees the host memory of ratings in parts that stay on the only device for the whole run, once they and the
- * lists of their rows are on the device. If that device is lost the run ends with the last copy, so nothing
- * reads them again. The start's steps have uploaded them.
+ * Frees the host memory of ratings whose parts stay on the only device for the whole run, once the start's
+ * steps have uploaded them and made the lists of their rows. Nothing reads them again: if that device is
+ * lost, the run ends with the last copy.
  */
 export async function leavePlaced(
   { byUser, byItem }: AlsData,

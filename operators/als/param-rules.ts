@@ -6,7 +6,7 @@ import { askedPartitions } from './partitions.ts';
 
 type Named = Parameters<Rule<AlsParams>['message']>[0];
 
-/** Parameters of ALS that cannot act together. */
+/** Combinations of ALS parameters that are refused. */
 export const alsRules: readonly Rule<AlsParams>[] = [
   {
     refused: 'solver',

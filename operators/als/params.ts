@@ -4,12 +4,12 @@ import type { AlsParams } from './als-params.ts';
 import { alsRules } from './param-rules.ts';
 import { askedPartitions } from './partitions.ts';
 
-/** ν of implicit data without `unobservedWeight`: docs/measured/quality.md, Implicit data. */
+/** ν of implicit data without `unobservedWeight`; chosen in docs/measured/quality.md, Implicit data. */
 const IMPLICIT_EXPONENT = 0.75;
 
 /**
- * Defaults of implicit data: `auto` follows from the sizes (sizedParams); Spark's and iALS's weights have
- * their authors' α and λ.
+ * Defaults for implicit data. `auto` depends on the sizes (sizedParams); Spark's and iALS's weights use their
+ * authors' α and λ.
  */
 function implicitDefaults({ unobservedWeight, weight }: Partial<AlsParams>): Partial<AlsParams> {
   const start = 'spark';
@@ -127,7 +127,7 @@ export const alsTable: ParamTable<AlsParams> = {
 
 export const alsDefaults: AlsParams = defaultsOf(alsTable);
 
-/** The parameters with defaults filled in; throws UsageError naming parameter and value. */
+/** Fills in defaults. Throws UsageError that names parameter and value. */
 export function checkAlsParams(given: Partial<AlsParams>, others?: readonly string[]): AlsParams {
   const params = checkParams(alsTable, given, others);
   checkMetric(params);

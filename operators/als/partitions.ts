@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 
-/** The sums that devices add up of their vertical parts. */
+/** What devices add up over their vertical parts. */
 export type SumsOfParts = 'equations' | 'vectors';
 
 /** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
@@ -10,18 +10,16 @@ export interface AskedPartition {
   readonly q: number;
 }
 
-/**
- * The grids that parameters request, by the side that is solved, and what devices sum over vertical parts.
- */
+/** Grids that parameters request, by the side that is solved, and what devices add up over vertical parts. */
 export interface Asked {
   readonly users?: AskedPartition;
   readonly items?: AskedPartition;
   readonly sums?: SumsOfParts;
-  /** Devices of each group inside which sums are added first. */
+  /** Number of devices in each group; sums are added inside groups first. */
   readonly groups?: readonly number[];
 }
 
-/** The parameters of ALS that ask for grids. */
+/** Parameters of ALS that request grids. */
 interface PartitionParams {
   readonly partitionUsers?: string;
   readonly partitionItems?: string;
@@ -31,10 +29,7 @@ interface PartitionParams {
 
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
-/**
- * The grids that parameters ask for, by the side that is solved. Throws UsageError for those that no plan can
- * have.
- */
+/** Grids that parameters request, by the side that is solved. Throws UsageError for impossible ones. */
 export function askedPartitions(params: PartitionParams): Asked {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
   requireMatching('partitionUsers', users, items);
@@ -56,9 +51,7 @@ export function askedPartitions(params: PartitionParams): Asked {
   };
 }
 
-/**
- * Throws UsageError where a side's vertical parts differ from the parts in which the other side is solved.
- */
+/** Throws UsageError if a side's vertical parts differ from the parts in which the other side is solved. */
 function requireMatching(
   name: 'partitionUsers' | 'partitionItems',
   one: AskedPartition | undefined,
@@ -74,7 +67,7 @@ function requireMatching(
   );
 }
 
-/** Throws UsageError where groups do not add up to the number of devices. */
+/** Throws UsageError if groups do not add up to the number of devices. */
 export function requireGroupsOf({ groups }: Asked, devices: number): void {
   if (groups === undefined) return;
   const all = groups.reduce((sum, count) => sum + count, 0);

@@ -15,8 +15,8 @@ import { otherSide, type Side } from './plan/grid.ts';
 import { rowsTaskOf } from './plan/rows-task.ts';
 
 /**
- * Brings a sorted block to the first device, and has its rows dealt to the kernels of its task. `of`: the
- * block that it was transposed from, which was brought before. Steps that bring it there once more find it.
+ * Sends a sorted block to the first device, and assigns its rows to the kernels of its task there. `of`: the
+ * block that it was transposed from, which was sent before. Later steps that send it find it on the device.
  */
 export async function placeBlock(
   block: RatingBlock,
@@ -36,10 +36,7 @@ export async function placeBlock(
   return [block.ref];
 }
 
-/**
- * Uploads the ratings of a side in parts to a device, with the lists of their rows, unless the device has
- * them.
- */
+/** Sends a side's ratings in parts to a device, with the lists of their rows, unless the device has them. */
 export async function placeRows(
   bound: BoundPlan,
   side: Side,
@@ -63,9 +60,7 @@ export async function placeRows(
   await runSteps(steps.steps, ctx);
 }
 
-/**
- * Brings the users' factors of a start to the first device as well, under the name that the start then has.
- */
+/** Also sends the users' factors of a start to the first device; returns the start with their name. */
 export async function placeStart(
   { users, items }: AlsStart,
   rows: number,
@@ -87,10 +82,7 @@ export function startRef(name: string): PartitionRef {
   return { name: `${name}/users`, partition: 0, version: 0 };
 }
 
-/**
- * True where a plan has the ratings of both sides at a device for the whole run: whole, or in parts that are
- * all there.
- */
+/** True if a plan keeps the ratings of both sides at a device for the whole run: whole, or all parts. */
 export function staysAt(
   { datasets }: Pick<PhysicalPlan, 'datasets'>,
   place: Place,
@@ -103,7 +95,7 @@ export function staysAt(
   );
 }
 
-/** Frees partitions at the first device that a plan has no use for there. */
+/** Frees partitions at the first device that the plan does not use there. */
 export async function freePlaced(refs: readonly PartitionRef[], ctx: ExecutionContext): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);
@@ -111,7 +103,7 @@ export async function freePlaced(refs: readonly PartitionRef[], ctx: ExecutionCo
   await runSteps(steps.steps, ctx);
 }
 
-/** The blocks of ratings in memory, by the names that devices know them by. */
+/** Names of the blocks of ratings in memory, as devices know them. */
 export function blockRefs({ byUser, byItem }: RatingSides): PartitionRef[] {
   return [byUser, byItem].flatMap(({ parts }) =>
     parts.flatMap(({ blocks = [] }) => blocks.map(({ block }) => block.ref)),

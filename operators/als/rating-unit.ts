@@ -4,18 +4,18 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { replaceParts } from '../ratings/parts-in-files.ts';
 import type { Ratings } from '../ratings/ratings.ts';
 
-/** Ratings whose magnitude, or its inverse, is at most this are trained unscaled. */
+/** Ratings are trained unscaled if their magnitude is between 1 / USUAL and USUAL. */
 const USUAL = 64;
 
 /** μ and σ of ratings. */
 export interface RatingLevel {
   readonly mean: number;
   readonly deviation: number;
-  /** The damped means of items: see SortedFacts. */
+  /** Damped means of items: see SortedFacts. */
   readonly columns: Float32Array;
 }
 
-/** The level of ratings in a unit. */
+/** The level of ratings after changing their unit. */
 export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: number): RatingLevel {
   return {
     mean: mean / unit,
@@ -37,29 +37,29 @@ export function ratingUnit(
   return unitOfSize(biases ? deviation : Math.hypot(mean, deviation));
 }
 
-/** The unit of ratings of a root mean square, or deviation. */
+/** Unit for ratings with a root mean square, or deviation. */
 export function unitOfSize(size: number): number {
   if (!(size > 0) || (size <= USUAL && size >= 1 / USUAL)) return 1;
   return 4 ** Math.round(Math.log2(size) / 2);
 }
 
 /**
- * Rows of norm 1 are of another norm in the unit of the ratings, up to this, beyond which squares would leave
- * float32.
+ * Rows of norm 1 have another norm in the unit of the ratings. It is limited to this factor, beyond which
+ * squares would exceed float32.
  */
 const FARTHEST = 1024;
 
-/** The norm of the initial rows in a unit. */
+/** Norm of the initial rows in a unit. */
 export function startNorm(unit: number): number {
   return Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST);
 }
 
-/** Ratings in a unit; those in files are written anew. */
+/** Ratings converted to a unit; those in files are rewritten. */
 export async function ratingsInUnit(ratings: Ratings, unit: number, ctx: ExecutionContext): Promise<Ratings> {
   return unit === 1 ? ratings : replaceParts(ratings, ({ block }) => inUnit(block, unit), ctx);
 }
 
-/** A block with its ratings in a unit; its other columns are shared with the block. */
+/** A block with its ratings converted to a unit; its other columns are shared. */
 export function inUnit(block: RatingBlock, unit: number): RatingBlock {
   if (unit === 1) return block;
   const values = sharedArray(Float32Array, block.values.length);

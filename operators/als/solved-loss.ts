@@ -6,22 +6,19 @@ import type { SideNorms, TrainingErrors } from '../training/loss.ts';
 import type { RatingLevel } from './rating-unit.ts';
 
 /**
- * Largest ratio of Σ r² to Σ e² at which the solve's objective gives e: above it cancellation in float32 (or
- * in float16 A and b) is too large, and a pass over the ratings computes the error.
+ * Above this ratio of Σ r² to Σ e², the error is not computed from the solve's objective: cancellation in
+ * float32 (or in float16 A and b) is too large, and a pass over the ratings computes it.
  */
 export const MOST_CANCELLED = 100;
 
-/**
- * The objective of all rows of the users: Σ over them of xᵀA x - 2 bᵀx, with A's penalty. NaN where a task
- * did not report it.
- */
+/** Sum over all users of xᵀA x - 2 bᵀx, with A's penalty. NaN if a task did not report it. */
 export function solvedObjective(round: StepResults): number {
   const values = (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) =>
     round.byPart('update-users', kernel, 'factors').flat(),
   );
   if (values.length === 0) return NaN;
-  // Groups of long rows apart: each part has its own in front of its other rows, and the order shall not
-  // depend on the parts.
+  // Groups of long rows are added separately: each part has its own groups before its other rows, and the
+  // order of summation must not depend on the parts.
   let [inGroups, others] = [0, 0];
   for (const { objective = NaN, objectives } of values) {
     if (objectives === undefined) others += objective as number;
@@ -30,7 +27,7 @@ export function solvedObjective(round: StepResults): number {
   return inGroups + others;
 }
 
-/** T_v = Σ (r - μ) of each item, from the damped means T_v / (n_v + 25), in shared memory. */
+/** T_v = Σ (r - μ) of each item, computed from the damped means T_v / (n_v + 25), in shared memory. */
 export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'columns'>): Float32Array {
   const totals = sharedArray(Float32Array, byItem.rows);
   for (const { from, rows, offsets } of byItem.parts) {
@@ -41,12 +38,12 @@ export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'colu
 }
 
 /**
- * Σ (r - μ - γ_v)² over all ratings, which the users' objective must be added to. Σ (r - μ)² is computed
- * once, and the items' biases enter by sums over the items:
+ * Σ (r - μ - γ_v)² over all ratings, to which the users' objective is added. Σ (r - μ)² is computed once; the
+ * items' biases are included by sums over items:
  *
  *     Σ (r - μ)² + Σ n_v γ_v² - 2 Σ T_v γ_v
  *
- * Without biases Σ r². `mean`: μ, or 0 without biases. `items`: sums over the items' biases; undefined
+ * Without biases it is Σ r². `mean`: μ, or 0 without biases. `items`: sums over the items' biases; undefined
  * without biases.
  */
 export function squaresForObjective(
@@ -59,9 +56,9 @@ export function squaresForObjective(
 }
 
 /**
- * Loss and training RMSE, together with the errors of `tests`, from the users' objective, the `squares` it is
- * added to, and the penalties of both sides: the users' part of the loss includes theirs, and not the items'.
- * Undefined where cancellation leaves too few digits.
+ * Loss and training RMSE from the users' objective, the `squares` it is added to, and the penalties of both
+ * sides: the users' objective includes their penalty, but not the items'. Includes the errors of `tests`.
+ * Undefined if cancellation leaves too few digits.
  */
 export function solvedErrors(
   objective: number,

@@ -3,47 +3,46 @@ import type { AlsParams } from './als-params.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import type { SolverChoice } from '../tasks/task-types.ts';
 
-/** More ratings than any row has. */
+/** Larger than the number of ratings of any row. */
 export const ALL_ROWS = 2 ** 31 - 1;
 
 /**
- * Rates of the CPU kernels in GFLOP/s on one core, from measurement (bench/kernels.ts): only their ratios
- * matter here.
+ * Rates of the CPU kernels in GFLOP/s on one core, measured by bench/kernels.ts; only their ratios matter
+ * here.
  */
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 
 /**
- * Steps of cgSteps `auto`: the first iterations start far from where they end, later ones from the factors
- * before.
+ * Steps of cgSteps `auto`: more in the first iterations, whose previous factors are far from the solution.
  */
 const AUTO = { first: 6, iterations: 3, later: 4 } as const;
 
 type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>;
 
-/** Numbers of a set of ratings. */
+/** Counts of a set of ratings. */
 type Counts = Pick<RatingsProfile, 'users' | 'items' | 'ratings'>;
 
 /**
- * o, relative to the ratings' deviation, from which every row stays near the mean, so that few steps reach
+ * From this o (relative to the ratings' deviation) on, every row stays near the mean, so that few steps reach
  * its solution.
  */
 const HELD = 1;
 
 /**
- * Average ratings of a row for each feature, on the side with more rows, from which few steps reach its
+ * From this average number of ratings per feature on (on the side with more rows), few steps reach a row's
  * solution as well.
  */
 const RATED = 2;
 
-/** Steps of CG in any iteration, at most. */
+/** Most steps of CG in any iteration. */
 export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
   return cgSteps === 'auto' ? AUTO.first : cgSteps;
 }
 
 /**
- * True where later iterations take fewer steps: where `regOffset` keeps rows near the mean, or rows have on
- * average twice as many ratings as features. On sparser data with less regularization fewer steps changed the
- * test RMSE after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
+ * True if later iterations need fewer steps: `regOffset` keeps rows near the mean, or rows have on average
+ * twice as many ratings as features. On sparser data with less regularization, fewer steps changed the test
+ * RMSE after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
  */
 export function takesFewer(
   { rank, cgSteps, implicitPrefs, regOffset }: Steps,
@@ -56,7 +55,7 @@ export function takesFewer(
   );
 }
 
-/** Steps of CG in an iteration, counted from 1. */
+/** Steps of CG in an iteration; iterations count from 1. */
 export function stepsOf(params: Steps, counts: Counts, iteration: number): number {
   return takesFewer(params, counts) && iteration > AUTO.iterations ? AUTO.later : mostSteps(params);
 }
@@ -116,7 +115,7 @@ export function chooseSolver(
   };
 }
 
-/** The part of a choice that tasks that solve rows are given. */
+/** The part of the choice that becomes parameters of tasks. */
 export function solverParams({ cgBelow, cgSteps, exact }: SolverChoice) {
   return { cgBelow, cgSteps, ...(exact === undefined ? {} : { exact }) };
 }

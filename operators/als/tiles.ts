@@ -11,26 +11,27 @@ import type { SolverChoice, Tiling } from '../tasks/task-types.ts';
 const TILE_BYTES = 256 << 10;
 
 /**
- * Ratings that a row has in each tile, on average: the least for which the reading of its vectors costs less
+ * Average ratings of a row in each tile from which on tiles are faster: reading its vectors then costs less
  * than panels do.
  */
 const RATINGS_IN_TILE = 4;
 
-/** Ratings of a row, and tiles, whose lists fit the scratch memory of a task. */
+/** Most ratings of a row, and most tiles, whose lists fit into a task's scratch memory. */
 const MOST_RATINGS = 2.2e6;
 const MOST_TILES = 2 ** 17;
 
 /**
- * Ratings of a group of rows for each row of the fixed side, which is read from memory once for all of them.
+ * Ratings of a group of rows per row of the fixed side; each fixed row is read from memory once for the whole
+ * group.
  */
 const MOST_OF_GROUP = 16;
 
-/** The same of a group where larger ones would leave threads without work. */
+/** The same for smaller groups, if larger ones would leave threads idle. */
 const LEAST_OF_GROUP = 4;
 
 /**
- * A tiling, and what the groups of its rows depend on: the rows of the fixed side, and the number of
- * concurrent tasks.
+ * A tiling, and what the groups of its rows depend on: number of rows of the fixed side, and of concurrent
+ * tasks.
  */
 export interface Tiled {
   readonly tiling: Tiling | undefined;
@@ -40,9 +41,10 @@ export interface Tiled {
 
 /**
  * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long rows, by conjugate
- * gradients, from a fixed side that exceeds the caches; for a smaller one panels are faster than gathering
- * again. It depends only on parameters and sizes, so a row's bits do not depend on the number of threads or
- * parts. Undefined where there are no such rows: with few features, forming A costs less than the steps.
+ * gradients, from a fixed side that exceeds the caches. For a smaller fixed side, panels are faster than
+ * gathering again. Depends only on parameters and sizes, so a row's bits do not depend on the number of
+ * threads or parts. Undefined if there are no such rows: with few features, forming A costs less than the
+ * steps.
  */
 export function tilingOf(
   { rank, implicitPrefs, nonnegative }: Pick<AlsParams, 'rank' | 'implicitPrefs' | 'nonnegative'>,
@@ -66,10 +68,10 @@ export function tilingOf(
 }
 
 /**
- * The slices of an update. The first solve the rows of the tiling in groups, since these take longest; then
- * `slices` solve all other rows. Groups are as large as pays, in equal numbers for each of `parallelism`
- * threads. They consist of runs of rows, which depend only on the ratings, as do the sums over a run's rows:
- * no bit depends on the groups.
+ * Slices of an update. The first ones solve the rows of the tiling in groups, since these take longest; then
+ * `slices` solve all other rows. Groups are as large as useful, in equal numbers for each of `parallelism`
+ * threads. They consist of runs of rows. The runs, and the sums over a run's rows, depend only on the
+ * ratings, so no bit depends on the groups.
  */
 export function tiledSlices(
   offsets: Int32Array | Float64Array,
@@ -107,8 +109,8 @@ export function tiledSlices(
 }
 
 /**
- * The runs of a slice, each with about one rating for each row of the fixed side. They depend only on the
- * slice's rows: parts of ratings in files start where slices do, and so have the runs of a whole block.
+ * Runs of a slice, each with about one rating for each row of the fixed side. They depend only on the slice's
+ * rows. Parts of ratings in files start where slices do, so they have the same runs as a whole block.
  */
 function runsOf(tiled: Float64Array, { from, to }: RowRange, fixedRows: number): RowRange[] {
   const ratings = tiled[to] - tiled[from];
@@ -125,7 +127,7 @@ export function isTiled(n: number, { from, to }: Tiling): boolean {
   return n >= from && n <= to;
 }
 
-/** The sentence of a plan. */
+/** Sentence for a plan. */
 export function tiledReason({ from, tileRows }: Tiling): string {
   return `rows with ${formatCount(from)} ratings or more are solved together, tile by tile: ${formatCount(tileRows)} rows of the fixed side at a time, which a core's cache holds`;
 }

@@ -24,9 +24,9 @@ export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   readonly sides: ModelRows;
   /** The plan as it was run. */
   readonly plan: PhysicalPlan;
-  /** Standard deviation of the ratings, where regOffset is in units of it. */
+  /** Standard deviation of the ratings, if regOffset is in units of it. */
   readonly ratingDeviation?: number;
-  /** The factors in the unit of training, and the biases separately: the start of a continued training. */
+  /** Factors in the training's unit, and biases separately: the start for continuing this training. */
   readonly raw: () => AlsStart;
 }
 
@@ -35,17 +35,17 @@ export interface TrainAlsOptions {
   readonly devices: readonly DeviceInfo[];
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /**
-   * The unit of the given ratings, default 1: see ratingUnit. λ, the model and the errors are in the ratings'
-   * own unit.
+   * Unit of the given ratings, default 1: see ratingUnit. λ, the model and the errors are in the ratings' own
+   * unit.
    */
   readonly unit?: number;
-  /** The level of the given ratings, where it is known. */
+  /** Level of the given ratings, if known. */
   readonly level?: RatingLevel | undefined;
-  /** Initial factors; default: drawn. */
+  /** Initial factors; default: drawn at random. */
   readonly start?: AlsStart;
   /** See LoopOptions. */
   readonly copySeconds?: number;
-  /** Users that a ranking metric is measured over, at most. */
+  /** Most users over which a ranking metric is measured. */
   readonly rankUsers?: number | undefined;
   /** See LoopOptions. */
   readonly measuresEnds?: boolean | undefined;
@@ -96,7 +96,7 @@ export async function trainAls(
   };
 }
 
-/** The ratings of one training, and the plan that its attempts run: fewer devices have another one. */
+/** Ratings of one training, and the plan of its current attempt; with fewer devices the plan changes. */
 class AlsRun {
   readonly #data: AlsData;
   readonly #params: SizedAlsParams;

@@ -1,4 +1,4 @@
-/** What ALS computes about its ratings before training. */
+/** Computes facts about ratings that ALS needs before training. */
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import {
   validationMetric,
@@ -16,7 +16,7 @@ import type { SizedAlsParams } from './implicit/sized-params.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { itemTotals } from './solved-loss.ts';
 
-/** Facts of the ratings; of implicit data, whose loss needs no mean, the sum of the targets. */
+/** Facts about the ratings; for implicit data, whose loss needs no mean, the sum of the targets. */
 export async function ratingFacts(
   ratings: AlsData,
   params: SizedAlsParams,
@@ -32,15 +32,15 @@ export async function ratingFacts(
   return { offset: params.regOffset * level.deviation, unit, level, targets: 0 };
 }
 
-/** A ranking metric of the validation pairs: as steps of the plan, or measured on the host. */
+/** A ranking metric of the validation pairs: measured by steps of the plan, or on the host. */
 export interface RankedPairs {
   readonly ranking?: ValidationRanking;
   readonly rank?: ReturnType<typeof validationMetric>;
 }
 
 /**
- * Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on
- * the host.
+ * Rankings of implicit data are steps of the plan. With biases they are measured on the host, where biases
+ * are folded into the factors.
  */
 export async function rankedPairs(
   { users, items, test, byUser }: AlsData,
@@ -58,8 +58,7 @@ export async function rankedPairs(
 }
 
 /**
- * The ratings with the further inputs of the plan's steps: shifts of implicit rows, totals of items with
- * biases.
+ * The ratings, with further inputs of the plan's steps: shifts of implicit rows, totals of items with biases.
  */
 export async function trainedData(
   ratings: AlsData,

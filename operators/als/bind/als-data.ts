@@ -9,35 +9,32 @@ export interface AlsData {
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   /**
-   * Known pairs of the validation set by user, at the positions of the training set; of implicit data those
-   * to be ranked.
+   * Known pairs of the validation set by user, coded by the training set's positions; for implicit data the
+   * pairs to rank.
    */
   readonly test?: RatingBlock;
-  /** Of implicit data: the number added to the diagonal of each row, see rowShifts. */
+  /** For implicit data: the number added to the diagonal of each row, see rowShifts. */
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
   /** With biases: see itemTotals. */
   readonly totals?: Float32Array;
 }
 
-/** One side's factors in host memory. */
+/** Factors of one side in host memory. */
 export interface TrainedSide {
   /** rows x rank. */
   readonly values: Float32Array;
   readonly bias?: Float32Array;
 }
 
-/** The factors from which training starts. */
+/** Factors from which training starts. */
 export interface AlsStart {
-  /**
-   * The first part of the names of its partitions, where they are on the way to a device already; see
-   * placeStart.
-   */
+  /** Prefix of its partitions' names, if they are already being sent to a device; see placeStart. */
   readonly name?: string;
   readonly users: TrainedSide;
   readonly items: TrainedSide;
 }
 
-/** The parts of both sides in host memory, in order; with biases each part includes its rows' biases. */
+/** Parts of both sides in host memory, in order; with biases each part includes its rows' biases. */
 export interface TrainedFactors {
   readonly users: readonly RowPart[];
   readonly items: readonly RowPart[];

@@ -22,21 +22,21 @@ import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
 import { alsSlices, type SideBlocks } from './slices.ts';
 import { givenFactors, startFrom } from './start.ts';
 
-/** The first part of the names of a training's partitions. */
+/** Prefix of the names of a training's partitions. */
 export const ALS = 'als';
 
 export interface BoundAls extends BoundRun {
-  /** Given blocks that placeColumns has to fill before they are used. */
+  /** Given blocks that placeColumns must fill before they are used. */
   readonly columnCuts: readonly ColumnCut[];
 }
 
-/** The parts of both sides. */
+/** Row ranges of the parts of both sides. */
 type Cuts = Readonly<Record<Side, readonly RowRange[]>>;
 
 /**
- * Binds a plan to sorted ratings. Each side is cut by its ratings into the plan's number of parts; the
- * ratings of a side that is solved from vertical parts are cut into blocks; and each pass over a part or
- * block into slices.
+ * Binds a plan to sorted ratings. Each side is cut, balanced by ratings, into the plan's number of parts.
+ * Ratings of a side that is solved from vertical parts are cut into blocks. Each pass over a part or block is
+ * cut into slices.
  */
 export function bindAls(
   planned: PhysicalPlan,
@@ -78,8 +78,8 @@ export function bindAls(
 }
 
 /**
- * The ratings of a side as the plan has them: those in memory are cut, and blocks by columns where it has
- * those.
+ * Cuts a side's ratings in memory as the plan needs them: into parts, and into blocks by columns if the plan
+ * has blocks.
  */
 function sideBlocks(
   { grid }: AlsProblem,
@@ -110,7 +110,7 @@ function sideBlocks(
   return { parts, blocks: blocks.length === 0 ? parts : blocks };
 }
 
-/** The parts of a data set that exists before the first step. */
+/** Parts of a data set that exists before the first step. */
 function givenParts(
   { data, start }: { readonly data: AlsData; readonly start: AlsStart | undefined },
   name: string,
@@ -143,8 +143,8 @@ function givenParts(
 }
 
 /**
- * The parts of a side: the parts of its ratings if they are already cut, else the plan's number of parts,
- * balanced by ratings.
+ * Parts of a side: those of its ratings if they are already cut, else the plan's number of parts, balanced by
+ * ratings.
  */
 function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   const { q } = grid;
@@ -156,7 +156,7 @@ function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
 
-/** The stage with the parameters of its tasks that depend on the ratings. */
+/** The stage, with those task parameters that depend on the ratings. */
 function withRatings(stage: Stage, { biases, mean, offset, unit }: BoundParams): Stage {
   const { work } = stage;
   if (work.kind !== 'tasks' && work.kind !== 'blocks') return stage;

@@ -7,24 +7,25 @@ import { tiledSlices, tilingOf } from '../tiles.ts';
 import { hasGramOfParts, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
 import type { AlsProblem } from '../plan/problem.ts';
 
-/** Rows that one task of a device with slices solves from their equations, at least. */
+/** Fewest rows that one task of a device with slices solves from their equations. */
 const SOLVED_ROWS = 64;
 
 /**
- * Rows of ratings. Ratings in files carry their slices, which equal the slices of the same ratings in memory.
+ * Rows of ratings. Ratings in files include their slices, which equal the slices of the same ratings in
+ * memory.
  */
 type SlicedRows = RatedRows & { readonly slices?: readonly RowRange[] };
 
 /**
- * The ratings of a side: its parts, and the blocks that tasks are given, which are those parts where the
- * other side is fixed whole.
+ * Ratings of a side: its parts, and the blocks that tasks read. If the other side is fixed whole, the blocks
+ * are the parts.
  */
 export interface SideBlocks {
   readonly parts: readonly SlicedRows[];
   readonly blocks: readonly SlicedRows[];
 }
 
-/** The slices of the parts and blocks of each stage, by the ratings alone. */
+/** Slices of each stage's parts and blocks. They depend only on the ratings. */
 export function alsSlices(
   { grid, params, solver, device, places, rows: sizes }: AlsProblem,
   ratings: Readonly<Record<Side, SideBlocks>>,

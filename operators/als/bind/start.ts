@@ -5,7 +5,7 @@ import type { Given } from '../../../engine/run/run-steps.ts';
 import { type Side, sides } from '../plan/grid.ts';
 import type { AlsStart } from './als-data.ts';
 
-/** The stages of a given start: its factors are copied from the host instead of being drawn or zero. */
+/** Stages for a given start: factors are copied from the host instead of being drawn or set to zero. */
 export function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   const names = datasets.filter(({ given, derived }) => !given && !derived).map(({ name }) => name);
   return start.flatMap((stage): Stage[] => {
@@ -21,7 +21,7 @@ export function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   });
 }
 
-/** The parts of a given start, in host memory. */
+/** Parts of a given start in host memory. */
 export function givenFactors(
   bound: BoundPlan,
   start: AlsStart,

@@ -7,19 +7,19 @@ import type { Ratings } from '../../ratings/ratings.ts';
 
 export interface EffectiveRatings {
   readonly blocks: SortedRatings;
-  /** Ratings below 0, and of 0. */
+  /** Numbers of ratings below 0, and of 0. */
   readonly negative: number;
   readonly zero: number;
-  /** Rows without a positive rating, whose factors are 0. */
+  /** Numbers of rows without a positive rating, whose factors are 0. */
   readonly users: number;
   readonly items: number;
 }
 
 /**
  * The ratings that affect implicit training. A rating of 0 has no weight. A user or item without a positive
- * rating has b = 0, so its solution is 0, and a zero row adds nothing to the other side's equations. So its
- * ratings can be left out of both blocks without changing any other row. Returns the blocks unchanged where
- * all ratings are positive.
+ * rating has b = 0, so its solution is 0, and a zero row adds nothing to the other side's equations. Its
+ * ratings can therefore be removed from both blocks without changing any other row. Returns the blocks
+ * unchanged if all ratings are positive.
  */
 export async function effectiveRatings(
   blocks: SortedRatings,
@@ -56,7 +56,7 @@ export async function effectiveRatings(
   };
 }
 
-/** 1 for each row that has no positive rating. */
+/** 1 for each row without a positive rating. */
 async function withoutPositive(ratings: Ratings, ctx: ExecutionContext): Promise<Uint8Array> {
   const without = new Uint8Array(ratings.rows).fill(1);
   for await (const {

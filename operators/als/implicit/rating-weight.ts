@@ -5,7 +5,7 @@ import { blocksOf } from '../../ratings/parts-in-files.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
 import { ValueCounts } from './value-index.ts';
 
-/** Forms of weights with their constants known: `auto` is `log`. */
+/** Forms of weights without `auto`, which is `log`. */
 export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
 
 /**
@@ -27,11 +27,11 @@ export interface RatingWeight {
   readonly meanCount: number;
 }
 
-/** A weight with the properties of its values that the plan needs. */
+/** A weight, with the properties of its values that the plan needs. */
 export interface LearnedWeight extends RatingWeight {
-  /** The largest weight of the training set. */
+  /** Largest weight in the training set. */
   readonly largest: number;
-  /** True where every rating is its own weight already. */
+  /** True if every rating equals its weight. */
   readonly changesNothing: boolean;
 }
 
@@ -43,7 +43,8 @@ const B = 0.75;
 export const sparkWeight: RatingWeight = { form: 'spark', unit: 1, scale: 1, meanCount: 1 };
 
 /**
- * The weight of a rating, with the rating's sign. `count`: n_v, ratings of its item, which bm25 alone reads.
+ * Weight of a rating, with the rating's sign. `count`: n_v, the number of ratings of its item, which only
+ * bm25 uses.
  */
 export function weightOf(
   { form, unit, scale, meanCount }: RatingWeight,
@@ -59,9 +60,9 @@ export function weightOf(
 }
 
 /**
- * The weight of a training set. `counts`: ratings of each item, n numbers. The same bits however the ratings
- * are cut into parts: sums go over distinct values in ascending order, and where those are too many or the
- * item matters, row by row.
+ * Computes the weight's constants from a training set. `counts`: number of ratings of each item, n numbers.
+ * The bits do not depend on how the ratings are cut into parts: sums are over distinct values in ascending
+ * order, or row by row if there are too many values or the item matters.
  */
 export async function learnWeight(
   form: KnownForm,
@@ -91,14 +92,14 @@ export async function learnWeight(
   return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
 }
 
-/** The constants as a model's metadata have them. */
+/** The constants for a model's metadata. */
 export function weightJson({ form, unit, scale, meanCount }: RatingWeight): JsonObject {
   return { form, unit, scale, meanCount };
 }
 
 /**
- * Reads them; a model without them took ratings as they are. Throws DataError for values that no training
- * writes.
+ * Reads the constants; a model without them used ratings as they are. Throws DataError for values that no
+ * training writes.
  */
 export function readWeight(stored: Json | undefined): RatingWeight {
   if (stored === undefined || stored === null) return sparkWeight;
@@ -122,7 +123,7 @@ export function readWeight(stored: Json | undefined): RatingWeight {
 
 type Distinct = readonly (readonly [value: number, count: number])[];
 
-/** The least and the largest |r|. */
+/** Smallest and largest |r|. */
 function boundsOfValues(distinct: Distinct): [number, number] {
   const sizes = distinct.map(([value]) => Math.abs(value));
   return sizes.reduce(([least, most], size) => [Math.min(least, size), Math.max(most, size)], [Infinity, 0]);
@@ -151,7 +152,7 @@ async function boundsOf(ratings: Ratings, ctx: ExecutionContext): Promise<[numbe
   return [least, most];
 }
 
-/** The mean of a function of a rating and its item, in float64, summed within rows first. */
+/** Mean of a function of a rating and its item, in float64, summed within rows first. */
 async function meanOver(
   ratings: Ratings,
   of: (rating: number, item: number) => number,

@@ -3,14 +3,14 @@ import type { AlsParams } from '../als-params.ts';
 import type { KnownForm } from './rating-weight.ts';
 
 /**
- * Parameters with the values known that follow from sizes: λ, and of implicit data α and the form of weights,
- * which explicit ratings do not have.
+ * Parameters after replacing `auto` by values that depend on the sizes: λ, and for implicit data α and the
+ * form of weights.
  */
 export interface SizedAlsParams extends AlsParams {
   readonly regParam: number;
 }
 
-/** The form of weights that `auto` is. */
+/** The form of weights; `auto` means `log`. */
 export function knownForm({ weight }: Pick<AlsParams, 'weight'>): KnownForm {
   return weight === 'auto' ? 'log' : weight;
 }
@@ -23,14 +23,14 @@ export interface RatingSizes {
 }
 
 /**
- * α = (m n / Nz)^DENSITY, at most MOST; λ = SHARE α. Chosen over 18 sets: docs/measured/quality.md, Implicit
- * data.
+ * α = (m n / Nz)^DENSITY, at most MOST; λ = SHARE α. Chosen over 18 data sets: docs/measured/quality.md,
+ * Implicit data.
  */
 const DENSITY = 0.6;
 const MOST = 100;
 const SHARE = 0.3;
 
-/** The parameters for ratings of these sizes: α, λ and the form of weights that are `auto`. */
+/** Replaces α, λ and the form of weights that are `auto`, for ratings of these sizes. */
 export function sizedParams(params: AlsParams, { users, items, ratings }: RatingSizes): SizedAlsParams {
   const { implicitPrefs, biases, regParam } = params;
   if (!implicitPrefs) return { ...params, regParam: regParam === 'auto' ? explicitLambda(biases) : regParam };

@@ -11,12 +11,12 @@ import { unobservedWeightOf } from './weights.ts';
 /** Rows of G that one task of a device with slices computes. */
 const GRAM_ROWS = 16;
 
-/** The names of a side's data sets of implicit ALS: G of its factors, and the shifts of its rows. */
+/** Names of a side's data sets in implicit ALS: G of its factors, and the shifts of its rows. */
 export function implicitNames(side: Side) {
   return { gram: `${side}-gram`, grams: `${side}-grams`, shifts: `${side}-shifts` } as const;
 }
 
-/** The names of the stages that measure the implicit loss. */
+/** Names of the stages that measure the implicit loss. */
 export const implicitStages = {
   error: 'implicit-error',
   users: 'penalty-users',
@@ -26,13 +26,13 @@ export const implicitStages = {
   places: 'fetch-places',
 } as const;
 
-/** The data set with the place of each validation pair in its user's ranking. */
+/** Data set with the rank of each validation pair in its user's ranking. */
 export const TEST_PLACES = 'test-places';
 
-/** Users of one task that ranks, on a device with slices. */
+/** Users ranked by one task, on a device with slices. */
 const RANKED_USERS = 2048;
 
-/** Slices of the users of a part whose rankings are measured. */
+/** Slices of a part's users, for ranking. */
 export function rankSlices(users: number, whole: boolean): RowRange[] {
   return users === 0 ? [{ from: 0, to: 0 }] : evenRanges(users, whole ? 1 : Math.ceil(users / RANKED_USERS));
 }
@@ -46,7 +46,7 @@ export function gramSlices(rank: number, whole: boolean): { readonly from: numbe
   }));
 }
 
-/** The stage that computes G of a side from all its rows, which the data set `whole` has. */
+/** Stage that computes G of a side from the data set `whole`, which has all its rows. */
 export function gramStage(
   side: Side,
   whole: string,
@@ -76,7 +76,7 @@ export function gramStage(
 }
 
 /**
- * The stages that compute G of a side that is fixed in parts: G of each part, and at each place their sum in
+ * Stages that compute G of a side that is fixed in parts: G of each part, then at each place their sum in
  * part order.
  */
 export function gramOfParts(
@@ -125,7 +125,7 @@ export function gramOfParts(
   ];
 }
 
-/** Inputs and parameters that a half-iteration's task has in addition to explicit ALS. */
+/** Inputs and parameters of a half-iteration's task in addition to those of explicit ALS. */
 export function implicitUses(solved: Side, fixed: Side): DataUses {
   return { gram: implicitNames(fixed).gram, shifts: implicitNames(solved).shifts };
 }
@@ -194,9 +194,7 @@ export function implicitMeasure(
   ];
 }
 
-/**
- * The stages that find the places of the validation pairs among all items that are not in the training set.
- */
+/** Stages that rank the validation pairs among all items that are not in the training set. */
 function rankStages(params: SizedAlsParams, items: string, places: readonly Place[], tasks: number): Stage[] {
   const { rank } = params;
   const depth = depthOfMetric(params);
@@ -230,7 +228,7 @@ function rankStages(params: SizedAlsParams, items: string, places: readonly Plac
   ];
 }
 
-/** The number of top ranks that the metric of the early stop distinguishes. */
+/** Number of top ranks that the early-stop metric distinguishes. */
 function depthOfMetric(params: SizedAlsParams): number | undefined {
   const { metric, k = 1 } = parseMetric(rankingMetricOf(params) ?? 'auc', 'earlyStopMetric');
   return depthOf([metric], [k]);

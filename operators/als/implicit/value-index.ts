@@ -1,15 +1,15 @@
-/** Distinct values at most: counts of plays or stars have far fewer, measured times have more. */
+/** Most distinct values: counts of plays or stars have far fewer, measured times have more. */
 const MOST_VALUES = 1 << 16;
 const SLOTS = 2 * MOST_VALUES;
 const SHIFT = 32 - Math.log2(SLOTS);
 
 /**
- * Numbers distinct float32 values in order of first occurrence, by their bits: a hash table with open
+ * Numbers distinct float32 values, by their bits, in order of first occurrence. A hash table with open
  * addressing.
  */
 export class ValueIndex {
   readonly #bits = new Int32Array(SLOTS);
-  /** 1 + the number of a slot's value; 0 in a free slot. */
+  /** 1 + the number of a slot's value; 0 for a free slot. */
   readonly #numbers = new Int32Array(SLOTS);
   #size = 0;
 
@@ -17,10 +17,7 @@ export class ValueIndex {
     return this.#size;
   }
 
-  /**
-   * The number of a value, which is `size` before the call where the value is new; -1 for a new one that
-   * there is no room for.
-   */
+  /** Number of a value; for a new value `size` before the call, or -1 if the table is full. */
   numberOf(bits: number): number {
     let slot = Math.imul(bits, 0x9e3779b1) >>> SHIFT;
     for (;;) {
@@ -36,12 +33,12 @@ export class ValueIndex {
   }
 }
 
-/** The bits of values, in the same memory. */
+/** The bits of values, as a view of the same memory. */
 export function bitsOf(values: Float32Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, values.length);
 }
 
-/** Maps values in place or into other memory; a value that was met before is not computed again. */
+/** Maps values in place or into other memory. `of` is called once for each distinct value. */
 export function mapValues(values: Float32Array, target: Float32Array, of: (value: number) => number): void {
   const index = new ValueIndex();
   const results: number[] = [];
@@ -54,7 +51,7 @@ export function mapValues(values: Float32Array, target: Float32Array, of: (value
   }
 }
 
-/** Counts of the distinct values of some arrays; undefined if there are more than a table holds. */
+/** Counts the distinct values of arrays; undefined if there are more than a table holds. */
 export class ValueCounts {
   readonly #index = new ValueIndex();
   readonly #values: number[] = [];
@@ -74,7 +71,7 @@ export class ValueCounts {
     }
   }
 
-  /** Values with their counts, ascending, so that sums over them do not depend on the order of insertion. */
+  /** Values and their counts, ascending, so that sums over them do not depend on the order of insertion. */
   sorted(): readonly (readonly [value: number, count: number])[] | undefined {
     if (this.#tooMany) return undefined;
     return this.#values

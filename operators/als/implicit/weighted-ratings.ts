@@ -7,14 +7,14 @@ import { type RatingWeight, weightOf } from './rating-weight.ts';
 import { mapValues } from './value-index.ts';
 
 /**
- * Number of ratings above which a table of distinct values is cheaper than computing each rating's weight.
+ * From this number of ratings on, a table of distinct values is cheaper than computing each rating's weight.
  */
 const LEAST_MAPPED = 4096;
 
 /**
- * The weights of sorted ratings in their place. `counts`: ratings of each item. `keeps`: the ratings are used
- * elsewhere, so the weights get memory of their own; otherwise they overwrite the ratings. Ratings in files
- * are written anew.
+ * Replaces sorted ratings by their weights. `counts`: number of ratings of each item. `keeps`: the ratings
+ * are used elsewhere, so the weights get new memory; otherwise they overwrite the ratings. Ratings in files
+ * are rewritten.
  */
 export function weightedRatings(
   { ratings, rows }: { readonly ratings: Ratings; readonly rows: 'users' | 'items' },
@@ -35,7 +35,7 @@ export function weightedRatings(
   );
 }
 
-/** The same of one block. `countAt`: n_v of the item of a rating, by the row and column of the block. */
+/** Like weightedRatings, for one block. `countAt`: n_v of a rating's item, by row and column of the block. */
 export function weightedBlock(
   block: RatingBlock,
   weight: RatingWeight,

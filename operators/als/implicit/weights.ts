@@ -9,7 +9,7 @@ import type { SizedAlsParams } from './sized-params.ts';
 type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
 type ShiftParams = Pick<SizedAlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;
 
-/** The weight of a pair without a rating, which is also the Gram matrix's. */
+/** Weight of a pair without a rating; also the weight of the Gram matrix. */
 export function unobservedWeightOf({
   unobservedWeight = 1,
 }: Pick<SizedAlsParams, 'unobservedWeight'>): number {
@@ -17,7 +17,7 @@ export function unobservedWeightOf({
 }
 
 /**
- * The weights of ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r| (Spark; Hu, Koren and
+ * Weights of ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r| (Spark; Hu, Koren and
  * Volinsky 2008), so a rating replaces an unobserved zero of weight 1. With it the zero stays, and the rating
  * is added with weight α|r| (Rendle et al. 2021).
  */
@@ -28,7 +28,7 @@ export function implicitWeights({ alpha, unobservedWeight }: WeightParams): Impl
 
 /**
  * shift_u of each row: λ n_u⁺^ν, or with `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021,
- * section 3.3). n_u⁺: positive ratings of the row. `columns`: rows of the other side.
+ * section 3.3). n_u⁺: number of positive ratings of the row. `columns`: number of rows of the other side.
  */
 export function rowShifts(block: RatingBlock, columns: number, params: ShiftParams): Float32Array {
   const positive = new Int32Array(block.rows);
@@ -36,7 +36,7 @@ export function rowShifts(block: RatingBlock, columns: number, params: ShiftPara
   return shiftsOf(positive, columns, params);
 }
 
-/** The same for ratings that may be in parts. */
+/** Like rowShifts, for ratings that may be in parts. */
 export async function sortedRowShifts(
   ratings: Ratings,
   columns: number,

@@ -45,16 +45,16 @@ interface BlockSize {
   readonly ratings: number;
 }
 
-/** The sizes of parts: estimated for a plan, real for its data. */
+/** Sizes of parts: estimated for a plan, actual for its data. */
 export interface AlsSizes {
-  /** Rows of each part of a side. */
+  /** Number of rows in each part of a side. */
   readonly rows: Readonly<Record<Side, readonly number[]>>;
-  /** Each part of the ratings by a side's rows, or each block, row-major. */
+  /** Each part of the ratings by a side's rows, or each block in row-major order. */
   readonly ratings: Readonly<Record<Side, readonly BlockSize[]>>;
   readonly tests?: readonly BlockSize[] | undefined;
 }
 
-/** The sizes of even cuts. `shown`: a grid with fewer parts, whose number are given. */
+/** Sizes for even cuts. `shown`: a grid with fewer parts, to limit the work. */
 export function estimatedSizes(
   { profile, testRatings, grid, rows }: AlsProblem,
   shown: AlsGrid = grid,
@@ -83,7 +83,7 @@ export function estimatedSizes(
   };
 }
 
-/** Rows of both sides and blocks of ratings in parts. */
+/** Data sets with rows of both sides and blocks of ratings, in parts. */
 export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSizes): AlsDataSet[] {
   const { params, places } = problem;
   const keys = rows.users.map((own) => ({ rows: own, bytes: 8 * own, at: [HOST] }));
@@ -126,7 +126,7 @@ export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSi
   ];
 }
 
-/** Ratings by the rows of a side. */
+/** Data set of the ratings by the rows of a side. */
 function ratedSet(
   problem: AlsProblem,
   side: Side,
@@ -151,7 +151,7 @@ function ratedSet(
   };
 }
 
-/** The factors of a side, and numbers of its rows. */
+/** Data sets of a side's factors, and of numbers for each of its rows. */
 function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { params, grid, places } = problem;
   const names = sideNames(side, problem);
@@ -192,9 +192,9 @@ function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): Als
 }
 
 /**
- * The sums of a side that is solved from vertical parts, equations or vectors: of each part of rows at its
- * owner; of several devices, also one at each place of the fixed side, part s of the rows and place k being
- * partition s d + k.
+ * Data sets of the sums (equations or vectors) of a side that is solved from vertical parts: each part of
+ * rows at its owner. With several devices also one at each place of the fixed side; part s of the rows at
+ * place k is partition s d + k.
  */
 function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { rank, biases } = problem.params;
@@ -222,8 +222,8 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
 }
 
 /**
- * G of a side on every device, G of each part of a side that is fixed in parts, and the shifts of the rows. G
- * has rows up to the stride, which solvers read.
+ * Data sets of G of a side on every device, G of each part if the side is fixed in parts, and the rows'
+ * shifts. G has as many rows as its stride, which solvers read.
  */
 function implicitSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { params, grid, places } = problem;

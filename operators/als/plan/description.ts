@@ -6,7 +6,7 @@ import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { isInBlocks, sides, sumsOf, verticalParts } from './grid.ts';
 import { type AlsProblem, tasksOfPart } from './problem.ts';
 
-/** The facts about data and parameters that head a printed plan. */
+/** Facts about data and parameters, for the head of a printed plan. */
 export function describeProblem({
   profile: { users, items, ratings, testRatings },
   params,
@@ -31,7 +31,7 @@ export function describeProblem({
   };
 }
 
-/** "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an offset. */
+/** Example: "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an offset. */
 function regularizationText({
   regParam,
   regExponent,
@@ -49,7 +49,7 @@ function regularizationText({
   return `${regParam}${power}${regOffset === 0 ? '' : ` + ${regOffset} σ`}${damping}`;
 }
 
-/** The choices that hold for the whole plan. */
+/** Reasons of choices for the whole plan. */
 export function planReasons(problem: AlsProblem): string[] {
   const { params } = problem;
   return [
@@ -78,7 +78,7 @@ function gridReason({ grid, places }: AlsProblem): string {
     .join('; ');
 }
 
-/** Ratings that the device does not hold for the whole run. */
+/** Reasons for ratings that the device does not hold for the whole run. */
 function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
   if (users.ratings === 'device' && items.ratings === 'device') return [];
   const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';

@@ -7,7 +7,7 @@ import { solverParams } from '../solver-choice.ts';
 import { PartedSide } from './parted-side.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** The stages that solve the rows of a side from sums of their normal equations. */
+/** Stages that solve the rows of a side from sums of their normal equations. */
 export function equationStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, profile, solver, choices } = problem;
   const { rank: f, biases } = params;

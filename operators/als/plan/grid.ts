@@ -7,10 +7,10 @@ export type Side = 'users' | 'items';
 
 export const sides = ['users', 'items'] as const;
 
-/** The side that is fixed while this one is solved. */
+/** The fixed side while this one is solved. */
 export const otherSide = { users: 'items', items: 'users' } as const;
 
-/** The cut of one side of R, and the memory of its parts. */
+/** Cut of one side of R, and where its parts are stored. */
 export type SideGrid = {
   /**
    * Horizontal parts of the side when it is solved (q), which are its vertical parts (p) when it is fixed in
@@ -18,63 +18,60 @@ export type SideGrid = {
    */
   readonly q: number;
   /**
-   * The other half-iteration reads the side as one matrix at each place (p = 1), or part by part (p = q of
-   * this side).
+   * How the other half-iteration reads the side: as one matrix at each place (p = 1), or part by part (p = q
+   * of this side).
    */
   readonly fixed: 'whole' | 'parts';
-  /** The home of its factors. With `host`, a part is on a device only while it is used there. */
+  /** Home of its factors. With `host`, a part is on a device only while it is used there. */
   readonly factors: 'device' | 'host';
   /**
-   * The home of the ratings that are sorted by this side: at the device, or staged from host memory or from
-   * the spill folder.
+   * Home of the ratings that are sorted by this side: on the device, or staged from host memory or from the
+   * spill folder.
    */
   readonly ratings: 'device' | 'host' | 'spill';
   /**
-   * What devices exchange when the side is solved from vertical parts: sums of normal equations, the default,
-   * or of vectors in each step of conjugate gradients.
+   * What devices exchange when the side is solved from vertical parts: sums of normal equations (the
+   * default), or sums of vectors in each step of conjugate gradients.
    */
   readonly sums?: SumsOfParts;
   /**
-   * Of several devices: the share of the ratings in the last part, whose rows every device solves for itself,
-   * so that they need no exchange. The others are shared out among the devices.
+   * With several devices: share of the ratings in the last part, whose rows every device solves for itself,
+   * so that they need no exchange. The other parts are divided among the devices.
    */
   readonly common?: number;
   /**
-   * Of devices of different speed: the share of the other parts that each device has, in their order.
-   * Default: equal ones.
+   * For devices of different speeds: each device's share of the other parts, in order. Default: equal shares.
    */
   readonly speeds?: readonly number[];
 };
 
 /**
- * The grid of both half-iterations (cuMF, section 4): plain JSON, stored in the choices of a plan with an
- * unusual grid.
+ * Grid of both half-iterations (cuMF, section 4): plain JSON, stored in the choices of a plan with an unusual
+ * grid.
  */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
-/** A part of each side on each device, and the fixed side whole on all of them. */
+/** One part of each side on each device; the fixed side is whole on all devices. */
 export function usualGrid({ length: devices }: readonly DeviceInfo[]): AlsGrid {
   const side: SideGrid = { q: devices, fixed: 'whole', factors: 'device', ratings: 'device' };
   return { users: side, items: side };
 }
 
-/**
- * True where the parts of a side go through a pipeline: a part is gathered while the next ones are solved.
- */
+/** True if the parts of a side form a pipeline: a part is gathered while the next ones are solved. */
 export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean {
   const { q, fixed, factors } = grid[side];
   return devices > 1 && q > devices && fixed === 'whole' && factors === 'device';
 }
 
 /**
- * True where the Gram matrix of a side is the sum of its parts' matrices, since no device has all rows, or
- * has all in float32: users are read in float16.
+ * True if the Gram matrix of a side is the sum of its parts' matrices. This is so if no device has all rows,
+ * or none has all in float32: users are read in float16.
  */
 export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
   return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
 }
 
-/** True where the grid has the parts that parameters ask for. */
+/** True if the grid has the parts that parameters request. */
 export function suits(grid: AlsGrid, asked: Asked): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
   if (asked.groups !== undefined && inBlocks.length === 0) return false;
@@ -89,7 +86,7 @@ export function suits(grid: AlsGrid, asked: Asked): boolean {
   });
 }
 
-/** What is exchanged when a side is solved from vertical parts; undefined where it is not. */
+/** What is exchanged when a side is solved from vertical parts; undefined if it is not. */
 export function sumsOf(grid: AlsGrid, side: Side): SumsOfParts | undefined {
   return isInBlocks(grid, side) ? (grid[side].sums ?? 'equations') : undefined;
 }
@@ -106,36 +103,33 @@ export function gridOf(plan: PhysicalPlan): AlsGrid {
 }
 
 /**
- * True where a side is solved from vertical parts of the other one, so that the ratings by its rows are a
- * grid of blocks.
+ * True if a side is solved from vertical parts of the other one, so that the ratings by its rows are a grid
+ * of blocks.
  */
 export function isInBlocks(grid: AlsGrid, solved: Side): boolean {
   return grid[otherSide[solved]].fixed === 'parts';
 }
 
 /**
- * True where the lengths of a side's rows are stored separately from its ratings, which are in blocks or
- * staged.
+ * True if the lengths of a side's rows are stored separately from its ratings, which are in blocks or staged.
  */
 export function hasLengths(grid: AlsGrid, side: Side): boolean {
   return isInBlocks(grid, side) || grid[side].ratings !== 'device';
 }
 
-/** p of the half-iteration that solves a side: the vertical parts of the fixed one. */
+/** p of the half-iteration that solves a side: number of vertical parts of the fixed side. */
 export function verticalParts(grid: AlsGrid, solved: Side): number {
   return isInBlocks(grid, solved) ? grid[otherSide[solved]].q : 1;
 }
 
-/**
- * The places of each part, its home first: adjacent parts share a home, and a common part is at all places.
- */
+/** Places of each part, its home first. Adjacent parts share a home; a common part is at all places. */
 export function placesOfParts({ q, common }: SideGrid, places: readonly Place[]): Place[][] {
   const own = common === undefined ? q : q - 1;
   const homes = Array.from({ length: own }, (_, part) => [places[Math.floor((part * places.length) / own)]]);
   return common === undefined ? homes : [...homes, [...places]];
 }
 
-/** The share of the ratings in each part of a side; undefined where all are equal. */
+/** Share of the ratings in each part of a side; undefined if all are equal. */
 export function sharesOfParts({ q, common, speeds }: SideGrid): number[] | undefined {
   if (common === undefined && speeds === undefined) return undefined;
   const own = common === undefined ? q : q - 1;

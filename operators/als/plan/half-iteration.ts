@@ -22,8 +22,8 @@ import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from 
 import type { RowRegularization } from '../../tasks/task-types.ts';
 
 /**
- * The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model
- * parallelism (section 4.2).
+ * Stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism
+ * (section 4.2).
  */
 export function updateStage(problem: AlsProblem, side: Side): Stage {
   const {
@@ -73,7 +73,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     flops: nz * f * (f + 1),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
     ...heldBy(choice, listsHeld(problem, side), largestShare(grid[side])),
-    // Items are solved first.
+    // Items are solved first, so the reason is given there.
     reasons: [
       ...(side === 'items' ? [solver.reason] : []),
       ...(choice === undefined ? [] : [choice.reason]),
@@ -83,14 +83,14 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
   };
 }
 
-/** The steps of CG of a round, where they are not the same in all. */
+/** Steps of CG in a round, if rounds differ in it. */
 export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPlan, 'takes'> {
   return solver.cgBelow > 0 && takesFewer(params, profile) ? { takes: { cgSteps: 'cgSteps' } } : {};
 }
 
 /**
- * True where the solve of the users also computes the loss of their rows, so that only the last measure needs
- * a pass over the ratings: on a CPU, and with GPU kernels that do; not with exchanged vectors.
+ * True if the solve of the users also computes the loss of their rows, so that only the last measure needs a
+ * pass over the ratings. CPUs do, and some GPU kernels; not with exchanged vectors.
  */
 export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
   return (
@@ -100,7 +100,7 @@ export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): bool
   );
 }
 
-/** True where that loss needs the sums of each item's ratings, by which its bias is multiplied. */
+/** True if this loss needs the sum of each item's ratings, which multiplies the item's bias. */
 export function hasTotals(problem: AlsProblem): boolean {
   return problem.params.biases && !problem.params.implicitPrefs && tellsLoss(problem);
 }
@@ -110,7 +110,10 @@ export function measuredOf(problem: AlsProblem, side: Side): { readonly measured
   return side === 'users' && tellsLoss(problem) ? { measured: true } : {};
 }
 
-/** The words and the mark of the stage that passes over the ratings for the training error. */
+/**
+ * Properties of the stage that passes over the ratings for the training error: its reasons, and whether it is
+ * brief.
+ */
 export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
   if (tellsLoss(problem))
     return {
@@ -129,8 +132,8 @@ export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
 }
 
 /**
- * Device memory of a kernel choice in addition to the data sets: the given shares of work lists and of
- * scratch.
+ * Device memory of a kernel choice in addition to the data sets: the given shares of its work lists and
+ * scratch memory.
  */
 export function heldBy(
   choice: KernelChoice | undefined,
@@ -147,7 +150,9 @@ export function heldBy(
   };
 }
 
-/** The share of a side's work lists that a device has at once: of staged ratings the lists of two parts. */
+/**
+ * Share of a side's work lists that a device has at the same time; for staged ratings the lists of two parts.
+ */
 function listsHeld({ grid, places }: AlsProblem, side: Side): number {
   const { q, ratings, common = 0, speeds } = grid[side];
   const parts = Math.ceil(q / places.length);
@@ -168,7 +173,7 @@ function commonReason({ common }: SideGrid, side: Side): string[] {
       ];
 }
 
-/** The device's choice as parameters of tasks. */
+/** The device's choice of kernel, as parameters of tasks. */
 export function kernelOf(
   choice: KernelChoice | undefined,
 ): Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> {
@@ -190,8 +195,8 @@ export function regularizationOf(
 }
 
 /**
- * The stages after the update of a side that prepare it to be fixed: its parts become one matrix at each
- * place, unless they are read part by part; and its Gram matrix.
+ * Stages after the update of a side that prepare it to be fixed: gather its parts into one matrix at each
+ * place, unless they are read part by part; and compute its Gram matrix.
  */
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, places, rows, device, grid } = problem;
@@ -229,7 +234,7 @@ export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   return [gather, ...gram];
 }
 
-/** The name of the pipeline that solves and gathers the parts of a side. */
+/** Name of the pipeline that solves and gathers the parts of a side. */
 export function pipelineName(side: Side): string {
   return `${side}-by-parts`;
 }

@@ -8,7 +8,7 @@ import {
 import { sides } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Bytes of factors that a thread makes a file's frame from, and the frame. */
+/** Bytes of the factors from which a thread makes a file's frame, and of the frame. */
 const WRITTEN_BYTES = 32 << 20;
 
 /** Bytes of host memory: while ratings load, while steps run (`peak`), and at the end. */
@@ -34,8 +34,8 @@ function ratingBytes(problem: AlsProblem): number {
 }
 
 /**
- * Bytes at the end: a copy of the parts of the factors, and what each thread writes at a time. Ratings in
- * memory take more than these.
+ * Bytes at the end: a copy of the parts of the factors, and what each thread writes at a time. If the ratings
+ * are in memory, they take more than that.
  */
 function endBytes(problem: AlsProblem): number {
   if (!isInFiles(problem)) return 0;
@@ -45,8 +45,8 @@ function endBytes(problem: AlsProblem): number {
 }
 
 /**
- * True for ratings in parts on a single device: they are removed from the host after the first round, before
- * the factors are copied back.
+ * True if ratings in parts on a single device are removed from the host after the first round, before the
+ * factors are copied back.
  */
 function leavesHost({ device, compute, profile, grid }: AlsProblem): boolean {
   return (

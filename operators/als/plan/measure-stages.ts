@@ -15,7 +15,7 @@ import {
   tasksOfPart,
 } from './problem.ts';
 
-/** The errors on the training set and on a validation set, and the terms of the penalty. */
+/** Stages that measure errors on the training set and a validation set, and the terms of the penalty. */
 export function measureStagesOf(problem: AlsProblem): Stage[] {
   const { profile, testRatings, params } = problem;
   if (params.implicitPrefs) return implicitStages(problem);
@@ -29,7 +29,7 @@ export function measureStagesOf(problem: AlsProblem): Stage[] {
   ];
 }
 
-/** Σ e² and Σ |e| of a block of ratings by user. */
+/** Stage for Σ e² and Σ |e| of a block of ratings by user. */
 function errorStage(problem: AlsProblem, name: string, block: string, ratings: number): Stage {
   const { params, rows } = problem;
   const [users, items] = [sideNames('users', problem), sideNames('items', problem)];
@@ -56,7 +56,7 @@ function errorStage(problem: AlsProblem, name: string, block: string, ratings: n
   };
 }
 
-/** Terms of the penalty of one side. */
+/** Stage for the penalty terms of one side. */
 function normStage(problem: AlsProblem, side: Side): Stage {
   const { params, grid } = problem;
   const { bias, factors, lengths, ratings, totals } = sideNames(side, problem);

@@ -9,25 +9,25 @@ import { otherSide, type Side, verticalParts } from './grid.ts';
 import { pipelineName, regularizationOf } from './half-iteration.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
-/** The places that hold parts of the fixed side while a side is solved. */
+/** Places that hold parts of the fixed side while a side is solved. */
 export function sharers(problem: AlsProblem, side: Side): Place[] {
   return [...new Set(partPlaces(problem, otherSide[side]))];
 }
 
 /**
- * The pieces of the stages that solve the rows of a side from vertical parts of the fixed one: cuMF's data
+ * Builds the stages that solve the rows of a side from vertical parts of the fixed side: cuMF's data
  * parallelism (section 4.3, Algorithm 3).
  */
 export class PartedSide {
   readonly solved: ReturnType<typeof sideNames>;
-  /** True where each device has a part of the sums. */
+  /** True if each device has a part of the sums. */
   readonly several: boolean;
-  /** Devices that have one. */
+  /** Number of devices that have a part of the sums. */
   readonly sharing: number;
   readonly partitions: { readonly p: number; readonly q: number };
-  /** The fixed side in the uses of tasks: the part of the block's column. */
+  /** Use of the fixed side by tasks: the part of the block's column. */
   readonly fixed: DataUses;
-  /** The data of implicit ALS in the uses of tasks. */
+  /** Use of the data of implicit ALS by tasks. */
   readonly implicit: DataUses;
   readonly #problem: AlsProblem;
   readonly #side: Side;
@@ -46,7 +46,7 @@ export class PartedSide {
     this.implicit = problem.params.implicitPrefs ? implicitUses(side, otherSide[side]) : {};
   }
 
-  /** Bytes of a matrix with a row for each of the side. */
+  /** Bytes of a matrix with one row for each row of the side. */
   bytes(columns: number, side = this.#side): number {
     return factorBytes(this.#problem.rows[side], columns, this.#problem.device.strideStep);
   }
@@ -55,7 +55,7 @@ export class PartedSide {
     return { name, at: this.#problem.places, work: { kind: 'allocate', data: [data] } };
   }
 
-  /** A pass over the blocks of ratings. */
+  /** Stage for a pass over the blocks of ratings. */
   overBlocks(name: string, { kernel, uses, params }: TaskPlan, more: Partial<Stage>): Stage {
     const { params: given, profile, rows } = this.#problem;
     const block = this.solved.ratings;
@@ -75,7 +75,7 @@ export class PartedSide {
     };
   }
 
-  /** A pass over the rows. */
+  /** Stage for a pass over the rows. */
   overRows(name: string, task: TaskPlan, more: Partial<Stage> = {}): Stage {
     const { params, device } = this.#problem;
     const weights = params.implicitPrefs ? { lambda: params.regParam } : regularizationOf(params, this.#side);
@@ -90,7 +90,7 @@ export class PartedSide {
     };
   }
 
-  /** Vectors of the rows go to all devices. */
+  /** Stage that sends vectors of the rows to all devices. */
   spread(name: string, data: string): Stage[] {
     if (!this.several) return [];
     const bytes = this.bytes(this.#problem.params.rank);
@@ -104,8 +104,8 @@ export class PartedSide {
   }
 
   /**
-   * The exchange that adds sums of `bytes`, which every device has partly, at the places of the rows: in two
-   * phases where that takes less time or was requested.
+   * Stage of the exchange that adds sums of `bytes`, of which every device has a part, at the places of the
+   * rows. Two phases if that takes less time or was requested.
    */
   reduce(name: string, data: string, to: string, bytes: number): Stage[] {
     if (!this.several) return [];
@@ -128,7 +128,7 @@ export class PartedSide {
     return [{ ...stage, reasons: [reason] }];
   }
 
-  /** A part's sums live until its rows are solved. */
+  /** Puts the stages into a pipeline: a part's sums exist until its rows are solved. */
   pipeline(stages: readonly Stage[]): Stage[] {
     return stages.map((stage) => ({ ...stage, pipeline: pipelineName(this.#side) }));
   }

@@ -7,7 +7,7 @@ import { hasLengths, sides } from './grid.ts';
 import { fixStages, hasTotals } from './half-iteration.ts';
 import { type AlsProblem, sideNames } from './problem.ts';
 
-/** Ratings are sent to their places, users are drawn, and items are zero. */
+/** Stages that send ratings to their places, draw users, and set items to zero. */
 export function startStages(problem: AlsProblem): Stage[] {
   const { profile, testRatings, params, places, host, device, rows, grid } = problem;
   const [users, items] = sides.map((side) => sideNames(side, problem));

@@ -18,20 +18,17 @@ import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
 import { type UsualWay, usualWays } from './usual-ways.ts';
 
-/**
- * An unusual grid must save at least this share of an iteration, and these seconds, since estimates are not
- * exact.
- */
+/** Share of an iteration, and seconds, that an unusual grid must save, since estimates are not exact. */
 const WORTH = { share: 0.2, seconds: 0.005 };
 
-/** Times that a grid which the walk refuses is cut into twice the parts. */
+/** Times that a grid is cut into twice the parts after the walk over its steps refuses it. */
 const FINER = 1;
 
 /**
- * The physical plan of ALS: a pure function of profile, parameters and devices. The usual grid (each side in
- * one part a device) is taken where it fits on one device. Otherwise the fitting grid with the least
- * estimated time is taken; rejected grids are listed with their reasons. Throws CapacityError when none fits,
- * before anything is allocated.
+ * The physical plan of ALS: a pure function of profile, parameters and devices. Takes the usual grid (one
+ * part of each side on each device) if it fits. Otherwise takes the fitting grid with the least estimated
+ * time; rejected grids are listed with their reasons. Throws CapacityError if none fits, before anything is
+ * allocated.
  */
 export function planAls(
   profile: RatingsProfile,
@@ -45,7 +42,7 @@ export function planAls(
   return new PlanSearch(planned, options).best();
 }
 
-/** Plans and problems of one training by grid and devices. */
+/** Caches plans and problems of one training by grid and devices. */
 class PlannedGrids {
   readonly params: SizedAlsParams;
   readonly #profile: RatingsProfile;
@@ -72,12 +69,12 @@ class PlannedGrids {
     return alsProblem(this.#profile, this.params, devices, this.#choices, this.#options);
   }
 
-  /** The plan of a grid, or of the usual one. */
+  /** Plan of a grid, or of the usual one. */
   planOf(grid?: AlsGrid, compute = this.#devices.compute): PhysicalPlan {
     return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
   }
 
-  /** Bytes by place that a walk over the plan finds, for devices without a bound. */
+  /** Bytes by place from a walk over the plan, for devices without a limit. */
   walked(grid: AlsGrid): PhysicalPlan['memory'] | undefined {
     const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: null }));
     return fitting(() => this.#plan(grid, { ...this.#devices, compute })).plan?.memory;
@@ -101,14 +98,14 @@ interface Candidate {
   readonly cost: IterationCost;
 }
 
-/** The choice among the grids of a problem. */
+/** Chooses among the grids of a problem. */
 class PlanSearch {
   readonly #planned: PlannedGrids;
   readonly #options: AlsPlanOptions;
   readonly #problem: AlsProblem;
   readonly #asked: Asked;
   readonly #rejected: RejectedPlan[] = [];
-  /** The usual grid, the plan if it fits, and the error of all devices if not. */
+  /** The usual grid; its plan if it fits, or the error with all devices if not. */
   #usual: { readonly way: UsualWay; readonly plan?: PhysicalPlan; readonly error?: CapacityError };
   #chosen: PricedPlan | undefined;
 
@@ -141,7 +138,7 @@ class PlanSearch {
     requireVectorSums(this.#asked, this.#problem);
   }
 
-  /** Takes the first of the usual grids that fits. */
+  /** Takes the first usual grid that fits. */
   #tryUsualWays(): void {
     const ways = usualWays(this.#problem, this.#asked, (compute) => this.#planned.problemOn(compute));
     for (const way of ways.filter(({ problem }) => blockShare(problem) <= 1)) {
@@ -157,7 +154,7 @@ class PlanSearch {
     }
   }
 
-  /** The grids that are possible, the fastest first. */
+  /** Possible grids, fastest first. */
   #candidates(): Candidate[] {
     return candidateGrids(this.#problem, { ...this.#limits(), asked: this.#asked })
       .map((candidate) => ({ ...candidate, cost: costOf({ ...this.#problem, grid: candidate.grid }) }))
@@ -167,7 +164,7 @@ class PlanSearch {
   #limits() {
     const { testRatings, device } = this.#problem;
     const { params } = this.#planned;
-    // All items are ranked at once.
+    // Ranking needs all items at the same time.
     const ranksItems =
       testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined;
     return {
@@ -178,7 +175,7 @@ class PlanSearch {
     };
   }
 
-  /** Chooses a grid, or notes why not. */
+  /** Chooses a grid, or records the reason against it. */
   #consider({ grid, fits, cost }: Candidate): void {
     const name = describeGrid(grid);
     if (!fits) this.#reject(name, cost, tooLarge(this.#problem, grid, this.#options.hostBytes));
@@ -192,7 +189,7 @@ class PlanSearch {
       );
   }
 
-  /** True where a grid saves enough of the usual one's time. */
+  /** True if a grid saves enough of the usual grid's time. */
   #isWorth({ seconds }: IterationCost): boolean {
     const usual = this.#usual.way.cost.seconds;
     return seconds < (1 - WORTH.share) * usual && seconds < usual - WORTH.seconds;
@@ -226,8 +223,8 @@ class PlanSearch {
 }
 
 /**
- * The plan of a grid, with more parts where the walk over its steps finds it too large; a part has a row at
- * least.
+ * Plan of a grid, with more parts if the walk over its steps finds it too large; each part has at least one
+ * row.
  */
 function finer(
   grid: AlsGrid,

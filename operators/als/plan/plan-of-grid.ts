@@ -25,8 +25,8 @@ import { vectorStages } from './vectors.ts';
 
 /**
  * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the
- * other is solved by model parallelism (cuMF, section 4.2: p = 1); from a side that is fixed in parts the
- * other is solved by data parallelism (section 4.3). Throws CapacityError where it does not fit.
+ * other side is solved by model parallelism (cuMF, section 4.2: p = 1). From a side that is fixed in parts,
+ * the other is solved by data parallelism (section 4.3). Throws CapacityError if it does not fit.
  */
 export function planOfGrid(
   profile: RatingsProfile,
@@ -55,7 +55,7 @@ export function planOfGrid(
   return whole;
 }
 
-/** The plan of a problem, whose memory is not known yet. */
+/** Plan of a problem before its memory is computed. */
 function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): PlanWithoutMemory {
   const { compute, host, device, rows, testRatings, params } = problem;
   const { ratings } = problem.profile;
@@ -70,7 +70,7 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
     datasets: alsDataSets(problem, estimatedSizes(problem)),
     load: alsLoadStages(problem),
     start: startStages(problem),
-    // The Gram matrix of the new users serves the loss and the next round.
+    // The Gram matrix of the new users is used for the loss and for the next round.
     round: (['items', 'users'] as const).flatMap((side) => [
       ...solvingStages(problem, side),
       ...fixStages(problem, side),
@@ -84,7 +84,7 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
   };
 }
 
-/** The stages that solve the rows of a side. */
+/** Stages that solve the rows of a side. */
 function solvingStages(problem: AlsProblem, side: Side): Stage[] {
   const sums = sumsOf(problem.grid, side);
   return sums === undefined

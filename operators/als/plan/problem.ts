@@ -21,20 +21,20 @@ import {
   verticalParts,
 } from './grid.ts';
 
-/** The inputs of all parts of a plan. */
+/** Inputs of all parts of a plan. */
 export interface AlsProblem {
   readonly profile: RatingsProfile;
-  /** Pairs that are measured: implicit data have no test error, a validation set serves rankings. */
+  /** Number of pairs to measure: implicit data have no test error, a validation set is used for rankings. */
   readonly testRatings: number | undefined;
   readonly params: SizedAlsParams;
   readonly choices: AlsChoices | undefined;
-  /** Old factors hold rows back: see `update-implicit`. */
+  /** True if previous factors hold rows back: see `update-implicit`. */
   readonly anchored: boolean;
   readonly grid: AlsGrid;
-  /** The devices that have parts. */
+  /** Devices that have parts. */
   readonly compute: readonly DeviceInfo[];
   readonly host: DeviceInfo;
-  /** The first of `compute`, by whose properties the plan is made. */
+  /** The first of `compute`; the plan uses its properties. */
   readonly device: DeviceInfo;
   readonly places: readonly Place[];
   readonly rows: Readonly<Record<Side, number>>;
@@ -43,13 +43,13 @@ export interface AlsProblem {
 
 export interface AlsPlanOptions {
   readonly anchored?: boolean;
-  /** The grid of the plan. Default: the usual one, or that with the least estimated time which fits. */
+  /** Grid of the plan. Default: the usual grid, or the fitting grid with the least estimated time. */
   readonly grid?: AlsGrid;
   /**
-   * Homes of ratings that the planner may choose. Default: devices, and the host, from where they are staged.
+   * Homes of ratings that the planner may choose. Default: devices, and the host, from which they are staged.
    */
   readonly ratings?: readonly SideGrid['ratings'][];
-  /** Bytes of host memory for ratings and factors. Default: no bound here. */
+  /** Bytes of host memory for ratings and factors. Default: not limited here. */
   readonly hostBytes?: number;
   /** True to estimate the time of an iteration and list rejected grids, even on one device. */
   readonly compares?: boolean;
@@ -63,7 +63,7 @@ export function alsProblem(
   { anchored = false, grid }: AlsPlanOptions,
 ): AlsProblem {
   const rows = { users: profile.users, items: profile.items };
-  // Every device has rows of both sides.
+  // Every device must have rows of both sides.
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
   const testRatings =
     params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
@@ -98,31 +98,30 @@ export function problemOf(plan: PhysicalPlan): AlsProblem {
   );
 }
 
-/** The home of each part of a side. */
+/** Home of each part of a side. */
 export function partPlaces(problem: AlsProblem, side: Side): Place[] {
   return allPlaces(problem, side).map(([home]) => home);
 }
 
-/** The places of each part of a side, its home first: several of one that every device solves for itself. */
+/** Places of each part of a side, its home first; several for a part that every device solves for itself. */
 export function allPlaces({ grid, places }: AlsProblem, side: Side): Place[][] {
   return placesOfParts(grid[side], places);
 }
 
 /**
- * The place of each block of the ratings by a side's rows, row-major: the place of its part of the fixed
- * side.
+ * Place of each block of the ratings by a side's rows, row-major: the place of its part of the fixed side.
  */
 export function blockPlaces(problem: AlsProblem, side: Side): Place[] {
   const columns = partPlaces(problem, otherSide[side]);
   return Array.from({ length: problem.grid[side].q }, () => columns).flat();
 }
 
-/** The place of each part of the ratings by a side's rows. */
+/** Place of each part of the ratings by a side's rows. */
 export function ratingPlaces(problem: AlsProblem, side: Side): Place[] {
   return isInBlocks(problem.grid, side) ? blockPlaces(problem, side) : partPlaces(problem, side);
 }
 
-/** The stage's work over the ratings by a side's rows: over its parts, or over its blocks in row order. */
+/** Work of a stage over the ratings by a side's rows: over its parts, or over its blocks in row order. */
 export function overRatings(
   { grid }: AlsProblem,
   side: Side,
@@ -140,8 +139,8 @@ export function overRatings(
 }
 
 /**
- * True where kernels read all rows of a side in float16, or in 8 bits, which are rounded from it. Errors,
- * which read the items, use float32.
+ * True if kernels read all rows of a side in float16, or in 8 bits rounded from float16. Errors read the
+ * items in float32.
  */
 export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
   return (
@@ -152,12 +151,12 @@ export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'pl
   );
 }
 
-/** How the other side is used with the ratings by a side's rows: whole, or the part of the block. */
+/** Use of the other side with the ratings by a side's rows: whole, or the part of the block. */
 export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts: string): string | DataUse {
   return isInBlocks(grid, side) ? { set: parts, part: 'column' } : whole;
 }
 
-/** Tasks that a part of a pass is cut into, over `ratings` of all parts of the side. */
+/** Number of tasks for a part of a pass; `ratings` counts all parts of the side. */
 export function tasksOfPart(
   { grid, device, rows, profile }: AlsProblem,
   side: Side,
@@ -170,8 +169,8 @@ export function tasksOfPart(
 }
 
 /**
- * The names of a side's data sets. `whole`: all its rows, on every device, where the side is fixed whole; the
- * side itself where it is one part on the only device.
+ * Names of a side's data sets. `whole`: all its rows on every device, if the side is fixed whole; the side
+ * itself if it is one part on the only device.
  */
 export function sideNames(
   side: Side,
@@ -192,7 +191,7 @@ export function sideNames(
     ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item',
     lengths: `${side}-lengths`,
     totals: `${side}-totals`,
-    // `partials` and `all...`: at each place of the fixed side, where there are several devices.
+    // `partials` and `all...`: at each place of the fixed side, if there are several devices.
     equations: `${side}-equations`,
     partials: `${side}-partials`,
     gradients: `${side}-gradients`,

@@ -11,10 +11,10 @@ import { blockShare, leastBytes } from './cost/device-bytes.ts';
 import { type AlsGrid, sides, verticalParts } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Most blocks of a side for which steps are walked only to report the memory that they need. */
+/** Most blocks of a side for which steps are walked only to report the memory they need. */
 const MOST_WALKED = 4096;
 
-/** Throws UsageError where sums of vectors are requested but a solver needs A. */
+/** Throws UsageError if sums of vectors are requested but a solver needs A. */
 export function requireVectorSums({ sums }: Asked, { solver }: AlsProblem): void {
   if (sums === 'vectors' && solver.cgBelow < ALL_ROWS)
     throw new UsageError(
@@ -23,7 +23,7 @@ export function requireVectorSums({ sums }: Asked, { solver }: AlsProblem): void
     );
 }
 
-/** Throws UsageError where sums of vertical parts are requested but no candidate grid has vertical parts. */
+/** Throws UsageError if sums over vertical parts are requested but no candidate grid has vertical parts. */
 export function requireVertical({ users, items, sums, groups }: Asked): void {
   if ((sums === undefined && groups === undefined) || users !== undefined || items !== undefined) return;
   const asked = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
@@ -33,7 +33,7 @@ export function requireVertical({ users, items, sums, groups }: Asked): void {
   );
 }
 
-/** The plan, where the host has the memory for it. */
+/** Returns the plan if the host has enough memory for it, else throws. */
 export function requireHost(plan: PhysicalPlan, hostBytes = Infinity): PhysicalPlan {
   const bytes = plan.memory[HOST] ?? 0;
   if (bytes > hostBytes)
@@ -57,7 +57,7 @@ export function fitting(plan: () => PhysicalPlan): {
   }
 }
 
-/** The bound that a grid is beyond. */
+/** Describes the limit that a grid exceeds. */
 export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
   const { device: need, host: onHost } = leastBytes({ ...problem, grid });
   if (onHost > host)
@@ -73,8 +73,8 @@ export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): s
 }
 
 /**
- * The error where no grid fits: the least memory that a device must have, or the grid that would fit without
- * the requested parts.
+ * The error if no grid fits: the least memory that a device must have, or the grid that would fit without the
+ * requested parts.
  */
 export function noneFits(
   problem: AlsProblem,
@@ -90,7 +90,7 @@ export function noneFits(
     usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
   const isAsked = Object.keys(asked).length > 0;
-  // A grid with very many blocks takes long to walk.
+  // Walking a grid with very many blocks takes too long.
   const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED)
     ? undefined
     : walked(best.grid);
@@ -103,7 +103,7 @@ export function noneFits(
   );
 }
 
-/** The reasons against the grids, and the bytes of a grid by place as the walk finds them. */
+/** Reasons against the grids, and the bytes of a grid by place from the walk. */
 interface Refused {
   readonly usual: CapacityError | undefined;
   readonly reason: string | undefined;

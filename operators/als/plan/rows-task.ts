@@ -10,8 +10,8 @@ const kernels: readonly string[] = [
 ] satisfies RowsTask['kernel'][];
 
 /**
- * The task of a round that takes the ratings of a side row by row, with a choice of kernel where the plan has
- * none; undefined where none is chosen. `columns`: see RowsTask.
+ * The task of a round that reads a side's ratings row by row, with the chosen kernel if the plan has none;
+ * undefined if none is chosen. `columns`: see RowsTask.
  */
 export function rowsTaskOf(
   round: readonly Stage[],
@@ -27,7 +27,7 @@ export function rowsTaskOf(
         : undefined;
     if (found === undefined) continue;
     const params = { ...found.params, ...kernelOf(choice) };
-    // A plan has the parameters of its tasks.
+    // The plan already has the kernel among its tasks' parameters.
     return 'variant' in params
       ? ({
           kernel: found.kernel,

@@ -5,22 +5,22 @@ import { spreadGrid } from './cost/spread.ts';
 import { type AlsGrid, suits } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Twice the devices must save so much of an iteration: estimates are not exact. */
+/** Share of an iteration that twice the devices must save, since estimates are not exact. */
 const WORTH_DEVICE = 0.15;
 
 /** The usual grid on some of the devices. */
 export interface UsualWay {
   readonly name: string;
   readonly problem: AlsProblem;
-  /** Present where it differs from the grid that devices have without a comparison of times. */
+  /** Present if it differs from the grid that is used without comparing times. */
   readonly grid?: AlsGrid;
   readonly cost: IterationCost;
 }
 
 /**
- * The usual grid on each number of devices, in the order to try. Devices with memory of their own exchange
- * rows through the host, which may take longer than the time they save; then fewer devices, or a share of the
- * rows solved on each of them, are faster. Requested parts, and devices that share the host's memory, use all
+ * The usual grid on each number of devices, in the order to try. Devices with their own memory exchange rows
+ * through the host, which may take longer than the time they save; then fewer devices are faster, or a share
+ * of the rows solved on each device. Requested parts, and devices that share the host's memory, use all
  * devices.
  */
 export function usualWays(

@@ -6,9 +6,9 @@ import { PartedSide } from './parted-side.ts';
 import type { AlsProblem } from './problem.ts';
 
 /**
- * The stages that solve the rows of a side from vertical parts of the fixed one without A: data parallelism
- * whose devices exchange vectors in each step of conjugate gradients (cuMF_ALS, Algorithm 1), 2 f numbers a
- * row, in place of f (f + 1) / 2 of equations.
+ * Stages that solve the rows of a side from vertical parts of the fixed side without A. Devices exchange
+ * vectors in each step of conjugate gradients (cuMF_ALS, Algorithm 1): 2 f numbers a row instead of f (f + 1)
+ * / 2 for equations.
  */
 export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
   const { solver } = problem;
@@ -42,7 +42,7 @@ function last(set: string): DataUse {
   return { set, version: 'last' };
 }
 
-/** The gradients of the old rows. */
+/** Stages for the gradients of the previous rows. */
 function beginStages({ params, profile, solver }: AlsProblem, side: Side, parted: PartedSide): Stage[] {
   const { rank: f, biases } = params;
   const { solved, several, sharing, partitions } = parted;
@@ -78,7 +78,7 @@ function beginStages({ params, profile, solver }: AlsProblem, side: Side, parted
   ];
 }
 
-/** One step of conjugate gradients. */
+/** Stages for one step of conjugate gradients. */
 function stepStages({ params, profile }: AlsProblem, side: Side, parted: PartedSide): Stage[] {
   const { rank: f, biases } = params;
   const { solved, several, sharing } = parted;

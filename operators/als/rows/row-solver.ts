@@ -31,18 +31,16 @@ import {
 
 const STAGE = 'solve-rows';
 
-/**
- * The terms of J that a block of rows has: errors of its ratings, in the ratings' own unit, and its penalty.
- */
+/** Terms of J from a block of rows: errors of its ratings, in the ratings' own unit, and its penalty. */
 export type RowsLoss =
   | { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number }
   | { readonly observed: number; readonly penalty: number };
 
 /**
- * A block of rows of R, some users with all their ratings or some items with theirs, whose factors are solved
- * from the other side's, which is fixed: the half-iteration of ALS for a part of the rows, with the bits of
- * training. For long rows that a CPU solves tile by tile (see tilingOf) that requires `columns` to be all
- * rows of the other side.
+ * A block of rows of R: some users with all their ratings, or some items with theirs. Their factors are
+ * solved from the other side's, which is fixed: the half-iteration of ALS for a part of the rows, with the
+ * same bits as training. For long rows that a CPU solves tile by tile (see tilingOf), that requires `columns`
+ * to be all rows of the other side.
  *
  * The ratings stay on the device; one version of the rows and the fixed side stay in host memory. No biases.
  * Matrices are row-major without padding, in the ratings' own unit.
@@ -57,13 +55,13 @@ export class RowSolver {
   readonly #unit: number;
   readonly #ctx: ExecutionContext;
   readonly #device: Device;
-  /** In the unit of training. */
+  /** In the training's unit. */
   #fixed: Float32Array = new Float32Array(0);
   #rows: Float32Array = new Float32Array(0);
   #version: number | undefined;
 
   /**
-   * `block`: rows are `keys`, columns are positions of the other side from 0 to `columns`. `unit`: see
+   * `block`: its rows are `keys`, its columns are positions of the other side, 0 to `columns`. `unit`: see
    * ratingUnit; the same for all blocks.
    */
   constructor(
@@ -91,7 +89,7 @@ export class RowSolver {
     };
   }
 
-  /** The version of the rows that is held. */
+  /** Version of the rows in memory. */
   get version(): number | undefined {
     return this.#version;
   }
@@ -104,19 +102,19 @@ export class RowSolver {
     return this.#hold(version, values);
   }
 
-  /** Takes the factors of the fixed side, `columns` x rank. */
+  /** Sets the factors of the fixed side, `columns` x rank. */
   fix(factors: Float32Array): void {
     this.#fixed = this.#inUnit(factors);
   }
 
-  /** Takes rows that another solver has solved as version `version`. */
+  /** Sets rows that another solver has solved, as version `version`. */
   give(version: number, factors: Float32Array): void {
     this.#hold(version, this.#inUnit(factors));
   }
 
   /**
-   * Solves the rows from the fixed side, with the held version as the start of conjugate gradients, or zeros.
-   * `gram`: of implicit data G of the whole fixed side, rank x rank. Throws DivergedError for a row whose
+   * Solves the rows from the fixed side. Conjugate gradients start from the version in memory, or from zeros.
+   * `gram`: for implicit data, G of the whole fixed side, rank x rank. Throws DivergedError for a row whose
    * equations have no finite solution.
    */
   async solve(
@@ -159,16 +157,14 @@ export class RowSolver {
     return { ...solver, ...kernelOf(choices?.users), ...(tiled ? { tiled } : {}) };
   }
 
-  /** The part of the Gram matrix that the held rows have, rank x rank. */
+  /** Contribution of the rows in memory to the Gram matrix, rank x rank. */
   async gram(): Promise<Float64Array> {
     const { rank } = this.#params;
     const gram = await gramOf(this.#rows, { rank, weight: 1 }, this.#device, this.#ctx);
     return Float64Array.from(gram.subarray(0, rank * rank));
   }
 
-  /**
-   * The terms of the loss. `errors`: include the ratings' errors, which only the blocks of one side report.
-   */
+  /** Terms of the loss. `errors`: include the ratings' errors, which only the blocks of one side report. */
   async loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
     const [{ implicitPrefs, regParam }, unit] = [this.#params, this.#unit];
     if (this.#isEmpty)
@@ -194,7 +190,7 @@ export class RowSolver {
     };
   }
 
-  /** Runs the tasks of the loss. */
+  /** Runs the tasks that compute the loss. */
   async #measure(errors: boolean) {
     const { rank, implicitPrefs, regExponent } = this.#params;
     const [{ place }, ref, block] = [this.#device.info, refsOf(STAGE), this.block.ref];
@@ -235,7 +231,7 @@ export class RowSolver {
     await runSteps(steps.steps, this.#ctx);
   }
 
-  /** Brings the ratings to the device, once. */
+  /** Sends the ratings to the device, once. */
   async place(): Promise<void> {
     if (this.#isEmpty) return;
     const given: Given = [this.block.ref, hostForm(this.block), this.#device.info.place];

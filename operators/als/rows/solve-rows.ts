@@ -21,44 +21,44 @@ import { rowShifts } from '../implicit/weights.ts';
 import { tiledSlices } from '../tiles.ts';
 import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
 
-/** How rows follow from their ratings and the fixed side. */
+/** The rule for solving rows from their ratings and the fixed side. */
 export interface RowRule extends RowRegularization {
   readonly rank: number;
-  /** μ, of rules with biases alone: each row has a bias, which is solved with its factors. */
+  /** μ, only for rules with biases: each row has a bias, which is solved with its factors. */
   readonly mean?: number;
   readonly nonnegative?: boolean;
-  /** Of implicit data, whose rows have no bias. G counts `unobserved` times. */
+  /** For implicit data, whose rows have no bias. G has the weight `unobserved`. */
   readonly implicit?: ImplicitWeights & { readonly unobserved: number };
 }
 
-/** Rows that are solved from the ratings of a block; matrices are row-major without padding. */
+/** Rows to solve from the ratings of a block; matrices are row-major without padding. */
 export interface GivenRows {
   readonly block: RatingBlock;
-  /** The block is on the device, and stays there. */
+  /** True if the block is on the device already; it stays there. */
   readonly placed?: boolean;
   /** θ of each column of the block, and with biases γ. */
   readonly fixed: Float32Array;
   readonly fixedBiases?: Float32Array;
-  /** The start of conjugate gradients; default: zeros. */
+  /** Start of conjugate gradients; default: zeros. */
   readonly previous?: Float32Array;
-  /** Of implicit data: G of all rows of the fixed side (see gramOf), and their number. */
+  /** For implicit data: G of all rows of the fixed side (see gramOf), and their number. */
   readonly gram?: Float32Array;
   readonly columns?: number;
 }
 
-/** The solver, and the kernel of a device that has several. */
+/** The solver, and the kernel for a device that has several. */
 export type RowsSolver = SolverChoice &
   Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> & { readonly tiled?: Tiling };
 
 export interface SolvedRows {
   readonly factors: Float32Array;
-  /** β, of rules with biases. */
+  /** β, for rules with biases. */
   readonly biases?: Float32Array;
   /** The first row without a finite solution, or -1. */
   readonly badRow: number;
 }
 
-/** Names of the partitions of one run. */
+/** Names the partitions of one run. */
 export function refsOf(stage: string): (part: string) => PartitionRef {
   const name = dataSetName(stage);
   return (part) => ({ name: `${name}/${part}`, partition: 0, version: 0 });
@@ -68,12 +68,12 @@ export function factorsOf(values: Float32Array, rank: number): Partition {
   return { layout: 'factors', rows: values.length / rank, columns: { values } };
 }
 
-/** The slices of a block's rows. */
+/** Slices of a block's rows. */
 export function slicesOf({ offsets, ratings }: RatingBlock, { info }: Device) {
   return balancedRanges(offsets, info.wholePasses ? 1 : taskCount(ratings));
 }
 
-/** The row-shifts of implicit data. */
+/** The partition row-shifts for implicit data. */
 export function shiftsOf(block: RatingBlock, columns: number, rule: RowRule): Partition {
   const { lambda, exponent = 1, implicit } = rule;
   const unobservedWeight = implicit?.base === 0 ? implicit.unobserved : undefined;
@@ -81,7 +81,7 @@ export function shiftsOf(block: RatingBlock, columns: number, rule: RowRule): Pa
   return { layout: 'row-shifts', rows: block.rows, columns: { values } };
 }
 
-/** The rule, the solver and the device of a solve. */
+/** Rule, solver and device for solving rows. */
 export interface RowsSolving {
   readonly stage: string;
   readonly rule: RowRule;
@@ -90,8 +90,8 @@ export interface RowsSolving {
 }
 
 /**
- * Solves given rows from a fixed side by the tasks of training, with the same bits. Training, where rows are
- * many and stay on the devices, runs the same tasks by its plan.
+ * Solves given rows from a fixed side with the tasks of training, so with the same bits. (Training itself,
+ * with many rows that stay on the devices, runs these tasks by its plan.)
  */
 export async function solveRows(
   rows: GivenRows,
@@ -140,13 +140,13 @@ export async function solveRows(
   };
 }
 
-/** Puts a partition on the device, or allocates one there, under the name of its part. */
+/** `Put` sends a partition to the device, and `Make` allocates a matrix there; both name it by its part. */
 type Put = (part: string, partition: Partition) => PartitionRef;
 type Make = (part: string, shape: MatrixShape) => PartitionRef;
 
 type RowsUses = Pick<TaskOf<'update'>, 'inputs' | 'outputs'>;
 
-/** The task for a rule. */
+/** The task that implements a rule. */
 export function solvingOf({ implicit, nonnegative, ...explicit }: RowRule, choice: RowsSolver): RowSolving {
   const solver = { ...choice, ...(nonnegative ? { exact: 'nonnegative' as const } : {}) };
   if (!implicit) return { kernel: 'update', params: { ...explicit, ...solver } };
@@ -179,12 +179,12 @@ function valuesOf({ columns }: Partition): Float32Array {
   return columns.values as Float32Array;
 }
 
-/** Memory of a matrix rank x rank with the rows up to its stride that solvers read. */
+/** Allocates a matrix rank x rank, with as many rows as its stride, which solvers read. */
 export function emptyGram(rank: number): Float32Array {
   return sharedArray(Float32Array, 16 * Math.ceil(rank / 16) * rank);
 }
 
-/** G = weight ΘᵀΘ of the rows of a matrix, in the form of emptyGram. */
+/** G = weight ΘᵀΘ of the rows of a matrix, in memory from emptyGram. */
 export async function gramOf(
   factors: Float32Array,
   { rank, weight }: { readonly rank: number; readonly weight: number },

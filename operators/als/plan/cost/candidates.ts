@@ -14,19 +14,19 @@ import { ALL_ROWS } from '../../solver-choice.ts';
 import type { AlsProblem } from '../problem.ts';
 import { blockShare, leastBytes } from './device-bytes.ts';
 
-/** Blocks of one side, at most: with more of them a block is too small to be worth a step. */
+/** Most blocks of one side; with more, a block is too small to be worth a step. */
 const MOST_BLOCKS = 2 ** 13;
 
-/** Parts may be unequal in their memory by so much. */
+/** Share of the memory to plan for, since parts may be unequal. */
 export const HEADROOM = 0.97;
 
 export interface GridLimits {
   readonly asked: Asked;
-  /** Sides whose rows must all be in one place. */
+  /** Sides whose rows must all be at one place. */
   readonly whole?: readonly Side[];
   /** Bytes of host memory. */
   readonly hostBytes: number;
-  /** Homes of ratings that are considered, the cheapest first. */
+  /** Homes of ratings to consider, cheapest first. */
   readonly ratings: readonly SideGrid['ratings'][];
 }
 
@@ -38,10 +38,10 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
 ];
 
 /**
- * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the
- * fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed side fits,
- * then the smallest q). `fits` is false for grids that no cut makes small enough. A side that is read by
- * parts has several: one part would be the whole.
+ * Possible grids of a problem: each layout of users and items with each home of ratings, cut into the fewest
+ * parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 if the fixed side fits, then the
+ * smallest q). `fits` is false for grids that no cut makes small enough. A side that is read in parts has at
+ * least two parts.
  */
 export function candidateGrids(
   problem: AlsProblem,
@@ -58,8 +58,7 @@ export function candidateGrids(
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
 
 /**
- * The layouts of both sides with a home of the ratings; those in `whole` are in one piece where they are
- * fixed.
+ * Layouts of both sides with a home of the ratings. Sides in `whole` are in one piece when they are fixed.
  */
 function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[] {
   return layouts
@@ -72,8 +71,8 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[
 }
 
 /**
- * A layout whose sides that are solved from vertical parts add up equations, and where all rows are solved by
- * conjugate gradients on devices that hold all factors, vectors.
+ * Variants of a layout that add up equations for sides solved from vertical parts; also vectors, if all rows
+ * are solved by conjugate gradients and the devices hold all factors.
  */
 function waysToAdd({ solver: { cgBelow } }: AlsProblem, layout: Layout): Layout[] {
   const parted = sides.filter((side) => layout[otherSide[side]].fixed === 'parts');
@@ -98,7 +97,7 @@ function smallestCut(
     users: { ...layout.users, q: begin('users') },
     items: { ...layout.items, q: begin('items') },
   };
-  // Vertical parts of one are a whole side.
+  // A single vertical part would be a whole side.
   if (!suits(grid, asked)) return undefined;
   for (let need = needOf(problem, grid); ;) {
     if (need <= 1) return { grid, fits: true };
@@ -106,7 +105,7 @@ function smallestCut(
       ...grid[side],
       q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q),
     });
-    // Of cuts that do the same the first is taken, which cuts one side.
+    // If several cuts need the same memory, the first is taken; it cuts one side.
     const next = [
       { ...grid, users: finer('users') },
       { ...grid, items: finer('items') },
@@ -122,7 +121,7 @@ function smallestCut(
   }
 }
 
-/** The memory need of a grid relative to the smallest device. */
+/** Memory need of a grid as a fraction of the smallest device. */
 function needOf(problem: AlsProblem, grid: AlsGrid): number {
   const capacity = Math.min(...problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity));
   const { bindingBytes = Infinity } = problem.device;
@@ -130,7 +129,7 @@ function needOf(problem: AlsProblem, grid: AlsGrid): number {
   return Math.max(device / (HEADROOM * capacity), buffer / bindingBytes, blockShare({ ...problem, grid }));
 }
 
-/** "X in 10 parts at the host; Θ whole, solved in 1 part; ratings staged from the host" */
+/** Example: "X in 10 parts at the host; Θ whole, solved in 1 part; ratings staged from the host" */
 export function describeGrid({ users, items }: AlsGrid): string {
   const byVectors = sides.filter((side) => sumsOf({ users, items }, side) === 'vectors');
   const side = (name: string, { q, fixed, factors, common }: SideGrid) =>

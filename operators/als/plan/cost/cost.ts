@@ -15,14 +15,18 @@ import { reduceWay, spreadSeconds } from './groups.ts';
 import { ratesOf, SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts';
 import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
-/** Seconds of an iteration by cause. Copies that overlap computation only count where they are longer. */
+/**
+ * Seconds of an iteration by cause. Copies that overlap computation count only for the time by which they are
+ * longer.
+ */
 export interface IterationCost {
   readonly seconds: number;
   readonly computing: number;
   /** Copies of ratings and factors to devices and back, part by part. */
   readonly staging: number;
   /**
-   * Gathering parts, reducing partial equations, and Gram matrices of parts: what computation does not hide.
+   * Gathering parts, reducing partial equations, and Gram matrices of parts, as far as computation does not
+   * overlap it.
    */
   readonly exchange: number;
 }
@@ -41,9 +45,9 @@ const STEPPED = 4;
 const IMPLICIT = 1.13;
 
 /**
- * Cost of a part's Gram matrix, relative to one plain transfer of a part: it is fetched, sent to the other
- * devices and added there after the part is solved, and the other side's kernels wait for the sum. Fitted to
- * the time of an iteration with three parts of users on two H200s.
+ * Cost of a part's Gram matrix, relative to one plain transfer of a part. After the part is solved, the
+ * matrix is fetched, sent to the other devices and added there; the other side's kernels wait for the sum.
+ * Fitted to the time of an iteration with three parts of users on two H200s.
  */
 const GRAM = 2.3;
 
@@ -52,11 +56,11 @@ type Costed = Pick<
   'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'
 > & { readonly grid: AlsGrid };
 
-/** The half-iteration of a side whose parts are solved and exchanged at the same time. */
+/** Half-iteration of a side whose parts are solved and exchanged at the same time. */
 export interface Pipelined {
-  /** Seconds in which the devices together solve the side. */
+  /** Seconds for all devices together to solve the side. */
   readonly kernels: number;
-  /** Seconds of a device's copies of the side's rows, out and in. */
+  /** Seconds of a device's copies of the side's rows, in both directions. */
   readonly copies: number;
   /** Parts of each device, solved in sequence. */
   readonly parts: number;
@@ -66,19 +70,19 @@ export interface Pipelined {
 }
 
 /**
- * Relative increase of the kernels' time by each further part: at a kernel's end too few rows are left for
- * its threads.
+ * Relative increase of the kernels' time for each further part: the last rows of a kernel do not occupy all
+ * threads.
  */
 const PART_TAIL = 0.035;
 
-/** Seconds in which kernels solve the parts of a device, and the common rows. */
+/** Seconds of kernels that solve the parts of a device, and the common rows. */
 function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): number {
   return kernels * (1 - common + devices * common + PART_TAIL * (parts - (common > 0 ? 0 : 1)));
 }
 
 /**
- * Seconds of a half-iteration in which every device also solves a common share of the rows. Kernels can hide
- * all copies except the first part's upload; the common rows can hide the last part's copies.
+ * Seconds of a half-iteration in which every device also solves a common share of the rows. Kernels can
+ * overlap all copies except the first part's upload; the common rows can overlap the last part's copies.
  */
 export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
   const { kernels, copies, parts, perPart, devices } = pipelined;
@@ -104,7 +108,7 @@ export function costOf(problem: Costed): IterationCost {
   };
 }
 
-/** Seconds in which each device would solve a side alone. */
+/** Seconds for each device to solve a side alone. */
 export function secondsAlone(
   { profile: { ratings: nz }, params: { rank, implicitPrefs }, compute, rows, solver }: Costed,
   side: Side,
@@ -121,9 +125,7 @@ export function secondsAlone(
   });
 }
 
-/**
- * The exchange of a side that all devices with memory of their own need whole; undefined where there is none.
- */
+/** The exchange of a side that all devices with their own memory need whole; undefined if there is none. */
 export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipelined | undefined {
   const {
     params: { rank },
@@ -137,7 +139,7 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
   const { exchange, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
-  // A GPU whose kernels are not chosen yet will gather users in float16.
+  // A GPU that has not chosen its kernels will probably gather users in float16.
   const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
   const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
   return {
@@ -150,8 +152,8 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
 }
 
 /**
- * Seconds in which devices with memory of their own add the Gram matrices of a side's `q` parts; nothing
- * hides them.
+ * Seconds for devices with their own memory to add the Gram matrices of a side's `q` parts; nothing overlaps
+ * them.
  */
 export function gramSeconds(
   { params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed,
@@ -167,10 +169,10 @@ export function gramSeconds(
 const STEP_PASSES = 8;
 
 /**
- * Seconds in which a side is solved by conjugate gradients that exchange vectors: a pass over the ratings and
- * their θ for the residual and for each step, and passes over vectors at the rows' places. After each pass
- * sums are sent to the rows' places and directions are sent back. Each waits for the previous one, so that a
- * part's exchange only overlaps other parts' work.
+ * Seconds for solving a side by conjugate gradients that exchange vectors. The residual and each step need a
+ * pass over the ratings and their θ, and passes over vectors at the rows' places. After each pass, sums are
+ * sent to the rows' places and directions are sent back. Each exchange waits for the previous one, so it can
+ * only overlap work on other parts.
  */
 function vectorSeconds(
   problem: Costed,
@@ -232,7 +234,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   const pipelined = pipelinedOf(problem, side, kernels);
   let computing = kernels * (1 - common + d * common);
   let [staged, spilled] = [0, 0];
-  // Passes over the fixed side and the ratings, where they are staged.
+  // Passes over the fixed side and the ratings, if they are staged.
   let passes = 1;
   let waiting = 0;
   if (sumsOf(grid, side) === 'vectors') {
@@ -240,13 +242,13 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
     [computing, waiting, passes] = [vectors.computing, vectors.exchange, solver.cgSteps + 1];
   } else if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
-    // Equations are read and written with each part of the fixed side, and once more to be solved.
+    // Equations are read and written for each part of the fixed side, and read once more to be solved.
     computing +=
       ((2 * p + 1) * equations) / rates.memory / used + (rows[side] * rank ** 3) / 3 / rates.solves / d;
     if (d > 1) waiting = reduceWay(problem, equations).seconds + REDUCED * q * rates.perPart;
     if (fixed.factors === 'host') staged += (q * other) / d;
   }
-  // A part is uploaded and sent back.
+  // A part is uploaded and copied back.
   if (factors === 'host') staged += (2 * own) / d;
   if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
   if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);

@@ -5,7 +5,7 @@ import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '
 import type { AlsProblem } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 
-/** The large matrices; for sums the versions of one part that exist at the same time. */
+/** The large matrices; for sums, the number of versions of one part that exist at the same time. */
 const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | number>>> = {
   factors: 'factors',
   whole: 'whole',
@@ -19,17 +19,17 @@ const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' 
 const UNEQUAL = 1.05;
 
 /**
- * Bytes of the large data sets by eq. 8 of cuMF, before the walk over the plan's steps finds when each part
- * is in memory. Resident sides have one part in two versions; of staged ratings two parts are in memory, of
- * staged factors also the parts sent back; of sums one part, and of directions the previous ones. The walk
- * decides whether a plan fits; this only selects the cuts to try.
+ * Bytes of the large data sets by eq. 8 of cuMF. Used to select cuts to try; walking the plan's steps then
+ * finds when each part is in memory, and decides whether it fits. Resident sides have one part in two
+ * versions. Two parts of staged ratings are in memory; for staged factors also the parts that are copied
+ * back; for sums one part; for directions also the previous ones.
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
   const { grid, device, params, rows } = problem;
   const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * (rows.users + rows.items) };
   const passing = { users: 0, items: 0 };
   const buffers: number[] = [];
-  // A few of many equal parts are computed for all.
+  // Only a few of many equal parts are computed, and scaled.
   const shown = { users: shownOf(problem, 'users'), items: shownOf(problem, 'items') };
   for (const set of alsDataSets({ ...problem, grid: shown }, estimatedSizes(problem, shown))) {
     const { role, side, parts, by } = set;
@@ -40,7 +40,7 @@ export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buf
     const here = times * parts.filter(({ at }) => at.includes(device.place)).length;
     if (role === 'ratings') {
       if (home[0] !== SPILL) least.host += times * parts.length * ofRatings;
-      // A device without memory of its own reads ratings where they are.
+      // A device that shares the host's memory reads ratings in place.
       const each = device.ownMemory ? ofRatings : 0;
       least.device += here * each;
       if (here === 0) passing[side] += 2 * each;
@@ -68,8 +68,8 @@ function shownOf({ grid, places }: AlsProblem, side: Side): SideGrid {
 }
 
 /**
- * The ratings of a grid's largest block relative to the most that a block may have. Users are sorted in rows
- * that are cut into blocks later.
+ * Ratings of a grid's largest block as a fraction of the limit of a block. Users are sorted in whole rows,
+ * which are cut into blocks later.
  */
 export function blockShare({
   profile: { ratings: nz },

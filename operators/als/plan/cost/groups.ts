@@ -8,22 +8,22 @@ import { ratesOf } from '../../../planner/device-rates.ts';
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
 
 /**
- * The rate between devices of different groups relative to inside one: assumed for the link between two
- * sockets.
+ * Rate between devices of different groups relative to the rate inside a group: assumed for the link between
+ * two sockets.
  */
 const ACROSS = 0.5;
 
-/** How partial sums are reduced: in two phases where there are groups. */
+/** The way to reduce partial sums: in two phases if there are groups. */
 export interface ReduceWay {
   readonly groups?: readonly (readonly Place[])[];
   readonly seconds: number;
-  /** The seconds of one phase. */
+  /** Seconds of a single phase. */
   readonly onePhase: number;
 }
 
 /**
- * Groups of devices with faster links: from the parameter, or the machine's sockets. Undefined where all
- * links are equal.
+ * Groups of devices with faster links: from the parameter, or the machine's sockets. Undefined if all links
+ * are equal.
  */
 export function groupsOf({ compute, params, places }: Grouped): readonly (readonly Place[])[] | undefined {
   const { groups } = askedPartitions(params);
@@ -37,7 +37,7 @@ export function groupsOf({ compute, params, places }: Grouped): readonly (readon
   return numbers.map((number) => compute.filter(({ group }) => group === number).map(({ place }) => place));
 }
 
-/** The links of the devices: all alike but for those between groups. */
+/** Links between the devices: equal inside groups, slower between groups. */
 function linksOf(problem: Grouped): Links {
   const {
     compute: [device],
@@ -48,7 +48,7 @@ function linksOf(problem: Grouped): Links {
   const groups = groupsOf(problem);
   const near = (from: Place, to: Place) =>
     groups === undefined || groups.some((group) => group.includes(from) && group.includes(to));
-  // Rates are sums of what a device sends and receives.
+  // A rate counts what a device sends and receives together.
   return {
     places,
     duplex: false,
@@ -57,8 +57,8 @@ function linksOf(problem: Grouped): Links {
 }
 
 /**
- * The cheaper way to add sums of `bytes` that every device has partly: in one phase, or in two by groups.
- * Groups requested by parameter are always used.
+ * The cheaper way to add sums of `bytes`, of which every device has a part: in one phase, or in two by
+ * groups. Groups that a parameter requests are always used.
  */
 export function reduceWay(problem: Grouped, bytes: number): ReduceWay {
   const { places, params } = problem;

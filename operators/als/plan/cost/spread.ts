@@ -3,22 +3,25 @@ import type { AlsProblem } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 import { gramSeconds, pipelinedOf, pipelineSeconds, secondsAlone } from './cost.ts';
 
-/** Parts of each device that are tried, and percent of the ratings in a common part. */
+/** Most parts of each device to try, and the step of the common part's share in percent of the ratings. */
 const MOST_PARTS = 4;
 const STEP = 2;
 const MOST = 90;
 
-/** A common part must save so much of a half-iteration: it takes memory for its ratings on every device. */
+/**
+ * Share of a half-iteration that a common part must save, since it takes memory for its ratings on every
+ * device.
+ */
 const COSTS = 0.03;
 
-/** Speeds that differ by less are equal. */
+/** Speeds that differ by less count as equal. */
 const EVEN = 0.02;
 
 /**
- * The usual grid on several devices with memory of their own, by cost. Parts follow the devices' speeds; for
- * each side their number, and the share of rows that every device solves for itself, which may take less time
- * than exchanging them: an exchange passes through host memory at a few GB/s, and kernels solve rows of small
- * ranks faster than that.
+ * The cheapest usual grid on several devices with their own memory. Parts are proportional to the devices'
+ * speeds. For each side it chooses the number of parts, and the share of rows that every device solves for
+ * itself. Solving them may take less time than exchanging them: an exchange passes through host memory at a
+ * few GB/s, and kernels solve rows of small ranks faster than that.
  */
 export function spreadGrid(problem: AlsProblem): AlsGrid {
   const { compute, device, grid, profile } = problem;
