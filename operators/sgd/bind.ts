@@ -27,8 +27,8 @@ import { givenFactors, startFrom, startParams } from './start.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
 
 /**
- * Binds a plan to ratings that are laid out as its schedule wants them. Blocks that turn out not to fit their
- * devices are staged. `epoch`: the first that the given start is stepped in.
+ * Binds a plan to ratings in the layout of its schedule. Blocks that turn out not to fit their devices are
+ * staged. `epoch`: the first epoch after the given start.
  */
 export function bindSgd(
   planned: PhysicalPlan,
@@ -116,7 +116,7 @@ function sizesOf({ cuts, laid }: Problem): SgdSizes {
   };
 }
 
-/** The partitions of a data set that exists before the first step. */
+/** Partitions of a data set that exists before the first step. */
 function givenParts(
   { data, laid, cuts, start }: Problem,
   name: string,
@@ -163,7 +163,7 @@ function blockFields(
   );
 }
 
-/** The stage with the parameters that the data decide. */
+/** The stage, with those parameters that depend on the data. */
 function boundStage(problem: Problem, stage: Stage): Stage {
   const { bands, blocks, tests } = problem.laid;
   const { work } = stage;
@@ -206,7 +206,7 @@ function paramsOf({ params, data, laid }: Problem, stage: string, { kernel }: Ta
   }
 }
 
-/** Of tiles by blocks: the shape that suits each device, for the widest segment. */
+/** For tiles by blocks: the shape for each device, by the widest segment. */
 function shapesOf(
   { params, data, laid, schedule, compute, cuts: { width } }: Problem,
   { kernel }: TaskPlan,

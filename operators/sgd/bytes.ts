@@ -1,8 +1,8 @@
 import type { SgdSchedule } from './schedules/schedule.ts';
 
-/** The ratings as an epoch steps them. */
+/** Layout of the ratings for the steps of an epoch. */
 export interface SgdLayout {
-  /** The stage that lays them out, in front of the steps or with the first epoch. */
+  /** Stage that makes the layout, before the steps or with the first epoch. */
   readonly name: string;
   readonly kernel: string;
   readonly where: 'host' | 'device';
@@ -13,7 +13,7 @@ export interface SgdLayout {
   readonly step: string;
 }
 
-/** The layout of a schedule's `nz` ratings in `rows` rows. */
+/** Layout of a schedule's `nz` ratings in `rows` rows. */
 export function layoutOf(
   { kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule,
   nz: number,
@@ -27,7 +27,7 @@ export function layoutOf(
     tasks: rowBands,
     bytes: 8 * nz + 4 * rows * columnBands,
   } as const;
-  // Blocks of all columns are the ratings of some rows in the order that they have.
+  // Blocks of all columns are the ratings of some rows, in their existing order.
   const blocks = columnBands === 1 ? ({ ...cut, where: 'device' } as const) : cut;
   if (deviceBlocks?.steps === 'tile')
     return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };

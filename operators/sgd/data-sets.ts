@@ -10,16 +10,16 @@ import { sgdFeatures, type SgdParams } from './params.ts';
 import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule, sidesOf } from './schedules/schedule.ts';
 
-/** A matrix that epochs step: its data set, and its name in the uses of tasks and among trained factors. */
+/** A matrix that epochs step: its data set, and its name in task uses and among trained factors. */
 export interface SteppedMatrix {
   readonly name: string;
   readonly side: 'row' | 'column';
   readonly key: 'rows' | 'columns' | 'rowSums' | 'columnSums';
-  /** The task's name for the version it reads, where that is a different one. */
+  /** Name of the version that tasks read, if it has a different one. */
   readonly source: string;
 }
 
-/** Factors of both sides, then the sums of squared gradients that AdaGrad has. */
+/** Factors of both sides, then AdaGrad's sums of squared gradients. */
 const matrices: readonly SteppedMatrix[] = [
   { name: 'rows', side: 'row', key: 'rows', source: 'sourceRows' },
   { name: 'columns', side: 'column', key: 'columns', source: 'sourceColumns' },
@@ -45,18 +45,18 @@ interface BlockSize {
   readonly ratings: number;
 }
 
-/** The sizes of parts: estimated for a plan, real for its data. */
+/** Sizes of parts: estimated for a plan, actual for its data. */
 export interface SgdSizes {
-  /** Rows of each part of the rows' factors, and columns of each segment. */
+  /** Number of rows in each part of the rows' factors, and of columns in each segment. */
   readonly rows: readonly number[];
   readonly columns: readonly number[];
   readonly ratings: readonly BlockSize[];
-  /** Of a grid, row-major. */
+  /** Blocks of a grid, row-major. */
   readonly blocks: readonly BlockSize[];
   readonly tests?: readonly BlockSize[] | undefined;
 }
 
-/** The sizes of even cuts. A staged block counts as one of the largest. */
+/** Sizes for even cuts. Every staged block counts as the largest. */
 export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): SgdSizes {
   const { ratings, testRatings } = profile;
   const { rowBands, columnBands, deviceBlocks } = schedule;
@@ -76,7 +76,7 @@ export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): 
     rows: bands,
     columns: deviceBlocks ? Array.from({ length: columnBands }, () => deviceBlocks.width) : [columns],
     ratings: deviceBlocks ? [{ rows, ratings }] : byBand(ratings),
-    // Other schedules than grids have no blocks.
+    // A getter, since only grids have blocks.
     get blocks() {
       return grid(ratings);
     },
@@ -88,17 +88,17 @@ export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): 
  * The data sets of a run of SGD.
  *
  *     rows, columns           factors of the side with more rows, and of the other; with AdaGrad row-sums, column-sums
- *     ratings                 R by row, on the scale of its deviation, for errors and for GPUs that lay it out themselves
+ *     ratings                 R by row, scaled by its deviation, for errors and for GPUs that make the layout themselves
  *     blocks                  R cut by a grid, in row-major order
  *     list, lists             R, or each block, shuffled (Hogwild!); order, orders: the order of an epoch's batches
- *     tests                   the validation set: whole, or cut as R is
- *     row-counts, column-counts   ratings of each row and column, as blocks without ratings
+ *     tests                   the validation set: whole, or cut like R
+ *     row-counts, column-counts   number of ratings of each row and column, as blocks without ratings
  *
- * One device has everything. More ratings than a block may have are in bands, with the rows' factors. With
- * blocks on several devices, each has one or several bands of rows. Segments of columns, all as wide as the
- * widest, are on all devices, which step them by turns; in transit they are passed-columns,
- * passed-column-sums. Where blocks are staged because memory is short, segments are in host memory.
- * `resident`: the blocks of devices are not staged.
+ * A single device has everything. More ratings than fit into a block are in bands, with the rows' factors.
+ * With blocks on several devices, each device has one or several bands of rows. Segments of columns, all as
+ * wide as the widest, are on all devices, which take turns in stepping them; in transit they are
+ * passed-columns, passed-column-sums. If blocks are staged because memory is short, segments are in host
+ * memory. `resident`: the devices' blocks are not staged.
  */
 export function sgdDataSets(
   sizes: SgdSizes,
@@ -133,7 +133,7 @@ export function sgdDataSets(
     keys('column'),
     ...passedSets(factors),
     ...(parted ? [counts('row')] : []),
-    // Left out where only the blocks cut from it are read.
+    // Left out if only the blocks cut from it are read.
     ...(parted && sizes.columns.length === 1 ? [] : [ratings]),
     ...steppedSets(sizes, schedule, { device: compute[0], host, atBlock }),
     counts('column'),
@@ -141,7 +141,7 @@ export function sgdDataSets(
   ];
 }
 
-/** The ratings as an epoch steps them, and the order of its steps. */
+/** Data sets of the ratings in the layout of an epoch, and of the order of its steps. */
 function steppedSets(
   sizes: SgdSizes,
   { kind, tile, precision, workers, columnBands, deviceBlocks }: SgdSchedule,
@@ -187,7 +187,7 @@ function givenSet(
   return { name, layout: 'rating-block', given: true, ...more, parts };
 }
 
-/** `tiles`: devices keep lists of the ratings too. */
+/** `tiles`: devices also keep lists of the ratings. */
 function ratedSet(
   name: 'ratings' | 'tests' | 'blocks' | 'list' | 'lists',
   sizes: readonly BlockSize[],
@@ -248,7 +248,7 @@ function factorSets(
   }));
 }
 
-/** Rows of segments on their way from device to device. */
+/** Rows of segments in transit from device to device. */
 function passedSets(factors: readonly SgdDataSet[]): SgdDataSet[] {
   return factors.flatMap(({ name, columns = 1, half, turns, parts }) =>
     turns === undefined
@@ -269,12 +269,14 @@ function passedSets(factors: readonly SgdDataSet[]): SgdDataSet[] {
   );
 }
 
-/** Parts of the rows' factors: a band on each device, or a band that has a block of its own. */
+/**
+ * Number of parts of the rows' factors: one band on each device, or the bands that have blocks of their own.
+ */
 export function rowPartsOf({ deviceBlocks, inBands, rowBands }: SgdSchedule): number {
   return deviceBlocks || inBands ? rowBands : 1;
 }
 
-/** The number of the device on which a band of rows is stepped. */
+/** Number of the device that steps a band of rows. */
 export function deviceOfBand({ deviceBlocks }: SgdSchedule, band: number): number {
   return deviceBlocks === undefined ? 0 : Math.floor(band / (deviceBlocks.bandsADevice ?? 1));
 }

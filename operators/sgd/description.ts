@@ -8,7 +8,7 @@ import { devicesOf } from './schedules/blocks-schedule.ts';
 import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 
-/** The facts about data and parameters that head a printed plan. */
+/** Facts about data and parameters, for the head of a printed plan. */
 export function describeProblem({
   profile: { users, items, ratings, testRatings },
   params,
@@ -26,7 +26,7 @@ export function describeProblem({
   };
 }
 
-/** The choices that hold for the whole plan; `versionBytes`: of one version of the factors. */
+/** Reasons of choices for the whole plan. `versionBytes`: bytes of one version of the factors. */
 export function planReasons(
   { params, schedule, features, device: { strideStep } }: SgdProblem,
   versionBytes: number,
@@ -45,7 +45,7 @@ export function planReasons(
   ];
 }
 
-/** The choices for an epoch. */
+/** Reasons of choices for an epoch. */
 export function epochReasons({ profile, params, schedule, details }: SgdProblem): string[] {
   const { text, warning } = convergenceReport({ ...profile, ...details }, schedule);
   const warnings = [warning, dominantItem({ ratings: profile.ratings, itemCounts: details.itemCounts })];
@@ -63,7 +63,7 @@ export function startReason({ params: { biases }, details: { start } }: SgdProbl
   return `Gaussian factors keyed by seed and external id, small beside the ratings${biases ? '' : ', shifted so that products begin at the mean rating'}`;
 }
 
-/** The regularization besides λ. */
+/** The regularization in addition to λ. */
 function shrinkReason(params: SgdParams): string[] {
   const { users, items } = shrinkOf(params);
   const parts = [

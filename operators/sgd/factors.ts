@@ -4,23 +4,23 @@ import type { ModelRows } from '../training/model-rows.ts';
 import type { SgdData } from './data/data.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 
-/** X and Θ of a model: rows by position, with biases the two features of foldBiases after the factors. */
+/** X and Θ of a model: rows by position; with biases, the two features of foldBiases follow the factors. */
 export interface ModelFactors {
   readonly userFactors: Float32Array;
   readonly itemFactors: Float32Array;
 }
 
 /**
- * Columns of a side's matrix that precede the factors with biases: the side's own bias, and a 1 (layout
- * features of sgd-tasks.ts).
+ * Columns of a side's matrix before the factors, with biases: the side's own bias, and a 1 (layout features
+ * of sgd-tasks.ts).
  */
 export function biasColumns(isRow: boolean): { readonly own: 0 | 1; readonly one: 0 | 1 } {
   return isRow ? { own: 0, one: 1 } : { own: 1, one: 0 };
 }
 
 /**
- * Factors as they are trained, by label, without padding, in parts of adjacent rows; with AdaGrad the sums of
- * squared gradients too.
+ * Factors as they are trained, by label, without padding, in parts of adjacent rows; with AdaGrad also the
+ * sums of squared gradients.
  */
 export interface TrainedFactors {
   readonly rows: RowParts;
@@ -31,8 +31,8 @@ export interface TrainedFactors {
 
 /**
  * One side of a model, computed from its trained matrix (labels x features, on the scale of SgdData) when the
- * model is read. Factors times √σ on both sides make products times σ, biases are multiplied by σ, μ is added
- * to the users' bias, and labels become positions.
+ * model is read. Factors of both sides are multiplied by √σ, so products by σ; biases are multiplied by σ; μ
+ * is added to the users' bias; labels become positions.
  *
  *     user [x, β + μ, 1] · item [θ, 1, γ]  =  xᵀθ + β + μ + γ
  */
@@ -60,7 +60,7 @@ function toModelSide(
     : placed;
 }
 
-/** Both sides of a model, over the trained matrices. */
+/** Both sides of a model, from the trained matrices. */
 export function modelSides(
   { rows, columns }: Pick<TrainedFactors, 'rows' | 'columns'>,
   data: SgdData,
@@ -92,7 +92,7 @@ function fromModelSide(
   const { deviation, mean } = data.scale;
   const ofUsers = data[of].name === 'users';
   const factors = ofUsers ? userFactors : itemFactors;
-  // Reads in order and writes at random: half the time of the other way round.
+  // Reads sequentially and writes randomly: half the time of the opposite.
   const { label } = data[of].labels;
   const features = sgdFeatures({ rank, biases });
   const scale = 1 / Math.sqrt(deviation);

@@ -1,13 +1,13 @@
 import type { SgdParams } from './params.ts';
 
 /**
- * The bold driver's answers to a loss that fell and to one that rose (Gemulla et al.: DSGD, KDD 2011, section
- * 5).
+ * Factors of the bold driver after a loss that fell, and after one that rose (Gemulla et al.: DSGD, KDD 2011,
+ * section 5).
  */
 const BOLD_GROWTH = 1.05;
 const BOLD_CUT = 0.5;
 
-/** The factor of all rates, and the loss of the epoch before. */
+/** Factor of all rates, and the loss of the previous epoch. */
 export type RateCourse = { readonly factor: number; readonly loss: number };
 
 /**
@@ -15,10 +15,10 @@ export type RateCourse = { readonly factor: number; readonly loss: number };
  *
  *     paper      γ_t = α / (1 + β t^1.5), t = 0, 1, ..    (cuMF_SGD, section 5.1; Yun et al.: NOMAD)
  *     constant   γ_t = α
- *     bold       α, then 5 % more after an epoch whose loss fell, half as much after one whose loss rose
+ *     bold       α, then 5 % more after an epoch whose loss fell, and half after one whose loss rose
  *     adagrad    α, which the kernel divides by each row's own √(1 + G)
  *
- * `halve` is called after an epoch that diverged: every later rate is halved.
+ * `halve` is called after an epoch that diverged: it halves all later rates.
  */
 export class LearningRate {
   readonly #params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>;
@@ -29,7 +29,7 @@ export class LearningRate {
     this.#params = params;
   }
 
-  /** γ of an epoch, counted from 1. */
+  /** γ of an epoch; epochs count from 1. */
   of(epoch: number): number {
     const { rate, learningRate, decay } = this.#params;
     const start = this.#factor * learningRate;
@@ -47,7 +47,7 @@ export class LearningRate {
     return { factor: this.#factor, loss: this.#lastLoss };
   }
 
-  /** Restores a state; by default that before all epochs. */
+  /** Restores a state; default: the state before all epochs. */
   rewind({ factor = 1, loss = Number.POSITIVE_INFINITY }: Partial<RateCourse> = {}): void {
     this.#factor = factor;
     this.#lastLoss = loss;

@@ -31,7 +31,7 @@ export function fromMatrices(matrices: Matrices, params: SgdParams): TrainedFact
   return trainedFactors(params, ({ name }) => partsOfMatrix(matrices[name]));
 }
 
-/** Numbers of each matrix of a checkpoint. */
+/** Length of each matrix of a checkpoint. */
 export function sgdMatrices(
   { ratings, columnOffsets }: SgdData,
   params: SgdParams,
@@ -42,7 +42,7 @@ export function sgdMatrices(
   );
 }
 
-/** The matrices of a run with the numbers of a row of each. */
+/** Matrices of a run, with the row length of each. */
 function matricesOf(params: SgdParams) {
   return steppedMatrices(params.rate === 'adagrad').map((matrix) => ({
     ...matrix,

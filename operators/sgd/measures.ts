@@ -11,7 +11,7 @@ export function measuring(problem: SgdProblem): Stage[] {
   return problem.schedule.deviceBlocks ? blockErrors(problem) : wholeErrors(problem);
 }
 
-/** Errors over all ratings, or over the block of each band. */
+/** Stages for errors over all ratings, or over the block of each band. */
 function wholeErrors(problem: SgdProblem): Stage[] {
   const { profile, features: rank, rowPlaces: at, device } = problem;
   const { users, items, ratings, testRatings } = profile;
@@ -38,8 +38,8 @@ function wholeErrors(problem: SgdProblem): Stage[] {
 }
 
 /**
- * A sweep over the blocks in which any device may read any segment. The first device that reads a segment
- * also measures its norm.
+ * Stages for a sweep over the blocks, in which any device may read any segment. The first device that reads a
+ * segment also measures its norm.
  */
 function blockErrors(problem: SgdProblem): Stage[] {
   const { profile, params, schedule, features: rank, rowPlaces: at } = problem;
@@ -85,12 +85,12 @@ function errorTask(rank: number, block: string): TaskPlan {
   return { kernel: 'squared-error', uses, params: { rank } };
 }
 
-/** A task over the first rows of a part; the field `to` of the visited block is their number. */
+/** A task over the first rows of a part; the visited block's field `to` is their number. */
 function partly(task: TaskPlan, to: string): TaskPlan {
   return { ...task, params: { ...task.params, from: 0 }, takes: { to } };
 }
 
-/** The task that measures a side's part of the penalty; none where it has none. */
+/** Tasks that measure a side's part of the penalty; empty if it has none. */
 function normTasks(problem: SgdProblem, side: 'row' | 'column', block: string): TaskPlan[] {
   const { params, features: rank } = problem;
   const name = sideName(problem, side);

@@ -13,21 +13,21 @@ import { checkParams, forSides, type ParamTable } from '../params/table.ts';
  * ratings.
  */
 export interface SgdParams extends CommonParams {
-  /** λ of users, 0 or more, in place of `regParam`. Default: `regParam`. */
+  /** λ of users, 0 or more, instead of `regParam`. Default: `regParam`. */
   readonly regParamUsers?: number;
-  /** λ of items, 0 or more, in place of `regParam`. Default: `regParam`. */
+  /** λ of items, 0 or more, instead of `regParam`. Default: `regParam`. */
   readonly regParamItems?: number;
   /** α, the learning rate of the first epoch, above 0, for ratings of standard deviation 1. Default 0.08. */
   readonly learningRate: number;
   /** β of the rate `paper`, 0 or more: the rate of epoch t, from 0, is α / (1 + β t^1.5). Default 0.3. */
   readonly decay: number;
   /**
-   * Course of the rate: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a rate for
-   * each row). Default 'paper'.
+   * How the learning rate changes: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a
+   * rate for each row). Default 'paper'.
    */
   readonly rate: 'paper' | 'constant' | 'bold' | 'adagrad';
   /**
-   * Order in which workers visit the ratings (docs/sgd.md): `auto` takes blocks on a CPU and on several GPUs,
+   * Order in which workers visit the ratings (docs/sgd.md). `auto` takes blocks on a CPU and on several GPUs,
    * tile or hogwild on one GPU. Default 'auto'.
    */
   readonly schedule: 'auto' | 'hogwild' | 'wavefront' | 'tile' | 'blocks';
@@ -89,7 +89,7 @@ export const sgdTable: ParamTable<SgdParams> = {
   dependent: ({ biases = true }) => dependentDefaults(biases),
 };
 
-/** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
+/** Features of a row of factors: with biases the bias and a 1 precede the factors. */
 export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
   return rank + (biases ? 2 : 0);
 }
@@ -103,9 +103,9 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
 }
 
 /**
- * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 4α: a λ
- * above it, against which the ratings hardly count, makes all factors 0 as well, and a step would take
- * a large part of a factor.
+ * λ for ratings scaled to deviation 1, where factors are 1 / √σ of the model's. At most 1 / 4α: with a larger
+ * λ the ratings have hardly any effect and all factors become 0 anyway, but a step would change a factor by a
+ * large part.
  */
 export function steppedLambdas(
   params: SgdParams,
@@ -117,7 +117,7 @@ export function steppedLambdas(
 }
 
 /**
- * Amounts taken from the factors and from the biases of each side besides λ: o on the scale of the ratings'
+ * Regularization of factors and biases of each side in addition to λ: o in the scale of the ratings'
  * deviation, and d.
  */
 export function shrinkOf({
@@ -129,13 +129,13 @@ export function shrinkOf({
   return { users: { offset, damping: users }, items: { offset, damping: items } };
 }
 
-/** True where something is taken from a side besides λ. */
+/** True if a side has regularization in addition to λ. */
 export function shrinks(params: SgdParams, side: 'users' | 'items'): boolean {
   const { offset, damping } = shrinkOf(params)[side];
   return offset > 0 || damping > 0;
 }
 
-/** The parameters with defaults filled in; throws UsageError naming parameter and value. */
+/** Fills in defaults. Throws UsageError that names parameter and value. */
 export function checkSgdParams(given: Partial<SgdParams>, others?: readonly string[]): SgdParams {
   const params = checkParams(sgdTable, given, others);
   checkMetric(params);

@@ -18,9 +18,8 @@ import { VERSIONS } from './schedules/schedule.ts';
 import { sgdStages } from './stages.ts';
 
 /**
- * The plan of one schedule. An epoch steps a copy of the factors, so memory holds two versions of both sides,
- * or three with an early stop, or where an epoch is sent on speculation. `rejected`: reasons against other
- * schedules.
+ * The plan of one schedule. An epoch steps a copy of the factors, so memory holds two versions of both sides;
+ * three with early stop, or if epochs are sent on speculation. `rejected`: reasons against other schedules.
  */
 export function planOfSchedule(problem: SgdProblem, rejected: readonly string[]): PhysicalPlan {
   const { profile, params, schedule, compute, host, device } = problem;
@@ -47,7 +46,7 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
   const least = VERSIONS * bytes;
   if (schedule.deviceBlocks === undefined && device.capacityBytes !== null && least > device.capacityBytes)
     return withMemory(problem, plan, { [device.place]: least });
-  // A bold driver's rates follow from the losses.
+  // The bold driver's rates depend on the losses.
   const foreseen =
     schedule.tile !== undefined &&
     schedule.deviceBlocks === undefined &&
@@ -57,7 +56,7 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
   return withMemory(problem, sent, peakOf(unbound(sent), contracts, sent.keep));
 }
 
-/** Bytes of the factors, and of AdaGrad's sums, that an epoch makes anew. */
+/** Bytes of the factors, and of AdaGrad's sums, of which an epoch makes a new version. */
 function versionBytes(datasets: readonly SgdDataSet[], { strideStep }: DeviceInfo): number {
   return datasets
     .filter(({ columns, derived }) => columns !== undefined && !derived)
@@ -65,14 +64,14 @@ function versionBytes(datasets: readonly SgdDataSet[], { strideStep }: DeviceInf
     .reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** The plan with its memory by place; `peak`: of its steps. */
+/** The plan with its memory by place; `peak`: peak memory of its steps. */
 function withMemory(
   { profile: { users, items, ratings }, schedule, device, features }: SgdProblem,
   plan: PlanWithoutMemory,
   peak: PhysicalPlan['memory'],
 ): PhysicalPlan {
   const running = peak[HOST] ?? 0;
-  // Copies of a device's factors: the start or the last one, and the result. Factors in host memory have no
+  // Copies of a device's factors: the start or the last copy, and the result. Factors in host memory have no
   // copy until a later epoch replaces them.
   const versions = device.ownMemory ? (staysOnDevice(schedule).rows ? 2 : 1) : 0;
   const copies = versions * 4 * features * (users + items);
@@ -85,8 +84,8 @@ function withMemory(
 }
 
 /**
- * The stages that load the ratings and lay them out for the steps; a GPU lays out tiles and waves itself in
- * the first epoch.
+ * Stages that load the ratings and make the layout for the steps. A GPU makes tiles and waves itself in the
+ * first epoch.
  */
 function sgdLoadStages({ profile, host: { place }, layout }: SgdProblem): Stage[] {
   const { users, items, ratings } = profile;

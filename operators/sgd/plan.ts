@@ -12,8 +12,8 @@ import { schedulesFor } from './schedules/choose-schedule.ts';
 import { beyondBlock, type SgdSchedule } from './schedules/schedule.ts';
 
 /**
- * The physical plan of SGD: a pure function of profile, parameters and devices. Of the schedules that suit
- * them the first that fits is taken. Throws CapacityError when none fits.
+ * The physical plan of SGD: a pure function of profile, parameters and devices. Takes the first suitable
+ * schedule that fits. Throws CapacityError if none fits.
  */
 export function planSgd(
   profile: RatingsProfile,
@@ -44,7 +44,7 @@ export function planSgd(
   throw new CapacityError(tooLarge, { phase: 'plan', advice });
 }
 
-/** The schedule that a plan of SGD was made with. */
+/** The schedule of a plan of SGD. */
 export function scheduleOf({ choices }: Pick<PhysicalPlan, 'choices'>): SgdSchedule {
   return choices.schedule as unknown as SgdSchedule;
 }
@@ -57,7 +57,7 @@ function nameOf({ kind, deviceBlocks, rowBands, columnBands }: SgdSchedule): str
   return `${cut} with ${blocks}${rowsStaged ? ' and their factors' : ''} on the device`;
 }
 
-/** The memory that a plan lacks; undefined where it fits. */
+/** Describes the memory that a plan lacks; undefined if it fits. */
 function lackOf(plan: PhysicalPlan, largest: Readonly<Record<string, number>>): string | undefined {
   const [beyond] = buffersBeyondBinding(plan, largest);
   if (beyond !== undefined) {
@@ -72,7 +72,7 @@ function lackOf(plan: PhysicalPlan, largest: Readonly<Record<string, number>>): 
   return undefined;
 }
 
-/** The plan; throws CapacityError where it does not fit. */
+/** Returns the plan. Throws CapacityError if it does not fit. */
 function requireFit(problem: SgdProblem, plan: PhysicalPlan): PhysicalPlan {
   const { deviceBlocks, precision } = problem.schedule;
   const smaller =

@@ -7,30 +7,30 @@ import { deviceOfBand, rowPartsOf } from './data-sets.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 
-/** Facts besides the profile. */
+/** Facts in addition to the profile. */
 export interface SgdPlanDetails {
-  /** n_v of each item: makes the expected collisions exact. */
+  /** n_v of each item; with it the expected collisions are exact. */
   readonly itemCounts?: ArrayLike<number>;
   readonly userCounts?: ArrayLike<number>;
-  /** The model that is continued, as messages name it. */
+  /** Name in messages of the model that is continued. */
   readonly start?: string;
-  /** A schedule that was chosen before, in place of the choice. */
+  /** A schedule that was chosen before; no choice is made then. */
   readonly schedule?: SgdSchedule;
 }
 
-/** A run of SGD by one schedule, as all parts of its plan need it. */
+/** A run of SGD by one schedule; input of all parts of its plan. */
 export interface SgdProblem extends PlanDevices {
   readonly profile: RatingsProfile;
   readonly params: SgdParams;
   readonly schedule: SgdSchedule;
   readonly details: SgdPlanDetails;
-  /** The first device that computes. */
+  /** First device that computes. */
   readonly device: DeviceInfo;
-  /** Features of a row of factors. */
+  /** Number of features in a row of factors. */
   readonly features: number;
-  /** The ratings as an epoch steps them. */
+  /** Layout of the ratings for the steps of an epoch. */
   readonly layout: SgdLayout;
-  /** The place of each part of the rows' factors, at which its tasks run. */
+  /** Place of each part of the rows' factors; its tasks run there. */
   readonly rowPlaces: readonly Place[];
 }
 

@@ -8,10 +8,10 @@ import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import type { TileShape } from './schedules/tiles.ts';
 
-/** Streams of the generator that draw the order of batches: over all ratings, and within a block. */
+/** Random streams for the order of batches: over all ratings, and within a block. */
 const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
 
-/** Tasks for each worker in an epoch of Hogwild!, so that the others wait little for a slow one. */
+/** Tasks for each worker in an epoch of Hogwild!, so that other workers wait little for a slow one. */
 export const TASKS_PER_WORKER = 8;
 
 interface Round extends SgdProblem {
@@ -19,7 +19,7 @@ interface Round extends SgdProblem {
   readonly epoch: Omit<Stage, 'work'>;
 }
 
-/** The stages of an epoch. λ and the level of the ratings are bound with the data. */
+/** Stages of an epoch. λ and the level of the ratings are bound with the data. */
 export function roundStages(round: Round): Stage[] {
   const { schedule, device } = round;
   if (schedule.deviceBlocks) return blocksOfDevices(round, schedule.deviceBlocks);
@@ -59,8 +59,8 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
 }
 
 /**
- * A segment is shrunk by the device that steps it first, and a staged band where it is stepped. Their sums
- * are in memory only once, since they are copied when stepped.
+ * A segment is shrunk by the first device that steps it, a staged band where it is stepped. Their sums are in
+ * memory only once, since they are copied when stepped.
  */
 function shrinkAtFirst({ params, schedule }: Round, stays: { readonly rows: boolean }): TaskPlan[] {
   return shrinkTasks(params, schedule.rows).flatMap(({ side, task }): TaskPlan[] =>
@@ -150,7 +150,7 @@ function wholePass({ epoch }: Round, task: TaskPlan, heldBytes: number, why: str
   return { ...epoch, tasks: 1, work: tasks(task), heldBytes, reasons: [...(epoch.reasons ?? []), why] };
 }
 
-/** The order of the next epoch is drawn while this one runs. */
+/** The next epoch's order is drawn while this epoch runs. */
 function hogwild(round: Round): Stage[] {
   const { params, schedule, device, host, epoch } = round;
   const { ratings } = round.profile;
@@ -188,7 +188,7 @@ function blocks(round: Round): Stage[] {
   return [...copies(round), ...shrinkStages(round), { ...epoch, tasks: rows * columns, work }];
 }
 
-/** Draws the order of the first epoch, or of the next. */
+/** Stage that draws the order of the first epoch, or of the next. */
 export function batchOrder({ seed }: SgdParams, ratings: number, place: string, isFirst: boolean): Stage {
   const batches = Math.ceil(ratings / BATCH_RATINGS);
   const params = { seed, stream: ORDER_STREAMS.list, batches, ...(isFirst ? { epoch: 1 } : {}) };
@@ -208,8 +208,8 @@ export function batchOrder({ seed }: SgdParams, ratings: number, place: string, 
 }
 
 /**
- * A kernel that steps from one version to the next steps in place where its factors were shrunk: the stages
- * in front of it, and its uses of the factors.
+ * For a kernel that reads one version and writes the next. If its factors were shrunk, it steps in place:
+ * returns the stages before it, and its uses of the factors.
  */
 function betweenVersions(round: Round): { readonly before: readonly Stage[]; readonly uses: DataUses } {
   const shrunk = shrinkStages(round);
@@ -263,7 +263,7 @@ function shrinkStages({ params, schedule, device, rowPlaces }: Round): Stage[] {
   }));
 }
 
-/** The task that shrinks each side's factors in front of an epoch; none where nothing is to be shrunk. */
+/** Tasks that shrink each side's factors before an epoch; empty if nothing is shrunk. */
 function shrinkTasks(
   params: SgdParams,
   rows: SgdSchedule['rows'],

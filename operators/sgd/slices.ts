@@ -7,7 +7,7 @@ import type { SgdLayoutData } from './data/layout.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import { TASKS_PER_WORKER } from './round.ts';
 
-/** The rows and columns of each part of the factors; segments have the width of the widest. */
+/** Rows and columns of each part of the factors; all segments are as wide as the widest. */
 export interface SgdCuts {
   readonly rows: readonly RowRange[];
   readonly columns: readonly RowRange[];
@@ -16,7 +16,7 @@ export interface SgdCuts {
 
 type RowOffsets = Int32Array | Float64Array;
 
-/** The slices of the parts of each stage. `host`: the device that draws the start. */
+/** Slices of each stage's parts. `host`: the device that draws the start. */
 export function sgdSlices(
   { rows, columns, columnOffsets, ratings }: SgdData,
   laid: SgdLayoutData,

@@ -9,7 +9,7 @@ import { measuring } from './measures.ts';
 import type { SgdProblem } from './problem.ts';
 import { batchOrder, roundStages } from './round.ts';
 
-/** The stages of a run of SGD. Parameters that depend on the data are bound later. */
+/** Stages of a run of SGD. Parameters that depend on the data are bound later. */
 export function sgdStages(
   problem: SgdProblem,
   datasets: readonly SgdDataSet[],
@@ -29,7 +29,7 @@ export function sgdStages(
   };
 }
 
-/** The ratings that stay on devices are sent there, and factors are drawn. */
+/** Stages that send the ratings that stay on devices, and draw factors. */
 function startStages(problem: SgdProblem, datasets: readonly SgdDataSet[]): Stage[] {
   const { profile, params, schedule, compute, host, rowPlaces } = problem;
   const { deviceBlocks, columnBands, kind } = schedule;

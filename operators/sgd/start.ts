@@ -12,15 +12,15 @@ import type { SgdParams } from './params.ts';
 import type { SgdCuts } from './slices.ts';
 
 /**
- * Standard deviation of a factor at the start, on the scale of SgdData. Smaller is better where there are
- * many epochs' worth of ratings (test RMSE at MovieLens-20M's shape, k = 32: 0.739 from 0.03, 0.740 from
- * 0.06, 0.742 from 0.1), larger where there are few (ml-latest-small with biases: 0.848, 0.844, 0.843).
+ * Standard deviation of an initial factor, on the scale of SgdData. Smaller is better if there are many
+ * ratings for each factor (test RMSE at MovieLens-20M's shape, k = 32: 0.739 from 0.03, 0.740 from 0.06,
+ * 0.742 from 0.1), larger if there are few (ml-latest-small with biases: 0.848, 0.844, 0.843).
  */
 const SPREAD = 0.06;
 
 /**
- * Parameters of the task `initialize` for the rows or the columns. Without biases all factors also get the
- * same shift, so that initial products are near the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) = μ/σ.
+ * Parameters of the task `initialize` for the rows or the columns. Without biases all factors are shifted by
+ * the same amount, so that initial products are near the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) = μ/σ.
  */
 export function startParams(
   { rank, seed, biases }: Pick<SgdParams, 'rank' | 'seed' | 'biases'>,
@@ -33,7 +33,7 @@ export function startParams(
   return { rank, seed, norm: SPREAD * Math.sqrt(rank), ...form };
 }
 
-/** The stages of a given start: its matrices are copied from the host instead of being drawn or zero. */
+/** Stages for a given start: matrices are copied from the host instead of being drawn or set to zero. */
 export function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, epoch: number): Stage[] {
   const withSums = rowSums !== undefined;
   return start.flatMap((stage): Stage[] => {
@@ -50,7 +50,7 @@ export function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, 
   });
 }
 
-/** The parts of a given start, in host memory; a segment of columns has the width of the widest. */
+/** Parts of a given start in host memory; all segments of columns are as wide as the widest. */
 export function givenFactors(bound: BoundPlan, start: TrainedFactors, cuts: SgdCuts): Given[] {
   return steppedMatrices(true).flatMap(({ name, side, key }) => {
     const matrix = start[key];

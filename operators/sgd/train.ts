@@ -32,9 +32,9 @@ import { bandsLeave } from './schedules/blocks-schedule.ts';
 
 export interface SgdInput {
   readonly data: SgdData;
-  /** Known pairs of the validation set, by loadSgdTest. */
+  /** Known pairs of the validation set, from loadSgdTest. */
   readonly test?: RatingBlock;
-  /** Factors to continue from, by position; without them training starts at random. */
+  /** Factors to continue from, by position; default: drawn at random. */
   readonly start?: ModelFactors;
 }
 
@@ -50,7 +50,7 @@ export interface TrainSgdOptions {
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /** See LoopOptions. */
   readonly copySeconds?: number;
-  /** Users that a ranking metric is measured over, at most. */
+  /** Most users over which a ranking metric is measured. */
   readonly rankUsers?: number | undefined;
   /** See LoopOptions. */
   readonly checkpoints?: Checkpoints<Matrices> | undefined;
@@ -64,17 +64,17 @@ interface SgdRun extends SgdInput {
 }
 
 /**
- * An epoch has diverged when its loss is a tenth above the one before, and by a thousandth of σ² Nz; smaller
- * rises are the noise of SGD.
+ * An epoch has diverged if its loss exceeds the previous one by a tenth, and by a thousandth of σ² Nz;
+ * smaller increases are the noise of SGD.
  */
 const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
 
 /**
  * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the
- * previous epoch's factors; an epoch that diverges is discarded and run again at half the rate, at most three
- * times. Where one column has most of the ratings, the loss sometimes rises by that much for any order of
- * blocks. Throws DivergedError when the fourth attempt diverges too, and DeviceLostError when the last device
- * is lost before any factors were copied from it.
+ * previous epoch's factors. An epoch that diverges is discarded and run again at half the rate, at most three
+ * times. If one column has most of the ratings, the loss sometimes rises by that much for any order of
+ * blocks. Throws DivergedError if the fourth attempt diverges too, and DeviceLostError if the last device is
+ * lost before any factors were copied from it.
  */
 export async function trainSgd(
   input: SgdInput,
@@ -113,7 +113,7 @@ export async function trainSgd(
   };
 }
 
-/** The ranking metric of early stop on the validation pairs. */
+/** Ranking metric of early stop on the validation pairs. */
 async function rankingOf(
   { data, test, params }: SgdRun,
   rankUsers: number,
@@ -125,22 +125,22 @@ async function rankingOf(
   return validationMetric(metric, pairs, { rankUsers, seed: params.seed }, ctx);
 }
 
-/** The plan with its data, from the factors of a copy, from a model's, or from random ones. */
+/** Binds the plan to its data, starting from the factors of a copy, of a model, or from random ones. */
 async function boundRun(
   { data, test, start, params }: SgdRun,
   plan: PhysicalPlan,
   from: HostCopy<TrainedFactors> | undefined,
   ctx: ExecutionContext,
 ): Promise<BoundRun> {
-  // The workers lay the ratings out while the calling thread fills in a model's factors.
+  // The workers make the layout while the calling thread fills in a model's factors.
   const laying = layOut(data, { test, schedule: scheduleOf(plan), seed: params.seed }, ctx);
   const given = from?.factors ?? (start && fromModel(start, data, params));
   return bindSgd(plan, params, data, await laying, given, 1 + (from?.iteration ?? 0));
 }
 
 /**
- * Frees the host memory of bands that stay on the only device for the whole run: if that device is lost the
- * run ends with the last copy, so nothing reads them again.
+ * Frees the host memory of bands that stay on the only device for the whole run. Nothing reads them again: if
+ * that device is lost, the run ends with the last copy.
  */
 async function leaveBands(
   { ratings }: SgdData,
@@ -152,7 +152,7 @@ async function leaveBands(
     await leaveRatings(ratings, given.blocks, plan.devices[0].place, ctx);
 }
 
-/** The functions of SGD that the training loop calls. */
+/** The functions of SGD for the training loop. */
 function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Training<TrainedFactors> {
   const { plan, bound, given } = run;
   const { ratings, scale, squares } = data;
@@ -164,7 +164,7 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
     keep: plan.keep,
     given: [...given],
     settled: (held) => leaveBands(data, plan, bound, held),
-    // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less, unless all
+    // Σ r² is the loss if all factors are 0. A good start and a good first epoch have less, unless all
     // ratings are equal.
     startLoss: start !== undefined || scale.alike ? 'measure' : deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
@@ -190,10 +190,10 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
   };
 }
 
-/** The penalty of both sides on the scale of the ratings' deviation, by their norms. */
+/** Penalty of both sides, on the scale of the ratings' deviation, from their norms. */
 function penaltyOf({ ratings, scale, rows, columns }: SgdData, params: SgdParams) {
   const lambdas = steppedLambdas(params, scale.deviation);
-  // A feature that is 1 counts once for each rating.
+  // A feature that is always 1 adds one for each rating.
   const ones = params.biases ? ratings.ratings : 0;
   const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) =>
     (lambdas[side] === 0 ? 0 : lambdas[side] * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
@@ -201,7 +201,7 @@ function penaltyOf({ ratings, scale, rows, columns }: SgdData, params: SgdParams
     term(rows.name, norms[rows.name]) + term(columns.name, norms[columns.name]);
 }
 
-/** The factors that the steps of the end handed out, where each segment has the width of the widest. */
+/** The factors that the steps of the end returned; all segments are as wide as the widest. */
 function fromResults(
   results: StepResults,
   params: SgdParams,

@@ -5,7 +5,7 @@ import { inMemory } from '../../ratings/parts-in-files.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { SgdData } from './data.ts';
 
-/** Validation pairs and training ratings by position, with the ids of users and items in that order. */
+/** Validation pairs and training ratings by position, with the ids of users and items in the same order. */
 export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: ExecutionContext) {
   const [ofRows, ofColumns] = [data.rows, data.columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
   const [users, items] = data.rows.name === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
@@ -13,7 +13,7 @@ export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: Exe
   return { users, items, test: byPosition(test, data), train };
 }
 
-/** A block of labels as one of positions, by user: each row's items ascend. Its values are not filled. */
+/** Converts a block of labels to positions, by user; each row's items ascend. Its values are not set. */
 function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
   const byUser = rows.name === 'users';
   const [users, items] = byUser ? [rows, columns] : [columns, rows];

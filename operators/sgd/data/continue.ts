@@ -6,25 +6,25 @@ import type { ModelFactors } from '../factors.ts';
 import type { SgdParams } from '../params.ts';
 import type { WidenedRatings } from '../../ratings/ids/widen-ratings.ts';
 
-/** The start from a model: the factors of all users and items, and with biases the μ of the model. */
+/** A start from a model: factors of all users and items, and with biases the model's μ. */
 export interface Continuation {
   readonly factors: ModelFactors;
   readonly mean?: number;
   /** Lower bound of the σ of the ratings. */
   readonly leastDeviation: number;
-  /** Positions of the users and items that the model does not have, ascending. */
+  /** Positions of the users and items that are not in the model, ascending. */
   readonly newRows: { readonly users: Uint32Array; readonly items: Uint32Array };
-  /** The mean of a side's rows in the model. */
+  /** Mean of a side's rows in the model. */
   readonly meanRows: { readonly users: Float64Array; readonly items: Float64Array };
 }
 
-/** Pairs from which the deviation of a model's predictions is estimated. */
+/** Number of pairs for estimating the deviation of a model's predictions. */
 const SAMPLED_PAIRS = 4096;
 
 /**
- * The start from a model: its rows are unchanged, and new users and items start at the mean row of their
- * side, which gives them the model's average prediction; see solveNewRows. μ is the mean of the users'
- * biases, which contain it in a model.
+ * The start from a model. Its rows are unchanged; new users and items start at the mean row of their side,
+ * which gives them the model's average prediction (see solveNewRows). μ is the mean of the users' biases,
+ * which contain it in a model.
  */
 export function continueFrom(
   model: FactorModel,
@@ -41,10 +41,10 @@ export function continueFrom(
 }
 
 /**
- * σ of a model's predictions, over pairs drawn at random. Steps are in units of the σ of the ratings. A few
- * new ratings that are nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many
- * times too long. Half of the predictions' σ is a lower bound; it is less than the σ of ratings like the
- * model's training ratings.
+ * σ of a model's predictions, over random pairs. Steps are in units of the ratings' σ. A few new ratings that
+ * are nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many times too long.
+ * Half of the predictions' σ is used as a lower bound; it is less than the σ of ratings like those in the
+ * model's training.
  */
 function predictionDeviation({ rank, users, items, userFactors, itemFactors }: FactorModel): number {
   const [rows, columns] = [keyCount(users), keyCount(items)];
@@ -61,7 +61,7 @@ function predictionDeviation({ rank, users, items, userFactors, itemFactors }: F
   return Number.isFinite(variance) ? Math.sqrt(variance) : 0;
 }
 
-/** The rows at their places, which ascend, and the mean row everywhere else. */
+/** Places the rows at ascending positions, and the mean row at all others. */
 function spreadRows(
   factors: Float32Array,
   rank: number,

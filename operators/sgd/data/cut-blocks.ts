@@ -12,7 +12,7 @@ export interface HostPart {
   readonly ratings: number;
 }
 
-/** The bands of rows and of columns that R is cut into. */
+/** Bands of rows and of columns into which R is cut. */
 export interface GridBands {
   readonly rows: readonly RowRange[];
   readonly columns: readonly RowRange[];
@@ -20,9 +20,8 @@ export interface GridBands {
 
 /**
  * Cuts sorted ratings in memory into blocks by row band and column band; every rating is in exactly one
- * block. `local`: each block counts its columns from the first of its band; else they keep their numbers.
- * Where the columns are one band blocks are the rows themselves, over the same memory. Parts are bands
- * already.
+ * block. `local`: each block numbers its columns from the first of its band; otherwise they keep their
+ * numbers. With a single band of columns, blocks are views of the rows' memory. Parts are bands already.
  */
 export async function cutBlocks(
   ratings: Ratings,

@@ -13,31 +13,31 @@ import { sidesOf } from '../schedules/schedule.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
 import type { DuplicatePolicy } from '../../tasks/tasks.ts';
 
-/** One side of R under random labels. */
+/** One side of R with random labels. */
 export interface SgdSide {
   readonly name: 'users' | 'items';
-  /** By label. */
+  /** Ids by label. */
   readonly ids: KeyColumn;
   readonly labels: Labels;
 }
 
-/** Ratings in the form of SGD: relabelled, on the scale, sorted by row. */
+/** Ratings as SGD uses them: relabelled, scaled, sorted by row. */
 export interface SgdData {
   readonly rows: SgdSide;
   readonly columns: SgdSide;
-  /** One block, or one for each band of rows where there are more ratings than a block may have. */
+  /** One block, or one for each band of rows if there are more ratings than fit into a block. */
   readonly ratings: Ratings;
-  /** Ratings of the columns before each, columns + 1. */
+  /** Number of ratings of earlier columns, columns + 1. */
   readonly columnOffsets: Float64Array;
   readonly scale: RatingScale;
-  /** Σ r² on the scale: the squared error of factors that are all 0. */
+  /** Σ r² of the scaled ratings: the squared error if all factors are 0. */
   readonly squares: number;
-  /** Ratings beyond the first of their pair in the input. */
+  /** Number of ratings that repeat the pair of an earlier one. */
   readonly duplicates: number;
 }
 
 export interface LoadedSgdData extends SgdData {
-  /** The ratings before they were put on the scale. */
+  /** Facts about the ratings before scaling. */
   readonly facts: RatingFacts;
 }
 
@@ -47,11 +47,11 @@ export interface SgdDataOptions {
   readonly biases: boolean;
   /** μ of the model that is continued. */
   readonly mean?: number;
-  /** The least σ; see Continuation. */
+  /** Lower bound of σ; see Continuation. */
   readonly leastDeviation?: number;
   /** Damped means of the model that is continued, by position; NaN for new users and items. */
   readonly means?: DampedMeans | undefined;
-  /** Bands of rows, for ratings that are more than a block has. */
+  /** Number of bands of rows, for more ratings than fit into a block. */
   readonly bands?: number | undefined;
 }
 
@@ -64,7 +64,7 @@ export async function loadSgdData(
   const { seed, biases } = options;
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
-  // The side with more rows.
+  // Rows are the side with more of them.
   const { rows } = sidesOf({ users: keyCount(indexed.users), items: keyCount(indexed.items) });
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
@@ -96,8 +96,8 @@ export async function loadSgdData(
 }
 
 /**
- * Known pairs of a validation set under the data's labels and on its scale, by row; `look` sees them before
- * they are put on it. Releases the chunks.
+ * Known pairs of a validation set by row, relabelled and scaled like the data. `look` is called with them
+ * before they are scaled. Releases the chunks.
  */
 export async function loadSgdTest(
   indexed: IndexedRatings,
@@ -113,7 +113,7 @@ export async function loadSgdTest(
   return byUser;
 }
 
-/** The damped means of the ratings by position of users and items. */
+/** Damped means of the ratings, by position of users and items. */
 export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdData): DampedMeans {
   const placed = (values: Float32Array, { labels: { order } }: SgdSide) => {
     const all = new Float32Array(values.length);
@@ -126,7 +126,7 @@ export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdDa
     : { mean: means.mean, users: ofColumns, items: ofRows };
 }
 
-/** Damped means by position in the order of the block's rows and columns. */
+/** Damped means in the order of the block's rows and columns, from means by position. */
 function blockMeans(
   { mean, users, items }: DampedMeans,
   labels: { readonly users: Labels; readonly items: Labels },

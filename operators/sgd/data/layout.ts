@@ -7,15 +7,15 @@ import type { SgdData } from './data.ts';
 import type { SgdSchedule } from '../schedules/schedule.ts';
 import { shuffleRatings } from './shuffle-ratings.ts';
 
-/** The ratings in the layouts in which a schedule steps and measures them, in host memory. */
+/** Ratings in host memory, in the layouts in which a schedule steps and measures them. */
 export interface SgdLayoutData {
-  /** Bands of the grid, one of each where there is no grid. */
+  /** Bands of the grid; a single band of each if there is no grid. */
   readonly bands: GridBands;
-  /** R by row: whole, or band by band. */
+  /** R by row: whole, or by band. */
   readonly ratings: readonly HostPart[];
-  /** By row band and column band; where there is a grid. */
+  /** Blocks by row band and column band, if there is a grid. */
   readonly blocks?: readonly (readonly HostPart[])[];
-  /** The whole shuffled, or each block: by row band and column band. */
+  /** The shuffled whole, or shuffled blocks by row band and column band. */
   readonly lists?: readonly (readonly HostPart[])[];
   readonly tests?: readonly (readonly HostPart[])[];
 }
@@ -26,7 +26,10 @@ export interface SgdLayoutAsked {
   readonly seed: number;
 }
 
-/** Lays the ratings out for the schedule: cut into blocks or shuffled by the CPU device, or unchanged. */
+/**
+ * Brings the ratings into the schedule's layout: the CPU device cuts them into blocks or shuffles them, or
+ * they stay unchanged.
+ */
 export async function layOut(
   data: SgdData,
   { test, schedule, seed }: SgdLayoutAsked,
@@ -52,7 +55,7 @@ export async function layOut(
   return { ...laid, tests, blocks: await cutBlocks(ratings, bands, false, ctx) };
 }
 
-/** The bands of the grid; on devices exactly the planned number. */
+/** Bands of the grid; on devices exactly the planned number. */
 function bandsOf(
   { ratings, columnOffsets }: SgdData,
   { rowBands, columnBands, deviceBlocks }: SgdSchedule,
@@ -65,12 +68,12 @@ function bandsOf(
   return { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
 }
 
-/** True where a GPU deals or sorts the ratings itself, in the first epoch. */
+/** True if a GPU deals or sorts the ratings itself, in the first epoch. */
 function steppedByRow({ kind, precision, tile }: SgdSchedule): boolean {
   return tile !== undefined || (kind === 'wavefront' && precision !== undefined);
 }
 
-/** Each block shuffled, one after the other. */
+/** Shuffles the blocks, one after the other. */
 async function shuffledBlocks(
   blocks: readonly (readonly HostPart[])[],
   shuffle: (block: RatingBlock) => Promise<HostPart>,

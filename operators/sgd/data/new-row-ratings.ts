@@ -1,20 +1,20 @@
 import { oneBlock } from '../../ratings/ratings.ts';
 import type { SgdData, SgdSide } from './data.ts';
 
-/** The ratings of the users, or of the items, that a continued model does not have. */
+/** Ratings of the users, or of the items, that are not in a continued model. */
 export interface NewRowRatings {
   readonly name: 'users' | 'items';
   /** Position of each new row, ascending. */
   readonly positions: Uint32Array;
   /** Start of each row's ratings, Int32[new rows + 1]. */
   readonly offsets: Int32Array;
-  /** The other side's labels, ascending inside a row. */
+  /** Labels of the other side, ascending inside each row. */
   readonly others: Uint32Array;
   /** r_uv, in the ratings' own unit. */
   readonly values: Float32Array;
 }
 
-/** Takes the ratings of the rows at the given positions of a side from those that SGD steps on. */
+/** Copies the ratings of the rows at the given positions of a side from the ratings for SGD. */
 export function newRowRatings(data: SgdData, name: 'users' | 'items', positions: Uint32Array): NewRowRatings {
   return data.rows.name === name ? ofRows(data, positions) : ofColumns(data, positions);
 }
@@ -46,7 +46,7 @@ function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
   const target = room(columns, positions, columnOffsets);
   if (positions.length === 0) return target;
   const block = oneBlock(data.ratings);
-  // Place of the next rating of each column; -1 for columns that are not new.
+  // Index of the next rating of each column; -1 for columns that are not new.
   const next = new Int32Array(columnOffsets.length - 1).fill(-1);
   positions.forEach((position, row) => (next[columns.labels.label[position]] = target.offsets[row]));
   for (let row = 0; row < block.rows; row++) {
@@ -61,7 +61,7 @@ function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
   return target;
 }
 
-/** `starts`: the positions at which the ratings of each label of the side begin. */
+/** `starts`: start of the ratings of each label of the side. */
 function room(
   { name, labels }: SgdSide,
   positions: Uint32Array,

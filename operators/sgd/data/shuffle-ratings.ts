@@ -11,12 +11,13 @@ import type { HostPart } from './cut-blocks.ts';
 
 const STAGE = 'shuffle-ratings';
 
-/** Ratings of a bucket: 12 bytes each stay within a core's own cache. */
+/** Ratings of a bucket: 12 bytes for each fit into a core's own cache. */
 const BUCKET_RATINGS = 1 << 16;
 const LEAST_BUCKETS = 16;
 
 /**
- * All ratings of a block in a random order, a function of the block and the seed alone (layout rating-list).
+ * All ratings of a block in a random order (layout rating-list), which depends only on the block and the
+ * seed.
  */
 export async function shuffleRatings(
   block: RatingBlock,

@@ -11,22 +11,23 @@ import { lambdasOf, type SgdParams, shrinkOf } from '../params.ts';
 const STAGE = 'solve-new-rows';
 
 /**
- * Items then users, twice: pairs of a new user and a new item count from the second half on, and all of them
- * in the last two.
+ * Items then users, twice: pairs of a new user and a new item count from the second half-iteration on, and
+ * all of them in the last two.
  */
 const ROUNDS = 2;
 
 /**
- * Ratings like the mean row that every new row is taken to have besides its own. Without them two or three
- * ratings decide a row: on movietweetings by time the test RMSE of new pairs is 1.73 without, 1.67 with 10,
- * 1.66 with 20; on ml-latest-small with a tenth of the users new 0.877, 0.869 and 0.869 (SGD with biases).
+ * Number of ratings, equal to the mean row's predictions, that every new row is assumed to have in addition
+ * to its own. Without them, two or three ratings determine a row. On movietweetings split by time the test
+ * RMSE of new pairs is 1.73 without, 1.67 with 10, 1.66 with 20; on ml-latest-small with a tenth of the users
+ * new 0.877, 0.869 and 0.869 (SGD with biases).
  */
 export const PRIOR_RATINGS = 10;
 
-/** A λ of 0 leaves the normal equations of rows with few ratings singular. */
+/** With λ = 0 the normal equations of rows with few ratings would be singular. */
 const LEAST_LAMBDA = 0.01;
 
-/** The parameters of the model's training, and σ of the ratings that its offset is counted in. */
+/** Parameters of the model's training, and the ratings' σ, which is the unit of the offset. */
 export interface NewRowRule {
   readonly params: SgdParams;
   readonly deviation: number;
@@ -34,14 +35,14 @@ export interface NewRowRule {
 
 /**
  * Solves the new users and items of a continuation in place, exactly, from the known rows of the other side:
- * the normal equations of ALS (cuMF, eq. 2), about the mean row x̄ of the side. New rows start there, and
- * stay there if they rated nothing known.
+ * the normal equations of ALS (cuMF, eq. 2), relative to the mean row x̄ of the side. New rows start at x̄,
+ * and stay there if they rated nothing known.
  *
  *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + (λ (n_u + 10) + o σ) ‖d‖²
  *
- * With biases there is a difference of β as well, regularized by λ (n_u + 10) + the damping; likewise for
- * items. `deviation`: σ of o. Items are solved first, from the model's users, then users from all items; both
- * again where new users rated new items. Runs on the CPU, also where a GPU trains.
+ * With biases there is also a difference of β, regularized by λ (n_u + 10) + the damping; likewise for items.
+ * `deviation`: σ of o. Items are solved first, from the model's users, then users from all items; both again
+ * if new users rated new items. Runs on the CPU, even if a GPU trains.
  */
 export async function solveNewRows(
   start: Continuation,
@@ -61,12 +62,12 @@ export async function solveNewRows(
 
 interface Side {
   readonly ratings: NewRowRatings;
-  /** X or Θ by position, new rows included. */
+  /** X or Θ by position, including new rows. */
   readonly factors: Float32Array;
   readonly meanRow: Float64Array;
   readonly label: Uint32Array;
   readonly order: Uint32Array;
-  /** By label: 1 where the row is the model's or has been solved. */
+  /** By label: 1 if the row is in the model or has been solved. */
   readonly known: Uint8Array;
 }
 
@@ -86,7 +87,7 @@ function sideOf(name: 'users' | 'items', start: Continuation, data: SgdData): Si
   };
 }
 
-/** Solves the new rows of a side that have ratings of known rows of the other. */
+/** Solves the new rows of a side that have ratings of known rows of the other side. */
 async function solveSide(
   side: Side,
   other: Side,
@@ -106,7 +107,7 @@ async function solveSide(
     rank,
     lambda,
     offset: prior + offset * deviation,
-    // The biases of the other side are in the errors already.
+    // The errors already include the biases of the other side.
     ...(biases ? { mean: 0, damping: prior + damping } : {}),
   };
   const solver = { cgBelow: 0, cgSteps: 1 };
@@ -124,11 +125,11 @@ async function solveSide(
 }
 
 interface NormalEquations {
-  /** Numbers of the new rows that have ratings to be solved from. */
+  /** Numbers of the new rows that have such ratings. */
   readonly rows: readonly number[];
-  /** Errors of the mean row on those ratings. */
+  /** Errors of the mean row on these ratings. */
   readonly block: RatingBlock;
-  /** The θ of the rows of the other side that occur. */
+  /** θ of the other side's rows that occur. */
   readonly fixed: Float32Array;
 }
 
@@ -169,8 +170,8 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdP
 }
 
 /**
- * The known rows among `labels` side by side, the position of each (-1: not known), and the mean row's
- * predictions of them.
+ * The known rows among `labels` as one matrix, the position of each label in it (-1: not known), and the mean
+ * row's predictions for them.
  */
 function fixedRows(
   labels: Uint32Array,

@@ -11,15 +11,15 @@ import { heldBlocks, type Ratings } from '../../ratings/ratings.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts, type ValuesOf } from '../../tasks/tasks.ts';
 
-/** The scale of SGD: ratings become (r - center) / deviation. */
+/** Scale of SGD: ratings become (r - center) / deviation. */
 export interface RatingScale {
-  /** μ, also where it is not subtracted. */
+  /** μ, even if it is not subtracted. */
   readonly mean: number;
-  /** μ with biases, else 0: without biases a prediction has no term for it. */
+  /** μ with biases, else 0, since predictions without biases have no term for it. */
   readonly center: number;
   /**
-   * σ of the population; for equal ratings their absolute value, or 1 where it is 0; at least the lower bound
-   * of a model that is updated, and a part of |μ| where it is not subtracted.
+   * σ of the population; for equal ratings their absolute value, or 1 if it is 0. At least the lower bound of
+   * a model that is updated; without biases also at least a fraction of |μ|.
    */
   readonly deviation: number;
   /** True for ratings that are all equal, within rounding. */
@@ -28,16 +28,16 @@ export interface RatingScale {
 
 const STAGE = 'look-at-ratings';
 
-/** Ratings that are summed one after the other. */
+/** Number of ratings to sum sequentially. */
 const RUN = 1 << 20;
 
 /**
- * Most of |μ| / deviation without biases, whose factors make the level: steps of larger factors would be too
- * long. Scales of stars have 3 to 6.
+ * Largest |μ| / deviation without biases. The factors then produce the level, and steps of larger factors
+ * would be too long. Scales of stars have 3 to 6.
  */
 const MOST_LEVEL = 8;
 
-/** The scale of ratings in memory. `given`: a μ to use in place of the ratings' own, and the least σ. */
+/** Scale of ratings in memory. `given`: a μ to use instead of the ratings' own, and the lower bound of σ. */
 export async function ratingScale(
   ratings: Ratings,
   centered: boolean,
@@ -47,7 +47,7 @@ export async function ratingScale(
   const own = (await sumOf(ratings, undefined, ctx)) / ratings.ratings;
   const mean = given.mean ?? own;
   const deviation = Math.sqrt((await sumOf(ratings, own, ctx)) / ratings.ratings);
-  // Half the distance between float32 numbers, relative.
+  // Half the relative distance between float32 numbers.
   const alike = deviation <= 2 ** -24 * Math.abs(own);
   const least = Math.max(given.leastDeviation ?? 0, centered ? 0 : Math.abs(own) / MOST_LEVEL);
   return {
@@ -59,9 +59,9 @@ export async function ratingScale(
 }
 
 /**
- * Σ r, or Σ (r - apart)², in float64: of runs of RUN ratings in the order of rows, one after the other,
- * so that the same ratings in one block and in bands have the same bits. A run inside one band is a
- * task; the ends of bands are summed here.
+ * Σ r, or Σ (r - apart)², in float64. Runs of RUN ratings in row order are summed sequentially, so the same
+ * ratings in one block and in bands give the same bits. A run within one band is a task; runs across bands
+ * are summed here.
  */
 async function sumOf(ratings: Ratings, apart: number | undefined, ctx: ExecutionContext): Promise<number> {
   const { place } = hostDevice(ctx.executor).info;
@@ -105,8 +105,8 @@ async function sumOf(ratings: Ratings, apart: number | undefined, ctx: Execution
 }
 
 /**
- * Scales ratings in place; only before they are sent to a device other than the CPU. Returns Σ r² on the new
- * scale.
+ * Scales ratings in place; must be called before they are sent to a device other than the CPU. Returns Σ r²
+ * on the new scale.
  */
 export async function standardize(
   ratings: Ratings,

@@ -14,28 +14,28 @@ import {
 import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape } from './tiles.ts';
 
 /**
- * Least number of segments for each device, so that a device that ends finds a free one (cuMF_SGD, section
- * 5.5.2), and of all.
+ * Fewest segments for each device, so that a device that finishes finds a free segment (cuMF_SGD, section
+ * 5.5.2); and fewest segments in total.
  */
 export const SEGMENTS_A_DEVICE = 2;
 export const LEAST_SEGMENTS = 4;
 
-/** Most segments of all devices. */
+/** Most segments in total. */
 export const MOST_SEGMENTS = 4096;
 
 /** Most bands of rows of one device. */
 export const MOST_BANDS = 1024;
 
 /**
- * Numbers of segments for each device that are compared where segments go from device to device: with more of
- * them devices wait less, and a block has fewer columns.
+ * Numbers of segments for each device to compare, if segments are passed from device to device: with more
+ * segments devices wait less, but a block has fewer columns.
  */
 export const PASSED_A_DEVICE = [2, 4] as const;
 
-/** Bound on the width of a segment, as a multiple of the average. */
+/** Largest width of a segment, as a multiple of the average. */
 const LARGEST = 1.25;
 
-/** Devices that step a problem by blocks, and the reason for that. */
+/** Devices that step a problem by blocks, and the reason. */
 export interface BlocksProblem {
   readonly problem: ScheduleProblem;
   readonly params: SgdParams;
@@ -51,10 +51,10 @@ export interface BlocksForm extends Pick<DeviceBlocks, 'resident' | 'bandsADevic
 /**
  * The schedule blocks on devices (cuMF_SGD, section 4). A pure function.
  *
- * - Several devices: i = a band of rows for each device, which stays there; j >= 2 i segments of columns,
- *   which are
- *   passed from device to device, directly to the device with the next turn where all blocks stay too.
- * - One device whose buffers cannot hold all rows, or all blocks: i bands, in an order drawn for each epoch,
+ * - Several devices: i = one band of rows for each device, which stays there; j >= 2 i segments of columns,
+ *   which are passed from device to device. If all blocks stay on the devices too, a segment is passed
+ *   directly to the device with the next turn.
+ * - One device whose buffers cannot hold all rows, or all blocks: i bands, in a random order for each epoch,
  *   and all columns as one segment, which stays there.
  */
 export function blocksSchedule(
@@ -109,7 +109,7 @@ export function blocksSchedule(
 
 type BlocksGrid = BlocksForm & Pick<SgdSchedule, 'rowBands' | 'precision'>;
 
-/** Bytes of factors that go to devices in an epoch. `bytesOf`: bytes of all factors of a side. */
+/** Bytes of factors sent to devices in an epoch. `bytesOf`: bytes of all factors of a side. */
 function bytesMoved(
   { resident, bandsADevice, rowsStaged, stays, rowBands, precision }: BlocksGrid,
   bytesOf: (side: 'rows' | 'columns') => number,
@@ -120,7 +120,7 @@ function bytesMoved(
   return passes * (precision === 'f16' ? bytesOf('columns') / 2 : bytesOf('columns'));
 }
 
-/** The factors that stay on devices and those that move, as a reason of the plan. */
+/** Reason in a plan that describes which factors stay on devices and which move. */
 function placesOfFactors(
   { resident, bandsADevice, rowsStaged, stays, rowBands, precision }: BlocksGrid,
   problem: ScheduleProblem,
@@ -145,15 +145,14 @@ function placesOfFactors(
   return `${where}; ${moves} an epoch, from device to device${halved}, in an order drawn for each${begins}`;
 }
 
-/** The rows of the longest band over the average, where bands have about equal numbers of ratings. */
+/** Rows of the longest band relative to the average, if bands have about equal numbers of ratings. */
 const UNEQUAL_ROWS = 1.05;
 
-/** Bytes of a rating in the lists that tiles step. */
+/** Bytes of a rating in the lists for tiles. */
 const LISTED_BYTES = 8;
 
 /**
- * The fewest bands of rows over all devices: each has at most a block's ratings, and factors that fit one
- * buffer.
+ * Fewest bands of rows over all devices: each has at most a block's ratings, and factors that fit one buffer.
  */
 export function leastBands(
   problem: ScheduleProblem,
@@ -171,7 +170,7 @@ export function leastBands(
   );
 }
 
-/** The least bands of rows whose ratings are one segment each, in lists of one buffer. */
+/** Fewest bands of rows with one segment each whose lists fit one buffer. */
 export function bandsOfLists(
   ratings: number,
   { bindingBytes = Number.POSITIVE_INFINITY }: DeviceInfo,
@@ -179,14 +178,14 @@ export function bandsOfLists(
   return Math.ceil((UNEQUAL_ROWS * LISTED_BYTES * ratings) / bindingBytes);
 }
 
-/** Devices among which the bands of rows are shared. */
+/** Number of devices among which the bands of rows are divided. */
 export function devicesOf({ rowBands, deviceBlocks }: SgdSchedule): number {
   return deviceBlocks === undefined ? 1 : Math.ceil(rowBands / (deviceBlocks.bandsADevice ?? 1));
 }
 
 /**
- * True where bands in blocks of their own all stay on one device with memory of its own, and need not stay in
- * host memory.
+ * True if bands with blocks of their own all stay on one device with its own memory, so that host memory can
+ * be freed.
  */
 export function bandsLeave(
   { inBands = false, rowBands, deviceBlocks }: SgdSchedule,

@@ -18,16 +18,14 @@ import { factorBytes } from '../../planner/sizes.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule, sidesOf, VERSIONS } from './schedule.ts';
 
 /**
- * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure
+ * The schedules for a problem on these devices, best first; the caller takes the first that fits. A pure
  * function.
  *
- * - `auto` takes one of several GPUs where their exchange would take longer than the steps it saves, else
- *   blocks
- *   on all of them; and blocks on one GPU where the other schedules do not fit.
+ * - `auto` on several GPUs takes blocks on all of them, or a schedule of one GPU if the exchange would take
+ *   longer than the steps it saves. On one GPU it takes blocks if the other schedules do not fit.
  * - Blocks that do not all fit are staged; with less memory there are more and smaller blocks.
- * - On a GPU whose buffers cannot hold all rows' factors, and for ratings that exceed a block, there are
- *   bands
- *   of rows.
+ * - If a GPU's buffers cannot hold all rows' factors, or if the ratings exceed a block, there are bands of
+ *   rows.
  */
 export function* schedulesFor(
   problem: ScheduleProblem,
@@ -71,7 +69,7 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
   }
   const most = Math.max(1, Math.min(sidesOf(problem).columnCount, MOST_SEGMENTS));
   const fewest = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
-  // Narrower segments make little room for all blocks.
+  // Narrower segments save little memory if all blocks stay.
   yield fastest(of, most);
   for (let segments = fewest; ; segments = Math.min(most, 2 * segments)) {
     yield blocksSchedule(of, { columnBands: segments, resident: false });
@@ -80,8 +78,8 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
 }
 
 /**
- * Several bands of rows on one GPU: all there, then with two blocks of ratings at a time, then with the
- * factors of two bands at a time. More bands are smaller.
+ * Several bands of rows on one GPU: first with all of them there, then with two blocks of ratings at a time,
+ * then with the factors of two bands at a time. More bands are smaller.
  */
 function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   const { problem, params, devices } = of;
@@ -91,7 +89,7 @@ function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   const most = Math.min(rows, Math.max(fewest, MOST_BANDS));
   yield blocksSchedule(of, { columnBands: 1, resident: true, bandsADevice: fewest });
   for (const rowsStaged of [false, true]) {
-    // More bands leave as much to the factors of all rows as few.
+    // More bands do not reduce the factors of all rows.
     const hopeless =
       !rowsStaged &&
       device.capacityBytes !== null &&
@@ -101,7 +99,7 @@ function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   }
 }
 
-/** Least share of an epoch to save where blocks are stepped twice in a row, since that converges later. */
+/** Least share of an epoch to save by stepping blocks twice in a row, since that delays convergence. */
 const STAYS_SAVES = 0.1;
 
 /** The fastest grid whose blocks all stay on the devices. */

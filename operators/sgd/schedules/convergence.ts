@@ -1,29 +1,33 @@
 import { devicesOf } from './blocks-schedule.ts';
 import type { SgdSchedule } from './schedule.ts';
 
-/** The paper's own test on Hugewiki: s below a twentieth of min(m/i, n/j) converged, s above it did not. */
+/**
+ * The paper's own test on Hugewiki: it converged for s below a twentieth of min(m/i, n/j), and did not above.
+ */
 const SAFE_PART = 20;
 
 /**
- * On a GPU most teams wait for memory at any time: 3.8 teams for each column cost 0.0015 of RMSE at Netflix's
- * shape.
+ * On a GPU most teams wait for memory at any time, so more are allowed: 3.8 teams for each column cost 0.0015
+ * of RMSE at Netflix's shape.
  */
 const GPU_TEAMS_A_COLUMN = 4;
 
-/** Collisions of parallel workers, and their bounds by cuMF_SGD, section 5.5. */
+/** Collisions of parallel workers, and their limits by cuMF_SGD, section 5.5. */
 export interface ConvergenceReport {
   /** s: workers that step on one block at the same time. */
   readonly workers: number;
-  /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU its fourfold. */
+  /**
+   * min(⌊m/i⌋, ⌊n/j⌋), which must be far above s; and the limit: a twentieth of it, on a GPU four times it.
+   */
   readonly leastSide: number;
   readonly bound: number;
   /**
-   * s Σ (n_v / Nz)² over the columns: the expected number of other workers that step a worker's column at the
-   * same time. Exact where counts are known.
+   * s Σ (n_v / Nz)² over the columns: expected number of other workers that step a worker's column at the
+   * same time. Exact if counts are known.
    */
   readonly collisionRate: number;
   readonly text: string;
-  /** Set when the schedule is outside the bounds within which the paper found convergence. */
+  /** Set if the schedule exceeds the limits within which the paper found convergence. */
   readonly warning?: string;
 }
 
@@ -32,8 +36,8 @@ export interface ConvergenceProblem {
   readonly items: number;
   readonly ratings: number;
   /**
-   * Ratings of each item and of each user, where known; else all are assumed equal, which gives the lowest
-   * possible rate.
+   * Number of ratings of each item and of each user, if known; otherwise all are assumed equal, which gives
+   * the lowest possible rate.
    */
   readonly itemCounts?: ArrayLike<number>;
   readonly userCounts?: ArrayLike<number>;
@@ -41,8 +45,8 @@ export interface ConvergenceProblem {
 
 /**
  * Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). Schedules without conflicts have one worker
- * a block; theirs is the other condition, i, j >= 2 s, without which the order of blocks is hardly random
- * (section 5.5.2, Figures 15 and 16).
+ * a block; for them the condition is i, j >= 2 s, without which the order of blocks is hardly random (section
+ * 5.5.2, Figures 15 and 16).
  */
 export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
   const { users, items } = problem;
@@ -57,7 +61,7 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
 
 type SideBounds = Pick<ConvergenceReport, 'leastSide' | 'bound'>;
 
-/** The report on workers whose blocks share no row and no column. */
+/** Report for workers whose blocks share no row and no column. */
 function ofBands(
   { kind, rowBands, columnBands, workers: s }: SgdSchedule,
   bounds: SideBounds,
@@ -68,7 +72,7 @@ function ofBands(
   return { ...bounds, workers: 1, collisionRate: 0, text, ...(few && { warning }) };
 }
 
-/** The report on workers that may step one column at the same time. */
+/** Report for workers that may step the same column at the same time. */
 function ofCollisions(
   { users, items, ratings, itemCounts, userCounts }: ConvergenceProblem,
   schedule: SgdSchedule,
@@ -77,7 +81,7 @@ function ofCollisions(
   const { workers, deviceBlocks } = schedule;
   const { leastSide, bound } = bounds;
   const onGpu = schedule.precision !== undefined;
-  // A block on a GPU has the ratings of its own columns alone.
+  // A block on a GPU has only ratings of its own columns.
   const parts = deviceBlocks ? schedule.columnBands : 1;
   const [columns, counts, symbol] =
     schedule.rows === 'users' ? ([items, itemCounts, 'n_v'] as const) : ([users, userCounts, 'n_u'] as const);
@@ -96,11 +100,11 @@ function ofCollisions(
   return { ...bounds, workers, collisionRate, text, ...(warning !== undefined && { warning }) };
 }
 
-/** Part of all ratings that one item must have to raise the loss notably. */
+/** Share of all ratings from which on a single item raises the loss noticeably. */
 const DOMINANT_PART = 0.25;
 
 /**
- * A warning about an item with a large share of all ratings; undefined where there is none, or counts are not
+ * A warning about an item with a large share of all ratings; undefined if there is none, or counts are not
  * known.
  */
 export function dominantItem({
@@ -118,8 +122,8 @@ function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string
 }
 
 /**
- * The same rule for GPUs as for workers: with fewer than two segments for each the order of blocks is hardly
- * random.
+ * The same rule for GPUs as for workers: with fewer than two segments for each GPU, the order of blocks is
+ * hardly random.
  */
 function fewSegments(schedule: SgdSchedule): string | undefined {
   const { deviceBlocks, rowBands, columnBands } = schedule;

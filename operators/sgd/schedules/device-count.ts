@@ -5,8 +5,8 @@ import { type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
 import { tileShape } from './tiles.ts';
 
 /**
- * Seconds for each feature on one H200: with tiles, of a rating and of a row that is read by a tile; and of a
- * Hogwild! step, which also reads columns from memory. Measured at k = 128 on the shapes of Netflix and
+ * Seconds for each feature on one H200. With tiles: of a rating, and of a row that a tile reads. With
+ * Hogwild!: of a step, which also reads columns from memory. Measured at k = 128 on the shapes of Netflix and
  * YahooMusic.
  */
 const FEATURE = {
@@ -22,12 +22,14 @@ const FEATURE = {
  */
 const PASSED = { beside: 6.4e9, between: 4.4e9, perBlock: 1.8e-3 } as const;
 
-/** Share of an epoch that several devices must save: they take memory, and the seconds are estimates. */
+/**
+ * Share of an epoch that several devices must save, since they take memory, and the seconds are estimates.
+ */
 const SAVES = 0.15;
 
 /**
- * The seconds of an epoch on several devices: the longer of its steps and of the columns that pass between
- * devices meanwhile, and the columns that pass before a device begins.
+ * Seconds of an epoch on several devices: the longer of its steps and of the columns passed between devices
+ * meanwhile, plus the columns that are passed before a device can start.
  */
 export function sharedSeconds(
   problem: ScheduleProblem,
@@ -40,17 +42,14 @@ export function sharedSeconds(
   const columnBytes =
     rowBands === 1 ? 0 : (deviceBlocks?.movedBytes ?? 0) / (rowBands - 1 + between) / rowBands;
   const passed = ((rowBands - 1) * columnBytes) / PASSED.beside;
-  // The first segment passes after its steps, and the last one is stepped after it has passed.
+  // The first segment is passed after its steps, and the last one is stepped after it was passed.
   return (
     Math.max(steps + PASSED.perBlock * columnBands, passed + (2 * steps) / columnBands) +
     (between * columnBytes) / PASSED.between
   );
 }
 
-/**
- * Seconds in which one device would step all blocks of a grid. Each tile reads every row that has ratings in
- * it.
- */
+/** Seconds for one device to step all blocks of a grid. Each tile reads every row that has ratings in it. */
 function stepSeconds(
   problem: ScheduleProblem,
   params: SgdParams,
@@ -74,8 +73,8 @@ function stepSeconds(
 }
 
 /**
- * The reason to step all ratings on one GPU where there are several: steps and passed columns take longer
- * there. Undefined where several save time.
+ * Reason to step all ratings on one of several GPUs: steps and passed columns would take longer on all.
+ * Undefined if several save time.
  */
 export function reasonForOne(
   problem: ScheduleProblem,

@@ -4,27 +4,30 @@ import { sgdFeatures, type SgdParams } from '../params.ts';
 import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape, wideTeam } from './tiles.ts';
 
-/** Teams of Hogwild!: enough to hide the time that memory takes. */
+/** Teams of Hogwild!: enough to hide memory latency. */
 const TEAMS = 8448;
 
-/** Fewest columns for each team: at Netflix's shape two give the error of sequential SGD, one epoch later. */
+/**
+ * Fewest columns for each team. At Netflix's shape two columns give the error of sequential SGD one epoch
+ * later.
+ */
 const COLUMNS_A_TEAM = 2;
 
 /**
- * Workers of wavefront-update. A wave lasts as long as its longest block. Where some columns are popular that
- * is the block of the most popular one, for any number of workers.
+ * Workers of wavefront-update. A wave lasts as long as its longest block. If some columns are popular, the
+ * longest is the block of the most popular one, for any number of workers.
  */
 const WAVE_WORKERS = 256;
 
-/** Least average number of ratings of a block: with fewer, the threads of a wave are mostly idle. */
+/** Least average number of ratings of a block; with fewer, the threads of a wave are mostly idle. */
 const BLOCK_RATINGS = 16;
 
 /**
  * The schedule on a GPU. A pure function.
  *
- *     tile        where the columns' factors fit the workgroups' memories, in at most the tiles that ratings can be dealt to
- *     hogwild     where they do not; s teams, at most one for two columns and for a batch
- *     wavefront   as requested: i = s <= 256, j = 2 s, 16 ratings a block at least; waves in sequence, the same bits each time
+ *     tile        if the columns' factors fit the workgroups' memories, in at most the number of tiles that ratings can be dealt to
+ *     hogwild     otherwise; s teams, at most one for two columns and for a batch
+ *     wavefront   only on request: i = s <= 256, j = 2 s, at least 16 ratings a block; waves in sequence, the same bits each time
  */
 export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   if (params.schedule === 'wavefront') return wavefront(problem, params, device);
@@ -79,7 +82,7 @@ function wavefront(problem: ScheduleProblem, params: SgdParams, device: DeviceIn
   return { kind: 'wavefront', workers, rows, rowBands: workers, columnBands, lanes, precision, reasons };
 }
 
-/** The number of teams that step ratings without locks. */
+/** Number of teams that step ratings without locks. */
 export function hogwildTeams(columns: number, ratings: number): number {
   return Math.max(
     1,

@@ -11,62 +11,63 @@ export const BATCH_RATINGS = 256;
 /** Bytes of a core's own cache for the column vectors of a block. */
 const SEGMENT_BYTES = 1 << 20;
 
-/** The fewest bands of a grid, so that up to four workers share one grid and give the same bits. */
+/** Fewest bands of a grid, so that up to four workers use the same grid and give the same bits. */
 const LEAST_BANDS = 8;
 
-/** The schedule blocks on devices that each hold a band of rows. */
+/** The schedule blocks on devices that each have a band of rows. */
 export interface DeviceBlocks {
-  /** The kernel that steps the ratings of a block. */
+  /** Kernel that steps the ratings of a block. */
   readonly steps: 'tile' | 'hogwild';
   /**
-   * True where all blocks of ratings, and all segments of columns, stay on their devices. Else two blocks at
-   * a time are on a device, and segments are copied from host memory, unless there is only one.
+   * True if all blocks of ratings, and all segments of columns, stay on their devices. Otherwise two blocks
+   * at a time are on a device, and segments are copied from host memory, unless there is only one.
    */
   readonly resident: boolean;
   /** Bands of rows on each device; default: one. */
   readonly bandsADevice?: number;
-  /**
-   * True where the factors of a band of rows are copied from host memory and back with each of its blocks.
-   */
+  /** True if the factors of a band of rows are copied from host memory and back with each of its blocks. */
   readonly rowsStaged?: boolean;
   /**
-   * True where a device starts an epoch with the segments with which it ended the previous one: they are
+   * True if a device starts an epoch with the segments with which it ended the previous one: they are
    * exchanged less often, and some blocks are stepped twice in a row.
    */
   readonly stays?: boolean;
-  /** Columns of the widest segment, about. */
+  /** Approximate number of columns of the widest segment. */
   readonly width: number;
   /** Bytes of factors sent to devices in an epoch; the same number is sent back. */
   readonly movedBytes: number;
 }
 
-/** Least number of versions of the factors in memory: an epoch steps a copy of the one before. */
+/** Fewest versions of the factors in memory: an epoch steps a copy of the previous version. */
 export const VERSIONS = 2;
 
-/** The order of ratings, and the number of workers. */
+/** The order in which ratings are visited, and the number of workers. */
 export interface SgdSchedule {
   readonly kind: 'hogwild' | 'wavefront' | 'tile' | 'blocks';
   /** s: workers that step at the same time. */
   readonly workers: number;
-  /** The side whose vectors stream by while the other's stay in the cache: the one with more rows. */
+  /** The side with more rows. Its vectors are streamed, while those of the other side stay in the cache. */
   readonly rows: 'users' | 'items';
   /** i and j: R is cut into i bands of rows and j bands of columns. */
   readonly rowBands: number;
   readonly columnBands: number;
-  /** True where there are more ratings than a block may have: each band of rows has a block of its own. */
+  /** True if there are more ratings than fit into a block; then each band of rows has its own block. */
   readonly inBands?: boolean;
-  /** Of the schedule tile. */
+  /** For the schedule tile. */
   readonly tile?: TileShape;
-  /** Of the schedule blocks on GPUs. */
+  /** For the schedule blocks on GPUs. */
   readonly deviceBlocks?: DeviceBlocks;
-  /** On a GPU: threads that step one rating together, and the storage of factors during an epoch. */
+  /**
+   * On a GPU: threads that step one rating together, and the precision in which factors are stored during an
+   * epoch.
+   */
   readonly lanes?: number;
   readonly precision?: 'f32' | 'f16';
   readonly reasons: readonly string[];
 }
 
 /**
- * The sizes that a schedule is chosen for. Ratings, and pairs of the validation set, where they are known.
+ * Sizes for which a schedule is chosen. Ratings, and pairs of the validation set, are absent if not known.
  */
 export interface ScheduleProblem {
   readonly users: number;
@@ -76,7 +77,8 @@ export interface ScheduleProblem {
 }
 
 /**
- * The side with more rows, whose vectors stream by while the other side stays in the cache; sizes of both.
+ * Rows are the side with more of them: its vectors are streamed, while those of the other side stay in the
+ * cache. Returns the sizes of both.
  */
 export function sidesOf({ users, items }: ScheduleProblem): {
   readonly rows: 'users' | 'items';
@@ -92,7 +94,7 @@ export function sidesOf({ users, items }: ScheduleProblem): {
 /**
  * The schedule on CPU threads. A pure function.
  *
- *     hogwild     i = j = 1; every worker takes batches of 256 ratings of a shuffled order, without locks
+ *     hogwild     i = j = 1; every worker takes batches of 256 ratings in a shuffled order, without locks
  *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns, in a sequence for each worker
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
@@ -144,15 +146,15 @@ export function cpuSchedule(
   };
 }
 
-/** Bands end where rows do, so they are a little unequal. */
+/** Bands end at whole rows, so their ratings are slightly unequal. */
 const UNEQUAL = 1.05;
 
-/** The fewest bands of rows with at most a block's ratings each; one if a block can hold all ratings. */
+/** Fewest bands of rows with at most a block's ratings each; one if a block can hold all ratings. */
 export function bandsOfBlocks(ratings: number): number {
   return ratings > blockLimit.ratings ? Math.ceil((UNEQUAL * ratings) / blockLimit.ratings) : 1;
 }
 
-/** The reason against a schedule whose blocks would have more ratings than a block may have. */
+/** Reason against a schedule whose blocks would exceed the ratings of a block. */
 export function beyondBlock({ inBands, rowBands }: SgdSchedule, ratings: number): string | undefined {
   const each = inBands ? Math.ceil(ratings / rowBands) : ratings;
   return each > blockLimit.ratings

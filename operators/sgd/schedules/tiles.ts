@@ -7,44 +7,44 @@ import { sgdFeatures, type SgdParams } from '../params.ts';
 /** The tiles that a GPU steps: see the task sgd-tiles. */
 export interface TileShape {
   readonly tiles: number;
-  /** Columns that a tile holds at most. */
+  /** Most columns of a tile. */
   readonly places: number;
   readonly lanes: number;
   readonly threads: number;
   readonly precision: 'f32' | 'f16';
-  /** The arithmetic of steps. */
+  /** Precision of the arithmetic. */
   readonly arithmetic: 'f32' | 'f16';
 }
 
 /**
- * Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of this
- * number.
+ * Workgroups that a large GPU runs at the same time, one for each multiprocessor; more tiles run in waves of
+ * this number.
  */
 const WAVE = 132;
 
-/** Tiles that ratings can be dealt to on a GPU. */
+/** Most tiles that a GPU can deal ratings to. */
 const MOST_TILES = 4096;
 
-/** Threads of a workgroup where the adapter allows it. */
+/** Threads of a workgroup, if the adapter allows it. */
 const THREADS = 1024;
 
 /**
- * Least ratings of an epoch for each team, and most teams for each column: beyond these bounds lost steps
+ * Fewest ratings of an epoch for each team, and most teams for each column. Beyond these limits, lost steps
  * cost more than the speed gains.
  */
 const LEAST_RATINGS = 256;
 const TEAMS_A_COLUMN = 4;
 
 /**
- * Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps
- * are lost.
+ * Features of each thread of a team. With larger teams fewer ratings are stepped at the same time, and fewer
+ * steps are lost.
  */
 const FEATURES_A_LANE = 16;
 
 /** Features of a piece: 16 bytes in float16. */
 const PIECE = 8;
 
-/** The storage of factors while they are stepped. */
+/** Precision in which factors are stored while they are stepped. */
 export function sgdPrecision(
   { precision }: Pick<SgdParams, 'precision'>,
   { kind }: Pick<DeviceInfo, 'kind'>,
@@ -52,14 +52,14 @@ export function sgdPrecision(
   return precision === 'f32' || (precision === 'auto' && kind !== 'gpu') ? 'f32' : 'f16';
 }
 
-/** Threads that step one rating together, where many ratings are stepped at once. */
+/** Threads that step one rating together, if many ratings are stepped at the same time. */
 export function teamOf(features: number, limits: DeviceLimits | undefined): number {
   return powerOfTwo(features / FEATURES_A_LANE, limits);
 }
 
 /**
- * Threads that step one rating where few are stepped at once: one for each 16 bytes of a row, so that a step
- * takes the least time.
+ * Threads that step one rating, if few are stepped at the same time: one for each 16 bytes of a row, so that
+ * a step takes the least time.
  */
 export function wideTeam(
   features: number,
@@ -99,7 +99,7 @@ function teamShape(
 }
 
 /**
- * True where a team's threads cannot share a row's padded pieces evenly, but can share the pieces of its
+ * True if a team's threads cannot divide a row's padded pieces evenly, but can divide the pieces of its
  * features, with at most one more pair of features for each thread.
  */
 function hasTail(features: number, stride: number, lanes: number): boolean {
@@ -124,9 +124,9 @@ function columnBytes(
 }
 
 /**
- * Threads of a team that computes in float16, by the pieces of a row. In epochs of Netflix's shape on an H200
- * two pieces a thread are the fastest up to 64 features, and four above, or five where they divide evenly:
- * teams whose last piece is partial take up to half as much time again.
+ * Threads of a team that computes in float16, by the pieces of a row. In epochs of Netflix's shape on an
+ * H200, two pieces a thread are fastest up to 64 features, and four above, or five if they divide evenly.
+ * Teams whose last piece is partial take up to half as much time again.
  */
 function halfTeam(pieces: number): number {
   if (pieces <= 2) return 1;
@@ -135,9 +135,9 @@ function halfTeam(pieces: number): number {
 }
 
 /**
- * Tiles for the columns: the fewest that hold all of them in workgroup memory, in whole waves, so that no
- * multiprocessor idles in the last wave. A tile has at most four teams for each of its columns, and at most
- * the teams that its ratings keep busy. Undefined where there would be too many tiles, or where one column
+ * Tiles for the columns: the fewest that hold all of them in workgroup memory, rounded up to whole waves, so
+ * that no multiprocessor is idle in the last wave. A tile has at most four teams for each of its columns, and
+ * at most the teams that its ratings keep busy. Undefined if there would be too many tiles, or if one column
  * does not fit.
  */
 export function tileShape(
@@ -180,7 +180,7 @@ export function teamsOfTiles({ tiles, threads, lanes }: TileShape): number {
   return (tiles * threads) / lanes;
 }
 
-/** "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */
+/** Example: "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */
 export function describeTiles(
   { tiles, places, lanes, threads, precision, arithmetic }: TileShape,
   features: number,
