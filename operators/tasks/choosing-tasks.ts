@@ -1,6 +1,6 @@
 /**
- * The tasks that choose a device's kernels, time them and start to compile them. Together with tasks.ts they
- * are the contract between the operators and the devices.
+ * Tasks that choose a device's kernels, time them and start to compile them. Together with tasks.ts they are
+ * the contract between operators and devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -15,76 +15,73 @@ export type UpdateProblem = {
   readonly biases: boolean;
   /** True for `update-implicit`. */
   readonly implicit?: boolean;
-  /** Rows that are solved, and rows of θ. */
+  /** Number of rows to solve, and of rows of θ. */
   readonly rows: number;
   readonly columns: number;
   readonly ratings: number;
-  /** Of the run, at most. */
+  /** Most iterations of the run. */
   readonly iterations: number;
-  /** Ratings of the longest row. */
+  /** Number of ratings of the longest row. */
   readonly longest: number;
-  /** Largest |rating|; of implicit data, of √w and t / √w. */
+  /** Largest |rating|; for implicit data the largest of √w and t / √w. */
   readonly largestRating: number;
-  /** The name of the variant that the caller asks for. */
+  /** Name of the variant that the caller requests. */
   readonly kernel?: string;
 };
 
 /**
- * The variant of a kernel that a device takes for a problem, and the reason. Part of the plan: a run that is
- * repeated takes it again.
+ * The variant of a kernel that a device chooses for a problem, and the reason. It is part of the plan, so a
+ * repeated run uses it again.
  */
 export type KernelChoice = {
   readonly variant: string;
   readonly precision: 'f32' | 'f16' | 'int8';
-  /** Power of two that multiplies ratings before they are rounded to float16. */
+  /** Power of two by which ratings are multiplied before they are rounded to float16. */
   readonly ratingScale: number;
   readonly reason: string;
-  /**
-   * Device memory of the variant in addition to its inputs and outputs: work lists and copies of half the
-   * width.
-   */
+  /** Device memory of the variant in addition to its inputs and outputs: work lists and copies in float16. */
   readonly deviceBytes: number;
   /**
-   * Buffers by name that all kernels of a device share, each as large as the largest of them needs: partial
+   * Buffers by name that all kernels of a device share, each as large as its largest user needs: partial
    * sums, ratings without biases.
    */
   readonly scratchBytes?: Readonly<Record<string, number>>;
-  /** True for kernels that give `objective` where it is asked for. */
+  /** True for kernels that return `objective` on request. */
   readonly tellsLoss?: boolean;
 };
 
-/** Variants of a kernel that a device timed on rows of a block, and the one it will choose. */
+/** Variants of a kernel that a device timed on rows of a block, and the fastest one, which it will choose. */
 export type KernelTuning = {
   readonly variant: string;
-  /** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
+  /** Example: "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
   readonly reason: string;
-  /** In the order of timing; `milliseconds` is null, with the problem, for a variant that failed. */
+  /** In the order of timing. For a variant that failed, `milliseconds` is null and the problem is given. */
   readonly times: readonly {
     readonly variant: string;
     readonly milliseconds: number | null;
     readonly runs: number;
     readonly problem?: string;
   }[];
-  /** Of the sample. */
+  /** Rows and ratings of the sample. */
   readonly rows: number;
   readonly ratings: number;
-  /** The clock: the GPU's where it has one. */
+  /** Clock of the times: the GPU's if it has one. */
   readonly clock: 'gpu' | 'host';
-  /** The reason why the measurement is kept for this process only; absent where it is stored. */
+  /** Reason why the measurement is kept only for this process; absent if it is stored. */
   readonly note?: string;
 };
 
 export interface ChoosingTasks {
   /**
-   * Chooses among the variants of `update`, on devices that have several. Throws UsageError for one that
-   * cannot run.
+   * Chooses among the variants of `update`, on devices that have several. Throws UsageError for a requested
+   * variant that cannot run.
    */
   'choose-update': { inputs: None; outputs: None; params: UpdateProblem; values: KernelChoice };
 
   /**
-   * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for problems
-   * like this one. `where-it-pays`: `tuning` is null where it is not worth the time, or was done before;
-   * `thorough`: every variant that may be the fastest is measured, for as long as that takes.
+   * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for similar
+   * problems. `where-it-pays`: `tuning` is null if it is not worth the time, or was done before. `thorough`:
+   * measures every variant that may be the fastest, however long it takes.
    */
   'tune-update': {
     inputs: { block: PartitionRef };
@@ -94,8 +91,8 @@ export interface ChoosingTasks {
   };
 
   /**
-   * Starts compiling for tasks `top-n`, those with bounds, or `rank-listed`, with exclusions or without,
-   * while their inputs are on the way to the GPU.
+   * Starts compiling for tasks `top-n` with bounds, or `rank-listed` with or without exclusions, while their
+   * inputs are being sent to the GPU.
    */
   'compile-search': {
     inputs: None;
@@ -105,7 +102,7 @@ export interface ChoosingTasks {
   };
 
   /**
-   * Starts compiling the kernels of these variants of `update`, or with `implicit` of update-implicit, and of
+   * Starts compiling the kernels of these variants of `update` (with `implicit`, of update-implicit) and of
    * its measures, while ratings are read.
    */
   'compile-update': {
@@ -118,7 +115,7 @@ export interface ChoosingTasks {
   };
 }
 
-/** The use of every input and output of these tasks. */
+/** Use of every input and output of these tasks. */
 export const choosingContracts = {
   'choose-update': {},
   'tune-update': { block: 'read' },

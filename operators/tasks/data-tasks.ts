@@ -1,45 +1,42 @@
-/**
- * The tasks that prepare data. Together with tasks.ts they are the contract between the operators and the
- * devices.
- */
+/** Tasks that prepare data. Together with tasks.ts they are the contract between operators and devices. */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
 
 /**
- * A policy for several ratings of one (user, item) pair. `keep` orders them by value, so that row order never
+ * Policy for several ratings of one (user, item) pair. `keep` orders them by value, so that row order never
  * matters.
  */
 export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
 
 /**
- * Layout row-bands: `placeOf` Uint32[rows], the band of a row above its number in the band, which has
- * `rowBits` bits, and `firstRow` Int32[bands + 1]. Layout row-parts: `partOf` Uint16[rows], or Uint32 for
- * more than 2^16 parts, and `firstRow` Int32[parts + 1].
+ * Layout row-bands: `placeOf` Uint32[rows], with the band of a row in the high bits and its number within the
+ * band in the low `rowBits` bits, and `firstRow` Int32[bands + 1]. Layout row-parts: `partOf` Uint16[rows],
+ * or Uint32 for more than 2^16 parts, and `firstRow` Int32[parts + 1].
  */
 type FromPairs = { readonly by: 'users' | 'items'; readonly rowBits: number };
 type Counting = { readonly bands: number; readonly rowBits: number };
-/** Ratings of each part. */
+/** Number of ratings of each part. */
 type SplitRatings = { readonly ratings: readonly number[] };
-/** Bits of a key that hold the column. */
+/** Bits of a key that contain the column. */
 type Keyed = { readonly columnBits: number };
 
 /**
  * Sorting ratings into compressed rows takes two steps that both stay within the processor's caches and page
- * tables. A *band* is a run of adjacent rows with some ten thousand ratings in total.
+ * tables. A *band* is a sequence of adjacent rows with some ten thousand ratings in total.
  *
  *   1. Ratings are scattered to their bands, in any order within a band, directly to the band's place in the block: the value among
  *      the values, and a *key* of 32 bits among the indices: (row - first row of the band) 2^columnBits + column.
  *   2. Each band is sorted in place by key, and its keys become columns.
  *
- * So sorting takes no memory in addition to the block. Both steps are cut into groups that fill separate
- * places, known from counts before anything is written.
+ * So sorting takes no memory in addition to the block. Both steps are cut into groups that write to separate
+ * places, which are computed from counts before anything is written.
  */
 export interface DataTasks {
   /**
-   * Counts the ratings of each band among the chunks of some groups, which have `groups` chunks each. Inputs:
-   * `bands`; of chunk i `codes.i` and, where codes are the chunk's own, `rowMap.i` (`map` Uint32: code ->
-   * position). `by` says which code is the row. Output: `counts` (`counts` Int32[groups x bands]).
+   * Counts the ratings of each band in the chunks of some groups, which have `groups` chunks each. Inputs:
+   * `bands`; for chunk i `codes.i` and, if codes are the chunk's own, `rowMap.i` (`map` Uint32: code ->
+   * position). `by`: which code is the row. Output: `counts` (`counts` Int32[groups x bands]).
    */
   'count-pairs': {
     inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>;
@@ -50,10 +47,10 @@ export interface DataTasks {
 
   /**
    * Scatters the chunks of one group to their bands. Inputs as for count-pairs, and `columnMap.i`, `values.i`
-   * (Float32), `cursors` (`cursors` Int32[bands]: where this group's first rating of each band goes). Output,
-   * there already: `block`. With `firstRow` the block's values are the ratings' row numbers, counted from it,
-   * and ratings and timestamps go to `rowData` (`ratings` Float32, `timestamps` Float64, by row number),
-   * there already.
+   * (Float32), `cursors` (`cursors` Int32[bands]: position for this group's first rating of each band).
+   * Output, already allocated: `block`. With `firstRow` the block's values are the ratings' row numbers,
+   * counted from `firstRow`, and ratings and timestamps are written to `rowData` (`ratings` Float32,
+   * `timestamps` Float64, by row number), also already allocated.
    */
   'scatter-pairs': {
     inputs: { bands: PartitionRef; cursors: PartitionRef } & Numbered<
@@ -65,7 +62,7 @@ export interface DataTasks {
   };
 
   /**
-   * The same two steps for a transposition: from rows of `block`, whose columns become the rows of
+   * The same two steps for a transposition: reads rows of `block`, whose columns become the rows of
    * `transposed`. Group g has the rows [starts[g], starts[g + 1]); the scattered group has [from, to).
    */
   'count-columns': {
@@ -82,13 +79,13 @@ export interface DataTasks {
   };
 
   /**
-   * Sorts the bands [from, to). Input: `bands`. Output, already allocated and filled by the scattering tasks:
+   * Sorts the bands [from, to). Input: `bands`. Output, already allocated and filled by the scatter tasks:
    * `block` with its offsets.
    *
-   * `order`: 'kept' where the columns of each row ascend already (a transposition reads rows in order);
+   * `order`: 'kept' if the columns of each row ascend already (a transposition reads rows in order);
    * 'by-column' sorts them; 'by-value' also sorts the ratings of one row and column by value. Values, except
-   * for 'kept': `extra` (ratings beyond the first of their pair), `row`, `column` of the first such pair (-1
-   * when there is none).
+   * for 'kept': `extra` (number of ratings that repeat a pair), `row`, `column` of the first repeated pair
+   * (-1 if there is none).
    */
   'sort-bands': {
     inputs: { bands: PartitionRef };
@@ -98,10 +95,10 @@ export interface DataTasks {
   };
 
   /**
-   * Cuts the ratings of `chunks` chunks by parts, which are runs of rows; within a part rows are counted from
-   * its first. Inputs: `parts` (layout row-parts), and of each chunk c `codes.c`, `values.c`, and `rowMap.c`,
-   * `columnMap.c` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose codes are
-   * such rows (as `users`) and positions of columns.
+   * Cuts the ratings of `chunks` chunks by parts, which are sequences of rows; within a part rows are
+   * numbered from its first. Inputs: `parts` (layout row-parts), and for each chunk c `codes.c`, `values.c`,
+   * and `rowMap.c`, `columnMap.c` if codes are the chunk's own. Outputs: `partCodes.p`, with row numbers (as
+   * `users`) and positions of columns, and `partValues.p`.
    */
   'split-pairs': {
     inputs: { parts: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
@@ -111,8 +108,8 @@ export interface DataTasks {
   };
 
   /**
-   * The same of the rows [from, to) of a block whose row 0 has the position `firstRow`, by runs of its
-   * columns, which are counted from the first of each part.
+   * The same for the rows [from, to) of a block whose row 0 has the position `firstRow`. Parts are sequences
+   * of the block's columns, numbered from the first of each part.
    */
   'split-block': {
     inputs: { parts: PartitionRef; block: PartitionRef };
@@ -123,8 +120,8 @@ export interface DataTasks {
 
   /**
    * Finds ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths` (`lengths`
-   * Int32[to - from]: the rows' lengths once duplicates are merged), `repeated` (`columns` Uint32: columns of
-   * the ratings beyond the first of their pair).
+   * Int32[to - from]: the rows' lengths after merging duplicates), `repeated` (`columns` Uint32: columns of
+   * the ratings that repeat a pair).
    */
   'find-duplicates': {
     inputs: { block: PartitionRef };
@@ -134,9 +131,9 @@ export interface DataTasks {
   };
 
   /**
-   * Writes the rows [from, to) with their duplicates combined. Inputs: `block`; for `last`, whose block
-   * carries row numbers as values, `rowData` (`ratings` Float32, `timestamps` Float64, by row number): the
-   * latest wins, ties by the larger rating. Output: `combined`, there already with its offsets.
+   * Writes the rows [from, to) with their duplicates combined. Inputs: `block`; for `last`, whose block has
+   * row numbers as values, `rowData` (`ratings` Float32, `timestamps` Float64, by row number): the latest
+   * rating counts, the larger one if times are equal. Output: `combined`, already allocated with its offsets.
    */
   'combine-duplicates': {
     inputs: { block: PartitionRef; rowData?: PartitionRef };
@@ -147,9 +144,9 @@ export interface DataTasks {
 
   /**
    * Sums the ratings of the rows [from, to) of a block in order, in float64. Output, already allocated:
-   * `rowSums` (`sums` Float64[rows]), to which each row's sum is added. Values: `sum`, the `least` and the
-   * `most` (infinite without ratings), `whole` (all are whole numbers), and of the `count` ratings their
-   * `mean` and `squares` = Σ (r - mean)².
+   * `rowSums` (`sums` Float64[rows]), to which each row's sum is added. Values: `sum`; `least` and `most`
+   * (infinite without ratings); `whole` (true if all are whole numbers); `count`, and of these ratings `mean`
+   * and `squares` = Σ (r - mean)².
    */
   'sum-ratings': {
     inputs: { block: PartitionRef };
@@ -167,9 +164,9 @@ export interface DataTasks {
   };
 
   /**
-   * Damped means of the rows [from, to): what is left of their ratings less `mean` and the column's mean,
-   * over their number and `damping`. Inputs: `block`, `columnMeans` (`values` Float32[columns]). Output,
-   * there already: `rowMeans` (`values` Float32[rows]).
+   * Damped means of the rows [from, to): the sum of their ratings minus `mean` and the column's mean, divided
+   * by their number plus `damping`. Inputs: `block`, `columnMeans` (`values` Float32[columns]). Output,
+   * already allocated: `rowMeans` (`values` Float32[rows]).
    */
   'damped-means': {
     inputs: { block: PartitionRef; columnMeans: PartitionRef };
@@ -179,9 +176,9 @@ export interface DataTasks {
   };
 
   /**
-   * Sums the ratings of each column in the rows [from, to), in float64 in their order; where the input
-   * `rowMeans` (`values` Float32[rows]) is there, what `mean` and the row's leave of them. Output: `sums`
-   * (`sums` Float64[columns], `counts` Int32[columns]).
+   * Sums the ratings of each column in the rows [from, to), in float64, in order. With the input `rowMeans`
+   * (`values` Float32[rows]), sums the ratings minus `mean` and the row's mean. Output: `sums` (`sums`
+   * Float64[columns], `counts` Int32[columns]).
    */
   'sum-columns': {
     inputs: { block: PartitionRef; rowMeans?: PartitionRef };
@@ -191,7 +188,7 @@ export interface DataTasks {
   };
 
   /**
-   * Sums the ratings numbered [from, to) in a block in their order, in float64, or the squares of their
+   * Sums the ratings with numbers [from, to) in a block, in order, in float64; or the squares of their
    * differences to `apart`. Values: `sum`.
    */
   'sum-values': {
@@ -202,8 +199,8 @@ export interface DataTasks {
   };
 
   /**
-   * Puts the ratings of the rows [from, to) on a scale: (r - center) / deviation, as float32. Output, in
-   * place: `block`. Values: `squares` = Σ of their squares, in float64.
+   * Scales the ratings of the rows [from, to): (r - center) / deviation, as float32. Output, in place:
+   * `block`. Values: `squares` = Σ of their squares, in float64.
    */
   standardize: {
     inputs: None;
@@ -213,9 +210,9 @@ export interface DataTasks {
   };
 
   /**
-   * Copies the ratings of the rows [from, to), whose columns ascend, to blocks of runs of columns: `part.c`
-   * has those from columnStarts[c] to columnStarts[c + 1], with their numbers or, `local`, counted from the
-   * first. Outputs, there already with their row pointers: `part.0`, `part.1`, ...
+   * Copies the ratings of the rows [from, to), whose columns ascend, to blocks of column ranges: `part.c` has
+   * the columns from columnStarts[c] to columnStarts[c + 1], with their own numbers or, with `local`,
+   * numbered from the first. Outputs, already allocated with their row pointers: `part.0`, `part.1`, ...
    */
   'place-columns': {
     inputs: { block: PartitionRef };

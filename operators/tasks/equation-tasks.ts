@@ -1,25 +1,25 @@
 /**
- * Tasks of data-parallel ALS: the normal equations of rows whose fixed side is in p > 1 parts (cuMF, section
- * 4.3 and Algorithm 3). Each part adds its ratings to partial equations, partial equations add up as matrices
- * do, and a row is solved from its sum.
+ * Tasks of data-parallel ALS: normal equations of rows whose fixed side is in p > 1 parts (cuMF, section 4.3
+ * and Algorithm 3). Each part adds its ratings to partial equations; partial equations are added like
+ * matrices; a row is solved from its sum.
  *
  * Layout of equations: a matrix (layout factors, allocated as zeros) with a row for each solved row u, and
  * `equationColumns` columns:
  *
  *     triangle   the lower triangle of A = Σ θ_v θ_vᵀ row by row: element (i, j <= i) at i (i + 1) / 2 + j
  *     b          Σ r_uv θ_v, f numbers
- *     n          n_u, the ratings of u
- *     s, t       with biases: Σ θ_v, f numbers, and Σ r_uv, with μ and γ_v taken off r_uv
+ *     n          n_u, the number of ratings of u
+ *     s, t       with biases: Σ θ_v, f numbers, and Σ r_uv, with μ and γ_v subtracted from r_uv
  *
- * λ enters once, at the solve. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t θ_v (see
- * implicit-tasks.ts); G and the shifts enter at the solve.
+ * λ is added once, at the solve. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t θ_v (see
+ * implicit-tasks.ts); G and the shifts are added at the solve.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
 import type { None, RowRegularization, Rows, SolvedValues, SolverChoice } from './task-types.ts';
 
-/** First columns of the parts of a row of equations; `s` and `t` are there only with biases. */
+/** First columns of the parts of a row of equations; `s` and `t` exist only with biases. */
 export interface EquationLayout {
   readonly triangle: 0;
   readonly b: number;
@@ -53,7 +53,7 @@ export interface EquationTasks {
   /**
    * Adds the ratings of the rows [from, to) of a block to their equations; column indices of the block are
    * rows of `fixed`. Row 0 of `equations` is row `rowStart` (default 0) of the block. Biases and `mean` as in
-   * `update`: the equations have s and t where `fixedBias` is given.
+   * `update`: the equations have s and t if `fixedBias` is given.
    */
   'normal-equations': {
     inputs: { block: PartitionRef; fixed: PartitionRef; fixedBias?: PartitionRef };
@@ -70,9 +70,9 @@ export interface EquationTasks {
 
   /**
    * Solves the rows [from, to) of `factors` from their equations, as `update` does (Cholesky, CG on A, or x
-   * >= 0, with biases where `bias` is given), or as `update-implicit` does where `gram` and `shifts` are
-   * given; λ is not used there. Row 0 of `equations` is row `rowStart` (default 0) of the others. Rows with
-   * n_u = 0 become zero. Values as of `update`.
+   * >= 0, with biases if `bias` is given), or as `update-implicit` does if `gram` and `shifts` are given; λ
+   * is not used then. Row 0 of `equations` is row `rowStart` (default 0) of the other matrices. Rows with n_u
+   * = 0 become zero. Values as of `update`.
    */
   'solve-equations': {
     inputs: { equations: PartitionRef; previous: PartitionRef; gram?: PartitionRef; shifts?: PartitionRef };

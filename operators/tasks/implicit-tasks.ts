@@ -3,7 +3,7 @@
  * (Hu, Koren and Volinsky 2008; cuMF_ALS, section V-F).
  *
  *     A_u x_u = b_u      A_u = G + Σ w θ_v θ_vᵀ + shift_u I,  b_u = Σ t θ_v      over the ratings of u
- *     G = weight ΘᵀΘ over all v        w = α |r|        t = base + α r where r > 0, else 0
+ *     G = weight ΘᵀΘ over all v        w = α |r|        t = base + α r if r > 0, else 0
  *
  * Layout row-shifts: `values` Float32[rows], the number added to the diagonal of each row.
  */
@@ -20,7 +20,7 @@ export type ImplicitWeights = {
 
 export interface ImplicitTasks {
   /**
-   * Rows [from, to) of G and, by symmetry, the same columns. Both are multiples of 8, or the last. Output:
+   * Rows [from, to) of G and, by symmetry, the same columns. Both are multiples of 8, or the end. Output:
    * `gram`, with at least as many rows as its stride.
    */
   gram: {
@@ -50,8 +50,8 @@ export interface ImplicitTasks {
         /** See `update`. */
         readonly measured?: boolean;
         /**
-         * Adds (G + shift_u I) x for the x of `previous` to b, and keeps rows without ratings: new ratings
-         * move a row away from x as far as G and the shift allow. A GPU does not support it.
+         * Adds (G + shift_u I) x for the x of `previous` to b, and keeps rows without ratings. So new ratings
+         * move a row away from x only as far as G and the shift allow. A GPU does not support it.
          */
         readonly anchored?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */

@@ -1,4 +1,4 @@
-/** The tasks that read ratings and number their ids: part of the contract of tasks.ts. */
+/** Tasks that read ratings and number their ids: part of the contract of tasks.ts. */
 import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
@@ -7,7 +7,7 @@ import type { BadRows } from '../ratings/rows/bad-rows.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
 
-/** The ids of a chunk of rows. */
+/** Summary of the ids of a chunk of rows. */
 export type ChunkSummary = {
   readonly rows: number;
   readonly users: KeysSummary;
@@ -17,58 +17,60 @@ export type ChunkSummary = {
 export type ReadParams = {
   /** Read one after the other. */
   readonly splits: readonly SourceSplit[];
-  /** From the source's side to the last, which selects ratings. */
+  /** In order, from the source; the last one selects ratings. */
   readonly operators: readonly PortableOperator[];
   readonly takesFaults: boolean;
-  /** Most ratings; more are a CapacityError. */
+  /** More ratings throw CapacityError. */
   readonly maximumRows: number;
-  /** The part of `room` that is this task's. */
+  /** This task's part of `room`. */
   readonly room?: { readonly from: number; readonly to: number };
 };
 
 export type ReadValues = {
   readonly chunks: readonly ChunkSummary[];
   readonly bad: BadRows;
-  /** Rows of the splits, before operators left some out. */
+  /** Number of rows in the splits, before operators removed some. */
   readonly rows: number;
-  /** The end of the last split, where it is a range of bytes. */
+  /** End of the last split, if it is a range of bytes. */
   readonly end: SplitEnd | null;
 };
 
 export type ReadRowsParams = {
-  /** Read one after the other; none where the rows come from an exchange. */
+  /** Read one after the other; empty if the rows come from an exchange. */
   readonly splits: readonly SourceSplit[];
-  /** From the source's side to the last. */
+  /** In order, from the source. */
   readonly operators: readonly PortableOperator[];
   readonly takesFaults: boolean;
   /** Most bytes of the rows in memory. */
   readonly maximumBytes: number;
-  /** Of each part of an exchange that is read in place of splits: the piece of its partition. */
+  /**
+   * For each part of an exchange that is read instead of splits: the number of its piece in its partition.
+   */
   readonly parts: readonly number[];
-  /** The same of the other side of each join among the operators; the name of one that several tasks take. */
+  /** The same for the second input of each join among the operators; `name` if several tasks read it. */
   readonly others: readonly { readonly parts: readonly number[]; readonly name?: string }[];
-  /** Present where the rows are divided among the parts of an exchange. */
+  /** Present if the rows are divided among the parts of an exchange. */
   readonly exchange?: ExchangeParams;
 };
 
 export type ReadRowsValues = {
-  /** Rows of the splits, before operators left some out. */
+  /** Number of rows in the splits, before operators removed some. */
   readonly rows: number;
-  /** As of read-ratings. */
+  /** As in read-ratings. */
   readonly end: SplitEnd | null;
-  /** False where there are more bytes than may be: then none are given. */
+  /** False if the rows exceed the maximum of bytes; then no rows are returned. */
   readonly complete: boolean;
-  /** Of each batch. */
+  /** Origin of each batch. */
   readonly origins: readonly {
     readonly file?: string;
     readonly rowGroup?: number;
     readonly firstRow: number;
-    /** Number of the batch's rows in `kept`, where rows of the origin were left out. */
+    /** Number of the batch's rows in `kept`, if rows of the origin were removed. */
     readonly kept?: number;
   }[];
   /**
-   * Rows that were divided among the parts of an exchange, the bytes of each part, the first part of each
-   * output.
+   * Number of rows that were divided among the parts of an exchange, bytes of each part, and first part of
+   * each output.
    */
   readonly divided?: {
     readonly rows: number;
@@ -77,21 +79,22 @@ export type ReadRowsValues = {
   };
 };
 
-/** The distance of codes from ids, where they are near. `wide`: the ids are among int64 ones. */
+/** For narrow-range ids, `least` is the id with code 0. `wide`: the ids are in an int64 column. */
 export type NearSide = { readonly least: number; readonly wide: boolean };
 
 /**
- * Ids become positions in three steps. Chunks of rows are numbered separately, while others are read (see
- * NumberedKeys). Then their ids are counted together: ids in a narrow range in a table of the range, others
- * in hash tables, each with a share of the ids. Finally all chunks get maps from their codes to positions.
+ * Ids become positions in three steps. First, each chunk of rows is numbered separately, while others are
+ * read (see NumberedKeys). Then the ids of all chunks are counted together: narrow-range ids in one table of
+ * the range, others in hash tables, one for each share of the ids. Finally each chunk gets a map from its
+ * codes to positions.
  */
 export interface ReadingTasks {
   /**
-   * Reads splits of a source into chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`: the
-   * columns of the splits, as an Arrow stream without rows). Outputs of chunk i: `codes.i`, `users.i`,
-   * `items.i` as from number-keys, `values.i` (`values` Float32[rows] and, where they were selected,
-   * `timestamps` Float64[rows]); outputs of chunks that are not made are left out. With an output `room`,
-   * already allocated (see PairRoom), codes and values are views of the task's part of it.
+   * Reads splits of a source into chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`:
+   * columns of the splits, as an Arrow stream without rows). Outputs for chunk i: `codes.i`, `users.i`,
+   * `items.i` as from number-keys, `values.i` (`values` Float32[rows] and, if selected, `timestamps`
+   * Float64[rows]); outputs of unused chunks are left out. With an output `room`, already allocated (see
+   * PairRoom), codes and values are views of the task's part of it.
    */
   'read-ratings': {
     inputs: { schema: PartitionRef };
@@ -101,12 +104,12 @@ export interface ReadingTasks {
   };
 
   /**
-   * Reads splits of a source, or rows of an exchange, and runs operators over them. Inputs: `schema`, as for
-   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: parts of the other sides
-   * of joins, each after its columns as for `schema`; `bounds`: of an exchange by ranges (`bytes`). Output:
-   * `rows` (`bytes`: the batches as an Arrow stream; `kept` Uint32: see the origins), or, of an exchange,
-   * `divided.i` (`bytes`: a stream for each part in it, a piece each); those that are not needed are left
-   * out.
+   * Reads splits of a source, or rows of an exchange, and runs operators on them. Inputs: `schema`, as for
+   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: parts of the second
+   * inputs of joins, each preceded by its columns in the form of `schema`; `bounds`: for an exchange by
+   * ranges (`bytes`). Output: `rows` (`bytes`: the batches as an Arrow stream; `kept` Uint32: see the
+   * origins), or, for an exchange, `divided.i` (`bytes`: an Arrow stream, one piece, for each part in it);
+   * unused outputs are left out.
    */
   'read-rows': {
     inputs: { schema: PartitionRef; bounds?: PartitionRef } & Numbered<'parts' | 'others'>;
@@ -116,8 +119,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Turns external ids into codes of one chunk of rows (see NumberedKeys). Input: `ids` (layout key-pairs:
-   * the key arrays of users, prefix "user", and of items, prefix "item"). Outputs: `codes` (`users`
+   * Turns external ids into codes within one chunk of rows (see NumberedKeys). Input: `ids` (layout
+   * key-pairs: key arrays of users, prefix "user", and of items, prefix "item"). Outputs: `codes` (`users`
    * Uint32[rows], `items` Uint32[rows]), `users` and `items` (the keys).
    */
   'number-keys': {
@@ -139,9 +142,9 @@ export interface ReadingTasks {
   };
 
   /**
-   * Counts narrow-range ids over all chunks. Inputs: `keys.i`, or `codes.i` where the keys of a chunk have no
-   * counts. Output: `counts` (`counts` Int32), already allocated, of which this task fills [from, to).
-   * `starts`: the code 0 of each chunk in `counts`.
+   * Counts narrow-range ids over all chunks. Inputs: `keys.i`, or `codes.i` if the keys of a chunk have no
+   * counts. Output: `counts` (`counts` Int32), already allocated; this task fills [from, to). `starts`:
+   * position of each chunk's code 0 in `counts`.
    */
   'count-ids': {
     inputs: Numbered<'keys' | 'codes'>;
@@ -151,7 +154,7 @@ export interface ReadingTasks {
   };
 
   /**
-   * Gives the ids that occur positions by their order. Outputs: `map` (`map` Uint32: the position by id -
+   * Assigns positions, in order, to the ids that occur. Outputs: `map` (`map` Uint32: position by id -
    * least), `keys` (prefix "key", and `counts`).
    */
   'rank-ids': {
@@ -162,10 +165,10 @@ export interface ReadingTasks {
   };
 
   /**
-   * Collects the distinct ids of all chunks whose hash belongs to one `share` among `shares`. Inputs:
-   * `keys.i`. Outputs: `share` (the ids, ascending, prefix "key", and `counts`); `map.i` (`map` Uint32: by
-   * code of chunk i), already allocated, in which this task sets the codes of such ids to place in the share
-   * * shares + share.
+   * Collects the distinct ids of all chunks whose hash is in one `share` of `shares`. Inputs: `keys.i`.
+   * Outputs: `share` (the ids, ascending, prefix "key", and `counts`); `map.i` (`map` Uint32: by code of
+   * chunk i), already allocated, in which this task sets the codes of these ids to (index in the share) *
+   * shares + share.
    */
   'unite-ids': {
     inputs: Numbered<'keys'>;
@@ -175,9 +178,9 @@ export interface ReadingTasks {
   };
 
   /**
-   * Merges shares. Inputs: `share.i`. Outputs, there already: `keys` (prefix "key", and `counts`), `places`
-   * (`map` Uint32: the position by the number that unite-ids gives). This task does one of `parts` ranges of
-   * ids.
+   * Merges shares. Inputs: `share.i`. Outputs, already allocated: `keys` (prefix "key", and `counts`),
+   * `places` (`map` Uint32: position by the number from unite-ids). This task handles one of `parts` ranges
+   * of ids.
    */
   'merge-ids': {
     inputs: Numbered<'share'>;
@@ -187,9 +190,9 @@ export interface ReadingTasks {
   };
 
   /**
-   * Leaves out the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values`
-   * Float32), `userMap` and `itemMap` (`map` Uint32: the position of each code, UNKNOWN_KEY for none).
-   * Outputs: `known` (positions for codes), `ratings`.
+   * Removes the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values` Float32),
+   * `userMap` and `itemMap` (`map` Uint32: the position of each code, UNKNOWN_KEY for none). Outputs: `known`
+   * (positions as codes), `ratings`.
    */
   'keep-known': {
     inputs: { codes: PartitionRef; values: PartitionRef; userMap: PartitionRef; itemMap: PartitionRef };
@@ -199,8 +202,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * The map of a chunk from codes to positions by way of another. Inputs: `first`, `second` (`map` Uint32).
-   * Output: `map`.
+   * Composes the map of a chunk from codes to positions with another map. Inputs: `first`, `second` (`map`
+   * Uint32). Output: `map`.
    */
   'compose-maps': {
     inputs: { first: PartitionRef; second: PartitionRef };

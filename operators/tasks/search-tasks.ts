@@ -1,37 +1,37 @@
 /**
- * The tasks that answer requests of one row at a time. Together with tasks.ts they are the contract between
- * the operators and the devices.
+ * Tasks that answer requests for single rows. Together with tasks.ts they are the contract between operators
+ * and devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { None, UpdateParams } from './task-types.ts';
 
 /**
- * A searchable form of some vectors θ_v, as matrices of a CPU device. Columns are sorted by falling distance
+ * Vectors θ_v in a searchable form, as matrices of a CPU device. Columns are sorted by descending distance
  * from their mean.
  */
 export type SearchIndex = {
   /** θ_v in float32: columns x rank. */
   readonly exact: PartitionRef;
-  /** θ_v - θ̄ in 8 bits, four to an element: columns x rank / 4, rows padded to 16 bytes. */
+  /** θ_v - θ̄ in 8 bits, four in one element: columns x rank / 4, rows padded to 16 bytes. */
   readonly coarse: PartitionRef;
   /**
-   * Five rows of a number for each column: length, remainder, scale (see cpu/assembly/search.ts), item, and
-   * the column of each item.
+   * Five rows with one number for each column: length, remainder, scale (see cpu/assembly/search.ts), item,
+   * and the column of each item.
    */
   readonly guide: PartitionRef;
   /**
-   * Three rows of `rank` numbers: θ̄; 1 for features in which columns differ and 0 for the others; and the
-   * largest ‖θ_v‖ first in the third.
+   * Three rows of `rank` numbers: θ̄; 1 for features that are not the same in all columns, else 0; and a row
+   * whose first number is the largest ‖θ_v‖.
    */
   readonly center: PartitionRef;
 };
 
 export interface SearchTasks {
   /**
-   * Makes a searchable form of vectors, whose memory is there already. Input: `vectors` (layout vectors:
-   * `values` Float32[columns * width]); their first `rank` numbers are searched. `normalized`: divided by
-   * their length; zeros stay.
+   * Makes vectors searchable; the index is already allocated. Input: `vectors` (layout vectors: `values`
+   * Float32[columns * width]); their first `rank` numbers are searched. `normalized`: divided by their
+   * length; zeros stay zeros.
    */
   'prepare-search': {
     inputs: { vectors: PartitionRef };
@@ -41,9 +41,9 @@ export interface SearchTasks {
   };
 
   /**
-   * The n items with the highest xᵀθ_v for the query x, best first, ties by lower item; equal to the results
-   * of `top-n` in every bit. `left`: items to leave out, ascending; `allowed`: the only items to search.
-   * Values: `items`, `scores`, fewer than n if there are fewer.
+   * The n items with the highest xᵀθ_v for the query x, best first, ties by lower item; the same bits as the
+   * results of `top-n`. `left`: items to leave out, ascending; `allowed`: the only items to search. Values:
+   * `items`, `scores`; fewer than n if there are fewer.
    */
   search: {
     inputs: SearchIndex;
@@ -54,10 +54,9 @@ export interface SearchTasks {
 
   /**
    * The same for the x of one row, which `update` or `update-implicit` solves from `values`, its ratings of
-   * the items `rated`, ascending; with a mean items are [θ_v, 1, γ_v], and the query is [x, β + μ, 1].
-   * Further input: `gram` for implicit rows, whose `shift` is that of row-shifts. `rows`: a matrix with a row
-   * for each of `rated` and two more, all 0, in which the row is solved. `solved` is false where x is not
-   * finite.
+   * the items `rated`, ascending. With a mean, items are [θ_v, 1, γ_v], and the query is [x, β + μ, 1].
+   * Further input: `gram` for implicit rows; their `shift` is the number in row-shifts. `rows`: a matrix with
+   * a row for each of `rated` and two more, all 0, used as workspace. `solved` is false if x is not finite.
    */
   'search-for-row': {
     inputs: SearchIndex & { readonly gram?: PartitionRef };
@@ -90,7 +89,7 @@ export type RowSolving =
 
 const index = { exact: 'read', coarse: 'read', guide: 'read', center: 'read' } as const;
 
-/** The use of every input and output of these tasks. */
+/** Use of every input and output of these tasks. */
 export const searchContracts = {
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: index,

@@ -1,5 +1,5 @@
 /**
- * The tasks of SGD. Together with tasks.ts they are the contract between the operators and the devices.
+ * Tasks of SGD. Together with tasks.ts they are the contract between operators and devices.
  *
  * One side of R is called the rows and the other the columns; the plan chooses which of them is the users.
  * Ids are relabelled at random before anything is sorted, so that no band of adjacent rows or columns is
@@ -7,9 +7,9 @@
  *
  * Further partition layouts
  *
- *   rating-list    ratings in the order in which they are visited: `rows`, `columns` Uint32[k], `values` Float32[k].
+ *   rating-list    ratings in the order of visits: `rows`, `columns` Uint32[k], `values` Float32[k].
  *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list; all but the last have the same size.
- *   wave-order     `order` Uint32[waves * workers]: the band of columns that each worker steps in each wave; 0xffffffff: none.
+ *   wave-order     `order` Uint32[waves * workers]: the band of columns for each worker in each wave; 0xffffffff: none.
  *   features       with biases a row of factors is [β, 1, x..] and a column [1, γ, θ..]: their product is β + γ + xᵀθ.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
@@ -43,20 +43,20 @@ type Shuffling = Rows & { readonly buckets: number; readonly seed: number };
 
 export interface SgdTasks {
   /**
-   * One step of SGD on each rating of a block (cuMF_SGD, section 2.2), with the old p in the step of q:
+   * One step of SGD on each rating of a block (cuMF_SGD, section 2.2); the step of q uses the old p:
    *
    *     e = r - pᵀq;   p <- p + γ (e q - λ_p p);   q <- q + γ (e p - λ_q q)
    *
-   * `block` of layout rating-block: its rows are the factor rows `rowStart`.., its indices are factor
-   * columns, and ratings are visited row by row. Of layout rating-list: the batches order[from] .. order[to -
-   * 1] (input `order`) of `batch` ratings are visited, each in its own order. Outputs `rows`, `columns`,
-   * matrices that are there already and are stepped in place: an epoch as a whole makes one version of them
-   * from a copy of the one before, which is what makes running it again safe. Tasks that run at once share no
-   * row and no column, or do so knowingly (Hogwild!).
+   * `block` of layout rating-block: its rows are the factor rows from `rowStart` on, its indices are factor
+   * columns, and ratings are visited row by row. Of layout rating-list: visits the batches order[from] ..
+   * order[to - 1] (input `order`) of `batch` ratings, each in its own order. Outputs `rows`, `columns`:
+   * existing matrices, stepped in place. A whole epoch makes one version of them from a copy of the previous
+   * version, so it can be run again. Concurrent tasks share no row and no column, or accept conflicts
+   * (Hogwild!).
    *
-   * `biases`: see the layout features; the 1s stay, and λ holds for β and γ too. `adaptive`: AdaGrad as in
-   * libmf, with outputs `rowSums`, `columnSums` (matrices of one column, there already): γ_p = γ / √(1 +
-   * G_p), then G_p grows by the mean square of the step's gradient over the features.
+   * `biases`: see the layout features; the 1s stay, and λ also applies to β and γ. `adaptive`: AdaGrad as in
+   * libmf, with existing outputs `rowSums`, `columnSums` (matrices of one column): γ_p = γ / √(1 + G_p), then
+   * G_p grows by the mean square of the step's gradient over the features.
    */
   'sgd-block': {
     inputs: { block: PartitionRef; order?: PartitionRef };
@@ -67,8 +67,8 @@ export interface SgdTasks {
       readonly to?: number;
       readonly batch?: number;
       /**
-       * On a GPU: threads that step one rating together, teams of them at work at once, and the storage of
-       * factors while they are stepped.
+       * On a GPU: threads that step one rating together, number of teams working at the same time, and
+       * precision in which factors are stored while they are stepped.
        */
       readonly lanes?: number;
       readonly workers?: number;
@@ -78,16 +78,18 @@ export interface SgdTasks {
   };
 
   /**
-   * One epoch of such steps over all ratings of `block`, for devices whose many small memories each hold the
-   * factors of some columns: columns are dealt to `tiles`, ratings after them, sorted by row; teams of
-   * `lanes` threads step a tile's ratings, `threads` of them a tile. Every rating is stepped once, in batches
-   * whose order is drawn for (seed, epoch). Teams do not lock (Hogwild!), so a step may overwrite another's.
-   * Inputs `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version
-   * that is stepped; outputs `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Sources that are
-   * the outputs are stepped in place, as by sgd-block. Features may be kept in float16 meanwhile
-   * (`precision`), and stepped in it (`arithmetic`), with products that are summed in float32 from sums of
-   * four. A rating is stored as its difference to `level`, in float16, which rounds ratings near their mean
-   * by a few 10,000ths of their deviation.
+   * One epoch of such steps over all ratings of `block`, for devices with many small memories that each hold
+   * the factors of some columns. Columns are dealt to `tiles`, and ratings to their columns' tiles, sorted by
+   * row. Teams of `lanes` threads step a tile's ratings; a tile has `threads` threads. Every rating is
+   * stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock (Hogwild!), so a step
+   * may overwrite another's.
+   *
+   * Inputs `sourceRows`, `sourceColumns`, with AdaGrad also `sourceRowSums`, `sourceColumnSums`: the version
+   * to step. Outputs `rows`, `columns`, `rowSums`, `columnSums`: the new version. If sources are also the
+   * outputs, they are stepped in place, as by sgd-block. Features may be stored in float16 meanwhile
+   * (`precision`), and computed in it (`arithmetic`): sums of four products in float16 are added in float32.
+   * A rating is stored as its difference to `level`, in float16, which rounds ratings near their mean by a
+   * few 10,000ths of their deviation.
    */
   'sgd-tiles': {
     inputs: { block: PartitionRef } & Sources;
@@ -108,9 +110,9 @@ export interface SgdTasks {
   /**
    * One epoch of wavefront-update (cuMF_SGD, section 3.2.3) without locks. Worker t owns the rows
    * rowStarts[t] .. rowStarts[t + 1] - 1; columns are cut at `columnStarts`. Input `order` (layout
-   * wave-order): the band of columns that each worker steps in each wave, another for each. A wave begins
-   * when the one before it has ended, and a worker steps its block row by row, so the outcome depends on
-   * nothing but the inputs. Other inputs and outputs as of sgd-tiles.
+   * wave-order): the band of columns for each worker in each wave, different for all workers of a wave. A
+   * wave starts after the previous one has ended, and a worker steps its block row by row, so the result
+   * depends only on the inputs. Other inputs and outputs as of sgd-tiles.
    */
   'sgd-waves': {
     inputs: { block: PartitionRef; order: PartitionRef } & Sources;
@@ -125,8 +127,8 @@ export interface SgdTasks {
   };
 
   /**
-   * Draws the order of a rating-list's batches in an epoch, from (`seed`, `stream`) and the epoch, and from
-   * the `block` where each block has an order of its own. Output: `order` (layout batch-order).
+   * Draws the order of a rating-list's batches in an epoch, from (`seed`, `stream`), the epoch, and `block`
+   * if each block has its own order. Output: `order` (layout batch-order).
    */
   'batch-order': {
     inputs: None;
@@ -158,10 +160,10 @@ export interface SgdTasks {
   };
 
   /**
-   * Shuffles ratings in two steps that stay within the caches. Ratings are dealt in groups of one rating for
-   * each bucket, by a random permutation for each group; then each bucket is shuffled separately. With Nz = G
-   * buckets + r ratings bucket b starts at b G + min(b, r); the last r ratings are dealt to the buckets 0 ..
-   * r - 1.
+   * Shuffles ratings in two steps that stay within the caches. First, groups with one rating for each bucket
+   * are dealt to the buckets, by a random permutation for each group. Then each bucket is shuffled
+   * separately. With Nz = G buckets + r ratings, bucket b starts at b G + min(b, r); the last r ratings are
+   * dealt to the buckets 0 .. r - 1.
    *
    * `deal-ratings`: the groups [from, to). Input `block`; output `list`, already allocated.
    * `shuffle-ratings`: the buckets [from, to). Output `list`, in place.
@@ -175,14 +177,14 @@ export interface SgdTasks {
   'shuffle-ratings': { inputs: None; outputs: { list: PartitionRef }; params: Shuffling; values: None };
 
   /**
-   * Shrinks the rows [from, to) of a matrix, in place, by the part of the regularization that does not grow
-   * with a row's ratings, for an epoch of rate γ: minimizes o ‖x‖² + d β² plus the squared distance to the
-   * row over 2 γ.
+   * Shrinks the rows [from, to) of a matrix in place, for an epoch of rate γ, by the part of the
+   * regularization that does not grow with a row's ratings. It minimizes o ‖x‖² + d β² plus the squared
+   * distance to the row over 2 γ:
    *
    *     x <- x / (1 + γ o);   β <- β / (1 + γ d)
    *
    * Output `factors`. With biases `own` is the column of β and `one` the column of the constant 1, which
-   * stays (layout features). With AdaGrad the input `sums` makes γ the row's own, `rate` / √(1 + G).
+   * stays (layout features). With AdaGrad the input `sums` makes γ specific to the row, `rate` / √(1 + G).
    */
   'shrink-rows': {
     inputs: { sums?: PartitionRef };

@@ -1,9 +1,9 @@
-/** The types that the descriptions of tasks share: see tasks.ts. */
+/** Types shared by the descriptions of tasks: see tasks.ts. */
 import type { JsonObject } from '../../engine/json.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 
 /**
- * A kernel's inputs and outputs by the task's names for them, its parameters, and the values that it gives.
+ * A kernel's inputs and outputs by the task's names for them, its parameters, and the values that it returns.
  */
 export interface KernelTask {
   readonly inputs: Readonly<Record<string, PartitionRef>>;
@@ -24,7 +24,7 @@ export type Rows = { readonly from: number; readonly to: number };
 /** Sums over the biases of rows: see `weighted-norm`. */
 export type BiasSums = { readonly biasSum: number; readonly biasPlain: number; readonly biasAlong: number };
 
-/** Regularization of the rows of a side; n: a row's ratings. */
+/** Regularization of a side's rows; n: number of a row's ratings. */
 export type RowRegularization = {
   readonly lambda: number;
   /** ν of λ n^ν; default 1. */
@@ -33,37 +33,37 @@ export type RowRegularization = {
   readonly offset?: number;
   /** d of a bias's λ n + d, in ratings; default 0. */
   readonly damping?: number;
-  /** λ of a bias, where it differs: λ of factors has the unit of the ratings, λ of biases has no unit. */
+  /** λ of a bias, if it differs: λ of factors has the unit of the ratings, λ of biases has no unit. */
   readonly biasLambda?: number;
 };
 
 /**
- * Rows with `from` to `to` ratings, which are solved by conjugate gradients tile by tile, `tileRows` rows of
- * the fixed side at a time.
+ * Rows with `from` to `to` ratings are solved by conjugate gradients tile by tile: `tileRows` rows of the
+ * fixed side at a time.
  */
 export type Tiling = { readonly from: number; readonly to: number; readonly tileRows: number };
 
 /**
- * How a row's normal equations are solved exactly: by Cholesky, or as the minimum of ½ xᵀA x - bᵀx over x >=
- * 0. Each has its kernels by this name in cpu/tasks/solvers.ts and gpu/solve/exact-solvers.ts.
+ * The exact solver of a row's normal equations: Cholesky, or the minimum of ½ xᵀA x - bᵀx over x >= 0. Each
+ * has its kernels under this name in cpu/tasks/solvers.ts and gpu/solve/exact-solvers.ts.
  */
 export type ExactSolver = 'cholesky' | 'nonnegative';
 
 export type SolverChoice = {
   /** Rows with fewer ratings than this are solved by matrix-free CG, the others exactly. 0: all exactly. */
   readonly cgBelow: number;
-  /** Default 'cholesky'; any other solves all rows. */
+  /** Default 'cholesky'. Any other solver is used for all rows. */
   readonly exact?: ExactSolver;
   /** f_s of cuMF_ALS's Algorithm 1. */
   readonly cgSteps: number;
   /**
-   * True solves a row exactly where CG's steps leave a residual above 1e-5 of b, the bound of exact solves;
-   * on the CPU, from previous factors of 0.
+   * True solves a row exactly if CG's steps leave a residual above 1e-5 of b, the accuracy of exact solves.
+   * On the CPU, with previous factors of 0.
    */
   readonly settles?: boolean;
 };
 
-/** The values of a task that solves rows: see `update`. */
+/** Values of a task that solves rows: see `update`. */
 export type SolvedValues = {
   readonly badRow: number;
   readonly objective?: number;
@@ -77,11 +77,11 @@ export type UpdateParams = SolverChoice &
     readonly rank: number;
     readonly mean?: number;
     readonly measured?: boolean;
-    /** The rows that are solved tile by tile, on a CPU. */
+    /** Rows that a CPU solves tile by tile. */
     readonly tiled?: Tiling;
-    /** Solves only those rows, or only the others. */
+    /** Solves only these rows, or only the others. */
     readonly only?: 'tiled' | 'others';
-    /** The first rows of further runs of rows. The value `objectives` then has the objective of each run. */
+    /** First rows of further runs of rows. The value `objectives` then has the objective of each run. */
     readonly runs?: readonly number[];
     /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
     readonly variant?: string;

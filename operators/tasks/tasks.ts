@@ -1,6 +1,6 @@
 /**
- * The tasks of factorization: the whole contract between the operators and the devices (CPU threads, GPUs).
- * Devices register a handler for each kernel name and import only the types of this file.
+ * The tasks of factorization: the whole contract between operators and devices (CPU threads, GPUs). Devices
+ * register a handler for each kernel name and import only the types of this file.
  *
  * Partition layouts
  *
@@ -16,7 +16,7 @@
  *   predictions    `values` Float32[k].
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
  *                  ends in 0xffffffff / NaN.
- *   places         `values` Uint32[k]: places from 0.
+ *   places         `values` Uint32[k]: ranks from 0.
  */
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -36,10 +36,10 @@ export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 
-/** The tasks that take a block row by row. */
+/** Tasks that read a block row by row. */
 type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
 
-/** Such a task on all rows of a block, without its inputs; `columns`: rows of θ. */
+/** Such a task on all rows of a block, without its inputs; `columns`: number of rows of θ. */
 export type RowsTask = {
   [K in RowsKernel]: {
     readonly kernel: K;
@@ -51,8 +51,8 @@ export type RowsTask = {
 
 /**
  * Every kernel. Other files have the tasks that choose kernels (choosing-tasks.ts), read and prepare data
- * (reading-tasks.ts, data-tasks.ts), of data-parallel ALS (equation-tasks.ts, vector-tasks.ts), implicit ALS
- * (implicit-tasks.ts), requests (search-tasks.ts) and SGD (sgd-tasks.ts).
+ * (reading-tasks.ts, data-tasks.ts), and those of data-parallel ALS (equation-tasks.ts, vector-tasks.ts),
+ * implicit ALS (implicit-tasks.ts), requests (search-tasks.ts) and SGD (sgd-tasks.ts).
  */
 export interface KernelTasks
   extends
@@ -65,10 +65,10 @@ export interface KernelTasks
     SgdTasks,
     VectorTasks {
   /**
-   * Brings its input, of every layout, to the memory of a device that has its own; a CPU device, which
-   * computes in host memory, has no such task. `rows`: of a block, has its rows dealt to the kernels of a
-   * later task as well, which finds that done, and of normal-equations begins to compile them. `transposeOf`:
-   * a block whose transpose the data are; a device that has it takes the values from there.
+   * Uploads its input, of any layout, to a device with its own memory; a CPU device, which computes in host
+   * memory, has no such task. `rows`, for a block: also prepares the lists of its rows for the kernels of
+   * this later task, and for normal-equations starts compiling them. `transposeOf`: a block that is the
+   * transpose of the data; a device that has it copies the values from there.
    */
   upload: {
     inputs: { data: PartitionRef; transposeOf?: PartitionRef };
@@ -78,21 +78,22 @@ export interface KernelTasks
   };
 
   /**
-   * One fused half-iteration over the rows [from, to) of a block: for each row u the normal equations
-   * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II; ν
-   * and o: Rendle et al. 2021, On the difficulty of evaluating baselines, and RowRegularization) are formed
-   * and solved, and x_u is written to the output. Rows with n_u = 0 become zero. Inputs: `block`
+   * One fused half-iteration over the rows [from, to) of a block. For each row u it forms and solves the
+   * normal equations A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v   (cuMF, eq. 2;
+   * cuMF_ALS, section II; ν and o: Rendle et al. 2021, On the difficulty of evaluating baselines, and
+   * RowRegularization), and writes x_u to the output. Rows with n_u = 0 become zero. Inputs: `block`
    * rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start). Output:
    * `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1; `objective` =
-   * Σ_u xᵀA_u x - 2 b_uᵀx, summed in float64 in row order, from numbers that the solver has: with Σ r² it is
-   * the rows' part of the loss, their penalty included. A GPU gives it where `measured` asks for it.
+   * Σ_u xᵀA_u x - 2 b_uᵀx, in float64 in row order, computed from the solver's own numbers. Added to Σ r² it
+   * is the rows' part of the loss, including their penalty. A GPU returns it if `measured` is set.
    *
-   * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved with x_u: it minimizes what x_u minimizes,
-   * with (λ n + d) β_u². Further input `fixedBias` (γ), further output `bias` (layout bias, there already);
-   * rows are solved for r_uv - `mean` - γ_v, to whose squares `objective` belongs.
+   * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved together with x_u; its term in the
+   * minimized loss is (λ n + d) β_u². Further input `fixedBias` (γ), further output `bias` (layout bias,
+   * already allocated). Rows are solved for r_uv - `mean` - γ_v; `objective` is to be added to the squares of
+   * these.
    *
-   * `exact: 'nonnegative'`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0; its search starts from the
-   * features above 0 of `previous`. A row without a minimum is bad. Biases are not bounded.
+   * `exact: 'nonnegative'`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0; the search starts from the
+   * features above 0 of `previous`. A row without a minimum is bad. Biases are not restricted.
    */
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
@@ -104,7 +105,7 @@ export interface KernelTasks
   /**
    * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ
    * |..|, `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with
-   * biases `rowBias`, `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v).
+   * biases also `rowBias`, `columnBias`, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v).
    */
   'squared-error': {
     inputs: {
@@ -120,12 +121,12 @@ export interface KernelTasks
   };
 
   /**
-   * Norms of the rows in [from, to) with ratings, in float64: `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖².
-   * Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. `plainWeights`: `plain` is Σ w_k x_uk²,
-   * with w of the first feature, of the second and of all others. With the input `bias` (β) also `biasSum` =
-   * Σ n_u β_u² and `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout row-totals)
-   * `biasAlong` = Σ T_u β_u. With `shifts` (row-shifts) in place of `block`: `sum` = Σ shift_u ‖x_u‖², and
-   * `plain` over the rows whose shift is not 0.
+   * Norms of the rows in [from, to) that have ratings, in float64: `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ
+   * ‖x_u‖². Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. `plainWeights`: `plain` is Σ w_k
+   * x_uk², with w of the first feature, of the second and of all others. With the input `bias` (β) also
+   * `biasSum` = Σ n_u β_u² and `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout
+   * row-totals) `biasAlong` = Σ T_u β_u. With `shifts` (row-shifts) instead of `block`: `sum` = Σ shift_u
+   * ‖x_u‖², and `plain` over the rows whose shift is not 0.
    */
   'weighted-norm': {
     inputs: {
@@ -156,13 +157,16 @@ export interface KernelTasks
   };
 
   /**
-   * The n best columns of each row in [from, to) by x_uᵀθ_v, ties by lower item. Output: `top` (rows
-   * to - from), which lists columns, or with the input `order` (layout column-order: `values`
-   * Uint32[columns], distinct) their items. Inputs: `rowFactors`, `columnFactors`, and optionally `order`;
-   * `exclude`, a rating-block over the same rows with the items (or columns) to leave out, ascending, whose
-   * row `rowStart` (default 0) is row 0 of `rowFactors`; and `bounds` (layout column-bounds: `values`
-   * Float32[columns / 8 rounded up]): values[i] is at least the norm of every θ from column 8 i on, with room
-   * for rounding, so that a kernel can skip columns that cannot be among the best.
+   * The n best columns of each row in [from, to) by x_uᵀθ_v, ties by lower item. Output: `top` (rows to -
+   * from), with columns, or with their items if the input `order` is given (layout column-order: `values`
+   * Uint32[columns], distinct). Inputs: `rowFactors`, `columnFactors`, and optionally:
+   *
+   * - `order`
+   * - `exclude`: a rating-block over the same rows with the items (or columns) to leave out, ascending; its
+   *   row `rowStart` (default 0) is row 0 of `rowFactors`
+   * - `bounds` (layout column-bounds: `values` Float32[columns / 8 rounded up]): values[i] is at least the
+   *   norm of every θ from column 8 i on, including rounding, so that a kernel can skip columns that cannot
+   *   be among the best
    */
   'top-n': {
     inputs: {
@@ -179,14 +183,14 @@ export interface KernelTasks
 
   /**
    * The rank of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns
-   * with a higher score, or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and
-   * rating-blocks over the same rows, whose values are not read: `listed`, with distinct columns in a row,
-   * and optionally `exclude`, whose columns are not counted; none is listed. A column with score NaN ranks
-   * after all others.
+   * with a higher score, or an equal score and a lower number. Inputs: `rowFactors`, `columnFactors`, and
+   * rating-blocks over the same rows, whose values are not read: `listed`, with distinct columns in each row,
+   * and optionally `exclude`, whose columns are not counted and must not be listed. A column with score NaN
+   * ranks after all others.
    *
-   * Output: `places`, one for each entry of `listed` in those rows; where it was allocated, a vector for all
-   * entries, of which the part for those rows is written, as Uint32. Ranks from `depth` on (default: none)
-   * may be any number of at least `depth`, so that a kernel can stop counting.
+   * Output: `places`, one rank for each entry of `listed` in these rows. If it was allocated before, it is a
+   * vector for all entries, and the part for these rows is written, as Uint32. Ranks from `depth` on
+   * (default: none) may be any number of at least `depth`, so that a kernel can stop counting.
    */
   'rank-listed': {
     inputs: {
@@ -202,11 +206,10 @@ export interface KernelTasks
 
   /**
    * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed,
-   * keyHashes[row]), so that a row's start depends on its external id alone. Input: `keys` (layout
-   * key-hashes: `low`, `high` Uint32[rows]). Output: `factors`, a matrix or a vector of rows x rank.
-   * `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to
-   * each factor; `first` is the column of the first factor (default 0), and `oneAt` one before it that
-   * becomes 1.
+   * keyHashes[row]), so that a row's start depends only on its external id. Input: `keys` (layout key-hashes:
+   * `low`, `high` Uint32[rows]). Output: `factors`, a matrix or a vector of rows x rank. `nonnegative`: takes
+   * the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column
+   * of the first factor (default 0), and `oneAt` an earlier column that becomes 1.
    */
   initialize: {
     inputs: { keys: PartitionRef };
@@ -228,7 +231,7 @@ export type KernelName = keyof KernelTasks;
 export type ParamsOf<K extends KernelName> = KernelTasks[K]['params'];
 export type ValuesOf<K extends KernelName> = KernelTasks[K]['values'];
 
-/** A task of that kernel. */
+/** A task of one kernel. */
 export interface TaskOf<K extends KernelName> {
   readonly kernel: K;
   readonly inputs: KernelTasks[K]['inputs'];
@@ -236,17 +239,14 @@ export interface TaskOf<K extends KernelName> {
   readonly params: ParamsOf<K>;
 }
 
-/**
- * The outcome that a handler gives of such a task; its partitions are those outputs that were not there
- * already.
- */
+/** The outcome that a handler returns for a task. It contains the outputs that were not allocated before. */
 export type OutcomeOf<T extends KernelTask> = Omit<TaskOutcome, 'values' | 'partitions'> & {
   readonly partitions?: { readonly [name in keyof T['outputs']]: Partition };
 } & (keyof T['values'] extends never ? { readonly values?: undefined } : { readonly values: T['values'] });
 
 type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & string;
 
-/** The use of every input and output of every kernel. */
+/** Use of every input and output of every kernel. */
 export const contracts: {
   readonly [K in KernelName]: {
     readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How;

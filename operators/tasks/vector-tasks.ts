@@ -1,7 +1,7 @@
 /**
  * Tasks of data-parallel ALS by conjugate gradients without A (cuMF, section 4.3 and Algorithm 3, with
- * cuMF_ALS, Algorithm 1). Devices with vertical parts of θ compute products of A over their own ratings;
- * these are summed, and the place of the rows takes each step.
+ * cuMF_ALS, Algorithm 1). Devices with vertical parts of θ compute products of A over their own ratings; the
+ * products are summed, and each step is taken at the place of the rows.
  *
  * Layout of gradients: a matrix (layout factors) with a row for each solved row u, and `gradientColumns`
  * columns. F is f rounded up to a multiple of 16:
@@ -9,18 +9,18 @@
  *     r          F numbers, of which f are used: Σ (r_uv - θ_vᵀx) θ_v of the ratings, then the residual b - A x
  *     n, t       n_u, and with biases Σ r_uv with μ and γ_v subtracted
  *     along      Σ r_uv θ_vᵀx
- *     ρ, ε       |r|², 0 once the steps have ended, and the ρ at which they end; 11 more numbers are not used
+ *     ρ, ε       |r|², 0 once the steps have ended, and the ρ at which they end; then 11 unused numbers
  *     s          with biases: Σ θ_v, F numbers
  *
- * With the weights of implicit data r is Σ (t - w θ_vᵀx) θ_v (see implicit-tasks.ts); G and the shifts enter
- * where the steps are taken.
+ * With the weights of implicit data r is Σ (t - w θ_vᵀx) θ_v (see implicit-tasks.ts); G and the shifts are
+ * used where the steps are taken.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
 import type { None, RowRegularization, Rows } from './task-types.ts';
 
-/** First columns of the parts of a row of gradients; `s` is there only with biases. */
+/** First columns of the parts of a row of gradients; `s` exists only with biases. */
 export interface GradientLayout {
   readonly r: 0;
   readonly n: number;
@@ -31,7 +31,7 @@ export interface GradientLayout {
   readonly s: number;
 }
 
-/** Numbers between r and s. */
+/** Count of numbers between r and s. */
 const SCALARS = 16;
 
 export function gradientLayout(rank: number): GradientLayout {
@@ -44,14 +44,14 @@ export function gradientColumns(rank: number, biases: boolean): number {
   return biases ? s + n : s;
 }
 
-/** The parameters of the tasks that take steps; λ is not used where `gram` and `shifts` are given. */
+/** Parameters of the tasks that take steps; λ is not used if `gram` and `shifts` are given. */
 type StepParams = Rows & RowRegularization & { readonly rank: number };
 
 type Shifted = { readonly gram?: PartitionRef; readonly shifts?: PartitionRef };
 
 export interface VectorTasks {
   /**
-   * Adds r, n, t, along and s over the ratings of the rows [from, to) of a block to gradients of the same
+   * Adds r, n, t, along and s over the ratings of the rows [from, to) of a block to the gradients of these
    * rows, for the x of `previous`. Biases and `mean` as in `update`.
    */
   'add-residuals': {
@@ -62,8 +62,8 @@ export interface VectorTasks {
   };
 
   /**
-   * products_u += Σ (θ_vᵀd_u) θ_v over the ratings of the rows [from, to) of a block, each times its w with
-   * the weights of implicit data.
+   * products_u += Σ (θ_vᵀd_u) θ_v over the ratings of the rows [from, to) of a block, each multiplied by its
+   * w with the weights of implicit data.
    */
   'add-products': {
     inputs: { block: PartitionRef; fixed: PartitionRef; direction: PartitionRef };
@@ -73,7 +73,7 @@ export interface VectorTasks {
   };
 
   /**
-   * Begins from the x of `previous` with sums over all ratings: they become residuals, which are the first
+   * Starts from the x of `previous` and sums over all ratings: they become residuals, which are the first
    * directions. A row's bias is eliminated as in `update`.
    */
   'begin-gradients': {
@@ -84,8 +84,8 @@ export interface VectorTasks {
   };
 
   /**
-   * One step along the directions, given their products over all ratings. A row that has ended has the
-   * direction 0.
+   * One step along the directions, given their products over all ratings. A row whose steps have ended has
+   * the direction 0.
    */
   'step-gradients': {
     inputs: { products: PartitionRef } & Shifted;
@@ -95,8 +95,8 @@ export interface VectorTasks {
   };
 
   /**
-   * Ends the steps: rows with n_u = 0 become zero, and biases follow from x. The directions are used up.
-   * Values: `badRow` as of `update`.
+   * Ends the steps: rows with n_u = 0 become zero, and biases are computed from x. The directions are
+   * overwritten. Values: `badRow` as of `update`.
    */
   'end-gradients': {
     inputs: { gradients: PartitionRef; direction: PartitionRef };
