@@ -9,13 +9,16 @@ export type PairErrors = {
 };
 
 /**
- * The errors of simple predictors over the pairs that a model is measured on. A model that is no better has
+ * Errors of simple predictors on the pairs that a model is measured on. A model with larger errors has
  * learned nothing.
  */
 export type Baselines = {
-  /** The mean of the training ratings, for every pair. */
+  /** Predicts the mean of the training ratings for every pair. */
   readonly mean: PairErrors;
-  /** That mean, the item's damped deviation from it, and the user's from both: see rowFacts. */
+  /**
+   * Predicts this mean plus the item's damped deviation from it, plus the user's damped deviation from both:
+   * see rowFacts.
+   */
   readonly dampedMeans: PairErrors;
 };
 
@@ -39,13 +42,13 @@ export class ErrorSums {
     this.#count++;
   }
 
-  /** NaN without errors. */
+  /** NaN if there were no errors. */
   errors(): PairErrors {
     return { rmse: Math.sqrt(this.#squared / this.#count), mae: this.#absolute / this.#count };
   }
 }
 
-/** The errors of both predictors, pair by pair. */
+/** Sums the errors of both predictors, pair by pair. */
 export class BaselineSums {
   readonly #mean = new ErrorSums();
   readonly #damped = new ErrorSums();
@@ -64,8 +67,8 @@ export class BaselineSums {
 const PIECE = 1 << 16;
 
 /**
- * The baselines over a block of other ratings of the same rows and columns; undefined where it is empty.
- * Yields to other work of this thread, such as a running training.
+ * The baselines on a block of other ratings of the same rows and columns; undefined if it is empty. Gives
+ * turns to other work of this thread, such as a running training.
  */
 export async function baselinesOf(
   { rows, ratings, offsets, indices, values }: RatingBlock,

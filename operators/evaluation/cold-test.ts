@@ -1,18 +1,18 @@
 import { formatCount } from '../../engine/format.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
-/** From this share of cold pairs on, errors describe the known users and items, not the test set. */
+/** Share of cold pairs from which on errors describe the known users and items, not the test set. */
 const MOSTLY_COLD = 0.3;
 
 export interface TestCounts {
-  /** Test pairs in all, and those whose user or item has no training rating. */
+  /** Number of all test pairs, and of those whose user or item has no training rating. */
   readonly pairs: number;
   readonly coldPairs: number;
   /** Default: the test set. */
   readonly set?: 'the test set' | 'the validation set';
 }
 
-/** A warning about test pairs that are all cold, or from 30 % on. */
+/** A warning if all test pairs are cold, or at least 30 % of them. */
 export function coldWarnings({ pairs, coldPairs, set = 'the test set' }: TestCounts): TrainingWarning[] {
   if (pairs === 0) return [{ code: 'cold-test', text: `${set} has no ratings; there is no test error` }];
   if (coldPairs === pairs) {

@@ -4,18 +4,18 @@ import type { Baselines } from './baselines.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * The larger damping of the defaults: a larger one binds biases more than the means that the model is
- * compared with need.
+ * The larger damping of the defaults. A larger damping restricts biases more than the means with which the
+ * model is compared.
  */
 const MOST_DAMPING = Math.max(...[commonParams.biasDamping.fallback].flat());
 
-/** The errors of a model and of means over the same pairs. */
+/** Errors of a model and of means on the same pairs. */
 interface Errors {
   readonly testRmse: number;
   readonly baselines: Baselines;
 }
 
-/** A model of which only is known whether it has biases. */
+/** A model of which it is only known whether it has biases. */
 export interface JudgedErrors extends Errors {
   readonly biases: boolean;
 }
@@ -31,13 +31,13 @@ export interface JudgedModel extends Errors {
 }
 
 /**
- * A warning where a model's RMSE is not below the RMSE of damped means, with parameters to try where the
- * training is known.
+ * A warning if a model's RMSE is not below the RMSE of damped means, with parameters to try if the training
+ * is known.
  */
 export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarning | undefined {
   const { testRmse, baselines } = judged;
   const { mean, dampedMeans } = baselines;
-  // An error of 0 by means implies equal ratings, about which another warning is reported.
+  // If the means have an error of 0, all ratings are equal, which another warning reports.
   if (testRmse < dampedMeans.rmse || dampedMeans.rmse === 0) return undefined;
   const [worse, by] =
     testRmse < mean.rmse
@@ -53,14 +53,14 @@ export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarn
   };
 }
 
-/** The reason by the training error. */
+/** Reason and advice, derived from the training error. */
 function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: JudgedModel): string {
   const { rank, regParam, biases, maxIter, earlyStop, regOffset, biasDamping, regParamUsers, regParamItems } =
     params;
   const overfits = trainRmse < dampedMeans.rmse;
   const set = (name: string, value: number, when: boolean) =>
     when ? [`${name}: ${Number(value.toPrecision(3))}`] : [];
-  // regParam is refused together with a λ for each side.
+  // regParam cannot be used together with a λ for each side.
   const lambdas = Object.entries(
     regParamUsers !== undefined && regParamItems !== undefined
       ? { regParamUsers, regParamItems }

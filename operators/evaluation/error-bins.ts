@@ -1,41 +1,44 @@
-/** Pairs that have something in common, and the errors over them. */
+/** A group of pairs, and the errors on them. */
 export type ErrorBin = {
-  /** Bounds of the common property, both included. */
+  /** Range of the property that defines the group, both ends included. */
   readonly least: number;
   readonly most: number;
   readonly pairs: number;
   readonly rmse: number;
-  /** Mean of rating minus prediction: above 0 the model predicts too little. */
+  /** Mean of rating minus prediction; positive if the model predicts too little. */
   readonly meanError: number;
-  /** RMSE of damped means over the same pairs; absent where the model has none. */
+  /** RMSE of damped means on the same pairs; absent if the model has none. */
   readonly dampedMeansRmse?: number;
 };
 
-/** Pairs with similar predictions: the mean prediction and the mean rating. */
+/** A group of pairs with similar predictions: mean prediction and mean rating. */
 export type CalibrationBin = {
   readonly pairs: number;
   readonly predicted: number;
   readonly rated: number;
 };
 
-/** The errors of a model, by properties of the pairs. Pairs with an unknown user or item are in none. */
+/** Errors of a model by properties of the pairs. Pairs with an unknown user or item are not included. */
 export type ErrorBreakdown = {
-  /** By the rating, or by ranges of ratings where they have more than 20 values. */
+  /** By rating, or by ranges of ratings if there are more than 20 values. */
   readonly byRating: readonly ErrorBin[];
   /**
-   * By the training ratings of the pair's user, and of its item; absent where the model does not know them.
+   * By the number of training ratings of the pair's user, and of its item; absent if the model does not know
+   * them.
    */
   readonly byUserRatings?: readonly ErrorBin[];
   readonly byItemRatings?: readonly ErrorBin[];
-  /** Ten groups of equally many pairs, by prediction. */
+  /** Ten groups of equal size, by prediction. */
   readonly calibration: readonly CalibrationBin[];
 };
 
-/** Values of ratings that have a bin each, at most. */
+/** Most values of ratings that get a group each. */
 const MOST_VALUES = 20;
 const CALIBRATION_BINS = 10;
 
-/** Pairs that are kept for the breakdown, at most: each n-th beyond that, where n doubles. */
+/**
+ * Most pairs to keep for the breakdown; beyond that only every n-th pair is kept, and n doubles each time.
+ */
 const MOST_PAIRS = 2 ** 20;
 
 function binOf(count: number): number {
@@ -73,7 +76,10 @@ class Sums {
   }
 }
 
-/** Collects pairs for a breakdown of the errors. Counts: training ratings of users and items, by position. */
+/**
+ * Collects pairs for a breakdown of the errors. `counts`: number of training ratings of users and items, by
+ * position.
+ */
 export class ErrorCollector {
   readonly #counts: Readonly<Record<'users' | 'items', ArrayLike<number> | undefined>>;
   #ratings = new Float64Array(1024);
@@ -92,7 +98,7 @@ export class ErrorCollector {
     this.#counts = { users: counts.users, items: counts.items };
   }
 
-  /** `damped`: the prediction of damped means, NaN without. */
+  /** `damped`: prediction of damped means, NaN if there are none. */
   add(rating: number, prediction: number, damped: number, user: number, item: number): void {
     if (this.#seen++ % this.#every !== 0) return;
     if (this.#kept === this.#ratings.length) this.#grow();
@@ -104,7 +110,7 @@ export class ErrorCollector {
     this.#ofItem[at] = this.#counts.items?.[item] ?? Number.NaN;
   }
 
-  /** Undefined where no pair came. */
+  /** Undefined without pairs. */
   breakdown(): ErrorBreakdown | undefined {
     if (this.#kept === 0) return undefined;
     const { users, items } = this.#counts;
@@ -139,7 +145,7 @@ export class ErrorCollector {
     ];
   }
 
-  /** The bin of a rating: its own, or one of 20 ranges. */
+  /** Returns the group of a rating: its own, or one of 20 ranges. */
   #ratingBin(): (rating: number) => number {
     const ratings = this.#ratings.subarray(0, this.#kept);
     const values = new Set<number>();

@@ -16,31 +16,31 @@ import type { TrainingWarning } from './rating-warnings.ts';
 import { type Baselines, BaselineSums, type DampedMeans, ErrorSums, type PairErrors } from './baselines.ts';
 import { type ErrorBreakdown, ErrorCollector } from './error-bins.ts';
 
-/** The errors are over the pairs that the model knows; NaN where it knows none. */
+/** Errors on the pairs that the model knows; NaN if it knows none. */
 export interface Evaluation extends PairErrors {
-  /** Pairs in all. */
+  /** Number of all pairs. */
   readonly pairs: number;
-  /** Pairs whose user or item the model doesn't know: counted here, never averaged in. */
+  /** Pairs whose user or item the model doesn't know; counted here, not included in the errors. */
   readonly coldPairs: number;
-  /** Rows with null, NaN or infinite values that were left out. */
+  /** Skipped rows with null, NaN or infinite values. */
   readonly badRows: number;
   /**
-   * Errors of the training ratings' means over the same pairs; absent where the model has no such means, or
-   * knows no pair.
+   * Errors of the training ratings' means on the same pairs; absent if the model has no such means, or knows
+   * no pair.
    */
   readonly baselines?: Baselines;
   /** Warnings about the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
-  /** The errors by properties of the pairs, if requested and the model knows a pair. */
+  /** Errors by properties of the pairs, if requested and the model knows a pair. */
   readonly breakdown?: ErrorBreakdown;
 }
 
 export interface EvaluateOptions {
   readonly means?: DampedMeans | undefined;
-  /** True where the model has biases, for advice. */
+  /** True if the model has biases; used for advice. */
   readonly biases?: boolean;
   /**
-   * Asks for a breakdown of the errors. Training ratings of each user and item, by position, where they are
+   * Requests a breakdown of the errors. Number of training ratings of each user and item, by position, if
    * known.
    */
   readonly breakdown?:
@@ -49,7 +49,8 @@ export interface EvaluateOptions {
 }
 
 /**
- * Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as from SelectRatings.
+ * Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, such as from
+ * SelectRatings.
  */
 export class Evaluate implements Sink<Evaluation> {
   readonly name = 'evaluate';
@@ -108,7 +109,9 @@ export class Evaluate implements Sink<Evaluation> {
     });
   }
 
-  /** Warnings about cold pairs, then about a model that is worse than means. Each is an event too. */
+  /**
+   * Warnings about cold pairs, then about a model that is worse than means. Each is also sent as an event.
+   */
   #warnings(
     { pairs, coldPairs }: MeasuredPairs,
     testRmse: number,

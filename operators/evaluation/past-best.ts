@@ -2,17 +2,18 @@ import type { TrainingIteration } from '../training/iteration.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * A model is noticeably worse than the best iteration by at least `part`, and by `chance` / √n for n test
- * pairs: by less, runs that do not overfit differ too (docs/measured/quality.md).
+ * A value is noticeably worse than the best iteration's if it is worse by at least `part` of it, and by
+ * `chance` / √n for n test pairs. Runs that do not overfit also differ by less than that
+ * (docs/measured/quality.md).
  */
 const LEAST = { error: { part: 0.005, chance: 0.5 }, ranking: { part: 0.02, chance: 6 } } as const;
 
 /**
- * The least difference of errors, relative to the mean's error: float32 alone moves an error that is near 0.
+ * Least difference of errors relative to the mean's error: float32 rounding alone changes an error near 0.
  */
 const LEAST_OF_MEAN = 0.001;
 
-/** Iterations without a better value that a run waits for at least: one that is worse may be chance. */
+/** Least number of iterations without a better value to wait for; a single worse one may be chance. */
 const LEAST_PATIENCE = 2;
 
 export interface MeasuredRun {
@@ -20,23 +21,23 @@ export interface MeasuredRun {
   /** The iteration whose factors the model has. */
   readonly bestIteration: number;
   readonly called: 'iteration' | 'epoch';
-  /** Known pairs of the validation set. */
+  /** Number of known pairs in the validation set. */
   readonly pairs: number;
-  /** RMSE of the mean rating on them. */
+  /** RMSE of the mean rating on these pairs. */
   readonly meanRmse?: number | undefined;
 }
 
 interface Course {
   readonly name: string;
-  /** By iteration. */
+  /** Values by iteration. */
   readonly values: readonly number[];
   readonly kind: keyof typeof LEAST;
 }
 
 /**
  * A warning for each measure on the validation set that was noticeably better after an earlier iteration than
- * the iteration of the model's factors: the run fits the training ratings more and others less. Early stop
- * keeps the best.
+ * after the iteration whose factors the model has: the run overfits, and early stop would keep the best
+ * iteration.
  */
 export function pastBestWarnings(run: MeasuredRun): TrainingWarning[] {
   const kept = run.iterations.findIndex(({ iteration }) => iteration === run.bestIteration);
@@ -45,7 +46,7 @@ export function pastBestWarnings(run: MeasuredRun): TrainingWarning[] {
     .filter((warning) => warning !== undefined);
 }
 
-/** The measures that all iterations have. */
+/** Measures that all iterations have. */
 function coursesOf({ iterations }: MeasuredRun): Course[] {
   const errors = valuesOf(iterations, ({ testRmse }) => testRmse);
   const names = Object.keys(iterations.at(-1)?.testMetrics ?? {});
@@ -59,7 +60,7 @@ function coursesOf({ iterations }: MeasuredRun): Course[] {
   );
 }
 
-/** Empty where an iteration has no value. */
+/** Empty if any iteration has no value. */
 function valuesOf(
   iterations: readonly TrainingIteration[],
   of: (one: TrainingIteration) => number | undefined,
@@ -97,8 +98,8 @@ function pastBest(
 }
 
 /**
- * The least early stop that does not end before `best`: the most iterations between two that were each the
- * best so far.
+ * The smallest early stop that does not end before `best`: the longest gap between two iterations that were
+ * each the best so far.
  */
 function patienceFor(losses: readonly number[], best: number): number {
   let [least, since, patience] = [Number.POSITIVE_INFINITY, 0, LEAST_PATIENCE];

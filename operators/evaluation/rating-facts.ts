@@ -13,20 +13,20 @@ import { valuesOfStage } from '../tasks/task-values.ts';
 import { contracts, type ValuesOf } from '../tasks/tasks.ts';
 
 /**
- * Ratings equal to the mean that are added to the ratings of each item and user, against means of few
- * ratings.
+ * Ratings equal to the mean, added to the ratings of each item and user, so that means of few ratings are not
+ * extreme.
  */
 export const DAMPING = { items: 25, users: 10 } as const;
 
 const STAGE = 'look-at-ratings';
 
-/** Rows or columns with a rating, and with exactly one. */
+/** Number of rows or columns with a rating, and of those with exactly one. */
 export interface SideFacts {
   readonly rated: number;
   readonly single: number;
 }
 
-/** Values of ratings. */
+/** Facts about the values of ratings. */
 interface ValueFacts {
   readonly ratings: number;
   /** μ */
@@ -35,20 +35,20 @@ interface ValueFacts {
   readonly deviation: number;
   readonly least: number;
   readonly most: number;
-  /** True where all ratings are whole numbers. */
+  /** True if all ratings are whole numbers. */
   readonly whole: boolean;
 }
 
-/** The values of ratings, and their users and items. */
+/** Facts about the values of ratings, and about their users and items. */
 export interface RatingShape extends ValueFacts {
   readonly users: SideFacts;
   readonly items: SideFacts;
 }
 
-/** Sums of the training ratings, computed once before training, for warnings and baselines. */
+/** Sums over the training ratings, computed once before training, for warnings and baselines. */
 export interface RatingFacts extends RatingShape {
   readonly means: BlockMeans;
-  /** Ratings of each column. */
+  /** Number of ratings of each column. */
   readonly columnCounts: Int32Array;
 }
 
@@ -64,7 +64,7 @@ export interface BlockMeans {
   readonly columns: Float32Array;
 }
 
-/** The facts of ratings by both sides, but for the users' means: one pass over the ratings by item. */
+/** Facts about ratings sorted by both sides, except the users' means. One pass over the ratings by item. */
 export async function sortedRatingFacts(
   { byUser, byItem }: RatingSides,
   ctx: ExecutionContext,
@@ -81,7 +81,7 @@ export async function sortedRatingFacts(
   return { ...values, users: sideOf(byUser.parts), items: sideOf(byItem.parts), columns };
 }
 
-/** Damped means of rowFacts from sortedRatingFacts, by another pass, over the ratings by user. */
+/** Damped means (see rowFacts) from sortedRatingFacts and another pass, over the ratings by user. */
 export async function sortedMeans(
   byUser: Ratings,
   { mean, columns }: Pick<SortedFacts, 'mean' | 'columns'>,
@@ -93,8 +93,8 @@ export async function sortedMeans(
 }
 
 /**
- * The facts of ratings by their rows alone. Damped means are the item's first, then the user's of the
- * remainder:
+ * Facts about ratings that are sorted by row only. Damped means are computed for items first, then for users
+ * from the remainder:
  *
  *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
  *
@@ -134,7 +134,7 @@ export async function rowFacts(
   return { ...values, users, items, means, columnCounts: counts };
 }
 
-/** Fills the means of the rows from μ and the means of the columns. */
+/** Computes the means of the rows from μ and the means of the columns. */
 async function fillRows(
   ratings: Ratings,
   { mean, rows, columns }: BlockMeans,
@@ -150,14 +150,14 @@ async function fillRows(
   }));
 }
 
-/** Puts the means that are known, which are numbers, in place of those computed. */
+/** Replaces computed means by known ones (those that are not NaN). */
 function keep(known: Float32Array | undefined, means: Float32Array): void {
   known?.forEach((mean, position) => {
     if (!Number.isNaN(mean)) means[position] = mean;
   });
 }
 
-/** Rows with ratings, counted by their pointers. */
+/** Counts rows with ratings, from their pointers. */
 function sideOf(parts: readonly RowPointers[]): SideFacts {
   let [rated, single] = [0, 0];
   for (const { rows, offsets } of parts) {
@@ -170,7 +170,7 @@ function sideOf(parts: readonly RowPointers[]): SideFacts {
   return { rated, single };
 }
 
-/** One pass over the ratings. `sums`: gets Σ r of each row. */
+/** One pass over the ratings. `sums` receives Σ r of each row. */
 async function valueFacts(ratings: Ratings, ctx: ExecutionContext, sums?: Float64Array): Promise<ValueFacts> {
   const slices = await passOver(ratings, ctx, ({ from, block }, give) => {
     const own = sums?.subarray(from, from + block.rows) ?? sharedArray(Float64Array, block.rows);
@@ -182,13 +182,13 @@ async function valueFacts(ratings: Ratings, ctx: ExecutionContext, sums?: Float6
     };
   });
   const { sum, least, most, whole, squares } = totalOf(slices);
-  // Equal ratings have a mean without rounding.
+  // For equal ratings, avoids rounding of the mean.
   const [mean, deviation] =
     least === most ? [least, 0] : [sum / ratings.ratings, Math.sqrt(squares / ratings.ratings)];
   return { ratings: ratings.ratings, mean, deviation, least, most, whole };
 }
 
-/** The sums of all slices, in their order; squares are of differences to the mean. */
+/** Combines the sums of all slices in order; squares are of differences to the mean. */
 function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
   return slices.reduce((all, one) => {
     const count = all.count + one.count;

@@ -2,7 +2,7 @@ import { formatCount } from '../../engine/format.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 import type { RatingShape, SideFacts } from './rating-facts.ts';
 
-/** The kind of a warning; the names stay the same between releases. */
+/** Kinds of warnings; the names are stable between releases. */
 export type WarningCode =
   | 'one-rating'
   | 'one-row'
@@ -20,30 +20,33 @@ export type WarningCode =
   | 'mostly-cold'
   | 'nothing-excluded';
 
-/** Something about the ratings or the model that a user should know, with advice in the library's options. */
+/** Information about the ratings or the model for the user, with advice in terms of the library's options. */
 export type TrainingWarning = {
   readonly code: WarningCode;
   readonly text: string;
 };
 
-/** Seconds since 1970 in 1973: no scale of ratings starts there, and times do. */
+/** Seconds since 1970, in 1973: above any scale of ratings, below any likely time. */
 const LEAST_TIME = 1e8;
-/** Nanoseconds since 1970 in 2286. */
+/** Nanoseconds since 1970, in 2286. */
 const LAST_TIME = 1e19;
 /**
- * Largest distance of the maximum from the mean on a scale of ratings, in deviations; 0 to 100 with most
+ * Largest distance of the maximum from the mean for a scale of ratings, in deviations; 0 to 100 with most
  * ratings at 0 has about 10.
  */
 const HEAVY_TAIL = 12;
-/** The largest value of scales of stars and points. */
+/** Largest value of scales of stars and points. */
 const LARGEST_SCALE = 20;
 
-/** The part of users or items that may have one rating each; catalogues have many rare items. */
+/**
+ * Largest share of users or items with a single rating that needs no warning; catalogues have many rare
+ * items.
+ */
 const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
 
 /**
- * Warnings about ratings that do not look like ratings on a scale. `duplicates`: the number that repeat an
- * earlier pair, if known.
+ * Warnings about data that do not look like ratings on a scale. `duplicates`: number of ratings that repeat
+ * an earlier pair, if known.
  */
 export function ratingWarnings(
   facts: RatingShape,
@@ -92,7 +95,7 @@ function valueWarning({
   };
 }
 
-/** With one user every item has one rating, which needs no warning of its own. */
+/** With a single user every item has one rating, which needs no additional warning. */
 function sideWarnings({ users, items }: RatingShape): (TrainingWarning | undefined)[] {
   const alone = users.rated === 1 ? 'user' : items.rated === 1 ? 'item' : undefined;
   if (alone !== undefined)

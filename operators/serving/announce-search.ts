@@ -5,8 +5,8 @@ import { runTasks } from '../tasks/run-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';
 
 /**
- * Starts compiling on a device with memory of its own while the host prepares the search and its inputs go
- * up. Nothing waits for it; the search compiles the kernels itself where this fails.
+ * Starts compiling the search on a device with its own memory, while the host prepares it and uploads its
+ * inputs. Nothing waits for this; if it fails, the search compiles its kernels itself.
  */
 export function announceSearch(
   search: 'top-n' | 'rank-listed',
@@ -21,6 +21,6 @@ export function announceSearch(
     outputs: {},
     params: { search, excluding },
   };
-  // Not among the measures of the run, which are of searches alone.
+  // Not counted in the run's measures, which are for searches only.
   runTasks({ ...ctx, metrics: new RunMetrics() }, search, place, [task]).catch(() => undefined);
 }

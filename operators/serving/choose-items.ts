@@ -4,12 +4,12 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from './factor-model.ts';
 
 export interface ItemLists {
-  /** Items that are never recommended, and the only ones that may be. */
+  /** Items that are never recommended, and the only items that may be. */
   readonly deny?: readonly Id[];
   readonly allow?: readonly Id[];
 }
 
-/** Lists of items by position, and the number of ids in them that are not known. */
+/** Lists of items by position, and the number of unknown ids in them. */
 export interface ChosenItems {
   /** Ascending. */
   readonly denied: Uint32Array;
@@ -28,7 +28,7 @@ export function chooseItems(items: KeyColumn, { deny, allow }: ItemLists): Chose
   };
 }
 
-/** The model with only the items that may be recommended; the model itself where all may be. */
+/** The model with only the items that may be recommended; the model itself if all may be. */
 export function withChosenItems(model: FactorModel, { denied, allowed }: ChosenItems): FactorModel {
   if (denied.length === 0 && allowed === undefined) return model;
   const { rank, items, itemFactors } = model;
@@ -45,7 +45,7 @@ export function withChosenItems(model: FactorModel, { denied, allowed }: ChosenI
   return { ...model, items: takeKeys(items, positions), itemFactors: factors };
 }
 
-/** Two ascending lists as one, each number once. */
+/** Union of two ascending lists, ascending. */
 export function mergeAscending(first: Uint32Array, second: Uint32Array): Uint32Array {
   if (second.length === 0) return first;
   if (first.length === 0) return second;

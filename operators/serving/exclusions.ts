@@ -8,19 +8,19 @@ import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.t
 import { type FactorModel, lookupOf } from './factor-model.ts';
 
 /**
- * Pairs that are not recommended, in memory, by the positions of the users and items that they were made for:
- * read once, and used for any number of requests.
+ * Pairs that are not recommended, in memory, by positions of the users and items for which they were made.
+ * Read once, and used for any number of requests.
  */
 export class Exclusions {
   readonly users: KeyColumn;
   readonly items: KeyColumn;
-  /** Pairs whose user and item are known, and pairs that were left out since one of them is not. */
+  /** Number of pairs whose user and item are known, and of pairs that were dropped since one is unknown. */
   readonly pairs: number;
   readonly unknownPairs: number;
   readonly #offsets: Int32Array;
   readonly #items: Uint32Array;
 
-  /** `offsets` and `indices`: the items of each user, ascending, in compressed rows. */
+  /** `offsets` and `indices`: items of each user, ascending, in compressed rows. */
   constructor(
     { users, items }: FactorModel,
     { offsets, indices }: { readonly offsets: Int32Array; readonly indices: Uint32Array },
@@ -34,20 +34,20 @@ export class Exclusions {
     this.#items = indices;
   }
 
-  /** All pairs in compressed rows, by positions: the items of each user, ascending; views. */
+  /** All pairs in compressed rows by position: items of each user, ascending. Views. */
   rows(): { readonly offsets: Int32Array; readonly indices: Uint32Array } {
     return { offsets: this.#offsets, indices: this.#items };
   }
 
-  /** The items of a user, by ascending position; a view. */
+  /** Positions of a user's items, ascending. A view. */
   of(user: number): Uint32Array {
     return this.#items.subarray(this.#offsets[user], this.#offsets[user + 1]);
   }
 }
 
 /**
- * A block over the users and items of a model; one of other users or items than the exclusions were made for
- * has its ids among theirs, items in their order.
+ * The pairs as a block over the users and items of a model. If the model has other users or items than the
+ * exclusions, its ids must be among theirs, with items in the same order.
  */
 export async function blockOfExclusions(
   exclusions: Exclusions,

@@ -7,9 +7,9 @@ import { CapacityError } from '../../engine/errors.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import type { Place } from '../../engine/plan/place.ts';
 
-/** The result of training, which prediction needs. Factors are row-major without padding; ids ascend. */
+/** Result of training, as prediction needs it. Factors are row-major without padding; ids ascend. */
 export interface FactorModel {
-  /** Numbers of a row: the requested rank, and with biases two more. */
+  /** Numbers in a row: the requested rank, and with biases two more. */
   readonly rank: number;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
@@ -21,7 +21,7 @@ export interface FactorModel {
 
 const lookups = new WeakMap<KeyColumn, KeyLookup>();
 
-/** The lookup of a column of ids, made once. */
+/** Lookup of a column of ids, made once. */
 export function lookupOf(ids: KeyColumn): KeyLookup {
   let lookup = lookups.get(ids);
   if (lookup === undefined) {
@@ -31,20 +31,20 @@ export function lookupOf(ids: KeyColumn): KeyLookup {
   return lookup;
 }
 
-/** The sides of a model at a device. */
+/** Both sides of a model at a device. */
 export interface PlacedFactors {
   readonly users: PartitionRef;
   readonly items: PartitionRef;
 }
 
-/** The sides where single pairs are scored. */
+/** Both sides, placed for scoring single pairs. */
 export interface PairFactors extends PlacedFactors {
   readonly at: Place;
 }
 
 /**
- * The same for single pairs, on the device that computes; where its memory does not hold them, the threads of
- * the CPU take the rows of pairs from host memory.
+ * Places both sides for single pairs on the device that computes. If its memory cannot hold them, the CPU's
+ * threads read the rows of pairs from host memory.
  */
 export async function placeForPairs(model: FactorModel, ctx: ExecutionContext): Promise<PairFactors> {
   const at = computeDevice(ctx.executor).info.place;
@@ -58,8 +58,8 @@ export async function placeForPairs(model: FactorModel, ctx: ExecutionContext): 
 }
 
 /**
- * Copies both sides, or one, to the memory of a device, for as long as the holdings of `ctx` are open. Throws
- * CapacityError when they don't fit.
+ * Copies both sides, or one, to a device's memory, for as long as the holdings of `ctx` are open. Throws
+ * CapacityError if they don't fit.
  */
 export async function placeFactors(
   model: FactorModel,

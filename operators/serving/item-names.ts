@@ -3,35 +3,35 @@ import { isId } from '../../engine/keys/find-id.ts';
 import { shown } from '../../engine/shown.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 
-/** Agreement of names with the items of a model. */
+/** How well names match the items of a model. */
 export interface NameMatch {
-  /** Items of the model. */
+  /** Number of items in the model. */
   readonly items: number;
-  /** Items of the model that have a name. */
+  /** Number of items in the model that have a name. */
   readonly named: number;
-  /** Ids of the names that the model lacks. */
+  /** Number of ids with a name that are not in the model. */
   readonly unknown: number;
 }
 
-/** An item with its name and, where they are known, its genres: "Drama|War" and "Drama, War" are two. */
+/** An item with its name and, if known, its genres; "Drama|War" and "Drama, War" are both two genres. */
 export type ItemNameEntry = readonly [
   id: Id,
   name: string | null | undefined,
   genres?: string | null | undefined,
 ];
 
-/** Names of items by id, for people to read. Of several names or genres of an item, the first counts. */
+/** Names of items by id, for display. If an item has several names or genres, the first counts. */
 export class ItemNames {
   readonly #names = new Map<string, string | undefined>();
   readonly #genres = new Map<string, string>();
-  /** Whole numbers that are written with leading zeros, such as 0068646, by their usual digits. */
+  /** Whole numbers written with leading zeros, such as 0068646, by their digits without them. */
   readonly #padded = new Map<string, string>();
-  /** Entries whose id an earlier entry has. */
+  /** Number of entries whose id an earlier entry has. */
   readonly duplicates: number;
-  /** Ids without a name: null, undefined or blank. */
+  /** Number of ids without a name: null, undefined or blank. */
   readonly unnamed: number;
 
-  /** Ids are texts, whole numbers or bigints: 5, 5n and '5' are the same id. */
+  /** Ids are texts, whole numbers or bigints; 5, 5n and '5' are the same id. */
   constructor(entries: Iterable<ItemNameEntry>) {
     const isList = typeof (entries as Partial<Iterable<ItemNameEntry>> | null | undefined)?.[Symbol.iterator];
     if (isList !== 'function' || typeof entries === 'string')
@@ -59,22 +59,22 @@ export class ItemNames {
     return this.#names.size;
   }
 
-  /** The name of an item; undefined without one. A number finds an id with leading zeros too. */
+  /** Name of an item; undefined if it has none. A number also finds an id with leading zeros. */
   get(id: Id): string | undefined {
     return this.#names.get(this.#keyOf(id));
   }
 
-  /** The first genre of an item; undefined without one. */
+  /** First genre of an item; undefined if it has none. */
   genre(id: Id): string | undefined {
     return this.#genres.get(this.#keyOf(id));
   }
 
-  /** True for an id that is given, with or without a name. */
+  /** True for an id that was given, with or without a name. */
   has(id: Id): boolean {
     return this.#names.has(this.#keyOf(id));
   }
 
-  /** The first id; undefined without one. */
+  /** The first id; undefined if there is none. */
   get firstId(): string | undefined {
     return this.#names.keys().next().value;
   }
@@ -96,7 +96,7 @@ export class ItemNames {
   }
 }
 
-/** The text that MovieLens has for a film without a genre. */
+/** MovieLens' text for a film without a genre. */
 const noGenres = '(no genres listed)';
 
 function firstGenre(genres: string | null | undefined): string | undefined {

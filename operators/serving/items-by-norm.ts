@@ -3,13 +3,13 @@ import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from './factor-model.ts';
 
-/** Room for the rounding of a float32 product of 512 terms. */
+/** Margin for the rounding of a float32 product of 512 terms. */
 const ROUNDING = 1 + 1e-4;
 
 /**
- * The model with its items by falling ‖θ_v‖, ties by position: since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for the
- * best items can leave out the rest once that bound is below the predictions that it has. `order` has the
- * position of each in the model.
+ * The model with its items by descending ‖θ_v‖, ties by position. Since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for
+ * the best items can stop when this bound is below the predictions found so far. `order` has the original
+ * position of each item.
  */
 export function itemsByNorm(model: FactorModel): {
   readonly model: FactorModel;

@@ -23,8 +23,8 @@ const STAGE = 'predict-pairs';
 export type ColdStart = 'nan' | 'drop';
 
 /**
- * The columns of users and items: as the data set names them, else the preferred ones, else by their names;
- * and the new column.
+ * Columns of users and items: as the data set names them, else the preferred ones, else by usual names; and
+ * the new column.
  */
 export interface PredictColumns extends Pick<WantedColumns, 'named' | 'preferred'> {
   readonly prediction: string;
@@ -36,8 +36,8 @@ interface PairNames {
 }
 
 /**
- * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; the other columns pass as they are.
- * Rows whose user or item the model doesn't know get NaN, or are left out, as Spark's coldStartStrategy says.
+ * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; other columns are unchanged. Rows
+ * with an unknown user or item get NaN, or are removed, as Spark's coldStartStrategy says.
  */
 export class Predict implements Operator {
   readonly name = 'predict';
@@ -115,9 +115,9 @@ export class Predict implements Operator {
 
 /** The pairs of a batch with their predictions. */
 export interface ScoredPairs {
-  /** x_uᵀθ_v of each row of the batch, NaN where user or item is unknown. */
+  /** x_uᵀθ_v of each row of the batch; NaN if user or item is unknown. */
   readonly predictions: Float32Array;
-  /** The rows whose user and item are known, ascending, and the positions of those users and items. */
+  /** Rows whose user and item are known, ascending, and the positions of these users and items. */
   readonly warm: Uint32Array;
   readonly users: Uint32Array;
   readonly items: Uint32Array;

@@ -13,10 +13,10 @@ export interface PrincipalPlane {
   readonly shares: readonly [x: number, y: number];
 }
 
-/** Iterations at most; vectors of equal variance never settle, and any of them serve. */
+/** Most iterations. Vectors of equal variance never converge, but any of them are good enough. */
 const MOST_STEPS = 300;
 
-/** Change of a direction that ends the iteration. */
+/** Change of a direction that counts as converged. */
 const SETTLED = 1e-10;
 
 /**
@@ -62,7 +62,7 @@ function covarianceOf(centred: Float64Array, features: number): Float64Array {
   return covariance;
 }
 
-/** Two orthonormal eigenvectors of largest eigenvalue; the second is zero where there is one feature. */
+/** Two orthonormal eigenvectors of the largest eigenvalues; the second is zero if there is one feature. */
 function settledAxes(covariance: Float64Array, features: number): readonly Float64Array[] {
   let axes = orthonormal([startOf(features, 1), startOf(features, 2)]);
   for (let step = 0; step < MOST_STEPS; step++) {
@@ -74,7 +74,7 @@ function settledAxes(covariance: Float64Array, features: number): readonly Float
   return axes;
 }
 
-/** Numbers of no pattern, by a sine, so that no eigenvector is at right angles to them. */
+/** Starting vector without regularity, from a sine, so that it is not orthogonal to any eigenvector. */
 function startOf(features: number, which: number): Float64Array {
   return Float64Array.from({ length: features }, (_, k) => Math.sin(which * (12.9898 * (k + 1) + 0.5)));
 }

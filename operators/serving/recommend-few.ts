@@ -8,13 +8,13 @@ import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { listSchema, NO_ITEM, type RecommendOptions, topBatch } from './recommend.ts';
 import type { Found } from './search.ts';
 
-/** Requests under way at once, and lists of a batch. */
+/** Most concurrent requests, and lists of a batch. */
 const AT_ONCE = 8;
 
 export interface FewOptions extends Pick<RecommendOptions, 'n' | 'columns'> {
-  /** The list of a row. Called once a row and stream, several at a time. */
+  /** Finds the list of a row. Called once for each row and stream, several at a time. */
   readonly find: (row: number, ctx: ExecutionContext) => Promise<Found>;
-  /** Rows from this one on are flagged in a further column `fallback`; without it there is no such column. */
+  /** Rows from this one on are marked in an additional column `fallback`; undefined: no such column. */
   readonly fallbackFrom?: number;
   /** Called with the number of rows whose lists are shorter than n. */
   readonly onEnd?: (short: number, ctx: ExecutionContext) => void;

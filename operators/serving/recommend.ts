@@ -24,14 +24,14 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 const STAGE = 'top-n';
 
 /**
- * Users of one task, hence rows of one batch divided by n. A device that shares rows out itself needs many to
- * be busy; the memory of their lists is bounded.
+ * Users of one task, so rows of one batch divided by n. A device that divides rows itself needs many to be
+ * busy; their number is limited by the memory of their lists.
  */
 export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
   return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
 }
 
-/** The entry of a list that has no item. */
+/** Marks an entry of a list without an item. */
 export const NO_ITEM = 0xffff_ffff;
 
 export interface RecommendOptions {
@@ -43,9 +43,9 @@ export interface RecommendOptions {
   readonly exclude?: (ctx: ExecutionContext, model: FactorModel) => Promise<RatingBlock>;
   /** Names of the result's columns. */
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
-  /** The unit that progress counts; default 'users'. */
+  /** Unit in progress reports; default 'users'. */
   readonly unit?: string;
-  /** Called when all lists have been given, with the number of those that are shorter than n. */
+  /** Called after all lists were returned, with the number of lists that are shorter than n. */
   readonly onEnd?: (short: number, ctx: ExecutionContext) => void;
 }
 
@@ -133,17 +133,17 @@ export async function* ranges(users: number, step: number): AsyncGenerator<Range
 }
 
 /**
- * Ranges in flight. On a device that works in order, one is computed while the users of another are uploaded
- * and the lists of a third downloaded.
+ * Ranges in progress. A device that works in order computes one while it uploads the users of another and
+ * downloads the lists of a third.
  */
 export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
 }
 
 /**
- * The search for a range of users. A device with memory of its own gets each range's users and exclusions
- * when it is their turn, so that some are uploaded while it searches for others; threads of the host get all
- * at once. `bounds` and `order`: of items sorted by falling norm.
+ * The search for a range of users. A device with its own memory gets the users and exclusions of one range at
+ * a time, so that some are uploaded while it searches for others; threads of the host get all at once.
+ * `bounds` and `order`: for items sorted by descending norm.
  */
 export async function topOf(
   model: FactorModel,
@@ -202,7 +202,7 @@ export async function topOf(
   };
 }
 
-/** A batch of lists of n items and scores, of the users from `firstUser` on. */
+/** A batch of lists of n items and scores, for users from `firstUser` on. */
 export function topBatch(
   schema: Schema,
   model: Sides,
@@ -217,7 +217,7 @@ export function topBatch(
   const predictions = new Float32Array(items.length);
   let rows = 0;
   for (let user = 0, start = 0; start < items.length; user++, start += n) {
-    // A user with fewer candidates has them in front.
+    // The entries of a user with fewer than n candidates are at the beginning.
     for (let rank = 0; rank < n && items[start + rank] !== NO_ITEM; rank++) {
       users[rows] = firstUser + user;
       ranks[rows] = rank + 1;

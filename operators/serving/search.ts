@@ -10,19 +10,19 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'search';
 
-/** Vectors to be searched: rows of `width` numbers in shared memory, the first `rank` of which are used. */
+/** Vectors to search: rows of `width` numbers in shared memory; the first `rank` numbers are used. */
 export interface SearchSpace {
   readonly vectors: Float32Array;
   readonly width: number;
   readonly rank: number;
-  /** Divided by their length, for cosines. */
+  /** Divide vectors by their length, for cosines. */
   readonly normalized: boolean;
 }
 
 export interface SearchRequest {
   readonly query: ArrayLike<number>;
   readonly n: number;
-  /** Positions that are left out, ascending, and the only ones that are searched. */
+  /** Positions to leave out, ascending; and the only positions to search. */
   readonly left?: ArrayLike<number>;
   readonly allowed?: ArrayLike<number>;
 }
@@ -35,7 +35,10 @@ export interface Found {
 
 const STRIDE_STEP = 8;
 
-/** The matrices of an index of `columns` vectors; see SearchIndex. Groups of four columns are read whole. */
+/**
+ * Shapes of the matrices of an index of `columns` vectors; see SearchIndex. Columns are read in groups of
+ * four, so their number is rounded up.
+ */
 export function indexShapes(columns: number, rank: number) {
   const groups = 4 * Math.ceil(columns / 4);
   const bytes = 16 * Math.ceil(rank / 16);
@@ -47,7 +50,7 @@ export function indexShapes(columns: number, rank: number) {
   } as const;
 }
 
-/** Bytes of the memory of a device that an index takes. */
+/** Bytes of device memory that an index takes. */
 export function indexBytes(columns: number, rank: number): number {
   return Object.values(indexShapes(columns, rank)).reduce(
     (sum, { rows, stride }) => sum + 4 * rows * stride,
@@ -56,7 +59,7 @@ export function indexBytes(columns: number, rank: number): number {
 }
 
 /**
- * Makes vectors searchable, in a thread of the CPU device of `ctx`, whose memory holds the index until
+ * Makes vectors searchable, in a thread of the CPU device of `ctx`. The device's memory holds the index until
  * `dropIndex`. Throws CapacityError.
  */
 export async function makeIndex(
@@ -105,7 +108,7 @@ export async function dropIndex(index: SearchIndex, ctx: ExecutionContext): Prom
   await runSteps(steps.steps, ctx);
 }
 
-/** The n best vectors for a query, in a thread of the device that has the index. */
+/** The n best vectors for a query, searched in a thread of the device that has the index. */
 export async function searchIndex(
   index: SearchIndex,
   request: SearchRequest,
@@ -122,7 +125,7 @@ export async function searchIndex(
   return { positions: items, scores };
 }
 
-/** The parameters of a search without the query. */
+/** Parameters of a search, without the query. */
 export function searchParams({ n, left = [], allowed }: Omit<SearchRequest, 'query'>) {
   return { n, left: Array.from(left), ...(allowed && { allowed: Array.from(allowed) }) };
 }

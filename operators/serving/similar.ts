@@ -8,7 +8,7 @@ import { type FactorModel, lookupOf } from './factor-model.ts';
 import { unitVector } from './unit-vector.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
 
-/** Likeness of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
+/** Similarity of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
 export type Similarity = 'cosine' | 'dot';
 
 export interface SimilarQuery {
@@ -16,7 +16,7 @@ export interface SimilarQuery {
   readonly ids: KeyColumn;
   readonly factors: Float32Array;
   readonly rank: number;
-  /** The features that are compared: without the two that biases fold into. */
+  /** Number of features to compare, without the two that contain biases. */
   readonly features: number;
   /** Positions whose neighbours are requested. */
   readonly positions: Uint32Array;
@@ -24,8 +24,8 @@ export interface SimilarQuery {
 }
 
 /**
- * The search for neighbours as a recommendation: the asked-for rows are the users of a model whose items are
- * all rows of their side. The cosines of a row of zeros are 0.
+ * Expresses the search for neighbours as a recommendation: the requested rows are the users of a model whose
+ * items are all rows of their side. The cosine of a row of zeros is 0.
  */
 export function similarityModel({
   ids,
@@ -54,7 +54,7 @@ export function similarityModel({
 }
 
 /**
- * Leaves each row out of its own neighbours: a block whose row i holds the position of user i among the
+ * Excludes each row from its own neighbours: a block whose row i contains the position of user i among the
  * items.
  */
 export async function withoutThemselves(

@@ -1,6 +1,6 @@
 /**
- * The first `rank` numbers at `from`, divided by their length; zeros stay. The same bits as in the task
- * `prepare-search`, which divides those that are searched.
+ * The first `rank` numbers at `from`, divided by their length; zeros stay zeros. Same bits as in the task
+ * `prepare-search`, which divides the vectors to search.
  */
 export function unitVector(
   values: Float32Array,

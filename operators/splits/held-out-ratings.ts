@@ -16,22 +16,22 @@ import {
 } from './pair-order.ts';
 
 /**
- * The last k ratings of every user in an order, by the user's number in the table; repetitions of a pair at
- * one place count once.
+ * The last k ratings of every user in an order, by the user's number in the table. Repetitions of a pair at
+ * the same time count once.
  */
 export interface HeldOutRatings {
   readonly users: KeyTable;
   readonly k: number;
-  /** [user][k], descending: times, then hashes of equal times. */
+  /** [user][k], descending: times, then hashes for equal times. */
   readonly times: Float64Array;
   readonly hashes: Uint32Array;
-  /** Ratings that are kept of each user, at most k. */
+  /** Number of ratings kept for each user, at most k. */
   readonly kept: Uint32Array;
-  /** 1 where a user has more than k. */
+  /** 1 if a user has more than k ratings. */
   readonly more: Uint8Array;
 }
 
-/** Finds the last k ratings of every user: one pass, and memory for k ratings a user. */
+/** Finds the last k ratings of every user in one pass, with memory for k ratings a user. */
 export class FindHeldOut implements Sink<HeldOutRatings> {
   readonly name = 'held-out-ratings';
   readonly #order: PairOrder;
@@ -72,7 +72,7 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
   }
 }
 
-/** Keeps the last k ratings of every user, in memory that grows with the users. */
+/** Keeps the last k ratings of every user; memory grows with the number of users. */
 class LastRatings implements HeldOutRatings {
   readonly users: KeyTable;
   readonly k: number;

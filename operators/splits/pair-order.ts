@@ -6,13 +6,13 @@ import { mix32 } from '../../engine/random.ts';
 import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { requireTimes, timesOf } from './times.ts';
 
-/** The order of each user's ratings: by time, or by a hash of user, item and seed. */
+/** Order of each user's ratings: by time, or by a hash of user, item and seed. */
 export type PairOrder = { readonly user: string; readonly item: string } & (
   | { readonly by: 'time'; readonly timestamp: string }
   | { readonly by: 'random'; readonly seed: number }
 );
 
-/** A batch's keys in an order: first `times`, then `hashes`, which are equal for repetitions of a pair. */
+/** Sort keys of a batch: first `times`, then `hashes`, which are equal for repetitions of a pair. */
 export interface OrderedPairs {
   readonly users: KeyColumn;
   /** All 0 in a random order. */
@@ -57,6 +57,6 @@ export function pairHashes(batch: RecordBatch, user: string, item: string, seed:
 
 function keysOf(batch: RecordBatch, name: string): KeyColumn {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-  // A value that is no exact id falls anywhere: the consumer of the rows deals with it.
+  // A value that is not an exact id gets an arbitrary hash; the consumer of the rows handles it.
   return keysFromData(data, keyTypeOf(data.type, name), () => {});
 }

@@ -13,9 +13,9 @@ export interface SplitOptions extends PairOptions {
 }
 
 /**
- * Keeps the rows whose hash of (user, item, seed), as a fraction of 1, is in [from, to). The parts of one
- * split are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay
- * together. `outside` keeps the other rows instead.
+ * Keeps the rows whose hash of (user, item, seed), scaled to [0, 1), is in [from, to). The parts of a split
+ * are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair are in the same
+ * part. `outside` keeps the other rows instead.
  */
 export class RandomSplit implements Operator {
   readonly name = 'random-split';
@@ -88,7 +88,7 @@ export class RandomSplit implements Operator {
   }
 }
 
-/** The bounds [from, to) of each part of a split by weights, as fractions of 1. */
+/** Bounds [from, to) of each part of a split by weights, as fractions of 1. */
 export function splitBounds(weights: readonly number[]): readonly (readonly [number, number])[] {
   if (!Array.isArray(weights))
     throw new UsageError(

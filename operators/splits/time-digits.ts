@@ -1,7 +1,7 @@
 /**
- * Splits a float64 into three digits whose order is the order of the numbers, so that the number of any rank
- * is found exactly by counting one digit a pass. The 64 bits of a number, all flipped when it is negative and
- * else only the sign, ascend with the number when read as an unsigned integer:
+ * Splits a float64 into three digits with the order of the numbers, so that the number of any rank is found
+ * exactly by counting one digit a pass. To get integers in the order of the numbers, all 64 bits of a
+ * negative number are flipped, and only the sign bit of others:
  *
  *     high word                            low word
  *     [ 22 bits: digit 0 ][ 10 bits         11 bits ][ 21 bits: digit 2 ]
@@ -9,12 +9,12 @@
  */
 export const LEVELS = 3;
 
-/** Number of values that the digit of a level has. */
+/** Number of values of a level's digit. */
 export function digitCount(level: number): number {
   return level === 0 ? 2 ** 22 : 2 ** 21;
 }
 
-/** [low, high] of each number, flipped so that they ascend with it. */
+/** [low, high] of each number, with flipped bits. */
 export function orderedWords(numbers: Float64Array): Uint32Array {
   const words = new Uint32Array(numbers.slice().buffer);
   for (let i = 0; i < words.length; i += 2) {
@@ -34,18 +34,18 @@ export function digitOf(words: Uint32Array, at: number, level: number): number {
   return level === 1 ? ((words[at + 1] & 1023) << 11) | (words[at] >>> 21) : words[at] & 0x1f_ffff;
 }
 
-/** The digits before a level as one integer below 2^43; 0 before the first. */
+/** Digits before a level as one integer below 2^43; 0 before the first level. */
 export function prefixOf(words: Uint32Array, at: number, level: number): number {
   if (level === 0) return 0;
   return level === 1 ? digitOf(words, at, 0) : extended(digitOf(words, at, 0), 1, digitOf(words, at, 1));
 }
 
-/** A prefix followed by the digit of its level. */
+/** A prefix followed by its level's digit. */
 export function extended(prefix: number, level: number, digit: number): number {
   return level === 0 ? digit : prefix * digitCount(level) + digit;
 }
 
-/** The number of the first two digits, as one integer, and the last. */
+/** The number with these first two digits (as one integer) and this last digit. */
 export function numberOf(prefix: number, last: number): number {
   const first = Math.floor(prefix / 2 ** 21);
   const second = prefix % 2 ** 21;

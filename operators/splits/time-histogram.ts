@@ -11,15 +11,15 @@ export interface TimeCounts {
   /** Number of times with each digit, for each requested prefix. */
   readonly counts: readonly Float64Array[];
   /**
-   * True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a
-   * pass earlier.
+   * True if any time has a nonzero last digit. Whole seconds have none, so their selection ends a pass
+   * earlier.
    */
   readonly lastDigitUsed: boolean;
-  /** The units of the times by their size; in the first pass. */
+  /** Units of the times by their size; in the first pass. */
   readonly sizes: TimeSizes;
 }
 
-/** One pass of the selection: for the times that start with one of the prefixes, counts the next digit. */
+/** One pass of the selection: counts the next digit of the times that start with one of the prefixes. */
 export class TimeHistogram implements Sink<TimeCounts> {
   readonly name = 'time-histogram';
   readonly #column: string;

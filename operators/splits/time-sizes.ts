@@ -11,12 +11,12 @@ import { requireTimes, timeNumbers } from './times.ts';
 
 const units = ['of no known unit', 'seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;
 
-/** Units of a column of plain numbers in a millisecond, by the size of its times. */
+/** Units in a millisecond, by the size of a column's times. */
 const perMillisecond = [undefined, 1e-3, 1, 1e3, 1e6] as const;
 
 /**
- * Counts times by the unit that their size says; see sizeOf. Columns that are not plain numbers have a unit
- * of their own.
+ * Counts times by the unit that their size suggests; see sizeOf. Columns that are not plain numbers have
+ * their own unit.
  */
 export class TimeSizes {
   readonly #column: string;
@@ -34,7 +34,7 @@ export class TimeSizes {
     for (let i = 0; i < times.length; i++) this.#counts[sizeOf(times[i])]++;
   }
 
-  /** Units in a millisecond; undefined where the times have no known unit, or two. */
+  /** Units in a millisecond; undefined if the times have no known unit, or two. */
   get perMillisecond(): number | undefined {
     const used = this.#used;
     return used.length === 1 ? perMillisecond[used[0]] : undefined;
@@ -44,7 +44,7 @@ export class TimeSizes {
     return [1, 2, 3, 4].filter((size) => this.#counts[size] > 0);
   }
 
-  /** Reports the unit as a note; or warns about two units, with which the order of times would be wrong. */
+  /** Reports the unit as a note, or warns about two units, which would give a wrong order of times. */
   report({ events }: Pick<ExecutionContext, 'events'>): void {
     const used = this.#used;
     if (used.length === 1)
@@ -90,7 +90,7 @@ export class CountTimeSizes implements Sink<TimeSizes> {
   }
 }
 
-/** The times of a column, NaN at nulls: rows without a time are dealt with where the times are used. */
+/** Times of a column, NaN at nulls. Rows without a time are handled where the times are used. */
 function known(data: Data): Float64Array {
   const times = timeNumbers(data);
   return hasNulls(data) ? times.map((time, row) => (isNullAt(data, row) ? Number.NaN : time)) : times;

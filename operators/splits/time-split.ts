@@ -6,13 +6,13 @@ import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { takeRows } from '../dataflow/take-rows.ts';
 import { requireTimes, timesOf } from './times.ts';
 
-/** Times in [from, to), in the unit of the column; an end that is left out is open. */
+/** Times in [from, to), in the column's unit; an absent end is open. */
 export interface TimeRange {
   readonly from?: number;
   readonly to?: number;
 }
 
-/** Keeps the rows whose time is in a range. All rows of one time are on the same side of a cut. */
+/** Keeps the rows whose time is in a range. All rows with the same time are on the same side of a cut. */
 export class TimeSplit implements Operator {
   readonly name = 'time-split';
   readonly passesNeeds = true;

@@ -13,7 +13,7 @@ import { hasNulls, isNullAt } from '../../engine/keys/arrow-keys.ts';
 import { fieldOf, numbersOf, requireTimeValues } from '../ratings/rows/columns.ts';
 import { isText, type OnRefusedText, timesOfTexts } from '../ratings/rows/text-values.ts';
 
-/** Throws DataError unless the column exists and holds numbers, timestamps, dates or text. */
+/** Throws DataError unless the column exists and has numbers, timestamps, dates or text. */
 export function requireTimes(schema: Schema, column: string): void {
   if (!schema.fields.some((field) => field.name === column)) {
     const names = schema.fields.map((field) => field.name).join(', ');
@@ -26,7 +26,7 @@ export function requireTimes(schema: Schema, column: string): void {
 }
 
 /**
- * The times of a column as float64: text in milliseconds, days of dates, others in the column's own unit.
+ * Times of a column as float64: text in milliseconds, dates in days, others in the column's own unit.
  * Undefined at nulls.
  */
 export function timeNumbers(data: Data, onRefused?: OnRefusedText): Float64Array {
@@ -34,8 +34,8 @@ export function timeNumbers(data: Data, onRefused?: OnRefusedText): Float64Array
 }
 
 /**
- * The times of a batch as float64; see timeNumbers. A view where they are float64 already. 64-bit integers
- * above 2^53 are rounded, which keeps their order. Throws DataError naming the first row without a time.
+ * Times of a batch as float64 (see timeNumbers); a view if they are float64 already. 64-bit integers above
+ * 2^53 are rounded, which keeps their order. Throws DataError that names the first row without a time.
  */
 export function timesOf(batch: RecordBatch, column: string): Float64Array {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
@@ -57,13 +57,13 @@ export function timesOf(batch: RecordBatch, column: string): Float64Array {
   return times;
 }
 
-/** The place of a row as an error names it. */
+/** Position of a row, for an error. */
 function placeInError(batch: RecordBatch, position: number): ErrorDetails {
   const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
   return place;
 }
 
-/** Number of units of an Arrow timestamp in a millisecond. */
+/** Units of an Arrow timestamp in a millisecond. */
 const perMillisecond = {
   [TimeUnit.SECOND]: 1e-3,
   [TimeUnit.MILLISECOND]: 1,
@@ -71,14 +71,14 @@ const perMillisecond = {
   [TimeUnit.NANOSECOND]: 1e6,
 };
 
-/** Units of a column in a millisecond; undefined for plain numbers, whose size may say it. */
+/** Units of a column in a millisecond; undefined for plain numbers, whose size may show it. */
 export function unitsPerMillisecond(type: DataType): number | undefined {
   if (Types.isTimestamp(type)) return perMillisecond[type.unit];
   if (Types.isDate(type)) return type.unit === DateUnit.DAY ? 1 / 86_400_000 : 1;
   return isText(type) ? 1 : undefined;
 }
 
-/** A moment as a number in the column's unit; `units`: those in a millisecond, for a Date. */
+/** A point in time as a number in the column's unit. `units`: units in a millisecond, for a Date. */
 export function timeInUnit(
   time: number | Date,
   schema: Schema,

@@ -2,21 +2,21 @@ import { CounterRandom } from '../../../engine/random.ts';
 
 export type Interval = readonly [low: number, high: number];
 
-/** Users of one resample at most. */
+/** Most users in one resample. */
 const MOST_DRAWN = 10_000;
 
 export interface BootstrapOptions {
   readonly resamples: number;
   readonly seed: number;
-  /** Part of the resamples inside an interval, such as 0.95. */
+  /** Share of the resamples inside an interval, such as 0.95. */
   readonly confidence: number;
 }
 
 /**
- * Percentile intervals of the means of several columns by the bootstrap over rows (Efron 1979): each resample
- * draws rows with replacement, the same for all columns. `values`: rows x columns, row-major. With more than
- * 10,000 rows a resample draws 10,000, and its deviation from the mean is multiplied by √(10,000 / rows), the
- * m out of n bootstrap. The same seed gives the same intervals.
+ * Percentile bootstrap intervals of the means of several columns (Efron 1979): each resample draws rows with
+ * replacement, the same rows for all columns. `values`: rows x columns, row-major. With more than 10,000 rows
+ * a resample draws 10,000, and its deviation from the mean is multiplied by √(10,000 / rows), the m out of n
+ * bootstrap. The same seed gives the same intervals.
  */
 export function bootstrapIntervals(
   values: Float64Array,
@@ -45,7 +45,7 @@ export function bootstrapIntervals(
   });
 }
 
-/** Of sorted numbers, between the nearest two. */
+/** Quantile of sorted numbers, interpolated between the nearest two. */
 function quantile(sorted: Float64Array, share: number): number {
   const at = share * (sorted.length - 1);
   const low = Math.floor(at);

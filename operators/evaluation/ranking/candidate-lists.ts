@@ -3,36 +3,30 @@ import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-bloc
 import { holds } from './ranked-test.ts';
 import { onlyRows } from './ranked-users.ts';
 
-/**
- * Pairs of users and items that are ranked in place of all items: a block over the users and items of the
- * model.
- */
+/** Pairs of users and items to rank instead of all items: a block over the users and items of the model. */
 export interface CandidatePairs extends Pick<CandidateCounts, 'pairs' | 'coldPairs'> {
   readonly block: RatingBlock;
 }
 
-/** Counts of candidates by outcome. Plain data. */
+/** Counts of candidates by outcome, as plain data. */
 export type CandidateCounts = {
-  /** Rows that were read, and rows with a user or an item that the model does not know. */
+  /** Number of rows, and of rows with a user or item that the model does not know. */
   readonly pairs: number;
   readonly coldPairs: number;
-  /**
-   * Candidates that are excluded, that repeat another, and of users without a known test pair: none of them
-   * is ranked.
-   */
+  /** Candidates that are not ranked: excluded, repeating another, or of users without a known test pair. */
   readonly excludedPairs: number;
   readonly repeatedPairs: number;
   readonly idlePairs: number;
-  /** Users with test pairs for whom no candidate is left: they are not ranked. */
+  /** Users with test pairs who are not ranked, since no candidate is left. */
   readonly usersWithout: number;
 };
 
 export interface CandidateLists {
-  /** The items of each user to rank, positives included: distinct, ascending. */
+  /** Items of each user to rank, including positives: distinct, ascending. */
   readonly lists: RatingBlock;
-  /** The positives of the users who are ranked. */
+  /** Positives of the users who are ranked. */
   readonly positives: RatingBlock;
-  /** Unknown positives of the users who are ranked. */
+  /** Number of unknown positives of the users who are ranked. */
   readonly missing: Int32Array | undefined;
   readonly counts: CandidateCounts;
 }
@@ -40,11 +34,11 @@ export interface CandidateLists {
 export interface ListedTest {
   readonly positives: RatingBlock;
   readonly seen: RatingBlock | undefined;
-  /** Positives of each user whose items are unknown, where they count. */
+  /** Number of each user's positives with unknown items, if these count. */
   readonly missing: Int32Array | undefined;
 }
 
-/** Joins the candidates of each user with the user's positives, without those that the user has seen. */
+/** Merges each user's candidates with the user's positives, without the items that the user has seen. */
 export function candidateLists(
   { block, pairs, coldPairs }: CandidatePairs,
   { positives, seen, missing }: ListedTest,
@@ -64,7 +58,7 @@ export function candidateLists(
     repeatedPairs += given.length - distinct.length;
     excludedPairs += distinct.length - unseen.length;
     const list = merged(unseen, own);
-    // A list of positives alone would be perfect in any order.
+    // A list of only positives would be perfect in any order.
     if (list.length === own.length) usersWithout++;
     else lengths[user] = items.push(list) && list.length;
   }
@@ -82,7 +76,7 @@ export function candidateLists(
   };
 }
 
-/** Distinct numbers of two ascending lists, ascending. */
+/** Union of two ascending lists, ascending. */
 function merged(left: Uint32Array, right: Uint32Array): Uint32Array {
   const both = new Uint32Array(left.length + right.length);
   both.set(left);

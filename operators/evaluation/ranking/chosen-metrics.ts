@@ -13,11 +13,11 @@ export interface ListMetric {
   readonly k: number;
 }
 
-/** Metrics with their k, as they are computed. */
+/** Metrics with their k, in the form in which they are computed. */
 export interface ChosenMetrics {
   readonly measures: readonly NamedMeasure[];
   readonly lists: readonly ListMetric[];
-  /** Places that the measures distinguish: those below it, or undefined for all. */
+  /** Number of top ranks that the measures distinguish; undefined for all. */
   readonly depth: number | undefined;
 }
 
@@ -29,7 +29,7 @@ export function chosenMetrics(metrics: readonly RankingMetric[], ks: readonly nu
   return { measures: measuresOf(metrics, ks), lists, depth: depthOf(metrics, ks) };
 }
 
-/** Metrics that have a k of their own each, such as ndcg at 10 and recall at 20. */
+/** Metrics with individual k, such as ndcg at 10 and recall at 20. */
 export function metricsAt(chosen: readonly (readonly [metric: RankingMetric, k: number])[]): ChosenMetrics {
   const each = chosen.map(([metric, k]) => chosenMetrics([metric], [k]));
   const depths = each.map(({ depth }) => depth ?? Number.POSITIVE_INFINITY);

@@ -1,10 +1,10 @@
 import type { TrainingWarning } from '../rating-warnings.ts';
 import type { MetricValues } from './measure-rankings.ts';
 
-/** Facts about a training that advice needs; those that are not known are left out. */
+/** Facts about a training for advice; absent if not known. */
 export interface RankedTraining {
   readonly implicitPrefs?: boolean;
-  /** The form of the weights of implicit ratings. */
+  /** Form of the weights of implicit ratings. */
   readonly weight?: string;
   readonly alpha?: number | string;
   readonly regParam?: number | string;
@@ -13,18 +13,17 @@ export interface RankedTraining {
 
 export interface JudgedRanking {
   readonly metrics: MetricValues;
-  /** The same metrics of the items by their number of users. */
+  /** The same metrics for items ranked by their number of users. */
   readonly popularity: MetricValues;
   readonly users: number;
   readonly training?: RankedTraining | undefined;
 }
 
-/** Metrics that judge a ranking, the first that was measured deciding. */
+/** Metrics that judge a ranking; the first that was measured decides. */
 const JUDGES = ['ndcg', 'recall', 'recall-min', 'map', 'hit-rate', 'precision', 'mrr', 'auc'] as const;
 
 /**
- * A warning where a model ranks no better than popularity does, by NDCG where it was measured, else by
- * another metric.
+ * A warning if a model ranks no better than popularity, by NDCG if it was measured, else by another metric.
  */
 export function compareToPopularity({
   metrics,
@@ -38,7 +37,7 @@ export function compareToPopularity({
   );
   if (users === 0 || judge === undefined) return undefined;
   const [own, other] = [metrics[judge], popularity[judge]];
-  // Rankings that cannot be better are no fault of the model.
+  // A perfect ranking cannot be better than popularity's.
   if (own > other || own === 1) return undefined;
   const comparison = `${own.toFixed(4)}, is no better than ${other.toFixed(4)} of a ranking by popularity`;
   const text = `the model's ${judge}, ${comparison}, which is the same for all users`;

@@ -7,16 +7,16 @@ import { drawUsers, rowsAt, withUsers } from './ranked-users.ts';
 import type { Ranked } from './ranked-test.ts';
 import type { UsersToRank } from './rankings.ts';
 
-/** A model with test pairs and seen pairs over its users and items. */
+/** A model, with test pairs and seen pairs over its users and items. */
 export interface RankedPairs extends UsersToRank {
   readonly model: FactorModel;
   readonly missing: Ranked['missing'];
-  /** The items that are ranked for each user, where not all are. */
+  /** Items to rank for each user, if not all. */
   readonly lists?: RatingBlock | undefined;
 }
 
 /**
- * The same with `most` of the users who have test pairs alone; unknown users, where they count, are drawn in
+ * The same with only `most` of the users who have test pairs. If unknown users count, they are drawn in
  * proportion.
  */
 export async function drawnPairs(
@@ -46,7 +46,7 @@ export async function drawnPairs(
   return { pairs: ranked, availableUsers };
 }
 
-/** Some rows of a block as one that the threads of the CPU know. */
+/** Some rows of a block as a block in the memory of the CPU's threads. */
 export async function givenRows(
   block: RatingBlock,
   positions: Uint32Array,

@@ -25,11 +25,11 @@ import type { RankingMetric } from './ranking-metrics.ts';
 import { modelRankings, type Rankings, sharedRankings } from './rankings.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
 
-/** Pairs that are not ranked: a block over the users and items of the model. */
+/** Pairs not to rank: a block over the users and items of the model. */
 export interface ExcludedPairs {
   readonly block: RatingBlock;
   readonly hasRatings: boolean;
-  /** Pairs of users or items that the model does not know. */
+  /** Number of pairs with a user or item that the model does not know. */
   readonly unknown: number;
 }
 
@@ -41,52 +41,52 @@ export interface RankingSettings {
   readonly baselines: boolean;
   readonly resamples: number;
   readonly seed: number;
-  /** Most users to rank; if there are more, this number is drawn by the seed. */
+  /** Most users to rank; if there are more, `rankUsers` of them are drawn by the seed. */
   readonly rankUsers: number;
-  /** The training of the model, for advice. */
+  /** The model's training, for advice. */
   readonly training?: RankedTraining | undefined;
-  /** The pairs seen in training, read before the test pairs are ranked. */
+  /** Pairs seen in training; read before the test pairs are ranked. */
   readonly exclude?: (ctx: ExecutionContext) => Promise<ExcludedPairs>;
-  /** The pairs that are ranked in place of all items. */
+  /** Pairs to rank instead of all items. */
   readonly candidates?: ((ctx: ExecutionContext) => Promise<CandidatePairs>) | undefined;
 }
 
 export interface RankingEvaluation {
-  /** Means over users; NaN where no user is left. */
+  /** Means over users; NaN without users. */
   readonly metrics: MetricValues;
-  /** 95 % bootstrap intervals of the means, by the same names. */
+  /** 95 % bootstrap intervals of the means, under the same names. */
   readonly intervals: Readonly<Record<string, Interval>>;
   /**
-   * The metrics of rankings that are the same for all users: by the number of users of an item, and by its
-   * damped mean rating.
+   * Metrics of rankings that are the same for all users: by the number of users of an item, and by its damped
+   * mean rating.
    */
   readonly baselines: { readonly popularity?: MetricValues; readonly itemMean?: MetricValues };
-  /** Users over whom the means are taken. */
+  /** Number of users in the means. */
   readonly users: number;
-  /** Users that could be ranked: above `users` where `rankUsers` of them were drawn. */
+  /** Number of users that could be ranked; above `users` if `rankUsers` of them were drawn. */
   readonly availableUsers: number;
   /** Users of the test pairs that the model does not know. */
   readonly coldUsers: number;
-  /** Test pairs in all, and those whose user or item the model does not know. */
+  /** Number of all test pairs, and of those whose user or item the model does not know. */
   readonly pairs: number;
   readonly coldPairs: number;
-  /** Test pairs that are among the excluded ones too, and repeat another: neither is ranked. */
+  /** Test pairs that are not ranked: also in the excluded pairs, or repeating another. */
   readonly leakedPairs: number;
   readonly repeatedPairs: number;
-  /** Test pairs rated below `minRating`: no positives. */
+  /** Test pairs rated below `minRating`; they do not count as positives. */
   readonly irrelevantPairs: number;
-  /** Excluded pairs with a user or an item that the model does not know. */
+  /** Excluded pairs with a user or item that the model does not know. */
   readonly unknownExcluded: number;
   /** Counts of the candidates by outcome, if candidates were given. */
   readonly candidates?: CandidateCounts;
-  /** Warnings about the model; each was an event too. */
+  /** Warnings about the model; each was also sent as an event. */
   readonly warnings: readonly TrainingWarning[];
 }
 
 /**
  * Ranks, for each user of the test pairs, all items that the user has not seen, and measures the ranks of the
  * user's test items: full rankings (Krichene, Rendle 2020), or rankings of given candidates. Input: `user`,
- * `item` and, where there is a least rating, `rating`.
+ * `item` and, with a minimum rating, `rating`.
  */
 export class EvaluateRanking implements Sink<RankingEvaluation> {
   readonly name = 'evaluate-ranking';
@@ -155,7 +155,10 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
       : coldWarnings({ pairs: relevant, coldPairs });
   }
 
-  /** The positives of the users to rank, the pairs that these users have seen, and what was left out. */
+  /**
+   * Reads the positives of the users to rank, the pairs that these users have seen, and counts of what was
+   * left out.
+   */
   async #read(input: BatchStream, ctx: ExecutionContext) {
     const { minRating, coldPairs: policy, exclude, rankUsers, seed } = this.#settings;
     const { users, items } = this.#model;
@@ -192,7 +195,7 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     return { pairs: drawn.pairs, facts, counts };
   }
 
-  /** The pairs with lists of given candidates in place of all items, if there are any. */
+  /** Adds the lists of given candidates, if there are any, to rank instead of all items. */
   async #withCandidates(
     pairs: RankedPairs,
     ctx: ExecutionContext,
@@ -230,7 +233,7 @@ async function ownRankings(pairs: RankedPairs, ctx: ExecutionContext): Promise<R
       });
 }
 
-/** The same by a score of each item. */
+/** Rankings by a score of each item, the same for all users. */
 function rankingsByItem(scores: ArrayLike<number>, pairs: RankedPairs, ctx: ExecutionContext): Rankings {
   const { model, positives, lists } = pairs;
   return lists === undefined
@@ -238,7 +241,7 @@ function rankingsByItem(scores: ArrayLike<number>, pairs: RankedPairs, ctx: Exec
     : listedRankings(scoresOfItems(scores, lists), { lists, positives, items: keyCount(model.items) });
 }
 
-/** The facts about the rankings that their measures need. */
+/** Facts about the rankings for their measures. */
 function rankedOf({ model, positives, seen, missing, lists }: RankedPairs): Omit<Ranked, 'places'> {
   const items = keyCount(model.items);
   const excluded = lists

@@ -17,16 +17,16 @@ import { drawUsers, rowsAt, usersOf } from './ranked-users.ts';
 import { modelRankings, sharedRankings } from './rankings.ts';
 import { seenRows, usersOfItems } from './seen-rows.ts';
 
-/** Rankings of held-out pairs by a model that was just trained. Plain data. */
+/** Rankings of held-out pairs by a model that was just trained, as plain data. */
 export interface HeldOutRanking {
   /** ndcg@10, recall@20, hit-rate@10 and coverage@10; means over users. */
   readonly metrics: MetricValues;
-  /** The same of the items by their number of users in the training ratings. */
+  /** The same metrics for items ranked by their number of users in the training ratings. */
   readonly popularity: MetricValues;
-  /** Users over whom means are taken, and those who could be ranked: more where some were drawn. */
+  /** Number of users in the means, and of users who could be ranked; more if some were drawn. */
   readonly users: number;
   readonly availableUsers: number;
-  /** Held-out pairs that are among the training ratings too, and that repeat another: neither is ranked. */
+  /** Held-out pairs that are not ranked: also in the training ratings, or repeating another. */
   readonly leakedPairs: number;
   readonly repeatedPairs: number;
 }
@@ -39,10 +39,10 @@ const METRICS = metricsAt([
 ]);
 
 export interface HeldOutOptions {
-  /** Users to rank at most. */
+  /** Most users to rank. */
   readonly rankUsers: number;
   readonly seed: number;
-  /** Users of each item, where they are known. */
+  /** Number of users of each item, if known. */
   readonly itemUsers?: ArrayLike<number> | undefined;
 }
 
@@ -56,9 +56,7 @@ export interface HeldOutSets {
 
 type LeftOut = Pick<HeldOutRanking, 'availableUsers' | 'leakedPairs' | 'repeatedPairs'>;
 
-/**
- * Held-out pairs that are ready to be ranked by a model; they keep what they need of the training ratings.
- */
+/** Held-out pairs, prepared for ranking by a model, with the training ratings that this needs. */
 export class HeldOutPairs {
   readonly #ids: { readonly users: KeyColumn; readonly items: KeyColumn };
   /** Positions of the users to rank. */
@@ -80,14 +78,15 @@ export class HeldOutPairs {
     this.#leftOut = leftOut;
   }
 
-  /** Takes the pairs of the users to rank from the sets, before training. Undefined where no user is left. */
+  /** Selects the users to rank and their pairs, before training. Undefined if no user is left. */
   static async of(
     sets: HeldOutSets,
     { rankUsers, seed, itemUsers }: HeldOutOptions,
     ctx: ExecutionContext,
   ): Promise<HeldOutPairs | undefined> {
     const { users, items, test, train } = sets;
-    // Pairs of ratings in parts, which may be in files, are compared with the test after the draw.
+    // If the training ratings are in parts, which may be in files, they are compared with the test pairs
+    // after the draw.
     const block = soleBlock(train);
     const whole = rankedTest(test, block);
     const eligible = usersOf(whole.positives);
@@ -113,14 +112,14 @@ export class HeldOutPairs {
   }
 
   /**
-   * The metrics of a model of the same users and items. Throws CapacityError where the device has no room for
-   * its factors.
+   * Metrics of a model with the same users and items. Throws CapacityError if the device has no room for its
+   * factors.
    */
   rank(sides: ModelRows, ctx: ExecutionContext): Promise<HeldOutRanking> {
     return Holdings.within(ctx, async (held) => {
       using _ = held.metrics.begin('rank');
       const [facts, ids] = [this.#facts, this.#ids];
-      // Trials of a search may rank at the same time.
+      // New names, since trials of a search may rank at the same time.
       const pairs = {
         ...this.#pairs,
         seen: { ...this.#pairs.seen, ref: { name: dataSetName('seen'), partition: 0, version: 0 } },

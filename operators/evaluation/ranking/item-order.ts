@@ -5,16 +5,16 @@ import type { RatingBlock } from '../../ratings/rating-block.ts';
 /** Users between two turns for other work of this thread. */
 const USERS_AT_ONCE = 4096;
 
-/** Pseudo-counts that pull an item's mean to the mean of all ratings. */
+/** Pseudo-counts that pull an item's mean toward the mean of all ratings. */
 const DAMPING = 25;
 
-/** Facts about the items in the pairs that a model was trained on. */
+/** Facts about the items in a model's training pairs. */
 export interface ItemFacts {
-  /** Users of each item. */
+  /** Number of users of each item. */
   readonly counts: Uint32Array;
-  /** Users in all. */
+  /** Number of all users. */
   readonly users: number;
-  /** Means damped by 25 ratings of the mean of all; absent where the pairs have no ratings. */
+  /** Means damped by 25 ratings equal to the overall mean; absent if the pairs have no ratings. */
   readonly means?: Float64Array;
 }
 
@@ -42,7 +42,7 @@ export function itemFacts(
   };
 }
 
-/** All items by falling score, ties by position. */
+/** All items by descending score, ties by position. */
 export function orderOf(scores: ArrayLike<number>): Uint32Array {
   return Uint32Array.from({ length: scores.length }, (_, item) => item).sort(
     (left, right) => scores[right] - scores[left] || left - right,
@@ -50,9 +50,9 @@ export function orderOf(scores: ArrayLike<number>): Uint32Array {
 }
 
 /**
- * The ranks of the positives where every user gets the same ranking, without the user's excluded items;
- * rankPositives computes the same for a model. An item's rank is its rank in `order` less the excluded items
- * before it.
+ * Ranks of the positives if every user gets the same ranking, without the user's excluded items;
+ * rankPositives computes the same for a model. An item's rank is its rank in `order` minus the number of
+ * excluded items before it.
  */
 export async function placesByOrder(
   order: Uint32Array,
@@ -91,7 +91,7 @@ async function turn(signal: AbortSignal): Promise<void> {
   throwIfAborted(signal, 'evaluate');
 }
 
-/** The number of entries of an ascending list that are below a value. */
+/** Number of entries of an ascending list that are below a value. */
 export function lowerBound(list: ArrayLike<number>, value: number, from = 0, to = list.length): number {
   let [low, high] = [from, to];
   while (low < high) {

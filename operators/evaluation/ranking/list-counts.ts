@@ -9,12 +9,12 @@ import { inFlight, ranges, topOf, usersPerTask } from '../../serving/recommend.t
 
 const NO_ITEM = 0xffff_ffff;
 
-/** In how many users' first k items each item is, for each k. */
+/** For each k, the number of users whose first k items contain each item. */
 export type ListCounts = readonly Uint32Array[];
 
 /**
- * The lists of a model for the users with positives. Ties by item: items are in their own order, without
- * bounds.
+ * Counts the lists of a model for the users with positives. Ties by item: items keep their own order, so no
+ * bounds are used.
  */
 export async function listCounts(
   model: FactorModel,
@@ -45,7 +45,7 @@ export async function listCounts(
   return counts;
 }
 
-/** The lists where all users get the items of one order, without those that they have seen. */
+/** Counts the lists if all users get the items of one order, without those that they have seen. */
 export function listCountsByOrder(
   order: Uint32Array,
   positives: RatingBlock,
@@ -66,20 +66,20 @@ export function listCountsByOrder(
   return counts;
 }
 
-/** Counts an item at a place of a list. */
+/** Counts an item at a position of a list. */
 export function addTo(counts: ListCounts, ks: readonly number[], item: number, place: number): void {
   for (let i = 0; i < ks.length; i++) if (place < ks[i]) counts[i][item]++;
 }
 
-/** The share of all items that are in some list. */
+/** Share of all items that are in at least one list. */
 export function coverage(counts: Uint32Array): number {
   return counts.reduce((found, count) => found + (count > 0 ? 1 : 0), 0) / counts.length;
 }
 
 /**
- * Mean of -log2 of an item's popularity over all entries of the lists (Vargas, Castells 2011): popularity is
- * the share of users who have the item, (count + 1) / (users + 1), so that an item without users has a finite
- * one.
+ * Mean of -log2 of an item's popularity over all entries of the lists (Vargas, Castells 2011). Popularity is
+ * the share of users who have the item, (count + 1) / (users + 1), so that it is positive for an item without
+ * users.
  */
 export function novelty(counts: Uint32Array, itemCounts: Uint32Array, users: number): number {
   let [sum, entries] = [0, 0];

@@ -17,11 +17,11 @@ const PAIRS = 1 << 18;
 export interface ListedPairs {
   readonly lists: RatingBlock;
   readonly positives: RatingBlock;
-  /** Items in all. */
+  /** Number of all items. */
   readonly items: number;
 }
 
-/** Rankings of each user's list by a score of each entry; equal scores are in the order of item ids. */
+/** Rankings of each user's list by a score of each entry; equal scores are ordered by item id. */
 export function listedRankings(
   scores: ArrayLike<number>,
   { lists, positives, items }: ListedPairs,
@@ -29,7 +29,7 @@ export function listedRankings(
   const ranked = function* () {
     for (let user = 0; user < lists.rows; user++) {
       const [start, end] = [lists.offsets[user], lists.offsets[user + 1]];
-      // Items of a list ascend.
+      // Items of a list ascend, so a stable sort keeps that order for ties.
       const order = Uint32Array.from({ length: end - start }, (_, k) => start + k).sort(
         (left, right) => scores[right] - scores[left] || left - right,
       );
@@ -56,7 +56,7 @@ export function listedRankings(
   };
 }
 
-/** x_uᵀθ_v of each entry of the lists, by their positions in the model. */
+/** x_uᵀθ_v of each entry of the lists; entries are positions in the model. */
 export function listedScores(
   model: FactorModel,
   { offsets, indices, rows }: RatingBlock,
@@ -100,7 +100,7 @@ function shared(values: Uint32Array, from: number): Uint32Array {
   return copy;
 }
 
-/** The score of each entry's item. */
+/** Score of each entry's item. */
 export function scoresOfItems(scores: ArrayLike<number>, { indices }: RatingBlock): Float64Array {
   return Float64Array.from(indices, (item) => scores[item]);
 }

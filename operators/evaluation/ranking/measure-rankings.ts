@@ -10,13 +10,12 @@ export type MetricValues = Readonly<Record<string, number>>;
 export interface MeasuredRankings {
   /** Means over users; NaN without users. */
   readonly metrics: MetricValues;
-  /** The values of each user, for the metrics of users alone. */
+  /** Values of each user, for the metrics of single users. */
   readonly values: UserValues;
 }
 
 /**
- * The chosen metrics of rankings. Novelty needs the facts of the training pairs, and is left out without
- * them.
+ * The chosen metrics of rankings. Novelty needs facts about the training pairs, and is left out without them.
  */
 export async function measureRankings(
   rankings: Rankings,

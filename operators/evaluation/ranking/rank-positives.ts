@@ -15,7 +15,7 @@ import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
 const STAGE = 'rank-listed';
 
-/** Users of one task. A device that shares rows out itself needs many to be busy. */
+/** Users of one task. A device that divides rows itself needs many to be busy. */
 function usersPerTask({ wholePasses }: DeviceInfo): number {
   return wholePasses ? 65_536 : 2048;
 }
@@ -28,7 +28,7 @@ interface Range {
 /**
  * Ranks a test set's positives by models, one model after the other. The blocks stay on the device while the
  * holdings of `ctx` are open, so that the next model only uploads its factors. `positives` and `exclude` are
- * blocks over the users and items of the models; no pair is in both.
+ * blocks over the users and items of the models; no pair may be in both.
  */
 export class PositiveRanks {
   readonly #positives: RatingBlock;
@@ -45,8 +45,8 @@ export class PositiveRanks {
   }
 
   /**
-   * The rank of each positive among all items that are not excluded for its user: the number of items with a
-   * higher x_uᵀθ_v, or an equal one and a lower id, from 0. In the order of the block's entries:
+   * Rank of each positive among all items that are not excluded for its user: the number of items with a
+   * higher x_uᵀθ_v, or an equal one and a lower id; ranks start at 0. In the order of the block's entries:
    * Uint32[positives.ratings]. Ranks from `depth` on (default: none) may be any number of at least `depth`.
    * Needs no memory of m x n.
    */
@@ -78,8 +78,8 @@ export class PositiveRanks {
   }
 
   /**
-   * The task for a range of users. A device with memory of its own is given each range's users and pairs when
-   * it is their turn; threads of the host are given all at once.
+   * The task for a range of users. A device with its own memory gets the users and pairs of one range at a
+   * time; threads of the host get all at once.
    */
   async #rank(
     range: Range,
@@ -141,7 +141,7 @@ export class PositiveRanks {
   }
 }
 
-/** Ranges of users, without those that have no positive. */
+/** Ranges of users, without ranges that have no positive. */
 async function* ranges({ rows, offsets }: RatingBlock, step: number): AsyncGenerator<Range> {
   for (let from = 0; from < rows; from += step) {
     const to = Math.min(rows, from + step);

@@ -3,16 +3,16 @@ import { emptyBlock, blockOf, type RatingBlock } from '../../ratings/rating-bloc
 import { lowerBound } from './item-order.ts';
 import type { NamedMeasure, UserRanking } from './ranking-metrics.ts';
 
-/** The positives of a test set that a model can rank, and what was left out. */
+/** Positives of a test set that a model can rank, and counts of the removed pairs. */
 export interface RankedTest {
   /** Distinct pairs over the users and items of the model, none of them excluded. */
   readonly positives: RatingBlock;
-  /** Pairs of the block it was made of that are excluded too, and those that repeat another. */
+  /** Numbers of removed pairs: also excluded, and repeating another. */
   readonly leaked: number;
   readonly repeated: number;
 }
 
-/** Takes the pairs of a test set that are excluded as well, and repeated ones, out of it. */
+/** Removes the pairs of a test set that are also excluded, and repeated ones. */
 export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined): RankedTest {
   const kept = new Uint32Array(test.ratings);
   const lengths = new Int32Array(test.rows);
@@ -36,13 +36,13 @@ export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined):
   };
 }
 
-/** True where a user has an item in a block. */
+/** True if a user has an item in a block. */
 export function holds({ offsets, indices }: RatingBlock, user: number, item: number): boolean {
   const at = lowerBound(indices, item, offsets[user], offsets[user + 1]);
   return at < offsets[user + 1] && indices[at] === item;
 }
 
-/** Distinct items of each user in a block. */
+/** Number of distinct items of each user in a block. */
 export function distinctItems({ rows, offsets, indices }: RatingBlock): Uint32Array {
   const counts = new Uint32Array(rows);
   for (let user = 0; user < rows; user++)
@@ -51,7 +51,7 @@ export function distinctItems({ rows, offsets, indices }: RatingBlock): Uint32Ar
   return counts;
 }
 
-/** The measures of each user who has positives: users x measures, row-major. */
+/** Measures of each user who has positives: users x measures, row-major. */
 export interface UserValues {
   readonly values: Float64Array;
   readonly means: Float64Array;
@@ -60,12 +60,12 @@ export interface UserValues {
 
 export interface Ranked {
   readonly positives: RatingBlock;
-  /** Of each positive, in the order of the block. */
+  /** Rank of each positive, in the order of the block. */
   readonly places: Uint32Array;
   readonly items: number;
-  /** Items of each user that are not ranked. */
+  /** Number of each user's items that are not ranked. */
   readonly excluded: Uint32Array | undefined;
-  /** Positives of each user that no place belongs to, and users whose measures are all 0. */
+  /** Number of each user's positives without a rank, and number of users whose measures are all 0. */
   readonly missing?: { readonly positives: Int32Array; readonly users: number } | undefined;
 }
 
@@ -95,14 +95,14 @@ export function userValues(
   return { values, means: means.map((sum) => sum / users), users };
 }
 
-/** The ranking of one user after the other, in the same memory. */
+/** Ranking of one user at a time, in reused memory. */
 class OneUser implements UserRanking {
   places = new Uint32Array(64);
   ranked = 0;
   missing = 0;
   candidates = 0;
 
-  /** Takes the places [from, to), in any order. */
+  /** Sets the user's ranks to places [from, to), in any order. */
   set(places: Uint32Array, from: number, to: number, missing: number, candidates: number): void {
     [this.ranked, this.missing, this.candidates] = [to - from, missing, candidates];
     if (this.ranked > this.places.length) this.places = new Uint32Array(2 * this.ranked);

@@ -5,7 +5,7 @@ import { mix32 } from '../../../engine/random.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 
-/** Most users to rank by default: their means are within about 0.01 of the means of all users. */
+/** Default of the most users to rank: their means are within about 0.01 of the means of all users. */
 export const RANKED_USERS = 10_000;
 
 /** Keeps the draw independent of splits with the same seed. */
@@ -32,7 +32,7 @@ export function drawUsers(users: KeyColumn, positions: Uint32Array, most: number
   return positions.filter((_, i) => hashes[i] < last || (hashes[i] === last && atLast-- > 0));
 }
 
-/** A block of some rows of another, renumbered from 0. */
+/** Some rows of a block, renumbered from 0. */
 export function rowsAt({ offsets, indices, values }: RatingBlock, positions: Uint32Array): RatingBlock {
   const partition = emptyBlock(Int32Array.from(positions, (row) => offsets[row + 1] - offsets[row]));
   const target = partition.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
@@ -44,7 +44,7 @@ export function rowsAt({ offsets, indices, values }: RatingBlock, positions: Uin
   return blockOf({ name: dataSetName('rows'), partition: 0, version: 0 }, partition);
 }
 
-/** The block with all rows but the given ones empty. */
+/** The block with all other rows empty. */
 export function onlyRows(block: RatingBlock, positions: Uint32Array): RatingBlock {
   const taken = rowsAt(block, positions);
   const offsets = new Int32Array(new SharedArrayBuffer(4 * (block.rows + 1)));
@@ -53,7 +53,7 @@ export function onlyRows(block: RatingBlock, positions: Uint32Array): RatingBloc
   return { ...taken, rows: block.rows, offsets };
 }
 
-/** The model with some of its users alone. */
+/** The model with only some of its users. */
 export function withUsers(
   { rank, users, items, userFactors, itemFactors }: FactorModel,
   positions: Uint32Array,

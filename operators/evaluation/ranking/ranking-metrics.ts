@@ -8,7 +8,7 @@
  *     recall-min@k    #{r < k} / min(k, P)
  *     ndcg@k          Σ over r < k of 1 / log2(r + 2), divided by Σ over i < min(k, P) of 1 / log2(i + 2)
  *     map@k           Σ over r_j < k of j / (r_j + 1), divided by min(k, P)
- *     hit-rate@k      1 where some r < k, else 0
+ *     hit-rate@k      1 if some r < k, else 0
  *     mrr             1 / (r_1 + 1), or 0 without a ranked positive
  *     auc             mean over the positives of the share of the N - P' other items that are ranked lower
  *
@@ -16,7 +16,7 @@
  */
 import { UsageError } from '../../../engine/errors.ts';
 
-/** Metrics with a cutoff k, in the order in which they are reported. */
+/** Metrics with a cutoff k, in the order of reports. */
 export const metricsAtK = ['precision', 'recall', 'recall-min', 'ndcg', 'map', 'hit-rate'] as const;
 export const metricsOfUser = [...metricsAtK, 'mrr', 'auc'] as const;
 /** Metrics of all lists together. */
@@ -24,22 +24,22 @@ export const metricsOfLists = ['coverage', 'novelty'] as const;
 
 export const rankingMetricNames = [...metricsOfUser, ...metricsOfLists] as const;
 export type RankingMetric = (typeof rankingMetricNames)[number];
-/** A metric of users with its k, such as 'ndcg@20'; 'mrr' and 'auc' have none. */
+/** A metric of single users with its k, such as 'ndcg@20'; 'mrr' and 'auc' have no k. */
 export type RankingMetricName = `${(typeof metricsAtK)[number]}@${number}` | 'mrr' | 'auc';
 
 export interface UserRanking {
   /** Ranks of the `ranked` positives, ascending; later elements are undefined. */
   readonly places: ArrayLike<number>;
   readonly ranked: number;
-  /** Positives that are not ranked, since the model does not know their items. */
+  /** Number of positives that are not ranked, since the model does not know their items. */
   readonly missing: number;
-  /** Items that are ranked. */
+  /** Number of ranked items. */
   readonly candidates: number;
 }
 
 type Measure = (user: UserRanking) => number;
 
-/** A metric of users by its name in reports, such as ndcg@20. */
+/** A metric of single users by its name in reports, such as ndcg@20. */
 export interface NamedMeasure {
   readonly name: string;
   readonly of: Measure;
@@ -59,7 +59,7 @@ export function measuresOf(metrics: readonly RankingMetric[], ks: readonly numbe
   return [...atK, ...others];
 }
 
-/** The number of top ranks that the metrics distinguish: the largest k, or undefined for all. */
+/** Number of top ranks that the metrics distinguish: the largest k, or undefined for all. */
 export function depthOf(metrics: readonly RankingMetric[], ks: readonly number[]): number | undefined {
   return metrics.includes('mrr') || metrics.includes('auc') ? undefined : Math.max(...ks);
 }
@@ -88,7 +88,7 @@ const measureAt: Readonly<Record<(typeof metricsAtK)[number], (k: number) => Mea
 
 const reciprocalRank: Measure = ({ places, ranked }) => (ranked > 0 ? 1 / (places[0] + 1) : 0);
 
-/** A user without any other item has nothing to be ordered wrongly: 1 for ranked positives. */
+/** Without other items nothing can be ordered wrongly: 1 if there are ranked positives. */
 const areaUnderCurve: Measure = (user) => {
   const { places, ranked, candidates } = user;
   const others = candidates - ranked;
@@ -107,7 +107,7 @@ function positivesOf({ ranked, missing }: UserRanking): number {
   return ranked + missing;
 }
 
-/** "ndcg@20" as metric and k; "mrr" and "auc" have no k. Throws UsageError for another text. */
+/** Parses "ndcg@20" into metric and k; "mrr" and "auc" have no k. Throws UsageError for other texts. */
 export function parseMetric(
   text: string,
   what: string,

@@ -5,24 +5,24 @@ import { orderOf, placesByOrder } from './item-order.ts';
 import { type ListCounts, listCounts, listCountsByOrder } from './list-counts.ts';
 import { PositiveRanks } from './rank-positives.ts';
 
-/** The rankings of a set of users who have positives. */
+/** Rankings for a set of users who have positives. */
 export interface Rankings {
   /**
-   * The place of each positive, from 0, in the order of their block; from `depth` on (default: none) any
-   * number of at least `depth`.
+   * Rank of each positive, from 0, in the order of their block; from `depth` on (default: none) any number of
+   * at least `depth`.
    */
   places(depth: number | undefined): Promise<Uint32Array>;
   /** For each k, the number of users whose first k items contain an item. */
   lists(ks: readonly number[]): Promise<ListCounts>;
 }
 
-/** Users with positives, and the pairs that are not ranked: blocks over the same users and items. */
+/** Users with positives, and the pairs not to rank: blocks over the same users and items. */
 export interface UsersToRank {
   readonly positives: RatingBlock;
   readonly seen: RatingBlock | undefined;
 }
 
-/** The rankings of all items by a model. */
+/** Rankings of all items by a model. */
 export function modelRankings(
   model: FactorModel,
   { positives, seen }: UsersToRank,

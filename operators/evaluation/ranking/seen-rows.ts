@@ -9,8 +9,7 @@ import type { Ratings } from '../../ratings/ratings.ts';
 const ROWS_AT_ONCE = 1 << 16;
 
 /**
- * The columns of some rows, ascending positions, as one block without values. Reads parts that are in files
- * once.
+ * Columns of some rows (ascending positions) as one block without values. Reads parts that are in files once.
  */
 export async function seenRows(
   ratings: Ratings,
@@ -37,7 +36,7 @@ export async function seenRows(
   return blockOf({ name: dataSetName('seen'), partition: 0, version: 0 }, partition);
 }
 
-/** Distinct rows of each column. */
+/** Number of distinct rows of each column. */
 export async function usersOfItems(
   ratings: Ratings,
   columns: number,

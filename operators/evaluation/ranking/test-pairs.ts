@@ -7,17 +7,17 @@ import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts'
 import { takeRows } from '../../dataflow/take-rows.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 
-/** Test pairs with a user or an item that the model does not know. */
+/** Counts test pairs with a user or item that the model does not know. */
 export class ColdPairs {
   #users: KeyTable | undefined;
-  /** Pairs of unknown items, by user. */
+  /** Number of pairs with unknown items, by user. */
   readonly ofUsers: Int32Array;
 
   constructor({ users }: FactorModel) {
     this.ofUsers = new Int32Array(keyCount(users));
   }
 
-  /** Distinct users that are unknown. */
+  /** Number of distinct unknown users. */
   get userCount(): number {
     return this.#users?.size ?? 0;
   }
@@ -36,7 +36,7 @@ export class ColdPairs {
   };
 }
 
-/** Counts the test pairs on their way, and leaves out those below the least rating. */
+/** Counts the test pairs while they are read, and removes those below the minimum rating. */
 export class TestPairs {
   readonly #minRating: number | undefined;
   pairs = 0;

@@ -16,7 +16,7 @@ export interface ValidationPairs {
   readonly train: RatingBlock;
 }
 
-/** Users that are ranked at most, and the seed of their draw. */
+/** Most users to rank, and the seed to draw them. */
 export interface RankedUsers {
   readonly rankUsers: number;
   readonly seed: number;
@@ -24,13 +24,13 @@ export interface RankedUsers {
 
 /** A ranking metric on a validation set. */
 export interface ValidationRanking {
-  /** The pairs that are ranked, by user. */
+  /** Pairs to rank, by user. */
   readonly positives: RatingBlock;
-  /** The number of top ranks that the metric distinguishes; undefined: all. */
+  /** Number of top ranks that the metric distinguishes; undefined: all. */
   readonly depth: number | undefined;
   /**
-   * The metric by its name, from the places of the positives in the order of their block. NaN where no pair
-   * is left.
+   * The metric under its name, from the ranks of the positives in the order of their block. NaN without
+   * pairs.
    */
   values(places: Uint32Array): MetricValues;
 }
@@ -43,8 +43,8 @@ export interface RankedFactors {
 
 /**
  * A ranking metric by its name, such as ndcg@20: over full rankings of the items that a user has not rated in
- * the training set. Pairs in both sets are reported once and not ranked. If there are more than `rankUsers`
- * users, that many are drawn, the same for all iterations.
+ * the training set. Pairs in both sets are not ranked, and reported once. If there are more than `rankUsers`
+ * users, `rankUsers` of them are drawn, the same for all iterations.
  */
 export function validationRanking(
   name: string,
@@ -73,7 +73,7 @@ export function validationRanking(
   };
 }
 
-/** The same of factors in host memory, for a training whose plan does not rank. */
+/** The same for factors in host memory, if the plan of the training does not rank. */
 export function validationMetric(
   name: string,
   pairs: ValidationPairs,
@@ -84,7 +84,7 @@ export function validationMetric(
   const ranking = validationRanking(name, pairs, ranked, ctx);
   let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;
   return async ({ userFactors, itemFactors }, held) => {
-    // After a lost device the run continues in another context.
+    // The context changes if the run continues after a device was lost.
     if (ranks?.ctx !== held)
       ranks = { ctx: held, of: new PositiveRanks(ranking.positives, train, { ...held, events: () => {} }) };
     const model = { rank: itemFactors.length / keyCount(items), users, items, userFactors, itemFactors };

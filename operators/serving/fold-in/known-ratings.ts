@@ -6,16 +6,16 @@ import { type FactorModel, lookupOf } from '../factor-model.ts';
 import type { UserRule } from './row-rule.ts';
 import type { LaterRatings } from './solve-users.ts';
 
-/** Ratings of users who are folded in: of the items that the model knows. */
+/** Ratings of users to fold in, of items that the model knows. */
 export interface KnownRatings extends LaterRatings {
-  /** The users who have such a rating, ascending. */
+  /** Users who have such a rating, ascending. */
   readonly users: KeyColumn;
-  /** Users who have none, and ratings of items that the model does not know. */
+  /** Number of users without such a rating, and of ratings of unknown items. */
   readonly withoutItems: number;
   readonly coldRatings: number;
 }
 
-/** Removes unknown ratings from a block over its own users and items, in its own memory. */
+/** Removes ratings of unknown items from a block over its own users and items, in place. */
 export function knownRatings(
   {
     users,
@@ -40,7 +40,7 @@ export function knownRatings(
     const start = next;
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
       const column = columnOf[indices[k]];
-      // A rating of 0 says nothing of implicit data.
+      // In implicit data a rating of 0 has no meaning.
       if (column === UNKNOWN_KEY || (implicit !== undefined && values[k] === 0)) continue;
       indices[next] = column;
       values[next++] = values[k];

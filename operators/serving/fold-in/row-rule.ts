@@ -3,19 +3,19 @@ import type { Json, JsonObject } from '../../../engine/json.ts';
 import { type RatingWeight, readWeight } from '../../als/implicit/rating-weight.ts';
 import type { RowRule } from '../../als/rows/solve-rows.ts';
 
-/** How a model's users were solved from its items, for later users. */
+/** How a model's users were solved from its items; used for later users. */
 export interface UserRule extends RowRule {
-  /** The form of implicit ratings' weights; undefined for explicit ones. */
+  /** Weights of implicit ratings; undefined for explicit ones. */
   readonly weight?: RatingWeight;
 }
 
-/** A λ of 0 leaves the normal equations of users with few ratings singular. */
+/** With λ = 0 the normal equations of users with few ratings would be singular. */
 const LEAST_LAMBDA = 0.001;
 
 /**
  * The rule of a trained or loaded model. `metadata`: the model's own. `meanBias` returns μ + β of the average
- * user, for models without μ. Throws UsageError for a model without λ, such as one of Spark, unless
- * `regParam` is given.
+ * user, for models without μ. Throws UsageError for a model without λ, such as Spark's, unless `regParam` is
+ * given.
  */
 export function userRule(
   metadata: JsonObject,
@@ -48,7 +48,8 @@ export function userRule(
     offset,
     mean: Number.isNaN(mean) ? meanBias() : mean,
     damping: numberOr(damping, 0),
-    // SGD steps biases with the λ of its factors, on ratings of deviation 1; there the λ of factors is λ / σ.
+    // SGD regularizes biases with the λ of factors, on ratings scaled to deviation 1; on that scale the λ of
+    // factors is λ / σ.
     biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? lambda / deviation : lambda,
   };
 }
@@ -71,7 +72,7 @@ function lambdaOf(params: JsonObject, given: number | undefined): number {
   throw new UsageError(`regParam (λ) must be a number of 0 or more, got ${lambda}`);
 }
 
-/** The number that is added to the diagonal of each row, in the scale of the ratings. */
+/** The number added to the diagonal of each row, in the ratings' scale. */
 function offsetOf(params: JsonObject, metadata: JsonObject): number {
   const offset = numberOr(params.regOffset, 0);
   if (!(offset > 0)) return 0;

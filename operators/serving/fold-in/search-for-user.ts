@@ -13,8 +13,8 @@ import { type FixedItems, itemsOf, type LaterRatings, solverOf, weighted } from 
 const STAGE = 'search';
 
 /**
- * The n best items for one user, solved as by solveUsers: one message to a thread of the device that has the
- * index of the items. Undefined where the user's equations have no finite solution.
+ * The n best items for one user, who is solved as by solveUsers. A single message to a thread of the device
+ * that has the index of the items. Undefined if the user's equations have no finite solution.
  */
 export async function searchForUser(
   ratings: LaterRatings,

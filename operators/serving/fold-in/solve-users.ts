@@ -13,24 +13,24 @@ import type { UserRule } from './row-rule.ts';
 
 const STAGE = 'fold-in';
 
-/** Ratings by later users: the block's columns are items of the model, by position. */
+/** Ratings of later users. The block's columns are numbers in `items`, positions in the model. */
 export interface LaterRatings {
   readonly block: RatingBlock;
   /** Ascending. */
   readonly items: Uint32Array;
 }
 
-/** The items of a model, and how its users are solved from them. */
+/** Items of a model, and the rule by which its users are solved from them. */
 export interface FixedItems {
   readonly model: Pick<FactorModel, 'rank' | 'itemFactors'>;
-  /** n_v of each item, which the weights of bm25 read. */
+  /** n_v of each item, for the weights of bm25. */
   readonly itemCounts: Uint32Array | undefined;
   readonly rule: UserRule;
-  /** Of implicit data: see gramOfItems. */
+  /** For implicit data: see gramOfItems. */
   readonly gram: (() => Promise<Float32Array>) | undefined;
 }
 
-/** Users as the model stores them ([x], or with biases [x, β + μ, 1]), and their rows of the block. */
+/** Users in the form of the model ([x], or with biases [x, β + μ, 1]), and their rows of the block. */
 export interface SolvedUsers {
   readonly values: Float32Array;
   /** Rows without a finite solution are left out. */
@@ -48,8 +48,8 @@ export async function gramOfItems(
 }
 
 /**
- * Solves each row of a block to a residual of at most 1e-5 of b, with the items held fixed. Runs where
- * training would. Of implicit data the ratings are overwritten by their weights.
+ * Solves each row of a block to a residual of at most 1e-5 of b, with the items fixed. Runs on the device
+ * that training would use. For implicit data, the ratings are overwritten by their weights.
  */
 export async function solveUsers(
   ratings: LaterRatings,
@@ -74,8 +74,8 @@ export async function solveUsers(
 
 /**
  * The share of each rating of one user in the score of an item, t φ_vᵀ A⁻¹ φ (Hu, Koren and Volinsky 2008,
- * section 5); with a bias φ_v = [θ_v, 1], else θ_v. A⁻¹ φ is the solution for b = φ: the same row with
- * targets of 0 and one more rating, of φ, with the weight 0 and the target 1. Undefined where it is not
+ * section 5); with a bias φ_v = [θ_v, 1], else θ_v. A⁻¹ φ is the solution for b = φ. To get this b, the row
+ * is solved with all targets 0 and one more rating, of φ, with weight 0 and target 1. Undefined if it is not
  * finite.
  */
 export async function sharesOf(
@@ -96,7 +96,7 @@ export async function sharesOf(
   const n = implicit ? positive + (base === 0 ? unobserved * itemsOf(model) : 0) : values.length;
   const shift = rule.lambda * n ** (rule.exponent ?? 1) + (rule.offset ?? 0);
   const gram = (await fixed.gram?.()) ?? emptyGram(rank);
-  // The regularization of the bias differs from the factors'.
+  // The bias has another regularization than the factors.
   if (rank > f) gram[rank * rank - 1] = (rule.biasLambda ?? 0) * n + (rule.damping ?? 0) - shift;
   const { factors } = await solveRows(
     { block: rowOf(Float32Array.of(...sizes, NO_WEIGHT)), fixed: features, gram },
@@ -122,10 +122,10 @@ export async function sharesOf(
   });
 }
 
-/** A weight so small that adding it does not change ratings' weights, and whose root is a float32. */
+/** A weight so small that adding it does not change the ratings' weights, but whose root is a float32. */
 const NO_WEIGHT = 2 ** -60;
 
-/** A block of one row, a column a value. */
+/** A block of one row, with one column for each value. */
 export function rowOf(values: ArrayLike<number>): RatingBlock {
   return {
     ref: { name: dataSetName('row'), partition: 0, version: 0 },
@@ -141,7 +141,7 @@ export function itemsOf({ itemFactors, rank }: FixedItems['model']): number {
   return itemFactors.length / rank;
 }
 
-/** `count` numbers of each of some items, from the one at `first` on. */
+/** `count` numbers of each of some items, from number `first` on. */
 function featuresOf(
   { itemFactors, rank: width }: FixedItems['model'],
   positions: Uint32Array,
@@ -156,7 +156,7 @@ function featuresOf(
   return features;
 }
 
-/** The ratings with the weights of implicit data in their place. */
+/** Replaces ratings by the weights of implicit data. */
 export function weighted(
   { block, items }: LaterRatings,
   { rule: { weight }, itemCounts }: FixedItems,
@@ -165,7 +165,7 @@ export function weighted(
   return weight ? weightedBlock(block, weight, { countAt, keeps: false }) : block;
 }
 
-/** The solved rows that are finite, in the layout of a model's users. */
+/** The finite solved rows, in the layout of a model's users. */
 function modelRows(
   factors: Float32Array,
   biases: Float32Array | undefined,
@@ -191,14 +191,14 @@ function modelRows(
 }
 
 /**
- * Features from which CG from x = 0 to an exact solve's residual (4 to 9 steps with usual λ) costs less than
- * the exact solve.
+ * Number of features from which on CG from x = 0 to an exact solve's residual (4 to 9 steps with usual λ)
+ * costs less than the exact solve.
  */
 const LEAST_SETTLING = 48;
-/** Steps after which a row is solved exactly. */
+/** Number of steps after which a row is solved exactly instead. */
 const MOST_STEPS = 12;
 
-/** The solver of users, by their features. */
+/** The solver of users, by the number of features. */
 export function solverOf(rank: number, { info }: Device): RowsSolver {
   return rank >= LEAST_SETTLING && !info.choosesKernels ? settling : exact;
 }
@@ -206,7 +206,7 @@ export function solverOf(rank: number, { info }: Device): RowsSolver {
 const settling: RowsSolver = { cgBelow: ALL_ROWS, cgSteps: MOST_STEPS, settles: true };
 const exact: RowsSolver = { cgBelow: 0, cgSteps: 1 };
 
-/** The kernel of a device that has several. */
+/** The kernel, for a device that has several. */
 async function kernelFor(
   block: RatingBlock,
   { rank, mean, implicit, nonnegative }: UserRule,
