@@ -3,35 +3,35 @@ import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
 
 export const MAXIMUM_RANK = 512;
 
-/** Iterations or epochs at most. */
+/** Most iterations or epochs. */
 export const MOST_ITERATIONS = 1_000_000;
 
 /**
- * λ, o and d of models with biases and of those without, chosen over all explicit sets:
+ * λ, o and d of models with biases, and of models without, chosen over all explicit data sets:
  * docs/measured/quality.md.
  */
 const withBiases = { regParam: 0.02, regOffset: 10, biasDamping: [3, 5] } as const;
 const withoutBiases = { regParam: 0.1, regOffset: 0, biasDamping: 0 } as const;
 
-/** The default λ of explicit ratings. */
+/** Default λ of explicit ratings. */
 export function explicitLambda(biases: boolean): number {
   return (biases ? withBiases : withoutBiases).regParam;
 }
 
-/** The defaults that differ from the fallbacks where there are no biases. */
+/** Defaults that differ from the fallbacks if there are no biases. */
 export function dependentDefaults(biases: boolean): Partial<CommonParams> {
   return biases ? {} : { biases, ...withoutBiases };
 }
 
 /**
- * A measure on the validation set that decides which iteration is the best: the RMSE, or a metric of full
+ * The measure on the validation set that decides which iteration is the best: RMSE, or a metric of full
  * rankings.
  */
 export type EarlyStopMetric = 'rmse' | RankingMetricName;
 
-/** Parameters of both algorithms; names are Spark ML's where it has them. */
+/** Parameters of both algorithms. Names are Spark ML's if it has the parameter. */
 export interface CommonParams {
-  /** f, k in papers on SGD: factors per user and item, 1 to 512. Default 10. */
+  /** f (k in papers on SGD): number of factors of each user and item, 1 to 512. Default 10. */
   readonly rank: number;
   /**
    * Iterations of ALS, at least 1, default 10; or epochs of SGD, which each visit every rating once, default
@@ -39,51 +39,52 @@ export interface CommonParams {
    */
   readonly maxIter: number;
   /**
-   * λ, 0 or more: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD.
-   * Default 0.02, and 0.1 without biases.
+   * λ, 0 or more. In ALS it is multiplied by the number of ratings of the row (ALS-WR); in SGD it acts at
+   * each rating, which amounts to the same. Default 0.02, and 0.1 without biases.
    */
   readonly regParam: number;
   /**
-   * o of λ n^ν + o, 0 or more, in standard deviations of the ratings: it binds rows of a few ratings, which λ
-   * n hardly does. Default 10, and 0 without biases.
+   * o of λ n^ν + o, 0 or more, in standard deviations of the ratings. It regularizes rows of few ratings, on
+   * which λ n has little effect. Default 10, and 0 without biases.
    */
   readonly regOffset: number;
   /**
-   * Seed of the start, a whole number from 0 to 2^32 - 1: the same data, seed and plan give the same model
-   * (SGD by `hogwild` and `tile` excepted). Default 0.
+   * Seed of the initial factors, a whole number from 0 to 2^32 - 1. The same data, seed and plan give the
+   * same model, except for SGD by `hogwild` and `tile`. Default 0.
    */
   readonly seed: number;
   /**
-   * True learns the mean μ and biases of users and items as well as the factors: r_uv ≈ μ + β_u + γ_v +
-   * x_uᵀθ_v. Default true, and false for implicit data.
+   * True also learns the mean μ and biases of users and items: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. Default true,
+   * and false for implicit data.
    */
   readonly biases: boolean;
   /**
-   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings of the mean that are added to
-   * a row, as it were: one number, or [users, items], 0 or more. Only with biases. Default [3, 5], and 0
-   * without biases.
+   * d: the biases of a row of n ratings are regularized by λ n + d, as if d ratings equal to the mean
+   * were added. One number, or [users, items], 0 or more. Only with biases. Default [3, 5], and 0 without
+   * biases.
    */
   readonly biasDamping: OneOrTwo;
   /**
-   * Factors as a GPU gathers them: float32, float16, 8 bits with a scale for each factor (ALS on explicit
-   * ratings with tensor cores that multiply whole numbers), or what is best for the problem (`auto`: 8 bits
-   * where they serve, see docs/gpu.md). Factors themselves and sums are float32. A CPU computes in float32
-   * and refuses the others. Default 'auto'.
+   * How a GPU stores the factors that it gathers: float32, float16, or 8 bits with a scale for each factor
+   * (only ALS on explicit ratings, with tensor cores that multiply integers). `auto` takes the best for the
+   * problem: 8 bits where they suit, see docs/gpu.md. The factors themselves and sums are float32. A CPU
+   * computes in float32 and refuses the others. Default 'auto'.
    */
   readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
   /**
-   * Ends after this number of iterations without a better value of `earlyStopMetric` on the validation set,
-   * and keeps the best; needs `validation`. Default: no early stop, the last iteration is kept.
+   * Ends the training after this number of iterations without a better value of `earlyStopMetric` on the
+   * validation set, and keeps the best iteration; needs `validation`. Default: no early stop, and the last
+   * iteration is kept.
    */
   readonly earlyStop?: number;
   /**
-   * The metric of `earlyStop`: the RMSE, or a ranking metric such as 'ndcg@20', over full rankings of the
-   * items that users have not rated in the training set. Default 'rmse'.
+   * Metric of `earlyStop`: RMSE, or a ranking metric such as 'ndcg@20', over full rankings of the items that
+   * users have not rated in the training set. Default 'rmse'.
    */
   readonly earlyStopMetric?: EarlyStopMetric;
   /**
-   * Ends once the validation RMSE, in the ratings' unit, is at most this; needs `validation`. Default: no
-   * target.
+   * Ends the training once the validation RMSE, in the ratings' unit, is at most this; needs `validation`.
+   * Default: no target.
    */
   readonly targetRmse?: number;
 }
@@ -175,7 +176,7 @@ export const commonParams: ParamsOf<CommonParams> = {
 
 type EarlyStop = Pick<CommonParams, 'earlyStop' | 'earlyStopMetric'>;
 
-/** The rule of both tables that refuses a metric without earlyStop. */
+/** Rule of both tables: refuses a metric without earlyStop. */
 export const metricNeedsEarlyStop: Rule<EarlyStop> = {
   refused: 'earlyStopMetric',
   when: ({ earlyStop }) => earlyStop === undefined,
@@ -183,7 +184,7 @@ export const metricNeedsEarlyStop: Rule<EarlyStop> = {
   advice: 'Give both, or leave it out',
 };
 
-/** The ranking metric that ends a run; undefined where it is the RMSE. */
+/** The ranking metric of early stop; undefined if it is the RMSE. */
 export function rankingMetricOf({ earlyStopMetric }: EarlyStop): RankingMetricName | undefined {
   return earlyStopMetric === 'rmse' ? undefined : earlyStopMetric;
 }
@@ -194,7 +195,7 @@ export function checkMetric(params: EarlyStop): void {
   if (metric !== undefined) parseMetric(metric, 'earlyStopMetric');
 }
 
-/** The reason of plans whose validation ranks. */
+/** Reason in plans whose validation measures rankings. */
 export function rankingReasons(params: EarlyStop, called: 'iteration' | 'epoch'): string[] {
   const metric = rankingMetricOf(params);
   return metric === undefined

@@ -1,6 +1,6 @@
 import { nearest } from '../../engine/nearest.ts';
 
-/** Options and flags by their names in other programs. */
+/** Names of options and flags in other programs. */
 const synonyms: Readonly<Record<string, string>> = {
   factors: 'rank',
   implicit: 'implicitPrefs',
@@ -16,8 +16,8 @@ const synonyms: Readonly<Record<string, string>> = {
 };
 
 /**
- * The candidate that a word probably means, by a name from another program or by its letters; undefined when
- * none is similar. `inForm` converts a name to the form in which candidates are compared, such as a flag's.
+ * The candidate that a word probably means: by a name from another program, or by spelling; undefined if none
+ * is similar. `inForm` converts a name to the form of the candidates, such as a flag's.
  */
 export function nearestName(
   word: string,

@@ -3,18 +3,18 @@ import { spelled } from '../../engine/nearest.ts';
 import { nearestName } from './nearest-name.ts';
 
 interface Described<T> {
-  /** One phrase: the flag's line in --help and in docs/reference/cli.md. */
+  /** One phrase, for the flag's line in --help and in docs/reference/cli.md. */
   readonly help: string;
-  /** The heading of the flag; default 'Model:'. */
+  /** Heading of the flag; default 'Model:'. */
   readonly group?: 'Model:' | 'Held-out ratings:';
-  /** The name in messages about the range, with its symbol if it has one: "regParam (λ)". */
+  /** Name in messages about the range, with its symbol if it has one: "regParam (λ)". */
   readonly called?: string;
   readonly fallback?: T;
-  /** For --help, where there is no fallback. */
+  /** Text for --help if there is no fallback. */
   readonly defaultText?: string;
 }
 
-/** Least and most; `above` excludes the bound itself. */
+/** Minimum and maximum; `above` excludes the bound itself. */
 interface Bounds {
   readonly least?: number;
   readonly most?: number;
@@ -53,13 +53,13 @@ export interface ChoiceParam<C extends string = string> extends Described<C> {
 
 export interface ToggleParam extends Described<boolean> {
   readonly kind: 'toggle';
-  /** The line of the flag --no-<name> in --help, where the parameter is on by default. */
+  /** Line of the flag --no-<name> in --help, if the parameter is on by default. */
   readonly off?: string;
 }
 
 export interface TextParam extends Described<string> {
   readonly kind: 'text';
-  /** "the name of a GPU kernel" */
+  /** Example: "the name of a GPU kernel" */
   readonly meaning: string;
 }
 
@@ -73,8 +73,8 @@ export type Param =
   | TextParam;
 
 /**
- * True for strings of a pattern, such as `ndcg@${number}`, among T: a property of such a name is never
- * required.
+ * True if T includes strings of a pattern, such as `ndcg@${number}`: a type does not require properties with
+ * such names.
  */
 type HasPattern<T extends string> = true extends (
   T extends string ? (Record<never, never> extends Record<T, true> ? true : false) : never
@@ -98,31 +98,33 @@ type KindOf<T> = [T] extends [boolean]
             : ChoiceParam<T>
           : never;
 
-/** A description of each parameter of P: those that P requires have a fallback, and no others. */
+/** A description of each parameter of P. Required parameters have a fallback, optional ones have none. */
 export type ParamsOf<P> = {
   readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> &
     (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] });
 };
 
-/** A parameter that has no effect with others: it is refused where it is given and `when` holds. */
+/**
+ * A parameter that has no effect in combination with others: it is refused if it is given and `when` holds.
+ */
 export interface Rule<P> {
   readonly refused: keyof P & string;
   readonly when: (params: P) => boolean;
   /**
-   * `named` gives the name of a parameter in the API or on the command line: "solver cg" or "--solver cg".
+   * `named` returns the name of a parameter in the API or on the command line: "solver cg" or "--solver cg".
    */
   readonly message: (named: (name: keyof P & string, value?: unknown) => string, params: P) => string;
   readonly advice: string;
-  /** True where only the command line refuses the parameter, which has no effect. */
+  /** True if only the command line refuses the parameter. */
   readonly onlyFlags?: boolean;
 }
 
-/** The description of an algorithm's parameters, read by constructors, checks, flags and documentation. */
+/** Description of an algorithm's parameters, for constructors, checks, flags and documentation. */
 export interface ParamTable<P> {
   readonly algorithm: 'ALS' | 'SGD';
   readonly params: ParamsOf<P>;
   readonly rules: readonly Rule<P>[];
-  /** The defaults that differ from the fallbacks, given the other parameters. */
+  /** Defaults that differ from the fallbacks, depending on the other parameters. */
   readonly dependent?: (given: Partial<P>) => Partial<P>;
 }
 
@@ -134,7 +136,7 @@ export function namesOf<N extends string>({
   return Object.keys(params) as N[];
 }
 
-/** The defaults, given the other parameters. */
+/** Defaults, depending on the other parameters. */
 export function defaultsOf<P>({ params, dependent }: ParamTable<P>, given: Partial<P> = {}): P {
   const fallbacks = Object.fromEntries(
     entriesOf(params)
@@ -145,8 +147,8 @@ export function defaultsOf<P>({ params, dependent }: ParamTable<P>, given: Parti
 }
 
 /**
- * The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are further
- * names that the caller accepts.
+ * Fills in defaults. Throws UsageError that names parameter and value. `others`: further names that the
+ * caller accepts.
  */
 export function checkParams<P extends object>(
   table: ParamTable<P>,
@@ -168,7 +170,7 @@ export function checkParams<P extends object>(
   return params;
 }
 
-/** Throws UsageError for a given parameter that has no effect with the others. */
+/** Throws UsageError for a given parameter that has no effect in combination with the others. */
 export function checkRules<P extends object>(
   table: ParamTable<P>,
   given: Partial<P>,
@@ -183,14 +185,14 @@ export function checkRules<P extends object>(
   if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
 }
 
-/** The parameters that a rule says have no effect with the others. */
+/** Parameters that have no effect in combination with the others, by the rules. */
 export function idleParams<P extends object>({ rules }: ParamTable<P>, params: P): ReadonlySet<string> {
   return new Set(rules.filter(({ when }) => when(params)).map(({ refused }) => refused));
 }
 
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
-  // Each with the others given, on which its default may depend.
+  // Compared with the default for the other given parameters.
   const isDefault = (name: string, value: unknown) =>
     isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
   return Object.fromEntries(
@@ -209,7 +211,7 @@ function isSame(left: unknown, right: unknown): boolean {
   );
 }
 
-/** "auto, cholesky or cg" */
+/** Example: "auto, cholesky or cg" */
 export function listed(choices: readonly string[]): string {
   return choices.length < 2 ? choices.join('') : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
 }

@@ -3,12 +3,12 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import { ratesOf } from './device-rates.ts';
 
-/** Bytes that WebGPU binds in one buffer on the cards that were measured. */
+/** Bytes that WebGPU binds in one buffer on the measured cards. */
 const BINDING_BYTES = 2 ** 31 - 4;
 
 /**
- * Assumed GPUs, for plans without data: equal except for their memory, with a CPU device that loads.
- * `groups`: the number of each one's socket.
+ * Assumed GPUs for plans without data: equal except for their memory, with a CPU device for loading.
+ * `groups`: socket number of each.
  */
 export function assumedDevices(bytes: readonly number[], groups?: readonly number[]): PlanDevices {
   const gpu = (capacityBytes: number, n: number): DeviceInfo => {

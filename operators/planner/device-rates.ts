@@ -1,36 +1,38 @@
 import { type DeviceInfo, SOFTWARE_MARK } from '../../engine/plan/device-info.ts';
 
-/** Rates from which the time of an iteration is estimated. */
+/** Rates for estimating the time of an iteration. */
 export interface DeviceRates {
   readonly name: string;
   readonly source: string;
-  /** Seconds of a rating in a half-iteration: a + b f², with f as it is stored. */
+  /** Seconds for each rating in a half-iteration: a + b f², with f including padding. */
   readonly perRating: number;
   readonly perSquare: number;
-  /** Seconds of a row in a half-iteration in addition to its ratings: a + b f². */
+  /** Additional seconds for each row in a half-iteration: a + b f². */
   readonly perRow: number;
   readonly perRowSquare: number;
   /** Bytes a second of the device's own memory. */
   readonly memory: number;
-  /** Bytes of θ and ratings a second that products of ratings with vectors gather, of all threads. */
+  /**
+   * Bytes a second of θ and ratings that all threads together gather for products of ratings with vectors.
+   */
   readonly gathers: number;
   /** Operations a second of exact solves. */
   readonly solves: number;
-  /** Bytes a second between host memory and the device, by the one thread that copies out and in. */
+  /** Bytes a second between host memory and the device; one thread copies in both directions. */
   readonly link: number;
   /**
-   * Bytes a second that the device sends and receives, in sum, of rows that devices exchange: threads of the
+   * Bytes a second that the device sends and receives (in total) when devices exchange rows; threads of the
    * system copy them.
    */
   readonly exchange: number;
   /**
-   * Seconds that the device's thread takes to send a part's tasks and to wait for its rows, in addition to
-   * their copies.
+   * Seconds of the device's thread for sending a part's tasks and waiting for its rows, in addition to
+   * copies.
    */
   readonly perPart: number;
 }
 
-/** Bytes a second that are read from the spill folder, by all devices together. */
+/** Bytes a second read from the spill folder, for all devices together. */
 export const SPILL_BYTES_A_SECOND = 2e9;
 
 const h200: DeviceRates = {
@@ -49,7 +51,10 @@ const h200: DeviceRates = {
   perPart: 1e-3,
 };
 
-/** Cards of 80 GB and of 12 GB were not measured: their rates follow from one that was, or from papers. */
+/**
+ * Cards of 80 GB and of 12 GB were not measured; their rates are derived from a measured card, or from
+ * papers.
+ */
 const classes: readonly { readonly most: number; readonly rates: DeviceRates }[] = [
   {
     most: 26e9,
@@ -86,7 +91,7 @@ const classes: readonly { readonly most: number; readonly rates: DeviceRates }[]
   },
 ];
 
-/** WebGPU computed on the processor, as SwiftShader does it. */
+/** WebGPU emulated on the processor, for example by SwiftShader. */
 const software: DeviceRates = {
   name: 'a processor that computes WebGPU',
   source: 'assumed',
@@ -103,8 +108,7 @@ const software: DeviceRates = {
 };
 
 /**
- * The rates of a GPU by its memory, where known; of a CPU device by its threads. `cgSteps`: f_s, 0 for exact
- * solves.
+ * Rates of a GPU by its memory if known, of a CPU device by its threads. `cgSteps`: f_s, 0 for exact solves.
  */
 export function ratesOf(
   { kind, capacityBytes, parallelism, description }: DeviceInfo,
@@ -127,8 +131,8 @@ export function ratesOf(
     exchange: 4e9,
     perPart: 0,
   };
-  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating; approximated linearly at f = 64, near which
-  // the choice of solver changes.
+  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating. This is a linear approximation at f = 64,
+  // near which the choice of solver changes.
   if (cgSteps > 0)
     return {
       ...core,

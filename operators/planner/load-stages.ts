@@ -4,10 +4,10 @@ import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from './profile.ts';
 import { loadingBytes, spilledLoadingBytes } from './sizes.ts';
 
-/** The stages of a fit's graph that load. */
+/** Loading stages of a fit's graph. */
 export const loadingStages = { read: 'read ratings', sort: 'sort ratings', train: 'train' } as const;
 
-/** The stages of reading, numbering and sorting; `sort`: the fields that differ between algorithms. */
+/** Plan stages for reading, numbering and sorting. `sort`: fields that differ between algorithms. */
 export function loadStages(
   { ratings: nz, input }: RatingsProfile,
   place: Place,

@@ -1,6 +1,6 @@
 /**
- * The facts about the data that a plan is made from. Without the data, the longest rows and the ratings are
- * not known.
+ * Facts about the data from which a plan is made. Without the data, the longest rows and the ratings are not
+ * known.
  */
 export interface RatingsProfile {
   /** m */
@@ -12,8 +12,8 @@ export interface RatingsProfile {
   readonly longestUser?: number;
   readonly longestItem?: number;
   readonly largestRating?: number;
-  /** Pairs of the validation set, when there is one. */
+  /** Number of pairs in the validation set, if there is one. */
   readonly testRatings?: number;
-  /** The logical plan's steps, for the first stage: "parquet(ratings/) -> select-ratings". */
+  /** Steps of the logical plan, for the first stage: "parquet(ratings/) -> select-ratings". */
   readonly input?: string;
 }

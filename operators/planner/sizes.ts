@@ -6,7 +6,8 @@ import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
 /**
- * Row stride of a factor matrix in elements: f padded to the elements that the device computes with at once.
+ * Row stride of a factor matrix in elements: f rounded up to the number of elements that the device computes
+ * with at once.
  */
 export function factorStride(rank: number, step = 8): number {
   return Math.ceil(rank / step) * step;
@@ -17,8 +18,7 @@ export function factorBytes(rows: number, rank: number, step = 8): number {
 }
 
 /**
- * Ratings of one block, at most: its row pointers are int32, and no GPU binds a buffer of more. Tests lower
- * it.
+ * Most ratings of one block: its row pointers are int32, and no GPU binds a larger buffer. Tests lower it.
  */
 export const blockLimit = { ratings: 2 ** 30 - 1 };
 
@@ -28,21 +28,21 @@ export function blockBytes(rows: number, ratings: number): number {
 }
 
 /**
- * Peak host bytes while ratings are loaded and sorted in memory: coded chunks (12 a rating) and the first
- * block (8); the second block is made while the chunks are freed. `timed`: also timestamps (8), and ratings
- * and timestamps by row number (12).
+ * Peak bytes of host memory while ratings are loaded and sorted in memory: coded chunks (12 a rating) and the
+ * first block (8); the second block is made while the chunks are freed. `timed`: also timestamps (8), and
+ * ratings and timestamps by row number (12).
  */
 export function loadingBytes(ratings: number, timed = false): number {
   return (timed ? 40 : 20) * ratings;
 }
 
-/** The same where chunks go by way of files: both blocks. */
+/** The same if chunks are in files: both blocks. */
 export function spilledLoadingBytes(ratings: number): number {
   return 16 * ratings;
 }
 
 /**
- * The same where blocks are written to files, in parts of `ratings`: a part, and the chunks that it is sorted
+ * The same if blocks are written to files in parts of `ratings`: a part, and the chunks that it is sorted
  * from. Freed memory is collected late.
  */
 export function partLoadingBytes(ratings: number): number {
@@ -50,7 +50,7 @@ export function partLoadingBytes(ratings: number): number {
 }
 
 /**
- * Peak bytes in files: coded chunks (12 a rating), the chunks cut by parts (12), which replace them, and the
+ * Peak bytes in files: coded chunks (12 a rating), the chunks cut by parts (12) that replace them, and the
  * parts by user (8).
  */
 export function spilledBytes(ratings: number): number {
@@ -58,8 +58,8 @@ export function spilledBytes(ratings: number): number {
 }
 
 /**
- * Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices
- * with memory of their own.
+ * Throws CapacityError with both figures if the plan does not fit one of its devices. `advice`: for devices
+ * with their own memory.
  */
 export function requireDeviceFit(
   { memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>,
@@ -80,17 +80,17 @@ export function requireDeviceFit(
   }
 }
 
-/** True where the plan fits all its devices. */
+/** True if the plan fits all its devices. */
 export function fits({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>): boolean {
   return devices.every(
     ({ place, capacityBytes }) => capacityBytes === null || (memory[place] ?? 0) <= capacityBytes,
   );
 }
 
-/** Matrices of other roles than factors, as errors name them. */
+/** Names in errors of matrices that are not factors. */
 const named: Readonly<Record<string, string>> = { equations: 'normal equations', gradients: 'gradients' };
 
-/** The buffers of a device that are larger than it binds, with a description of their contents. */
+/** Buffers that are larger than their device can bind, with descriptions of their contents. */
 export function buffersBeyondBinding(
   plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>,
   more: Readonly<Record<string, number>> = {},
@@ -118,7 +118,7 @@ export function buffersBeyondBinding(
   });
 }
 
-/** Throws CapacityError with both figures when one buffer is larger than its device binds. */
+/** Throws CapacityError with both figures if a buffer is larger than its device can bind. */
 export function requireBindings(
   plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>,
   more: Readonly<Record<string, number>>,

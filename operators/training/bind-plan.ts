@@ -9,13 +9,13 @@ import type { Given } from '../../engine/run/run-steps.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { contracts } from '../tasks/tasks.ts';
 
-/** A part that exists before the first step; without its partition if that is in a file. */
+/** A part that exists before the first step; `partition` is absent if it is in a file. */
 export interface GivenPart {
   readonly ref: PartitionRef;
   readonly partition?: Partition;
 }
 
-/** A plan, its steps' data and its partitions, once the data are known. */
+/** A plan bound to its data, with the partitions of these data. */
 export interface BoundRun {
   readonly plan: PhysicalPlan;
   readonly bound: BoundPlan;
@@ -23,9 +23,8 @@ export interface BoundRun {
 }
 
 /**
- * Binds a plan to data sets of real sizes. `partsOf`: the parts of one that exists before the first step;
- * `stageOf`: a stage with the parameters that the data decide; `startOf`: the stages of a start that is
- * given.
+ * Binds a plan to data sets of actual sizes. `partsOf`: parts of a data set that exists before the first
+ * step; `stageOf`: a stage with the parameters that depend on the data; `startOf`: stages of a given start.
  */
 export function bindPlan<Set extends DataSet>(
   planned: PhysicalPlan,
@@ -71,7 +70,7 @@ function counted(stage: Stage, own: readonly (readonly Slice[])[] | undefined): 
   return own === undefined ? stage : { ...stage, tasks: Math.max(...own.map((ranges) => ranges.length)) };
 }
 
-/** The plan with the memory of its real cuts: parts balanced by ratings have different numbers of rows. */
+/** The plan with the memory of its actual cuts: parts balanced by ratings have different numbers of rows. */
 function withRealCuts(plan: PhysicalPlan, bound: BoundPlan): PhysicalPlan {
   if (plan.datasets.every(({ parts }) => parts.length === 1)) return plan;
   const peak = peakOf(bound, contracts, plan.keep);
@@ -81,7 +80,7 @@ function withRealCuts(plan: PhysicalPlan, bound: BoundPlan): PhysicalPlan {
   };
 }
 
-/** Columns of rows in host memory, cut into parts. */
+/** Cuts columns of rows in host memory into parts. */
 export function cutRows(
   name: string,
   ranges: readonly RowRange[],
@@ -97,7 +96,7 @@ export function cutRows(
   });
 }
 
-/** The keys from which a start is drawn; a given start has none. */
+/** Keys for drawing a start; none for a given start. */
 export function cutKeys(name: string, ranges: readonly RowRange[], ids?: KeyColumn): GivenPart[] {
   const none = new Uint32Array(0);
   return cutRows(

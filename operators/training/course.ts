@@ -9,10 +9,10 @@ import { Speculation } from './speculation.ts';
 import type { Verdict } from './stopping-rule.ts';
 import type { LoopResult } from './training.ts';
 
-/** Rounds that are run again one after the other, at most. */
+/** Most repetitions of a diverging round. */
 export const MOST_RESTARTS = 3;
 
-/** The iterations of a run so far, and figures of all its attempts. */
+/** Iterations of a run so far, and figures of all its attempts. */
 export interface RunFigures {
   iterations: TrainingIteration[];
   measureSeconds: number;
@@ -25,16 +25,13 @@ interface CourseParts<Factors> {
   readonly figures: RunFigures;
 }
 
-/** The result of a run that ends with a copy. */
+/** Result of a run that ends with a copy. */
 export function resultOf<Factors>(copy: HostCopy<Factors>, figures: RunFigures): LoopResult<Factors> {
   const { factors, iteration } = copy.best ?? copy;
   return { ...figures, iterations: copy.iterations, factors, bestIteration: iteration };
 }
 
-/**
- * The course of a run on the devices of one attempt: its current state, and what the errors of a round
- * change.
- */
+/** A run on the devices of one attempt: its current state, and how it changes with the errors of a round. */
 export class Course<Factors> {
   readonly #rounds: Rounds<Factors>;
   readonly #copies: FactorCopies<Factors>;
@@ -43,7 +40,7 @@ export class Course<Factors> {
   readonly #first: number;
   #good: Trained;
   #best: State<Factors>;
-  /** The loss that the next round is compared with; undefined: it is not compared. */
+  /** Loss to compare the next round with; undefined: no comparison. */
   #loss: number | undefined;
   #restarts = 0;
 
@@ -53,7 +50,7 @@ export class Course<Factors> {
     [this.#first, this.#good, this.#best] = [good.number + 1, good, good];
   }
 
-  /** Starts the training on its devices, from the last copy where there is one. */
+  /** Starts the training on its devices, from the last copy if there is one. */
   static async begin<Factors>(parts: CourseParts<Factors>): Promise<Course<Factors>> {
     const { rounds, copies, figures } = parts;
     const { bound, slower, startLoss } = rounds.training;
@@ -76,7 +73,7 @@ export class Course<Factors> {
     return this.#end();
   }
 
-  /** Sends a round and acts on its errors. Returns the result of the run if it ends with this round. */
+  /** Sends a round and acts on its errors. Returns the result if the run ends with this round. */
   async #round(number: number): Promise<LoopResult<Factors> | undefined> {
     const [speculation, kept] = [this.#speculation, this.#kept()];
     const round = speculation.take(this.#good.versions, number, kept);
@@ -94,14 +91,14 @@ export class Course<Factors> {
     return undefined;
   }
 
-  /** The versions that the next round does not free. */
+  /** Versions that the next round must not free. */
   #kept(): Versions[] {
     const [{ keep }, good, best] = [this.#rounds.training, this.#good, this.#best];
     this.#figures.keptOlder ||= keep.best && 'versions' in best && best.number !== good.number;
     return keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions);
   }
 
-  /** The errors of a round, including further metrics; undefined if the round is not measured. */
+  /** Errors of a round, including further metrics; undefined if the round is not measured. */
   async #errorsOf(round: SentRound): Promise<TrainingErrors | undefined> {
     const [{ training, options, ctx }, copies] = [this.#rounds, this.#copies];
     const measuring = performance.now();
@@ -113,7 +110,7 @@ export class Course<Factors> {
       ctx,
     );
     this.#figures.measureSeconds += (performance.now() - measuring) / 1000;
-    // A kill loses an interval at most.
+    // Checkpoints are written before more work is done, so that a kill loses at most one interval.
     await options.checkpoints?.ready();
     if (!isLosable(training.bound)) copies.drop();
     return testMetrics === undefined ? errors : { ...errors, testMetrics };
@@ -124,7 +121,7 @@ export class Course<Factors> {
     return this.#loss === undefined ? !Number.isFinite(loss) : training.diverged(loss, this.#loss);
   }
 
-  /** Drops what a diverged round made, to run it again with smaller steps. */
+  /** Discards the results of a diverged round, to run it again with smaller steps. */
   async #runAgain({ number, versions }: SentRound, kept: Versions[], loss: number): Promise<undefined> {
     const { training, options, ctx } = this.#rounds;
     if (training.slower === undefined || ++this.#restarts > MOST_RESTARTS)
@@ -152,16 +149,16 @@ export class Course<Factors> {
     ctx.events({ type: 'iteration', ...(called === 'epoch' ? { called } : {}), of: maxIter, ...report });
     this.#restarts = 0;
     training.accepted?.(errors.loss);
-    // Without restarts a round is compared with the first.
+    // Without restarts every round is compared with the first.
     this.#loss = training.slower === undefined ? (this.#loss ?? errors.loss) : errors.loss;
-    // The best so far stays the best, and is kept with exact figures, unless copies made from it are gone.
+    // The best so far stays the best. Its figures are made exact, unless copies derived from it were freed.
     const last = iterations.at(-2);
     if (!verdict.best && this.#best === this.#good && last !== undefined && hasWholeVersions)
       iterations.splice(-2, 1, await this.#exact(last, this.#good.versions));
     return verdict;
   }
 
-  /** The report with loss and training error by a pass over the ratings. */
+  /** The report with loss and training error from a pass over the ratings. */
   async #exact(report: TrainingIteration, versions: Versions): Promise<TrainingIteration> {
     if (!report.fromSolve) return report;
     const { fromSolve: _, ...rest } = report;
@@ -169,7 +166,7 @@ export class Course<Factors> {
     return { ...rest, loss, ...(trainRmse === undefined ? {} : { trainRmse }) };
   }
 
-  /** Continues from a round, and frees the versions that were kept for it. */
+  /** Continues from a round, and frees the versions that were kept until then. */
   async #accept({ number, versions }: SentRound, kept: Versions[], isBest: boolean): Promise<void> {
     this.#good = { number, versions };
     if (isBest) this.#best = this.#good;
@@ -198,7 +195,7 @@ export class Course<Factors> {
     return { good: this.#good, best: this.#best, iterations: this.#figures.iterations };
   }
 
-  /** The result of the run, which ends with this round. */
+  /** Result of the run, which ends with this round. */
   async #end(round?: SentRound): Promise<LoopResult<Factors>> {
     const [rounds, copies, best] = [this.#rounds, this.#copies, this.#best];
     const { checkpoints } = rounds.options;

@@ -7,29 +7,29 @@ import { handedBytes } from './planned-checkpoints.ts';
 import type { Rounds, Trained } from './rounds.ts';
 import type { LoopOptions, Training } from './training.ts';
 
-/** A copy to the host costs at most this part of a run's time. */
+/** Largest share of a run's time for copies to the host. */
 const COPY_SHARE = 0.05;
 
-/** Bytes of a copy a second, before one was made. */
+/** Assumed bytes a second of the first copy. */
 const COPY_RATE = 1.7e9;
 
-/** Least seconds between two copies: about the work that the loss of a device may cost. */
+/** Least seconds between two copies: about the work that is lost with a device. */
 const COPY_SECONDS = 2;
 
-/** The factors after a round: on devices, or in host memory where a run continues an earlier one. */
+/** Factors after a round: on devices, or in host memory if a run continues an earlier one. */
 export type State<Factors> = Trained | { readonly number: number; readonly factors: Factors };
 
-/** The newest factors of a run, the best, and their iterations. */
+/** Newest factors of a run, the best factors, and their iterations. */
 export interface RunState<Factors> {
   readonly good: State<Factors>;
   readonly best: State<Factors>;
   readonly iterations: readonly TrainingIteration[];
 }
 
-/** Brings versions of a training to the host. */
+/** Copies versions of a training to the host. */
 type Source<Factors> = Pick<Rounds<Factors>, 'training' | 'toHost'>;
 
-/** Copies of a run's factors in host memory. The run continues from the last one when a device is lost. */
+/** Copies of a run's factors in host memory. If a device is lost, the run continues from the last copy. */
 export class FactorCopies<Factors> {
   last: HostCopy<Factors> | undefined;
   readonly #options: Pick<LoopOptions<Factors>, 'copySeconds' | 'checkpoints'>;
@@ -43,14 +43,14 @@ export class FactorCopies<Factors> {
     this.last = options.checkpoints?.resume();
   }
 
-  /** Estimates the time of the first copy, and with it the wait, where factors may be lost. */
+  /** Estimates the time of the first copy, and with it the interval, if factors can be lost. */
   expect({ bound }: Training<Factors>): void {
     if (!isLosable(bound) || this.#options.copySeconds !== undefined) return;
     const seconds = handedBytes(bound.phases.end, bound.datasets) / COPY_RATE;
     this.#wait = Math.max(this.#wait, seconds / COPY_SHARE);
   }
 
-  /** True when the loss of a device could cost much work; longer copies are made less often. */
+  /** True if losing a device now could cost much work. Slow copies are made less often. */
   isDue(): boolean {
     return performance.now() - this.#taken >= 1000 * this.#wait;
   }
@@ -76,7 +76,7 @@ export class FactorCopies<Factors> {
     return { ...newest, ...older, iterations: [...iterations], ...(course && { course }) };
   }
 
-  /** The factors of a state; those in host memory are not fetched again. `last`: no round follows. */
+  /** Factors of a state; those in host memory are not fetched again. `last`: no round follows. */
   async factorsOf(source: Source<Factors>, state: State<Factors>, last = false): Promise<Factors> {
     const copied = [this.last, this.last?.best].find((copy) => copy?.iteration === state.number);
     return (
@@ -85,7 +85,9 @@ export class FactorCopies<Factors> {
     );
   }
 
-  /** Factors that are on their way to the host, which count there when others may be stored too. */
+  /**
+   * Waits for factors that are being copied to the host, and counts the copy if others may also be in memory.
+   */
   async taken(training: Training<Factors>, fetched: Promise<StepResults>, last = false): Promise<Factors> {
     const results = await fetched;
     if (isLosable(training.bound) || (this.#options.checkpoints !== undefined && !last))
@@ -97,7 +99,7 @@ export class FactorCopies<Factors> {
     this.#alive.splice(0).forEach(dropCopy);
   }
 
-  /** Counts a copy of the factors: the last one, and the one before it, are alive. */
+  /** Counts a copy of the factors: the last one and the one before it are in memory. */
   #count(partitions: readonly Partition[]): void {
     if (this.#alive.length === 2) this.#alive.splice(0, 1).forEach(dropCopy);
     for (const partition of partitions) hostMeter.hold(partition);
@@ -105,7 +107,7 @@ export class FactorCopies<Factors> {
   }
 }
 
-/** True where devices have memory of their own, which may be lost. */
+/** True if devices have their own memory, which can be lost. */
 export function isLosable({ devices }: Training<unknown>['bound']): boolean {
   return devices.some(({ ownMemory }) => ownMemory);
 }

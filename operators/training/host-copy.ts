@@ -2,22 +2,23 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { TrainingIteration } from './iteration.ts';
 
 /**
- * Factors in host memory, and the state of the run after their iteration: all that a run needs to continue.
+ * Factors in host memory, and the state of the run after their iteration: everything needed to continue the
+ * run.
  */
 export interface HostCopy<Factors> {
   readonly iteration: number;
   readonly factors: Factors;
-  /** The best factors so far, if they are of an earlier iteration. */
+  /** The best factors so far, if an earlier iteration made them. */
   readonly best?: { readonly iteration: number; readonly factors: Factors };
-  /** All iterations so far, from which the stopping rule restores its state. */
+  /** All iterations so far; the stopping rule restores its state from them. */
   readonly iterations: readonly TrainingIteration[];
   /** State of the algorithm in addition to the factors. */
   readonly course?: JsonObject;
 }
 
-/** Copies that outlive the process. */
+/** Copies that survive the process. */
 export interface Checkpoints<Factors> {
-  /** Iterations between two of them. */
+  /** Number of iterations between two checkpoints. */
   readonly interval: number;
   /** Returns the copy that the run continues from, if any, and drops it, so that memory holds one copy. */
   resume(): HostCopy<Factors> | undefined;
@@ -35,7 +36,7 @@ export function partsOfMatrix(matrix: Matrices[string]): readonly Float32Array[]
   return matrix instanceof Float32Array ? [matrix] : matrix;
 }
 
-/** Wraps checkpoints of matrices as checkpoints of an algorithm's factors. */
+/** Adapts checkpoints of matrices to an algorithm's factors. */
 export function checkpointsOf<Factors>(
   checkpoints: Checkpoints<Matrices> | undefined,
   toMatrices: (factors: Factors) => Matrices,

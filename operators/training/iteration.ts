@@ -1,11 +1,11 @@
-/** The report of one iteration of ALS, or one epoch of SGD. */
+/** Report of one iteration of ALS, or one epoch of SGD. */
 export interface TrainingIteration {
   /** From 1. */
   readonly iteration: number;
   /**
-   * Time without evaluation, in seconds: from the moment at which its steps are sent, or from the end of the
-   * iteration before it and of its evaluation where it was sent earlier, to the end of its own steps. Of
-   * iterations that one GPU runs one after the other the GPU's own clock measures it.
+   * Seconds without evaluation: from the time its steps are sent to the end of its own steps. If it was sent
+   * before the previous iteration and its evaluation ended, it starts at that end. For iterations that one
+   * GPU runs one after the other, the GPU's own clock measures it.
    */
   readonly seconds: number;
   /** J, see TrainingErrors. */
@@ -13,21 +13,21 @@ export interface TrainingIteration {
   /** Absent for implicit data. */
   readonly trainRmse?: number;
   /**
-   * `loss` and `trainRmse` were computed by the solve of the users, for the factors as its kernels read them:
-   * within 0.0003 of the ratings' deviation, in float32 to about six digits. Absent where a pass over the
-   * ratings computed them: after the last iteration, and for the iteration whose factors are kept.
+   * Present if the solve of the users computed `loss` and `trainRmse`, for the factors as its kernels read
+   * them: within 0.0003 of the ratings' deviation, and in float32 to about six digits. Absent if a pass over
+   * the ratings computed them: after the last iteration, and for the iteration whose factors are kept.
    */
   readonly fromSolve?: true;
   /**
-   * For the last iteration: the errors computed by the solve, which a pass over the ratings has replaced. A
-   * run that continues from it uses them again.
+   * For the last iteration: the errors computed by the solve, before a pass over the ratings replaced them. A
+   * run that continues from this iteration uses them again.
    */
   readonly solved?: { readonly loss: number; readonly trainRmse?: number };
   readonly testRmse?: number;
   /** Mean absolute error on the validation set. */
   readonly testMae?: number;
-  /** The ranking metric of `earlyStopMetric` on the validation set, by its name. */
+  /** The ranking metric of `earlyStopMetric` on the validation set, under its name. */
   readonly testMetrics?: Readonly<Record<string, number>>;
-  /** Of SGD: γ of the epoch; with AdaGrad α. */
+  /** For SGD: γ of the epoch; with AdaGrad α. */
   readonly rate?: number;
 }

@@ -1,12 +1,12 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 
-/** The column `values` of each part of a name that was handed out, in part order. */
+/** Column `values` of each part of a returned data set, in part order. */
 export function partsOf(results: StepResults, name: string): Float32Array[] {
   return results.partitions(name).map(({ columns }) => columns.values as Float32Array);
 }
 
-/** Arrays as one, in shared memory; a single one is given as it is. */
+/** Joins arrays in shared memory; a single array is returned as it is. */
 export function joined(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
   const values = sharedArray(

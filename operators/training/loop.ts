@@ -12,8 +12,8 @@ import type { LoopOptions, LoopResult } from './training.ts';
 /**
  * Runs rounds until the last, or until the stopping rule ends them: the one loop of all algorithms. Each
  * round is expanded, run, measured, and kept or run again with smaller steps (course.ts), while the next one
- * is prepared (speculation.ts). The factors are copied to the host at intervals; when a device is lost, the
- * run continues from that copy on the remaining devices, or ends with it. At the checkpoint interval, and
+ * is prepared (speculation.ts). The factors are copied to the host at intervals. If a device is lost, the run
+ * continues from the last copy on the remaining devices, or ends with it. At the checkpoint interval, and
  * after the last round, the copy is also written as a checkpoint.
  */
 export async function runLoop<Factors>(
@@ -64,7 +64,7 @@ class Loop<Factors> {
     }
   }
 
-  /** Trains on these devices, from the last copy where there is one. */
+  /** Trains on these devices, from the last copy if there is one. */
   async #attempt(devices: readonly DeviceInfo[]): Promise<LoopResult<Factors>> {
     const [options, copies, figures] = [this.#options, this.#copies, this.#figures];
     const training = await options.prepare(devices, copies.last);
@@ -78,7 +78,7 @@ class Loop<Factors> {
     return Scope.within(this.#ctx, attempt, { measured: true }).finally(() => copies.drop());
   }
 
-  /** The run ends with the last copy. */
+  /** Ends the run with the last copy. */
   async #lost(error: DeviceLostError): Promise<LoopResult<Factors>> {
     const [copy, { called, checkpoints }] = [this.#copies.last, this.#options];
     if (copy === undefined)

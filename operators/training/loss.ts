@@ -2,7 +2,7 @@ import type { StepResults } from '../../engine/run/run-steps.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { BiasSums } from '../tasks/task-types.ts';
 
-/** The names of the stages that measure a version. */
+/** Names of the stages that measure a version. */
 export const measureStages = {
   train: 'train-error',
   test: 'test-error',
@@ -35,8 +35,8 @@ export interface TrainingErrors {
 }
 
 /**
- * Σ n^ν ‖x‖² and Σ ‖x‖² of a side over its trained features, in float64. Sums over biases are 0 where biases
- * are features, or there are none.
+ * Σ n^ν ‖x‖² and Σ ‖x‖² of a side over its trained features, in float64. Sums over biases are 0 if biases are
+ * features, or if there are none.
  */
 export interface SideNorms extends BiasSums {
   readonly weighted: number;
@@ -50,8 +50,8 @@ export interface Norms {
 }
 
 /**
- * The errors that the tasks of the measuring stages computed. `penalty`: the terms of J other than the
- * errors. `deviation`: σ of the ratings, where factors and ratings are on a scale of σ.
+ * Errors from the tasks of the measuring stages. `penalty`: the terms of J other than the errors.
+ * `deviation`: σ of the ratings, if factors and ratings are scaled by σ.
  */
 export function trainingErrors(
   measured: StepResults,
@@ -66,12 +66,12 @@ export function trainingErrors(
   };
 }
 
-/** The sums over the rows of both sides. */
+/** Sums over the rows of both sides. */
 export function normsOfSides(measured: StepResults): Norms {
   return { users: normsOf(measured, measureStages.users), items: normsOf(measured, measureStages.items) };
 }
 
-/** The errors on the validation set, where there is one. */
+/** Errors on the validation set, if there is one. */
 export function testErrors(
   measured: StepResults,
   deviation = 1,

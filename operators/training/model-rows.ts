@@ -1,6 +1,6 @@
 import { readRows, type RowParts } from '../../engine/row-parts.ts';
 
-/** X and Θ of a model as training leaves them; see modelRows for the two features that biases add. */
+/** X and Θ of a model after training; see modelRows for the two features that biases add. */
 export interface ModelRows {
   readonly users: RowParts;
   readonly items: RowParts;

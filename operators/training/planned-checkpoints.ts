@@ -4,7 +4,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import type { DataSet, Stage } from '../../engine/plan/stages.ts';
 
-/** The stage under which the checkpoints of a run are measured. */
+/** Stage name under which the checkpoints of a run are measured. */
 export const CHECKPOINT_STAGE = 'write-checkpoint';
 
 /** Bytes of the results of a plan's last stages. */
@@ -19,7 +19,7 @@ export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[])
 }
 
 /**
- * The plan with a checkpoint every `every` rounds, which needs a copy of the factors in host memory; with
+ * The plan with a checkpoint every `every` rounds. This needs a copy of the factors in host memory; with
  * early stop also a copy of the best.
  */
 export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): PhysicalPlan {
@@ -35,7 +35,7 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
       `a copy of the factors in host memory (${formatBytes(copied)}) is written while the next rounds run; the last two checkpoints are kept`,
     ],
   };
-  // Plans with devices of their own memory count the copy already.
+  // For devices with their own memory, the plan includes this copy already.
   return {
     ...plan,
     checkpoint: { every, stage },

@@ -8,14 +8,14 @@ import { blockBytes, factorBytes } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { handedBytes } from './planned-checkpoints.ts';
 
-/** Users whose rows are on a device with memory of its own at once while they are ranked. */
+/** Users whose rows are on a device with its own memory at the same time, for ranking. */
 const RANKED_USERS = 3 * 65_536;
 
 /**
- * Bytes that the ranking metric of early stop takes in addition to the steps. On a device that computes in
- * host memory: both sides with their biases; else all items and some users. In host memory: the pairs and
- * their ranks, and where training has rows under other positions (`relabelled`) the training pairs again. 0
- * without such a metric, or where ranking is a step of the plan.
+ * Bytes for the ranking metric of early stop in addition to the steps. A device that computes in host memory
+ * needs both sides with their biases; other devices need all items and some users. Host memory needs the
+ * pairs and their ranks, and the training pairs again if training has rows in another order (`relabelled`). 0
+ * without such a metric, or if ranking is a step of the plan.
  */
 export function rankingBytes(
   params: Parameters<typeof rankingMetricOf>[0] & { readonly rank: number; readonly biases: boolean },
@@ -45,8 +45,7 @@ export function rankingBytes(
 }
 
 /**
- * A plan with the memory of the course that its run took: where each round was the best, early stop kept no
- * older version.
+ * The plan with the memory of the actual run: if each round was the best, early stop kept no older version.
  */
 export function planAfterRun(
   plan: PhysicalPlan,

@@ -6,19 +6,19 @@ import { StoppingRule } from './stopping-rule.ts';
 
 export type PlanWithoutMemory = Omit<PhysicalPlan, 'memory'>;
 
-/** The facts besides the plan that decide on speculation. */
+/** Facts in addition to the plan that decide on speculation. */
 export interface SpeculationProblem {
   readonly called: 'iteration' | 'epoch';
   readonly params: ConstructorParameters<typeof StoppingRule>[0] & { readonly maxIter: number };
-  /** The devices that compute, all of them. */
+  /** All devices that compute. */
   readonly compute: readonly DeviceInfo[];
-  /** True where the first of them does whole rounds, which no errors change except by a failure. */
+  /** True if the first device runs whole rounds that errors never change, except by a failure. */
   readonly foreseen: boolean;
 }
 
 /**
- * The plan that sends each round before the errors of the one before are known, where its only device works
- * in order and has room for one more version of the factors, and no rule may end the run.
+ * The plan that sends each round before the errors of the previous one are known. Requires that its only
+ * device works in order and has room for one more version of the factors, and that no rule may end the run.
  */
 export function speculatesWhereItFits(
   plan: PlanWithoutMemory,

@@ -1,19 +1,18 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
 
 /**
- * Times rounds from one completion to the next, so that no moment counts twice and none is lost between two
- * rounds that were sent together.
+ * Times rounds from one completion to the next, so that consecutive rounds neither overlap nor leave gaps.
  */
 export class RoundClock {
-  /** When the latest steps ended, in milliseconds of the host's clock, and of the clocks of the devices. */
+  /** When the latest steps ended, in milliseconds by the host's clock, and by the devices' clocks. */
   #host = 0;
   #ends: StepResults['ends'] = new Map();
 
   /**
    * Seconds of a round whose steps have ended, without the measure before it. `sent`: when it was sent, in
-   * milliseconds of performance.now(). `follows`: it was sent to one device before the steps ahead of it there
-   * had ended; the device's own clock then has the time between their ends, while the host may learn of both
-   * ends at once.
+   * milliseconds of performance.now(). `follows`: it was sent to one device before the earlier steps there
+   * had ended. Then the device's own clock gives the time between both ends, which the host may receive at
+   * the same time.
    */
   round({ ends }: StepResults, sent: number, follows: boolean): number {
     const before = this.#ends;
@@ -25,7 +24,7 @@ export class RoundClock {
     return (known ? end[1] - start : this.#host - from) / 1000;
   }
 
-  /** Steps such as the measure of a round have ended. */
+  /** Records the end of other steps, such as a round's measure. */
   measured({ ends }: Pick<StepResults, 'ends'>): void {
     this.#host = performance.now();
     if (ends.size > 0) this.#ends = ends;

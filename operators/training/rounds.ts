@@ -12,38 +12,38 @@ import { withSolved } from './solved-figures.ts';
 import { RoundClock } from './round-clock.ts';
 import type { LoopOptions, Training } from './training.ts';
 
-/** The versions on devices after a round. */
+/** Versions on devices after a round. */
 export interface Trained {
   readonly number: number;
   readonly versions: Versions;
 }
 
-/** A round as steps, which do not free the versions of `kept`. */
+/** A round as steps; they do not free the versions in `kept`. */
 export interface ExpandedRound extends Trained, Expanded {
   readonly from: Versions;
   readonly params: JsonObject;
   readonly kept: readonly Versions[];
 }
 
-/** A round whose steps were given to the devices. */
+/** A round whose steps were sent to the devices. */
 export interface SentRound extends Trained {
   readonly params: JsonObject;
-  /** It was sent before the errors of the round before were known. */
+  /** True if it was sent before the errors of the previous round were known. */
   readonly speculative: boolean;
   /**
-   * A single device was sent the round and its measure, whole and in order: what is sent now runs after them.
+   * True if a single device was sent the whole round and its measure, in order: later work runs after them.
    */
   readonly inOrder: boolean;
   /** Seconds of the round. Throws the error of its steps, or DivergedError. */
   readonly ran: Promise<number>;
   /** Undefined for a round that is not measured. */
   readonly errors: Promise<TrainingErrors> | undefined;
-  /** The factors on their way to the host, of a round that was sent with `fetches`. */
+  /** The factors, which are being copied to the host, for a round that was sent with `fetches`. */
   readonly fetched: Promise<StepResults> | undefined;
 }
 
 export interface SendOptions {
-  /** The factors go to the host before they are measured, where one device does the round in order. */
+  /** Copies the factors to the host before they are measured, if one device runs the round in order. */
   readonly fetches: boolean;
   readonly speculative: boolean;
 }
@@ -56,7 +56,7 @@ export class Rounds<Factors> {
   readonly #phase: Phase;
   readonly #scope: Scope;
   readonly #clock = new RoundClock();
-  /** Ends once the clock has the round that was sent last, and its measure where that was sent with it. */
+  /** Resolves when the clock has recorded the latest round, and its measure if that was sent with it. */
   #clocked: Promise<unknown> = Promise.resolve();
 
   constructor(training: Training<Factors>, options: LoopOptions<Factors>, scope: Scope, phase: Phase) {
@@ -64,7 +64,7 @@ export class Rounds<Factors> {
     [this.#scope, this.ctx] = [scope, scope.ctx];
   }
 
-  /** True where a version can be measured as long as it is kept: nothing derived from it is freed before. */
+  /** True if a version can be measured as long as it is kept: nothing derived from it is freed earlier. */
   get hasWholeVersions(): boolean {
     return this.training.bound.datasets.every(({ derived }) => !derived);
   }
@@ -119,7 +119,7 @@ export class Rounds<Factors> {
     return { number, versions, params, speculative, inOrder, ran, errors, fetched };
   }
 
-  /** The errors of a version by a pass over the ratings. */
+  /** Errors of a version from a pass over the ratings. */
   async exact(state: Trained): Promise<TrainingErrors> {
     using _ = this.ctx.metrics.begin('measure');
     const results = await this.#scope.follow(
@@ -182,9 +182,8 @@ export class Rounds<Factors> {
 }
 
 /**
- * True if all steps go at once to one device that works in order. Steps that are sent later then see the
- * versions that these steps make, and cannot disturb the versions that they read. Excludes transfers from the
- * host.
+ * True if all steps are sent at once to one device that works in order. Later steps then see the versions
+ * that these steps make, and cannot change the versions that they read. Excludes transfers from the host.
  */
 function isSentAtOnce({ devices }: BoundPlan, steps: readonly Step[]): boolean {
   const device = devices.find(({ place }) => place === steps[0]?.at);

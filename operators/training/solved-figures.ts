@@ -2,7 +2,9 @@ import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 
-/** Errors by a pass over the ratings, together with the errors computed by the solve of the last round. */
+/**
+ * Errors from a pass over the ratings, combined with the errors that the solve of the last round computed.
+ */
 export function withSolved<Errors extends TrainingErrors>(
   errors: Errors,
   told: TrainingErrors | undefined,
@@ -16,8 +18,8 @@ export function withSolved<Errors extends TrainingErrors>(
 }
 
 /**
- * The iterations of a copy that a run continues from. The last one gets the errors it would have if
- * iterations followed it.
+ * Iterations of a copy from which a run continues. The last one gets the errors it would have if iterations
+ * had followed it.
  */
 export function iterationsOf(copy: HostCopy<unknown> | undefined): TrainingIteration[] {
   return (copy?.iterations ?? []).map((one) => {

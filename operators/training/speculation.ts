@@ -4,28 +4,28 @@ import type { FactorCopies } from './factor-copies.ts';
 import type { ExpandedRound, Rounds, SentRound } from './rounds.ts';
 
 /**
- * The next round, prepared after a round was sent, for the expected course of the run: that round is kept and
- * becomes the best. Where only a failure can change the course, a device that works in order is sent the next
- * round before the errors are known, to keep it busy; else the round is expanded while the devices measure. A
- * run that takes another course discards it.
+ * Prepares the next round after a round was sent, assuming that the sent round is kept and becomes the best.
+ * If only a failure can change that, and the device works in order, the next round is sent before the errors
+ * are known, to keep the device busy. Otherwise it is expanded while the devices measure. If the assumption
+ * was wrong, it is discarded.
  */
 export class Speculation<Factors> {
   readonly #rounds: Rounds<Factors>;
   readonly #copies: FactorCopies<Factors>;
   #next: ExpandedRound | SentRound | undefined;
-  /** False once a round that was sent on speculation found no room on its device. */
+  /** False after a speculative round found no room on its device. */
   #hasRoom = true;
 
   constructor(rounds: Rounds<Factors>, copies: FactorCopies<Factors>) {
     [this.#rounds, this.#copies] = [rounds, copies];
   }
 
-  /** The next round, where it was sent. */
+  /** The next round, if it was sent. */
   get sent(): SentRound | undefined {
     return this.#next !== undefined && 'ran' in this.#next ? this.#next : undefined;
   }
 
-  /** Sends the round after this one, where its errors are not needed for that. */
+  /** Sends the round after this one, if its errors are not needed for that. */
   send(round: SentRound): void {
     const next = round.number + 1;
     if (!this.#maySend(round)) return;
@@ -33,14 +33,17 @@ export class Speculation<Factors> {
     this.#next = this.#rounds.send(expanded, { fetches: this.#fetches(next), speculative: true });
   }
 
-  /** Expands the round after this one, where it was not sent. */
+  /** Expands the round after this one, if it was not sent. */
   expand({ number, versions }: SentRound): void {
     const { training, options } = this.#rounds;
     if (this.#next !== undefined || number >= options.maxIter) return;
     this.#next = this.#rounds.expand(versions, number + 1, keptOf(training.keep, versions, versions));
   }
 
-  /** The next round; one that was not sent is sent now, as it was expanded if the run took that course. */
+  /**
+   * Returns the next round. If it was not sent, sends it now; its expansion is reused if the assumption was
+   * right.
+   */
   take(from: Versions, number: number, kept: readonly Versions[]): SentRound {
     const next = this.#next;
     this.#next = undefined;
@@ -50,8 +53,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * Discards the next round, and `before` it: waits for the end of sent work, and frees its results, except
-   * the versions `kept`.
+   * Discards the next round, and `before` it: waits until sent work has ended, and frees its results, except
+   * the versions in `kept`.
    */
   async discard(kept: readonly Versions[], before?: SentRound): Promise<void> {
     const rounds = [this.sent, before];
@@ -64,8 +67,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * True for a round that was sent on speculation and found no room, as happens on a device whose memory the
-   * plan does not know. It is discarded, to be sent again, and later ones wait.
+   * True for a speculative round that found no room, as can happen on a device whose memory the plan does not
+   * know. The round is discarded, to be sent again; later rounds are not sent early.
    */
   async lacksRoom(round: SentRound, kept: readonly Versions[]): Promise<boolean> {
     const { training, options, ctx } = this.#rounds;
@@ -85,24 +88,24 @@ export class Speculation<Factors> {
   }
 
   /**
-   * True where the plan has room for the version that the round makes until its errors are known, nothing but
-   * a failure ends the run here or changes the next round, and no copy of the round's factors is due.
+   * True if the plan has room for the round's version until its errors are known, only a failure can end the
+   * run here or change the next round, and no copy of the round's factors is due.
    */
   #maySend({ number, inOrder }: SentRound): boolean {
     const { training, options, hasWholeVersions } = this.#rounds;
     if (number >= options.maxIter || !training.keep.speculates || !this.#hasRoom) return false;
     if (!inOrder || !hasWholeVersions || !this.#isForeseen || this.#copies.isDue()) return false;
-    // A checkpoint is written while one round runs, not two.
+    // A checkpoint may be written while one round runs, not two.
     return options.checkpoints === undefined || number % options.checkpoints.interval > 1;
   }
 
-  /** True where a round is the last, and its factors the run's, unless it fails. */
+  /** True for the last round, whose factors are the run's result unless it fails. */
   #fetches(number: number): boolean {
     const { maxIter, checkpoints } = this.#rounds.options;
     return number === maxIter && this.#isForeseen && checkpoints === undefined;
   }
 
-  /** True where no errors end the run, and each round is better than those before it. */
+  /** True if no errors end the run, and each round counts as better than the earlier ones. */
   get #isForeseen(): boolean {
     const { rule, measure } = this.#rounds.options;
     return rule.isForeseen && measure === undefined;

@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { type EarlyStopMetric, rankingMetricOf } from '../params/common.ts';
 import type { TrainingIteration } from './iteration.ts';
 
-/** Parameters that end a run before its last iteration. */
+/** Parameters that may end a run before its last iteration. */
 export interface StoppingParams {
   /** Ends after this number of iterations without a better value of the metric, and keeps the best. */
   readonly earlyStop?: number;
@@ -13,7 +13,7 @@ export interface StoppingParams {
 }
 
 export interface Verdict {
-  /** These factors are the ones to keep so far. */
+  /** True if these factors are the best so far. */
   readonly best: boolean;
   /** The reason to stop now; undefined to continue. */
   readonly stop?: string;
@@ -21,8 +21,8 @@ export interface Verdict {
 
 /**
  * Decides after each iteration which factors to keep and whether to continue. Without `earlyStop` the last
- * iteration is the best. With it the iteration with the lowest validation RMSE or the highest ranking metric
- * is, and training ends after `earlyStop` iterations without a better one.
+ * iteration is the best. With it, the iteration with the lowest validation RMSE or the highest ranking metric
+ * is the best, and training ends after `earlyStop` iterations without a better one.
  */
 export class StoppingRule {
   readonly #params: StoppingParams;
@@ -45,7 +45,7 @@ export class StoppingRule {
     }
   }
 
-  /** True where no iteration ends the run, and each is better than those before it. */
+  /** True if no iteration ends the run, and each counts as better than the earlier ones. */
   get isForeseen(): boolean {
     return StoppingRule.isForeseen(this.#params);
   }
@@ -54,7 +54,7 @@ export class StoppingRule {
     return earlyStop === undefined && targetRmse === undefined;
   }
 
-  /** Forgets all iterations but these, and returns the verdict on the last of them. */
+  /** Forgets all iterations but these, and returns the verdict on the last one. */
   rewind(iterations: readonly TrainingIteration[]): Verdict {
     this.#least = Number.POSITIVE_INFINITY;
     this.#bestIteration = 0;

@@ -9,7 +9,7 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';
 
-/** An algorithm as the loop runs it: a bound plan, and pure functions of the results of its steps. */
+/** An algorithm for the training loop: a bound plan, and pure functions of the results of its steps. */
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
@@ -17,34 +17,34 @@ export interface Training<Factors> {
    * Partitions that exist before the first steps. The loop empties the list, so that only devices hold them.
    */
   readonly given: Given[];
-  /** The loss to compare the first round with; `measure`: measure the start; undefined: do not compare. */
+  /** Loss to compare the first round with; `measure`: measure the start; undefined: no comparison. */
   readonly startLoss: number | 'measure' | undefined;
   /** Parameters of a round's tasks. */
   round(number: number): JsonObject;
-  /** Throws DivergedError for a round whose tasks report that. */
+  /** Throws DivergedError for a round whose tasks report divergence. */
   check(number: number, results: StepResults): void;
   errors(measured: StepResults): TrainingErrors;
   /**
-   * The same from a brief measure and the results of its round; undefined where those do not have them.
-   * Absent where each measure is whole.
+   * The errors from a brief measure and the results of its round; undefined if these are not sufficient.
+   * Absent if every measure is complete.
    */
   errorsOfRound?(measured: StepResults, round: StepResults): TrainingErrors | undefined;
-  /** True where the loss shows that the run has diverged. */
+  /** True if the loss shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;
-  /**
-   * Halves the steps of this round and later ones; returns the rate. Absent where rounds are not repeated.
-   */
+  /** Halves the steps of this round and later ones; returns the rate. Absent if rounds are not repeated. */
   slower?(number: number): number;
   /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
-  /** State after the last round that was kept, besides its factors; `prepare` finds it in the copy. */
+  /**
+   * State after the last round that was kept, in addition to its factors; `prepare` gets it back in the copy.
+   */
   course?(): JsonObject;
-  /** Called when the steps of the start have begun. The first round waits for both. */
+  /** Called when the steps of the start have been sent. The first round waits for both. */
   starting?(ctx: ExecutionContext): Promise<void>;
   /** Called after the first round, when the devices have made their lists of the ratings. */
   settled?(ctx: ExecutionContext): Promise<void>;
-  /** The factors that the phase `end` handed out; `last`: no round follows. */
+  /** Factors from the results of the phase `end`; `last`: no round follows. */
   factors(results: StepResults, last: boolean): Factors;
 }
 
@@ -53,7 +53,7 @@ export interface LoopOptions<Factors> {
   readonly maxIter: number;
   readonly devices: readonly DeviceInfo[];
   readonly rule: StoppingRule;
-  /** Least seconds between two copies of factors to the host. Default 2, more before a large first copy. */
+  /** Least seconds between two copies of factors to the host. Default 2; more before a large first copy. */
   readonly copySeconds?: number;
   readonly checkpoints?: Checkpoints<Factors> | undefined;
   /** Measures only the first round and the last; nothing may end the run early. Default false. */
@@ -62,19 +62,21 @@ export interface LoopOptions<Factors> {
   fetched?: (() => void) | undefined;
   /** Further measures of a version, from its factors in host memory. */
   measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;
-  /** The training on these devices, from the start or from factors. */
+  /** Prepares the training on these devices, from the start or from a copy. */
   prepare(devices: readonly DeviceInfo[], from: HostCopy<Factors> | undefined): Promise<Training<Factors>>;
 }
 
 export interface LoopResult<Factors> {
   readonly factors: Factors;
   readonly iterations: readonly TrainingIteration[];
-  /** The iteration whose factors these are. */
+  /** Iteration of these factors. */
   readonly bestIteration: number;
-  /** Seconds that the loop waited for measures of its rounds, of an attempt that a lost device ended too. */
+  /**
+   * Seconds in which the loop waited for measures of its rounds, including attempts that a lost device ended.
+   */
   readonly measureSeconds: number;
-  /** True where a round ran while the factors of an earlier one than the last were kept as the best. */
+  /** True if a round ran while the factors of an earlier round than the last were kept as the best. */
   readonly keptOlder: boolean;
-  /** Set when the last device was lost: the factors are those that had reached the host by then. */
+  /** Set if the last device was lost: the factors are those copied to the host by then. */
   readonly lost?: DeviceLostError;
 }
