@@ -1,6 +1,6 @@
 import type { Command } from './commands/command.ts';
 
-/** A command by name and summary. The rest is loaded when it is chosen. */
+/** A command by name and summary. Its code is loaded when it is chosen. */
 export interface CommandEntry {
   readonly name: string;
   /** Words after the name, in yargs' notation. */

@@ -11,7 +11,7 @@ export function baseParser(): Argv {
     .version(false)
     .help(false)
     .parserConfiguration({
-      // One spelling of a flag, and its text untouched: `read` of the option checks it.
+      // Each flag has one spelling, and its text stays unchanged: `read` of the option checks it.
       'camel-case-expansion': false,
       'parse-numbers': false,
       'parse-positional-numbers': false,
@@ -21,7 +21,7 @@ export function baseParser(): Argv {
     });
 }
 
-/** Declares all flags at once: a call of yargs for each takes longer than the rest of the parsing. */
+/** Declares all flags at once: one yargs call per flag takes longer than the rest of the parsing. */
 export function declareFlags(parser: Argv, options: Options): Argv {
   const flags = Object.entries(options).map(([key, option]) => ({ flag: flagName(key), ...option }));
   return parser
@@ -36,7 +36,7 @@ export function declareFlags(parser: Argv, options: Options): Argv {
     );
 }
 
-/** Says that --no-<name> is taken. */
+/** True if --no-<name> is accepted. */
 export function hasNegation({ off, isNegatable }: Options[string]): boolean {
   return off !== undefined || isNegatable === true;
 }

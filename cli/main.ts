@@ -5,8 +5,8 @@ import { tooOldNode } from '../api/node-version.ts';
 // Loads no other module before this check, since older versions could not parse it.
 const problem = tooOldNode(process.versions.node);
 if (problem === undefined) {
-  // Threads of the system that copy rows from GPU to GPU, and read files: their number is fixed with the
-  // first work that they get.
+  // System threads that copy rows between GPUs and read files. Their number cannot change after their first
+  // work.
   process.env.UV_THREADPOOL_SIZE ??= String(Math.max(4, Math.min(16, availableParallelism() >> 1)));
   const argv = process.argv.slice(2);
   const { quickAnswer } = await import('./quick-answer.ts');

@@ -13,8 +13,8 @@ export type Request =
   | { readonly kind: 'command'; readonly name: string; readonly command: Command; readonly raw: RawValues };
 
 /**
- * Splits the command line into a command and its raw flags, or gives the text of --help or --version. Throws
- * UsageError.
+ * Splits the command line into a command and its raw flags, or returns the text of --help or --version.
+ * Throws UsageError.
  */
 export async function parseArguments(argv: readonly string[]): Promise<Request> {
   const text = await quickAnswer(argv);
@@ -30,10 +30,10 @@ export async function parseArguments(argv: readonly string[]): Promise<Request> 
   });
 }
 
-/** Flags of yargs itself, and names that every object has, which it takes for settings. */
+/** Flags of yargs itself, and names that every object has, which yargs takes for settings. */
 const isReserved = (flag: string) => ['$0', '_', 'get-yargs-completions'].includes(flag) || flag in {};
 
-/** Has yargs find the command, load it for its flags, and take the line apart. */
+/** Finds the command, loads it for its flags, and lets yargs split the line. */
 async function parseCommand(name: string, argv: readonly string[]): Promise<Request> {
   const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
   const reserved = words.find((word) => word.startsWith('--') && isReserved(flagOf(word)));
@@ -69,7 +69,7 @@ function requestOf(
   return { kind: 'command', name: entry.name, command, raw: { flags, positionals } };
 }
 
-/** --no-biases as biases: false. */
+/** Turns --no-biases into biases: false. */
 function withNegations(
   flags: Readonly<Record<string, unknown>>,
   { options }: Command,
@@ -86,7 +86,7 @@ function withNegations(
   return named;
 }
 
-/** The words that belong to no flag, by the names of the positionals. */
+/** The words that are not flags, by the names of the positionals. */
 function namedWords(
   words: readonly string[],
   argv: readonly string[],
@@ -132,7 +132,7 @@ function unknownFlag(flag: string, argv: readonly string[], name: string, option
   });
 }
 
-/** Advice where a stray word stands behind a flag that takes a list: "--users 1 2". */
+/** Advice if a stray word follows a flag that takes a list: "--users 1 2". */
 function spacedList(argv: readonly string[], stray: string, { options }: Command): string | undefined {
   const end = argv.lastIndexOf(stray);
   const start = argv.slice(0, Math.max(0, end)).findLastIndex((word) => word.startsWith('--'));
@@ -143,7 +143,7 @@ function spacedList(argv: readonly string[], stray: string, { options }: Command
   return `${flag} takes one text with commas between its parts: ${flag} ${[...joined, ...argv.slice(start + 1, end + 1)].join(',')}`;
 }
 
-/** An error of the parser in FactorFlow's words. */
+/** Turns an error of yargs into FactorFlow's words. */
 function parserError({ message }: Error, command: string): UsageError {
   const lone = /^Not enough arguments following: (.*)$/.exec(message);
   const flag = lone && `${lone[1].length === 1 ? '-' : '--'}${lone[1]}`;

@@ -1,12 +1,12 @@
 import { packageInfo } from '../api/package-info.ts';
 
-/** Words that ask for a text in place of a command: "help train". */
+/** Words that request a text instead of running a command: "help train". */
 export const HELP = 'help';
 const VERSION = 'version';
 
 /**
- * The text of --help (-h) or --version, at any position of the flag, and of the words help and version;
- * undefined for any other line and for an unknown command. Loads nothing but the text.
+ * The text for --help (-h) or --version, at any position, and for the words help and version; undefined for
+ * any other line and for an unknown command. Loads only the text.
  */
 export async function quickAnswer(argv: readonly string[]): Promise<string | undefined> {
   const end = argv.indexOf('--');

@@ -13,26 +13,29 @@ import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
 import { type Interruption, watchSignals } from './signals.ts';
 
-/** The output of a run: the process's own streams, or a test's. */
+/** Where a run writes: the process's own streams, or a test's. */
 export interface Terminal {
-  /** To stdout; resolves once the text has left. */
+  /** Writes to stdout; resolves once the text is written. */
   print(text: string): Promise<void>;
-  /** To stderr. */
+  /** Writes to stderr. */
   say(line: string): void;
 }
 
-/** A command line under way, as far as the handlers of signals and crashes must know it. */
+/** The state of a running command line that the handlers of signals and crashes need. */
 export interface Run {
   readonly argv: readonly string[];
   readonly terminal: Terminal;
   progress?: Progress;
-  /** True with --json, as far as it is known. */
+  /** True with --json, as far as known. */
   json: boolean;
-  /** The flags of the command; none before it is known. */
+  /** The flags of the command; empty until it is known. */
   options: Options;
 }
 
-/** Texts of data, such as ids and values in errors, reach the terminal without what it acts on. */
+/**
+ * Removes control characters from texts of data, such as ids and values in errors, before they reach the
+ * terminal.
+ */
 export function startRun(argv: readonly string[], { print, say }: Terminal): Run {
   const terminal: Terminal = {
     print: (text) => print(withoutControls(text)),
@@ -41,7 +44,7 @@ export function startRun(argv: readonly string[], { print, say }: Terminal): Run
   return { argv, terminal, json: argv.includes('--json'), options: {} };
 }
 
-/** Runs the command line of this process and gives the exit code. */
+/** Runs the command line of this process and returns the exit code. */
 export async function runCli(argv: readonly string[]): Promise<number> {
   const run = startRun(argv, { print, say: (line) => void process.stderr.write(`${line}\n`) });
   ignoreBrokenPipes();
@@ -52,14 +55,14 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   );
   try {
     const code = await finish(run, interruption);
-    // An open input, such as a terminal, would keep the process.
+    // An open input, such as a terminal, would keep the process running.
     return interruption.signal.aborted ? await endAtOnce(code) : code;
   } finally {
     interruption.close();
   }
 }
 
-/** Runs a command line to its exit code. Signals and crashes of the process are the caller's. */
+/** Runs a command line to its exit code. The caller handles signals and crashes of the process. */
 export async function finish(
   run: Run,
   { signal, stuck }: Pick<Interruption, 'signal'> & Partial<Interruption>,
@@ -99,18 +102,18 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   try {
     result = await command.run({ signal, onEvent, expect: progress.expect, profile });
   } finally {
-    // A trace shows as well on the way to an error.
+    // A trace is written even if the command fails.
     if (trace && profile) await endTrace(trace, profile, { command: commandName(run.argv) ?? null }, onEvent);
   }
-  // A cancelled command that has a result left its phases unfinished.
+  // A cancelled command that returned a result did not finish its phases.
   progress.close(signal.aborted ? 'failed' : 'done');
   const { json, text, exitCode = 0 } = profile ? await measured(command, result, profile, run) : result;
-  // A command that wrote its output to stdout has nothing more to say there.
+  // A command that wrote its output to stdout prints nothing else there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;
 }
 
-/** The trace that a command is to write, and the profile that it, its report or --profile needs. */
+/** Opens the trace that a command writes, and the profile that the trace, the report or --profile needs. */
 async function openMeasures(
   command: PreparedCommand,
 ): Promise<{ readonly trace?: Trace | undefined; readonly profile?: Profile }> {
@@ -123,7 +126,7 @@ async function openMeasures(
   return { trace, profile: new Profile({ from: 'process', trace }) };
 }
 
-/** Writes the report that is asked for; the result, with its profile if that is asked for. */
+/** Writes the requested report; returns the result, with its profile if requested. */
 async function measured(
   command: PreparedCommand,
   result: CommandResult,
@@ -137,7 +140,7 @@ async function measured(
   return command.profile ? await profiled(result, profile.report(), run) : result;
 }
 
-/** Passes the same warning on only once: fitting, evaluation and each trial of a search may all find it. */
+/** Passes each warning on only once: fitting, evaluation and each trial of a search may all emit it. */
 export function warnOnce(events: EventSink): EventSink {
   const seen = new Set<string>();
   return (event) => {
@@ -151,7 +154,7 @@ export function warnOnce(events: EventSink): EventSink {
   };
 }
 
-/** A trace that cannot be written is no failure of the command. */
+/** Failing to write a trace does not fail the command. */
 async function endTrace(
   trace: Trace,
   profile: Profile,
@@ -168,7 +171,7 @@ async function endTrace(
 }
 
 /**
- * A result followed by its profile; where the command wrote its output to stdout, the table goes to
+ * A result followed by its profile; if the command wrote its output to stdout, the table is printed to
  * stderr.
  */
 async function profiled(
@@ -186,8 +189,8 @@ async function profiled(
 }
 
 /**
- * The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "code",
- * "exitCode"}}.
+ * Prints the message on stderr and, with --json, one object on stdout too: {"command", "error": {"message",
+ * "code", "exitCode"}}.
  */
 async function fail(error: unknown, { argv, terminal, json, options }: Run): Promise<number> {
   const { text, message, code, exitCode } = reportError(error, options);
@@ -199,7 +202,7 @@ async function fail(error: unknown, { argv, terminal, json, options }: Run): Pro
   return exitCode;
 }
 
-/** An error that no promise led back to `finish` ends the process at once, and nothing half-written stays. */
+/** An error outside every promise of `finish` ends the process at once; incomplete output is removed. */
 function watchCrashes(run: Run): void {
   const crash = (error: unknown) => {
     run.progress?.close('failed');

@@ -4,22 +4,22 @@ import { CancelledError } from '../engine/errors.ts';
 export interface Interruption {
   /** Fires at the first signal. */
   readonly signal: AbortSignal;
-  /** Rejects when the run was asked to end, and still waits for another program, which may last for ever. */
+  /** Rejects if the run was asked to end, but waits for another program, which may take forever. */
   readonly stuck: Promise<never>;
-  /** Gives the signals back to the system. */
+  /** Restores the system's handling of signals. */
   close(): void;
 }
 
 const CANCELLED = 130;
 
-/** Time between looks at a run that was asked to end. */
+/** Time between two checks of a run that was asked to end. */
 const LOOK_MILLISECONDS = 50;
 
 /**
- * Listens to Ctrl-C, `kill` and a closed terminal. The first signal asks the run to end in order, the second
- * ends it at once and removes unfinished output. A main thread that has no turn to hear the second ends five
- * seconds after the first. `onFirst` and `onSecond` may tell the user and restore the
- * terminal.
+ * Handles Ctrl-C, `kill` and a closed terminal. The first signal asks the run to end normally; the second
+ * ends it at once and removes incomplete output. If the main thread is blocked and cannot handle the second
+ * signal, the process ends five seconds after the first. `onFirst` and `onSecond` may inform the user and
+ * restore the terminal.
  */
 export function watchSignals(onFirst: () => void, onSecond: () => void): Interruption {
   const controller = new AbortController();

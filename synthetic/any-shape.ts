@@ -2,36 +2,34 @@ import { UsageError } from '../engine/errors.ts';
 import { formatCount } from '../engine/format.ts';
 import type { RatingPreset } from './preset.ts';
 
-/** Users, items and ratings of a data set, those of both parts together. */
+/** Users, items and ratings of a data set, with both parts counted together. */
 export interface ProblemSize {
   readonly users: number;
   readonly items: number;
   readonly ratings: number;
 }
 
-/** The share of the ratings that form the test part, as in MovieLens-20M's preset. */
+/** The share of the ratings in the test part, as in MovieLens-20M's preset. */
 const TEST_SHARE = 0.1;
 
 /**
- * Ratings of the least and of the busiest user, in those of the average one: MovieLens-20M has 20 and 9,254
- * for 144.
+ * Ratings of the least and most active user, relative to the average: MovieLens-20M has 20 and 9,254 for 144.
  */
 const LEAST = 0.14;
 const MOST = 64;
 
 /**
- * The place of the mean between the least and the most ratings of a user, at most: the law reaches up to 0.5,
- * with more and more effort.
+ * Highest position of the mean between the fewest and the most ratings of a user: the law reaches up to 0.5,
+ * with increasing effort.
  */
 const MEAN_PLACE = 0.4;
 
 /**
- * A shape with exactly these counts: degrees, popularity, scale and planted signal like those of
- * MovieLens-20M. Where users rate a large share of the items, their degrees move together, up to a full
- * matrix.
+ * A shape with exactly these counts, and the degrees, popularity, scale and planted signal of MovieLens-20M.
+ * If users rate a large share of the items, their degrees become more equal, up to a full matrix.
  *
- * @throws UsageError for counts that are no whole numbers from 1, ids beyond int32, and more ratings than
- *   pairs.
+ * @throws UsageError for counts that are not whole numbers from 1, ids beyond int32, and more ratings than
+ * pairs.
  */
 export function anyShape({ users, items, ratings }: ProblemSize): RatingPreset {
   const refuse = (summary: string, advice: string) => new UsageError(summary, { phase: 'generate', advice });
@@ -54,7 +52,7 @@ export function anyShape({ users, items, ratings }: ProblemSize): RatingPreset {
   }
   const mean = ratings / users;
   const maximum = Math.min(items, Math.max(1, Math.ceil(MOST * mean)));
-  // Rounding may put the quotient of a full matrix above the mean.
+  // Rounding can put the quotient of a full matrix above the mean.
   const minimum = Math.min(
     mean,
     Math.max(Math.floor(LEAST * mean), (mean - MEAN_PLACE * maximum) / (1 - MEAN_PLACE)),

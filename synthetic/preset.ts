@@ -4,14 +4,14 @@ export const ratingParts = ['train', 'test'] as const;
 export type RatingPart = (typeof ratingParts)[number];
 
 /**
- * The description of a synthetic data set, as data: a new one needs no code. Counts are exact; shapes are
- * those of the data set of that name, as far as they are public.
+ * The description of a synthetic data set, as data: a new one needs no code. Counts are exact; shapes follow
+ * the data set of the same name, as far as they are public.
  */
 export interface RatingPreset {
   readonly name: string;
   readonly users: number;
   readonly items: number;
-  /** Ratings of the part; every user's are split in the proportion of the parts. */
+  /** Ratings of the part; every user's ratings are divided in the proportion of the parts. */
   readonly train: number;
   readonly test: number;
   readonly degrees: UserDegrees;
@@ -21,8 +21,8 @@ export interface RatingPreset {
 }
 
 /**
- * The law of ratings a user, train and test together: P(degree > d) ~ (1 + (d - minimum) / s)^-exponent up to
- * the maximum; s follows from the total.
+ * The distribution of ratings per user, train and test together: P(degree > d) ~ (1 + (d - minimum) /
+ * s)^-exponent up to the maximum; s follows from the total.
  */
 export interface UserDegrees {
   readonly minimum: number;
@@ -36,7 +36,7 @@ export interface UserDegrees {
  */
 export interface ItemPopularity {
   readonly exponent: number;
-  /** The share of the items that forms the flat head. */
+  /** The share of the items in the flat head. */
   readonly head: number;
 }
 
@@ -61,14 +61,15 @@ export interface PlantedModelShape {
   readonly noise: number;
 }
 
-/** Fewest items for each rating of the average user: with fewer, all users would rate the popular ones. */
+/** Fewest items per rating of the average user: with fewer, all users would rate the popular ones. */
 const ITEMS_PER_MEAN_DEGREE = 4;
 
 /**
- * The preset at another size. Users and ratings grow with `scale`, so that the mean degree stays; items grow
- * with its square root, so density changes with 1 / sqrt(scale) and ratings an item with sqrt(scale). Items
- * stop shrinking at four times the mean degree and no user rates more than half of them, so that every scale
- * gives a data set: movielens20m never has fewer than 1 user, 578 items and 144 ratings.
+ * The preset at another size. Users and ratings grow with `scale`, so that the mean degree is constant; items
+ * grow with its square root, so density changes with 1 / sqrt(scale) and ratings per item with sqrt(scale).
+ * There are always at least four times as many items as the mean degree, and no user rates more than half of
+ * them, so that every scale gives a data set: movielens20m never has fewer than 1 user, 578 items and 144
+ * ratings.
  *
  * @throws UsageError unless 0 < scale and ids stay below 2^31.
  */

@@ -6,8 +6,8 @@ const rank = 16;
 
 /**
  * MovieLens-20M: its users, items, scale and extreme degrees (F. M. Harper, J. A. Konstan: The MovieLens
- * Datasets, ACM TiiS 5(4), 2015; median and maximum are 68 and 9,254 ratings a user, 18 and 67,310 an item),
- * with 20,000,000 ratings for its 20,000,263.
+ * Datasets, ACM TiiS 5(4), 2015; median and maximum are 68 and 9,254 ratings per user, 18 and 67,310 per
+ * item), with 20,000,000 ratings instead of 20,000,263.
  */
 const movielens20m: RatingPreset = {
   name: 'movielens20m',
@@ -22,8 +22,8 @@ const movielens20m: RatingPreset = {
 };
 
 /**
- * The Netflix Prize without its last dates: counts as in cuMF_SGD, Table 2; a user has 206 training ratings
- * on average, 91 in the median and about 15,000 at most, an item 5,576, 540 and about 203,000.
+ * The Netflix Prize without its last dates: counts as in cuMF_SGD, Table 2. A user has 206 training ratings
+ * on average, 91 in the median and about 15,000 at most; an item 5,576, 540 and about 203,000.
  */
 const netflix: RatingPreset = {
   name: 'netflix',
@@ -39,9 +39,9 @@ const netflix: RatingPreset = {
 
 /**
  * Yahoo! Music of the KDD Cup 2011, track 1: counts as in cuMF_SGD, Table 2, whose test set is the validation
- * set; 468,366 ratings of the most popular item (KONECT, "Yahoo songs"). A user's least are the 20 of the
- * whole less the 6 of the set that stayed secret; median and maximum are guesses. The floor lies as far below
- * the 22.0 that the papers train to as Netflix's below their 0.92.
+ * set; 468,366 ratings of the most popular item (KONECT, "Yahoo songs"). The fewest ratings of a user are the
+ * 20 of the whole minus the 6 of the set that stayed secret; median and maximum are guesses. The floor is as
+ * far below the papers' target of 22.0 as Netflix's is below 0.92.
  */
 const yahoomusic: RatingPreset = {
   name: 'yahoomusic',
@@ -57,9 +57,9 @@ const yahoomusic: RatingPreset = {
 
 /**
  * Hugewiki, English terms (items) in documents (users): counts as in cuMF_SGD, Table 2. The values are
- * frequencies of which no paper gives the law; here positive multiples of 0.05 with a floor as far below the
- * 0.52 that the papers train to as Netflix's below 0.92. Degrees are guesses of the same kind: half of the
- * documents have the most frequent term.
+ * frequencies whose distribution no paper gives; here they are positive multiples of 0.05 with a floor as far
+ * below the papers' target of 0.52 as Netflix's is below 0.92. Degrees are guesses of the same kind: half of
+ * the documents have the most frequent term.
  */
 const hugewiki: RatingPreset = {
   name: 'hugewiki',
@@ -75,8 +75,8 @@ const hugewiki: RatingPreset = {
 
 /**
  * MovieLens-10M as in clMF (Table 1), whose 65,133 columns are the largest movie id, so that most have no
- * rating; with a test part that makes up the 10,000,054 ratings of the whole. Scale and extreme degrees are
- * those of the data set.
+ * rating; with a test part that completes the 10,000,054 ratings. Scale and extreme degrees are those of the
+ * data set.
  */
 const movielens10m: RatingPreset = {
   name: 'movielens10m',
@@ -91,8 +91,8 @@ const movielens10m: RatingPreset = {
 };
 
 /**
- * Yahoo! Music R1, ratings of artists: users, items and training ratings as in clMF (Table 1), and a
- * hundredth more to test. Degrees are guesses.
+ * Yahoo! Music R1, ratings of artists: users, items and training ratings as in clMF (Table 1), plus a
+ * hundredth for testing. Degrees are guesses.
  */
 const yahoor1: RatingPreset = {
   name: 'yahoor1',
@@ -107,8 +107,8 @@ const yahoor1: RatingPreset = {
 };
 
 /**
- * Yahoo! R4, ratings of films: users, items and training ratings as in clMF (Table 1), and a twentieth more
- * to test. Degrees are guesses.
+ * Yahoo! R4, ratings of films: users, items and training ratings as in clMF (Table 1), plus a twentieth for
+ * testing. Degrees are guesses.
  */
 const yahoor4: RatingPreset = {
   name: 'yahoor4',
@@ -123,8 +123,8 @@ const yahoor4: RatingPreset = {
 };
 
 /**
- * Delicious, weights of bookmarks: users, items and training ratings as in clMF (Table 1), and a tenth more
- * to test. Degrees and scale are guesses.
+ * Delicious, weights of bookmarks: users, items and training ratings as in clMF (Table 1), plus a tenth for
+ * testing. Degrees and scale are guesses.
  */
 const delicious: RatingPreset = {
   name: 'delicious',

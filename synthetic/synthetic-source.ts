@@ -21,7 +21,7 @@ export interface SyntheticSourceOptions {
   /** An integer from 0 below 2^53. Default 0. */
   readonly seed?: number;
   readonly part: RatingPart;
-  /** Default: all users. The streams of adjacent ranges add up to that of the whole. */
+  /** Default: all users. The concatenated streams of adjacent ranges equal the stream of the whole. */
   readonly users?: UserRange;
   /** Rows of a full batch. Default 65,536. */
   readonly batchSize?: number;
@@ -85,7 +85,7 @@ export class SyntheticSource implements Source {
     for (const { batch } of generateRatings(tables, { users, batchSize, parts: [part] })) {
       throwIfAborted(signal, 'generate');
       yield batch;
-      // Generation never waits, so no signal could fire without this turn of the event loop.
+      // Generation never waits, so a signal could not fire without this turn of the event loop.
       await eventLoopTurn();
     }
   }

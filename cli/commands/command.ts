@@ -6,27 +6,29 @@ import type { commonOptions } from '../options/output-options.ts';
 import type { CommandFiles, NamedPath } from '../output/check-collisions.ts';
 import { type RawValues, readValues } from '../options/read-values.ts';
 
-/** A word of the command line that belongs to no flag. */
+/** A word of the command line that is not a flag. */
 export interface Positional {
   readonly name: string;
   readonly describe: string;
   readonly required: boolean;
-  /** The values that it may have, for shells to complete. */
+  /** Possible values, for completion in shells. */
   readonly choices?: readonly string[];
-  /** Takes one or more words; the last positional alone. */
+  /** Takes one or more words; only for the last positional. */
   readonly many?: boolean;
   /** The last of its words is the output. */
   readonly lastIsOutput?: boolean;
 }
 
-/** The surroundings of a command. */
+/** What the caller provides to a command. */
 export interface CommandContext {
   /** Fires at the first Ctrl-C. */
   readonly signal: AbortSignal;
   readonly onEvent: EventSink;
-  /** Measures the command, with --profile or --trace. */
+  /** Set with --profile or --trace: measures the command. */
   readonly profile?: Profile;
-  /** Announces how many units a phase will have, for events without a total: a counter becomes a bar. */
+  /**
+   * Announces the number of units of a phase whose events have no total, so that its counter becomes a bar.
+   */
   expect(phase: string, total: number): void;
 }
 
@@ -34,9 +36,9 @@ export interface CommandContext {
 export interface CommandResult {
   readonly json: JsonObject;
   readonly text: string;
-  /** Exit code of a run that found a fault; 0 without it. */
+  /** Exit code of a run that found a fault; default 0. */
   readonly exitCode?: ExitCode;
-  /** The page of --report, without the parts that every page has. */
+  /** The page of --report, without the parts that all pages have. */
   readonly report?: Report | undefined;
 }
 
@@ -51,7 +53,7 @@ export interface CommandSpec<O extends Options> {
   readonly summary: string;
   readonly positionals: readonly Positional[];
   readonly options: O;
-  /** Command lines without the program's name, each with its meaning. */
+  /** Command lines without the program's name, each with an explanation. */
   readonly examples: readonly (readonly [line: string, meaning: string])[];
   /** Last paragraph of --help. */
   readonly epilog?: string;
@@ -62,7 +64,7 @@ export interface CommandSpec<O extends Options> {
 export interface PreparedCommand {
   readonly json: boolean;
   readonly quiet: boolean;
-  /** True where rows are written to stdout: an output "-". */
+  /** True if rows are written to stdout (output "-"). */
   readonly rowsOnStdout: boolean;
   /** True with --profile. */
   readonly profile: boolean;
@@ -74,18 +76,18 @@ export interface PreparedCommand {
   readonly run: (context: CommandContext) => Promise<CommandResult>;
 }
 
-/** A command without the types of its flags. */
+/** A command, independent of the types of its flags. */
 export interface Command extends Omit<CommandSpec<Options>, 'run'> {
   /** Reads and checks the flags; throws UsageError. */
   readonly prepare: (raw: RawValues) => PreparedCommand;
 }
 
-/** Flags that name what commands read and write. */
+/** Flags with paths that commands read and write. */
 const inputFlags = ['test', 'validation', 'initModel', 'exclude', 'candidates', 'itemNames'] as const;
 const resultFlags = ['modelDir', 'output', 'testOutput'] as const;
 const otherFlags = ['checkpointDir', 'trialsFile', 'report', 'trace'] as const;
 
-/** A command without the flags json and quiet prints by itself. */
+/** Creates a command. One without the flags json and quiet prints by itself. */
 export function defineCommand<O extends Options>({ run, ...description }: CommandSpec<O>): Command {
   return {
     ...description,

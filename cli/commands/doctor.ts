@@ -11,7 +11,7 @@ import { flagName, type Option } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
 import { tables } from '../options/training/param-options.ts';
 
-/** Whole numbers with commas between them. */
+/** Whole numbers separated by commas. */
 const ranksOption: Option<readonly number[]> = {
   describe: 'for --tune: ranks to tune for',
   group: 'Options:',

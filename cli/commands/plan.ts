@@ -40,7 +40,7 @@ const options = {
 
 type PlanValues = Values<typeof options>;
 
-/** Flags that act on ratings alone. */
+/** Flags that only affect ratings. */
 const dataFlags = [
   'userCol',
   'itemCol',
@@ -101,8 +101,8 @@ export const plan = defineCommand({
 });
 
 /**
- * A plan for people, and the same as train --plan takes it. After a run they differ: the first is bound to
- * the data.
+ * A plan for display, and the plan that train --plan accepts. After a run they differ: the first one is bound
+ * to the data.
  */
 interface Plans {
   readonly physical: PhysicalPlan;
@@ -185,7 +185,7 @@ async function planOfCounts(
       assumedDevicesOf(values.devices, given),
       given.has('memoryBudget') ? values.memoryBudget : undefined,
     );
-  // Nothing is written, so the folder need not be there.
+  // Nothing is written, so the folder need not exist.
   await using session = await openSession({ ...values, spillDir: undefined }, { signal, profile: times });
   return await planOfProblem(problem, session);
 }

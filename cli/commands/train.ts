@@ -34,7 +34,7 @@ export const train = defineCommand({
   run: async ({ values: flags, given: ofFlags, positionals }, context) => {
     const { values, given, plan } = await withPlan(flags, ofFlags);
     checkTraining(values, given);
-    // A GPU begins to open before the rest of the command is loaded. Its thread starts before the CPU's
+    // A GPU starts to open before the rest of the command is loaded. Its thread starts before the CPU's
     // threads: started in parallel with many others, it takes twice as long.
     const { OpeningDevices } = await import('../../api/devices/open-devices.ts');
     await using opening = new OpeningDevices({ ...values, loads: 'read-ratings', signal: context.signal });

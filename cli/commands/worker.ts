@@ -6,7 +6,7 @@ import { machineOptions, memoryBudgetOption, spillDirOption } from '../options/m
 import type { Option } from '../options/option.ts';
 import { defineCommand } from './command.ts';
 
-/** One that is too small is refused in a frame, once the parent listens. */
+/** A budget that is too small is rejected in a frame, once the parent reads frames. */
 const memoryBudget: Option<number | undefined> = {
   ...memoryBudgetOption,
   read: (given, flag) => parseSize(textOf(given, flag), flag),

@@ -22,7 +22,7 @@ import {
 export interface CheckRequest {
   /** Kernels to check; default: all. */
   readonly kernels?: readonly string[] | undefined;
-  /** Devices at the same time; default: by the number of cores. */
+  /** Number of devices in parallel; default: by the number of cores. */
   readonly workers?: number | undefined;
 }
 
@@ -31,16 +31,16 @@ type Check = { readonly number: number; readonly kernel: string; readonly varian
 type Context = Pick<CommandContext, 'signal' | 'onEvent'>;
 
 /**
- * Checks that a device takes at a time, at most. Neighbours have their data in common, which each thread
- * makes for itself.
+ * Most checks that a device takes at a time. Neighbouring checks share data, which each thread generates for
+ * itself.
  */
 const MOST_TAKEN = 8;
 
 /**
- * Runs every check of kernels that the GPU admits, on several devices of the card at the same time: most of a
- * check's time goes to the driver's compiler and to twins in float64, each in a thread of its own. The exit
- * code is 5 when one fails: factors of this GPU cannot be relied on. A cancelled run has the results up to
- * then and exit code 130.
+ * Runs every kernel check that the GPU supports, on several devices of the card in parallel: most of a
+ * check's time is spent in the driver's compiler and in float64 reference kernels, which need one thread
+ * each. The exit code is 5 if a check fails: this GPU's factors are not reliable. A cancelled run returns the
+ * results so far and exit code 130.
  */
 export async function checkKernels(request: CheckRequest, context: CommandContext): Promise<CommandResult> {
   const card = await openCard(request.workers, context.signal);
@@ -51,7 +51,7 @@ export async function checkKernels(request: CheckRequest, context: CommandContex
   }
 }
 
-/** Runs the checks. Failed checks and finished kernels are reported as notes while others go on. */
+/** Runs the checks. Failed checks and finished kernels are reported as notes while others run. */
 export async function checkKernelsOf(
   card: CheckedCard,
   request: CheckRequest,
@@ -93,8 +93,7 @@ export async function checkKernelsOf(
 }
 
 /**
- * The checks of the kernels that were named. Throws UsageError for a kernel without a check, or none on this
- * adapter.
+ * The checks of the named kernels. Throws UsageError for a kernel that has no check, or none on this adapter.
  */
 function wanted(
   { checks = [], kernels = [] }: CheckOutcome['values'],
@@ -117,8 +116,8 @@ function wanted(
 }
 
 /**
- * Runs the checks on as many devices as they occupy, until all have ended or the run is cancelled. Returns
- * the number of devices.
+ * Runs the checks on as many devices as needed, until all have ended or the run is cancelled. Returns the
+ * number of devices.
  */
 async function runAll(
   card: CheckedCard,
@@ -156,7 +155,7 @@ async function runAll(
       );
       if (another === undefined) break;
       working.push(work(another));
-      // One that fails ends the others; the error is thrown below.
+      // A failing device ends the others; the error is thrown below.
       working.at(-1)?.catch(() => undefined);
     }
     await Promise.all(working);

@@ -1,20 +1,20 @@
 import type { CheckOutcome } from '../../api/devices/checked-card.ts';
 
-/** Seconds of a check by their use. They add up to the time that its thread took. */
+/** Seconds of a check by activity. They add up to the time of its thread. */
 export interface CheckTimes {
-  /** The driver compiled kernels. */
+  /** Time in which the driver compiled kernels. */
   readonly compile: number;
-  /** The GPU ran kernels, or data were on their way. */
+  /** Time in which the GPU ran kernels, or data were transferred. */
   readonly run: number;
-  /** The thread computed the twin in float64, or prepared the data. */
+  /** Time in which the thread computed the float64 reference, or prepared data. */
   readonly reference: number;
 }
 
 export const NO_TIMES: CheckTimes = { compile: 0, run: 0, reference: 0 };
 
 /**
- * The shares of a check's time, by the spans that the thread noted. Time in which kernels are compiled and
- * run counts as compiling.
+ * The shares of a check's time, from the spans that the thread recorded. Time in which kernels are both
+ * compiled and run counts as compiling.
  */
 export function timesOf({
   metrics: { milliseconds },
@@ -38,7 +38,7 @@ export function addTimes(left: CheckTimes, right: CheckTimes): CheckTimes {
   };
 }
 
-/** Milliseconds in which at least one of the spans was under way. */
+/** Milliseconds during which at least one of the spans was running. */
 function covered(spans: NonNullable<CheckOutcome['spans']>): number {
   let end = Number.NEGATIVE_INFINITY;
   let sum = 0;

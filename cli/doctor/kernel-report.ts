@@ -3,9 +3,7 @@ import { counted } from '../../engine/format.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { addTimes, type CheckTimes, NO_TIMES } from './check-times.ts';
 
-/**
- * The outcome of one check; `error` is null when it is not a finite number, and when the check itself failed.
- */
+/** The outcome of one check; `error` is null if it is not a finite number, or if the check itself failed. */
 export type CheckResult = {
   readonly kernel: string;
   readonly variant: string;
@@ -18,11 +16,11 @@ export type CheckResult = {
 
 export interface KernelReport {
   readonly adapter: string;
-  /** Devices of the card that checked at the same time. */
+  /** Devices of the card that ran checks in parallel. */
   readonly devices: number;
   /** Seconds from the first check to the last. */
   readonly seconds: number;
-  /** Number of checks that were wanted: more than `results` in a cancelled run. */
+  /** Number of requested checks; more than `results` in a cancelled run. */
   readonly total: number;
   readonly results: readonly CheckResult[];
 }
@@ -43,7 +41,10 @@ export function reportJson({ adapter, devices, seconds, total, results }: Kernel
   };
 }
 
-/** One line for each kernel: its checks, the one nearest to its limit, and the failed ones below. */
+/**
+ * One line for each kernel with its number of checks and the check closest to its limit; failed checks
+ * follow.
+ */
 export function reportText({ adapter, devices, seconds, total, results }: KernelReport): string {
   const kernels = [...new Set(results.map(({ kernel }) => kernel))];
   const lines = kernels.map((name) => lineOf(results.filter(({ kernel }) => kernel === name)));
@@ -67,7 +68,10 @@ export function reportText({ adapter, devices, seconds, total, results }: Kernel
   ].join('\n');
 }
 
-/** A kernel whose checks have all run: "solve-cg: 22 checks, all good, largest error 1.0e-6 of 1.0e-4". */
+/**
+ * The line of a kernel whose checks have all run: "solve-cg: 22 checks, all good, largest error 1.0e-6 of
+ * 1.0e-4".
+ */
 export function kernelText(name: string, results: readonly CheckResult[]): string {
   const { count, worst } = lineOf(results);
   return [`${name}: ${count.trimStart()}`, ...(worst === '' ? [] : [worst])].join(', ');

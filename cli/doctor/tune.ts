@@ -17,12 +17,10 @@ export interface TuneRequest {
   readonly columns: { readonly [Name in 'userCol' | 'itemCol' | 'ratingCol']: string | undefined };
 }
 
-/**
- * Ratings in the shape of MovieLens-20M: 4 million, or 20,000 for an adapter that computes on the processor.
- */
+/** Ratings in the shape of MovieLens-20M: 4 million, or 20,000 for a software GPU. */
 const GENERATED = { preset: 'movielens20m', scale: { hardware: 0.2, software: 0.001 } };
 
-/** Times every kernel on ratings, given or generated, and keeps the fastest for problems like them. */
+/** Times every kernel on given or generated ratings, and stores the fastest for similar problems. */
 export async function tune(
   { rank, solver, biases, paths, columns }: TuneRequest,
   { signal, onEvent }: CommandContext,

@@ -7,8 +7,8 @@ import { shown } from './kinds.ts';
 const MOST_BYTES = 2 ** 20;
 
 /**
- * Reads a JSON file of flags by name, in kebab case or camel case: {"rank": 64, "reg-param": 0.05}. Gives
- * values by the options' keys. Throws UsageError for a file without a JSON object and for an unknown name.
+ * Reads a JSON file of flags by name, in kebab case or camel case: {"rank": 64, "reg-param": 0.05}. Returns
+ * values by option key. Throws UsageError for a file without a JSON object and for an unknown name.
  */
 export function readConfig(file: unknown, options: Options): Readonly<Record<string, unknown>> {
   if (typeof file !== 'string' || file === '')

@@ -3,8 +3,8 @@ import { UsageError } from '../../engine/errors.ts';
 import { readRegular } from '../../engine/regular-file.ts';
 
 /**
- * The JSON object in a file that a flag names; `what` is it for messages. Throws UsageError naming the file
- * that cannot be read, is no regular file, is larger than `most` bytes, or holds none.
+ * The JSON object in a file that a flag names; `what` describes it in messages. Throws UsageError naming the
+ * file if it cannot be read, is not a regular file, is larger than `most` bytes, or has no JSON object.
  */
 export function readJsonObject(
   file: string,

@@ -24,7 +24,7 @@ export function text<F extends string | undefined = undefined>(spec: Spec<F>): O
   return { defaultText: spec.fallback, ...spec, fallback: spec.fallback as F, read: textOf };
 }
 
-/** A text that must be given. */
+/** A required text. */
 export function requiredText(spec: Spec<never>): Option<string> {
   return { ...spec, required: true, fallback: '', read: textOf };
 }
@@ -43,7 +43,7 @@ export function choice<const C extends string, F extends C | undefined = undefin
 interface NumberSpec<F> extends Spec<F> {
   readonly least?: number;
   readonly most?: number;
-  /** Excludes the bound itself. */
+  /** The bound itself is excluded. */
   readonly above?: number;
   readonly below?: number;
 }
@@ -90,7 +90,7 @@ export function decimal<F extends number | undefined = undefined>(spec: NumberSp
   return numeric('a number', Number.isFinite, spec);
 }
 
-/** A number, or two with a comma between: "5" or "2,4". A configuration file may have an array of two. */
+/** A number, or two separated by a comma: "5" or "2,4". A configuration file may have an array of two. */
 export function oneOrTwo(spec: Spec<undefined> & { readonly least?: number }): Option<OneOrTwo | undefined> {
   const read = (given: unknown, flag: string): OneOrTwo => {
     const parts: readonly unknown[] =
@@ -134,7 +134,7 @@ function numeric<F extends number | undefined>(
   };
 }
 
-/** Values with commas between them, each read as `item`. */
+/** Values separated by commas, each read as `item`. */
 export function listed<T, F extends readonly T[] | undefined>({
   item,
   ...spec
@@ -176,7 +176,7 @@ export function shown(given: unknown): string {
   return typeof given === 'string' ? `"${given}"` : JSON.stringify(given);
 }
 
-/** Several texts, by commas or by giving the flag again. */
+/** Several texts, separated by commas or from repeating the flag. */
 export function listOf<F extends readonly string[] | undefined = undefined>(
   spec: Spec<F>,
 ): Option<readonly string[] | F> {
@@ -184,8 +184,8 @@ export function listOf<F extends readonly string[] | undefined = undefined>(
 }
 
 /**
- * The parts of a flag's text such as `1, 2,3`, and of each text where the flag is given again. Quotes hold a
- * comma, as in CSV: `"a,b",c`. Throws UsageError for a part without text.
+ * The parts of a flag's text such as `1, 2,3`, and of each text if the flag is repeated. Quotes protect a
+ * comma, as in CSV: `"a,b",c`. Throws UsageError for an empty part.
  */
 export function readList(given: unknown, flag: string): string[] {
   const texts = (Array.isArray(given) ? given : [given]).map((each) =>
@@ -195,7 +195,8 @@ export function readList(given: unknown, flag: string): string[] {
     const whole = textOf(each, flag);
     const parts = [...whole.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",]*))\s*(?:,|$)/gy)];
     const read = parts.map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare.trim());
-    // An expression that can match nothing matches once more at the end, unless a comma stands there.
+    // The expression can match an empty text, so it matches once more at the end, unless the text ends with a
+    // comma.
     if (!/,\s*$/.test(whole)) read.pop();
     const end = parts.reduce((sum, [match]) => sum + match.length, 0);
     if (end < whole.length)

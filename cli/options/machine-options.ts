@@ -35,7 +35,7 @@ export const machineOptions = {
   }),
 };
 
-/** For tests and demonstrations: so many devices in the place of one. */
+/** For tests and demonstrations: the number of devices to simulate with one. */
 export const fakeDevicesOption: Option<number | undefined> = {
   ...wholeNumber({ describe: 'devices in the place of one', group: 'Machine:', least: 1, most: 16 }),
   hidden: true,

@@ -1,4 +1,4 @@
-/** Headings of --help, in the order in which they appear. */
+/** Headings of --help, in order. */
 export const groups = [
   'Required:',
   'Without data:',
@@ -16,7 +16,7 @@ export const groups = [
 export type Group = (typeof groups)[number];
 
 /**
- * A flag as data: its line in --help and the reader of its text. Its key in an `Options` object is the name
+ * A flag as data: its line in --help and the parser of its text. Its key in an `Options` object is the name
  * in code and in configuration files (modelDir); the flag is the same name in kebab case (--model-dir).
  */
 export interface Option<T> {
@@ -26,36 +26,33 @@ export interface Option<T> {
   /** Takes no value. */
   readonly isSwitch?: boolean;
   /**
-   * Of a switch that is on by default: the line of its flag --no-<name>, which stands in --help in its place.
+   * For a switch that is on by default: the help text of its flag --no-<name>, which --help shows instead.
    */
   readonly off?: string;
   /**
-   * Of a switch whose default depends on other flags: --no-<name> is taken too, and --help shows the switch
-   * itself.
+   * For a switch whose default depends on other flags: --no-<name> is accepted too, and --help shows the
+   * switch itself.
    */
   readonly isNegatable?: boolean;
-  /** Takes several parts with commas between them, and may be given more than once. */
+  /** Takes several comma-separated parts, and may be repeated. */
   readonly isList?: boolean;
   readonly choices?: readonly string[];
   readonly required?: boolean;
-  /** Left out of --help and of the documentation. */
+  /** Not shown in --help or the documentation. */
   readonly hidden?: boolean;
-  /** For --help; the value itself is `fallback`. */
+  /** The default as --help shows it; the value itself is `fallback`. */
   readonly defaultText?: string;
   readonly fallback: T;
-  /**
-   * The value of the flag's text, or of an entry of a configuration file. Throws UsageError naming flag and
-   * text.
-   */
+  /** Parses the flag's text, or an entry of a configuration file. Throws UsageError naming flag and text. */
   readonly read: (given: unknown, flag: string) => T;
 }
 
-// A union of the values' types would not let `Values` infer; no value is reached through this type.
+// With a union of the values' types, `Values` could not infer them; no value is read through this type.
 export type Options = Readonly<Record<string, Option<unknown>>>;
 
 export type Values<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
-/** A flag as --help shows it, with its line. */
+/** A flag as --help shows it, with its help text. */
 export function shownFlag(
   key: string,
   { off, describe }: Pick<Option<unknown>, 'off' | 'describe'>,
@@ -65,7 +62,7 @@ export function shownFlag(
     : { flag: `no-${flagName(key)}`, describe: off };
 }
 
-/** Names of the library that are shorter as flags. */
+/** Names of the library that have a shorter flag. */
 const short: Readonly<Record<string, string>> = { implicitPrefs: 'implicit' };
 
 export function flagName(key: string): string {

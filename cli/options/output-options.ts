@@ -7,19 +7,19 @@ export const commonOptions = {
   quiet: toggle({ describe: 'print no progress on stderr, only errors and warnings', group: 'Output:' }),
 };
 
-/** Of the commands that take long. */
+/** For commands that run long. */
 export const profileOption = toggle({
   describe: 'tell where the time of the whole command went, phase by phase, with busy cores and bytes moved',
   group: 'Output:',
 });
 
-/** Of the commands that have a page to show. */
+/** For commands with a report page. */
 export const reportOption = text({
   describe: 'HTML page to write, with charts of what the command did; an earlier report there is replaced',
   group: 'Output:',
 });
 
-/** Of the commands with --profile. */
+/** For commands with --profile. */
 export const traceOption = text({
   describe:
     'write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace',

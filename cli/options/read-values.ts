@@ -3,15 +3,15 @@ import { readConfig } from './config-file.ts';
 import { shown } from './kinds.ts';
 import { flagName, type Options, type Values } from './option.ts';
 
-/** The words of a command line by flag, not read yet. */
+/** The words of a command line by flag, before parsing. */
 export interface RawValues {
-  /** By flag in kebab case: text, true for a switch, a list for a flag that was given more than once. */
+  /** By flag in kebab case: text, true for a switch, a list for a repeated flag. */
   readonly flags: Readonly<Record<string, unknown>>;
   readonly positionals: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
- * Values from flags, then from the file of --config (of commands that have it), then defaults; each is read
+ * Values from flags, then from the file of --config (if the command has it), then defaults; each is parsed
  * and checked.
  */
 export function readValues<O extends Options>(

@@ -4,10 +4,10 @@ import { inside, realPlace, refuseOverlap } from '../../api/output/check-overlap
 
 /** A path of the command line. */
 export interface NamedPath {
-  /** Its flag; of an output that is a word of the command line "the output". */
+  /** Its flag; "the output" for an output that is not given by a flag. */
   readonly name?: string;
   readonly path: string;
-  /** A folder in which files of others stay as they are: that of checkpoints. */
+  /** True for a folder in which other files stay unchanged: the folder of checkpoints. */
   readonly isShared?: boolean;
 }
 
@@ -19,12 +19,12 @@ export interface CommandFiles {
   readonly others: readonly NamedPath[];
 }
 
-/** Names that checkpoints and their lock have in their folder. */
+/** Names of checkpoints and their lock in the folder. */
 const CHECKPOINT_NAME = /^(checkpoint-\d+|lock)$/;
 
 /**
- * Throws UsageError before the work where two outputs would have one place, one would lie in another, or one
- * would take the place of an input.
+ * Throws UsageError, before any work, if two outputs would have the same path, one would be inside another,
+ * or one would replace an input.
  */
 export async function refuseCollisions({ inputs, results, others }: CommandFiles): Promise<void> {
   const written = [...results, ...others].filter(({ path }) => path !== '-');

@@ -2,7 +2,7 @@ import type { RecordBatch } from 'apache-arrow';
 import type { Dataset } from '../../api/dataset.ts';
 import { batchStream, type BatchStream, type Operator } from '../../index.ts';
 
-/** Shows every batch to `see`, unchanged. */
+/** Passes every batch to `see`, and returns the rows unchanged. */
 function watched(rows: Dataset, see: (batch: RecordBatch) => void): Dataset {
   async function* passing(input: BatchStream) {
     for await (const batch of input) {
@@ -20,7 +20,7 @@ function watched(rows: Dataset, see: (batch: RecordBatch) => void): Dataset {
   return rows.pipe(watch);
 }
 
-/** Counts pairs without a prediction while they are predicted: those with NaN, and those left out. */
+/** Counts pairs without a prediction while they are predicted: pairs with NaN, and pairs left out. */
 export function countColdPairs(
   pairs: Dataset,
   predict: (pairs: Dataset) => Dataset,

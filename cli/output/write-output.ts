@@ -5,10 +5,10 @@ import { facts } from '../report/facts.ts';
 export type CheckedSink = Awaited<ReturnType<typeof openSink>>;
 export type WriteSummary = Awaited<ReturnType<CheckedSink['consume']>>;
 
-/** Path that stands for stdin or stdout. */
+/** The path that means stdin or stdout. */
 export const STANDARD_STREAM = '-';
 
-/** For --help of the commands whose output's ending says its format. */
+/** For --help of commands whose output format follows from the file ending. */
 export const OUTPUT_DESCRIPTION =
   'file, its format by its ending: .parquet, .csv, .tsv, .ndjson, .arrow (text also with .gz, .zst, .lz4); a folder of Parquet part files, without an ending; or - for stdout, with --to';
 
@@ -19,7 +19,7 @@ interface OutputValues extends Pick<OutputOptions, 'codec' | 'parquetBackend' | 
 }
 
 /**
- * The sink of an output by its flags; see openOutput of the api. Throws UsageError for flags that cannot act.
+ * The sink of an output by its flags; see openOutput of the api. Throws UsageError for flags without effect.
  */
 export async function openOutput(
   output: string,
@@ -39,9 +39,7 @@ export async function openOutput(
   return api.openOutput(output, { format: to, overwrite: force, codec, parquetBackend, partitionBy }, inputs);
 }
 
-/**
- * The text that a command prints once its output is written: nothing where the output itself went to stdout.
- */
+/** The text to print after the output has been written; empty if the output itself was written to stdout. */
 export function summaryOf(output: string, entries: Parameters<typeof facts>[0]): string {
   return output === STANDARD_STREAM ? '' : facts(entries);
 }

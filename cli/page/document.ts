@@ -1,11 +1,11 @@
 import { parseHTML } from '../generated/charts.js';
 
-/** The document that pages are made in. It is never shown: its text is what is written. */
+/** The document in which pages are built. Only its text is used. */
 export const { document } = parseHTML('<!doctype html><html lang="en"><head></head><body></body></html>');
 
 export type Child = Node | string | undefined;
 
-/** An HTML element. Texts become text nodes, so nothing in them is read as HTML. */
+/** An HTML element. Strings become text nodes, so nothing in them is parsed as HTML. */
 export function element(
   tag: string,
   attributes: Readonly<Record<string, string>> = {},
@@ -36,7 +36,7 @@ function append(parent: Element, children: readonly Child[]): void {
   }
 }
 
-/** A table with a head; `numbers`: the columns that are set flush right. */
+/** A table with a head; `numbers`: the columns to align right. */
 export function table(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -61,7 +61,7 @@ export function table(
   );
 }
 
-/** Names and values; those without a value are left out. */
+/** Names and values; entries without a value are left out. */
 export function factList(
   entries: readonly (readonly [name: string, value: string | null | undefined])[],
 ): HTMLElement {

@@ -2,7 +2,7 @@ import { document, element, table } from './document.ts';
 import { type Tip, tipLayer } from './tips.ts';
 import { Plot } from '../generated/charts.js';
 
-/** One of the quantities of a chart: its colour is not the only thing that tells it from the others. */
+/** One quantity of a chart, distinguished not only by colour. */
 export interface Series {
   readonly name: string;
   /** 0 to 3: a colour of the page and a pattern of dashes. */
@@ -11,13 +11,13 @@ export interface Series {
 
 export interface Chart {
   readonly title: string;
-  /** The chart's message in words, for people who do not see it. */
+  /** The chart's message in words, for readers who cannot see it. */
   readonly summary: string;
   readonly series?: readonly Series[];
   readonly options: (width: number) => Plot.PlotOptions;
-  /** Texts that appear where the mouse is near a point. */
+  /** Texts that appear when the mouse is near a point. */
   readonly tips?: readonly Tip[];
-  /** The numbers behind it. */
+  /** The numbers of the chart. */
   readonly numbers?: { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] };
 }
 
@@ -26,7 +26,7 @@ const WIDTHS = { wide: 700, narrow: 340 } as const;
 
 const DASHES = ['', '6 3', '2 3', '8 3 2 3'] as const;
 
-/** Options of a mark for a quantity of a style. */
+/** Options of a mark for a quantity with a style. */
 export function stroke(style: number): {
   readonly stroke: string;
   readonly strokeDasharray: string;
@@ -39,7 +39,7 @@ export function fill(style: number): { readonly fill: string } {
   return { fill: `var(--series-${style})` };
 }
 
-/** A chart with its title, its legend and its numbers. */
+/** A chart with its title, legend and table of numbers. */
 export function figure({ title, summary, series = [], options, tips = [], numbers }: Chart): HTMLElement {
   const drawings = Object.entries(WIDTHS).map(([name, width]) => {
     const svg = Plot.plot({

@@ -1,17 +1,20 @@
-/** A label next to a point of a drawing: its place in percent, and its letters. */
+/** A label next to a point of a drawing: its position in percent, and its number of letters. */
 export interface Box {
   readonly left: number;
   readonly top: number;
   readonly letters: number;
 }
 
-/** Pixels of a letter and of a line of small type, and between a point and its label. */
+/**
+ * Pixels: the width of a letter and the height of a line of small type, and the gap between a point and its
+ * label.
+ */
 const LETTER = 6.4;
 const LINE = 17;
 const GAP = 8;
 
 /**
- * The labels, in order, that overlap no earlier label and fit inside; labels of the right half extend to the
+ * The labels, in order, that overlap no earlier label and fit inside; labels in the right half extend to the
  * left.
  */
 export function freePlaces(

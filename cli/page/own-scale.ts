@@ -1,4 +1,4 @@
-/** A line across a chart, such as the error of means. */
+/** A reference line across a chart, such as the error of means. */
 export interface Rule {
   readonly name: string;
   readonly value: number;
@@ -7,25 +7,28 @@ export interface Rule {
 /** The range of values that a chart shows. */
 export interface OwnScale {
   readonly domain: readonly [least: number, most: number];
-  /** False for values outside, which would flatten the others. */
+  /** False for values outside the range, which would flatten the others. */
   readonly has: (value: number) => boolean;
 }
 
-/** Further values widen a scale by at most this many times its range. */
+/** Rules widen a scale by at most this factor of its range. */
 const MOST_WIDER = 2;
 
-/** Differences below this part of the values are shown as small. */
+/** If values differ by less than this fraction, the chart shows the difference as small. */
 const LEAST_PART = 0.01;
 
-/** Least margin, as for zeros alone: a range near the least of numbers would have infinitely many ticks. */
+/**
+ * Least margin, for example if all values are zero: a range near the smallest float would have infinitely
+ * many ticks.
+ */
 const LEAST_MARGIN = 1e-9;
 
-/** Fewer values than this are all shown. */
+/** With fewer values than this, all are shown. */
 const FEW = 4;
 
 /**
- * A scale on which the course of the values is seen: their first one and rules count only where they are near
- * the others.
+ * A scale on which the course of the values is visible: the first value and rules are included only if they
+ * are near the others.
  */
 export function ownScale(values: readonly number[], rules: readonly Rule[] = []): OwnScale {
   const main = values.length < FEW ? values : values.slice(1);

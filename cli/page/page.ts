@@ -5,7 +5,7 @@ import { GENERATOR } from './generator.ts';
 import type { Lead, Report, Section } from './section.ts';
 import { style } from './style.ts';
 
-/** A report as one page of HTML that needs nothing else: no script, no address, no font. */
+/** A report as one self-contained HTML page: no script, no address, no font. */
 export function pageOf({ title, lead, warnings = [], sections }: Report): string {
   const notes =
     warnings.length === 0

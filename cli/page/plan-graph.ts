@@ -4,16 +4,16 @@ import { formatBytes, formatMilliseconds } from '../../engine/format.ts';
 import { Graph, layout } from '../generated/charts.js';
 import { element, svgElement } from './document.ts';
 
-/** Pixels of a letter and of a line, with room for wide ones. */
+/** Pixels of a letter (wide enough for wide letters) and of a line. */
 const LETTER = 7;
 const LINE = 15;
 
-/** Letters of a line, at most. */
+/** Most letters of a line. */
 const MOST_LETTERS = 44;
 
 type PlanStage = ReturnType<typeof planFlow>['stages'][number];
 
-/** The place of a box's centre, and its size. */
+/** A box's centre and size. */
 interface Box {
   readonly x: number;
   readonly y: number;
@@ -22,8 +22,8 @@ interface Box {
 }
 
 /**
- * The plan as a graph: a box a stage with its cost, planned and measured; an arrow where one stage reads what
- * another wrote.
+ * The plan as a graph: a box for each stage with its planned and measured cost, and an arrow from each writer
+ * of data to its reader.
  */
 export function planGraph(plan: PhysicalPlan): HTMLElement {
   const { stages, edges: all } = planFlow(plan);
@@ -73,7 +73,10 @@ function linesOf({ stage, times }: PlanStage, plan: PhysicalPlan): string[] {
   ].map((text) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS - 1)}…` : text));
 }
 
-/** The graph with a place for each box and arrow. Arrows to the next round are laid out the other way. */
+/**
+ * The graph with positions for boxes and arrows. Arrows to the next round are laid out in the opposite
+ * direction.
+ */
 function laidOut(texts: readonly (readonly string[])[], edges: readonly PlanEdge[]): Graph {
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ rankdir: 'TB', nodesep: 26, ranksep: 34, marginx: 10, marginy: 10 });
@@ -140,7 +143,7 @@ function placesText(at: readonly string[]): string {
   return inOrder ? `${places[0]} to ${places[places.length - 1]}` : places.join(' ');
 }
 
-/** The arrows that no chain of others says as well, and those to the next round. */
+/** The arrows that are not implied by a chain of others, and all arrows to the next round. */
 function direct(edges: readonly PlanEdge[]): readonly PlanEdge[] {
   const forward = edges.filter(({ back }) => !back);
   const reaches = (from: number, to: number, without: PlanEdge): boolean =>

@@ -6,13 +6,10 @@ import { checkWholeFile, writeWholeFile } from '../../api/output/whole-file.ts';
 import { GENERATOR } from './generator.ts';
 import type { Report } from './section.ts';
 
-/** Bytes that are read to find the mark. */
+/** Bytes to read when looking for the mark. */
 const HEAD = 256;
 
-/**
- * Checks before the work that the report can be written. Another file than an earlier report is never
- * replaced.
- */
+/** Checks before the work that the report can be written. Only an earlier report is ever replaced. */
 export async function checkReport(path: string): Promise<void> {
   if (!/\.html?$/i.test(path))
     throw new UsageError(`--report takes the name of an HTML file, got ${JSON.stringify(path)}`, {
@@ -29,15 +26,12 @@ function isReport(path: string): boolean {
     closeSync(fd);
     return head.toString('latin1').includes(GENERATOR);
   } catch {
-    // What is no regular file, or may not be read, is refused by the check of outputs.
+    // The check of outputs rejects files that are not regular, or not readable.
     return false;
   }
 }
 
-/**
- * Writes the page, with the parts that every page has: the time, the machine, the command. Whole or not at
- * all.
- */
+/** Writes the page, with the parts that all pages have: time, machine, command. Completely or not at all. */
 export async function writeReport(
   path: string,
   { title, lead, warnings, sections, adapter }: Report,

@@ -1,15 +1,15 @@
 import type { Chart } from './figure.ts';
 
-/** A part of a report: a heading, and what stands below it in this order. */
+/** A part of a report: a heading, then its contents in this order. */
 export interface Section {
   readonly heading: string;
   readonly text?: string;
   readonly facts?: readonly (readonly [name: string, value: string | null | undefined])[];
   readonly charts?: readonly Chart[];
   readonly tables?: readonly PageTable[];
-  /** A drawing of its own. */
+  /** A custom drawing. */
   readonly drawing?: () => HTMLElement;
-  /** Text in the type of a terminal. */
+  /** Monospaced text. */
   readonly code?: string;
 }
 
@@ -17,11 +17,11 @@ export interface PageTable {
   readonly title?: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** Columns that are numbers; default: all but the first. */
+  /** True for columns of numbers; default: all except the first. */
   readonly numbers?: (column: number) => boolean;
 }
 
-/** The result in one line, and the numbers that it follows from. */
+/** The result in one line, and the numbers that lead to it. */
 export interface Verdict {
   /** `good` and `bad` have a colour. */
   readonly tone: 'good' | 'bad' | 'plain';
@@ -29,7 +29,7 @@ export interface Verdict {
   readonly detail?: string | undefined;
 }
 
-/** A number of the first screen: its name, and a remark in smaller type. */
+/** A number on the first screen: its name, and a remark in smaller type. */
 export interface Tile {
   readonly name: string;
   readonly value: string;

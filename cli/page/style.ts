@@ -1,6 +1,6 @@
 /**
  * The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper.
- * Colours of kinds differ for colour-blind readers too.
+ * Colours of kinds are distinguishable for colour-blind readers.
  */
 export const style = `
 :root { color-scheme: light dark; --text: #1a1d21; --faint: #5a6270; --back: #ffffff; --panel: #f5f6f8; --line: #d5d9e0;

@@ -1,14 +1,14 @@
 import type { Plot } from '../generated/charts.js';
 import { element } from './document.ts';
 
-/** A point of a chart in the units of its scales, and the text that its place shows. */
+/** A point of a chart in the units of its scales, with its tooltip. */
 export interface Tip {
   readonly x: number | string;
   readonly y: number | string;
   readonly text: string;
 }
 
-/** Places of the points over a drawing, which show their texts by style alone, without a script. */
+/** Hover areas over a drawing that show tooltips with CSS only, without a script. */
 export function tipLayer(
   tips: readonly Tip[],
   drawing: ReturnType<typeof Plot.plot>,
@@ -22,7 +22,7 @@ export function tipLayer(
   return element('div', { 'aria-hidden': 'true' }, ...places);
 }
 
-/** The place of one text, in percent of the drawing; texts of the right half open to the left. */
+/** The hover area of one tooltip, in percent of the drawing; tooltips in the right half open to the left. */
 export function tipAt(x: number, y: number, text: string, kind = 'tip'): HTMLElement {
   const style = `left:${x.toFixed(1)}%;top:${y.toFixed(1)}%`;
   return element('i', { class: x > 50 ? `${kind} left` : kind, style, 'data-tip': text });

@@ -12,7 +12,7 @@ interface Payload {
 const CLEAR_REST = '\u001b[K';
 
 /**
- * A bar with rate and remaining time for each phase under way; ended phases, iterations, notes and warnings
+ * A bar with rate and remaining time for each running phase; ended phases, iterations, notes and warnings
  * scroll away above. No colours.
  */
 export function barProgress(stream: NodeJS.WriteStream): Progress {
@@ -22,10 +22,10 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
   const display = new cliProgress.MultiBar({
     stream,
     hideCursor: true,
-    // A phase still running at the end leaves no line; ended phases have scrolled away.
+    // A phase that still runs at the end leaves no line; ended phases have scrolled away.
     clearOnComplete: true,
     forceRedraw: true,
-    // signals.ts watches the signals.
+    // signals.ts handles the signals.
     gracefulExit: false,
     format: (_options: unknown, _params: unknown, payload: Payload) => barText(payload.state, width),
   });
@@ -60,7 +60,7 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
       closed = true;
       if (outcome === 'done') for (const state of phases.closeAll()) draw(state);
       if (!display.isActive) return;
-      // The last line waits for the next redraw.
+      // The last line is only written at the next redraw.
       display.update();
       display.stop();
     },

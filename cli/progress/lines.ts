@@ -2,7 +2,7 @@ import { Phases } from './phases.ts';
 import { endText, iterationText, startText, warningText } from './phrases.ts';
 import type { Progress } from './progress.ts';
 
-/** Prints a line when a phase starts, when it ends, and for each iteration: for logs and pipes. */
+/** Prints a line at the start and end of each phase, and for each iteration; for logs and pipes. */
 export function lineProgress(write: (line: string) => void): Progress {
   const phases = new Phases();
   return {
@@ -25,7 +25,7 @@ export function lineProgress(write: (line: string) => void): Progress {
   };
 }
 
-/** Prints warnings alone. */
+/** Prints only warnings. */
 export function quietProgress(write: (line: string) => void): Progress {
   return {
     onEvent: (event) => {

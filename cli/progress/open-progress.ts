@@ -1,9 +1,9 @@
 import type { Progress } from './progress.ts';
 
 /**
- * Bars on a terminal, plain lines elsewhere, warnings alone when quiet. `rowsOnStdout`: the command writes
- * rows to stdout while it runs. They may reach the same terminal, by way of `head` for example, and bars
- * would move the cursor over them: so there are plain lines.
+ * Bars on a terminal, plain lines elsewhere, only warnings when quiet. `rowsOnStdout`: the command writes
+ * rows to stdout while it runs. They may reach the same terminal (through `head`, for example), and bars
+ * would move the cursor over them, so plain lines are used.
  */
 export async function openProgress(
   { quiet, rowsOnStdout }: { readonly quiet: boolean; readonly rowsOnStdout: boolean },

@@ -14,8 +14,8 @@ interface Phase {
 }
 
 /**
- * The phases of a run, by their events. A phase without an event of its start begins with its first progress;
- * one without an event of its end ends with the run.
+ * The phases of a run, from its events. A phase without a start event starts with its first progress; a phase
+ * without an end event ends with the run.
  */
 export class Phases {
   readonly #open = new Map<string, Phase>();
@@ -30,9 +30,7 @@ export class Phases {
     this.#expected.set(phase, total);
   }
 
-  /**
-   * Notes an event. Gives the state of its phase, and true for `begins` with the first event of the phase.
-   */
+  /** Records an event. Returns the state of its phase; `begins` is true for the phase's first event. */
   see(event: PhaseEvent): { readonly state: PhaseState; readonly begins: boolean } {
     const known = this.#open.get(event.phase);
     const phase = known ?? {

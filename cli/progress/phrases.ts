@@ -6,7 +6,7 @@ export interface PhaseState {
   readonly phase: string;
   readonly done: number;
   readonly total?: number;
-  /** True for a total that was estimated before the phase began. */
+  /** True if the total was estimated before the phase started. */
   readonly estimated: boolean;
   readonly unit: string;
   readonly seconds: number;
@@ -33,7 +33,7 @@ export function iterationText({
   return `${called} ${iteration}/${of}: ${parts.join(', ')}`;
 }
 
-/** "read: started, about 90,012 ratings"; without the number where it is unknown. */
+/** "read: started, about 90,012 ratings"; without the number if it is unknown. */
 export function startText({ phase, total, estimated, unit }: PhaseState): string {
   return `${phase}: started${total === undefined || (estimated && total === 0) ? '' : `, ${estimated ? 'about ' : ''}${countedIn(unit, total)}`}`;
 }
@@ -45,7 +45,7 @@ export function endText({ phase, done, unit, seconds }: PhaseState): string {
 }
 
 /**
- * "read     [=========---------]  45%  40,500/90,012 ratings  428,629 ratings/s  1.2 s left"; a counter where
+ * "read     [=========---------]  45%  40,500/90,012 ratings  428,629 ratings/s  1.2 s left"; a counter if
  * the total is unknown.
  */
 export function barText(state: PhaseState, width: number): string {
@@ -66,7 +66,7 @@ export function warningText(text: string): string {
   return `factorflow: warning: ${text}`;
 }
 
-/** Seconds in words: "0.31 s", "12.4 s", "3 min 20 s", "2 h 5 min". */
+/** A duration as text: "0.31 s", "12.4 s", "3 min 20 s", "2 h 5 min". */
 export function seconds3(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(2)} s`;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
@@ -75,7 +75,7 @@ export function seconds3(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.round((whole % 3600) / 60)} min`;
 }
 
-/** A rate, or the time of one unit where the rate is below 1. */
+/** A rate, or the time per unit if the rate is below 1. */
 function rateText(done: number, seconds: number, unit: string): string {
   if (done <= 0 || seconds <= 0) return `- ${unit}/s`;
   const rate = done / seconds;
@@ -83,7 +83,7 @@ function rateText(done: number, seconds: number, unit: string): string {
   return rate >= 1 ? `${rate.toFixed(1)} ${unit}/s` : `${seconds3(1 / rate)} each`;
 }
 
-/** A count in a unit that has a plural's name, such as 'ratings'. */
+/** A count with a unit given in the plural, such as 'ratings'. */
 function countedIn(unit: string, count: number): string {
   return counted(count, unit.replace(/s$/, ''));
 }

@@ -3,13 +3,13 @@ import type { EventSink } from '../../index.ts';
 /** Shows the progress of a run on stderr. */
 export interface Progress {
   readonly onEvent: EventSink;
-  /** Announces about how many units a phase will have, for events without a total. */
+  /** Announces the approximate number of units of a phase whose events have no total. */
   expect(phase: string, total: number): void;
-  /** Prints a line of its own. */
+  /** Prints a separate line. */
   note(text: string): void;
   /**
-   * Ends the display and gives the terminal back; phases that are still open are finished ('done') or cut
-   * off. May be called again.
+   * Ends the display and restores the terminal; open phases are shown as finished ('done') or interrupted.
+   * May be called again.
    */
   close(outcome: 'done' | 'failed'): void;
 }

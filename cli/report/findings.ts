@@ -2,7 +2,7 @@ import type { EventSink, ProgressEvent } from '../../index.ts';
 import type { Options } from '../options/option.ts';
 import { nameFlags } from './name-flags.ts';
 
-/** A warning in a command's result; `code` is null for one that has none. */
+/** A warning in a command's result; `code` is null if it has none. */
 export type Finding = { readonly code: string | null; readonly text: string };
 
 /** Collects the warnings and counts of a stream for a command's result, and passes all events on. */
@@ -25,7 +25,7 @@ export class Findings {
     this.#onEvent(event);
   };
 
-  /** The count of the last note or warning of that code; 0 without one. */
+  /** The count in the last note or warning with that code; 0 if there is none. */
   count(code: string): number {
     return this.#counts.get(code) ?? 0;
   }

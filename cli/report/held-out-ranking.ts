@@ -2,8 +2,8 @@ import { formatCount } from '../../engine/format.ts';
 import type { HeldOutRanking } from './measured.ts';
 
 /**
- * The metrics of held-out pairs, each next to its value for a ranking by popularity, and the users: pairs of
- * `facts`.
+ * The metrics of held-out pairs, each compared with a ranking by popularity, and the number of users: entries
+ * for `facts`.
  */
 export function heldOutRankingFacts(
   ranking: HeldOutRanking | undefined,
@@ -27,7 +27,7 @@ export function rankedUsersText({
     : formatCount(users);
 }
 
-/** The object of `--json`; null where nothing was ranked. */
+/** The object for `--json`; null if nothing was ranked. */
 export function heldOutRankingJson(ranking: HeldOutRanking | undefined) {
   return ranking === undefined
     ? null

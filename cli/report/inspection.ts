@@ -12,12 +12,12 @@ import { nameFlags } from './name-flags.ts';
 export interface Inspection {
   readonly layout: DatasetLayout;
   readonly columns: readonly ColumnDescription[];
-  /** The reason for which columns were not found; then there is no summary. */
+  /** The reason why columns were not found; there is no summary then. */
   readonly missing?: string;
   readonly names?: { readonly user: string; readonly item: string; readonly rating: string };
   readonly summary?: DatasetProfile['summary'];
   readonly badRows?: number;
-  /** The number of bad rows and the place of the first, in words. */
+  /** The number of bad rows and the place of the first, as text. */
   readonly firstBadRow?: string | undefined;
   readonly warnings?: readonly TrainingWarning[];
 }
@@ -79,7 +79,7 @@ function inspectionText({
   return parts.join('\n');
 }
 
-/** Columns in the table: its layout takes time by their square. */
+/** Most columns of the table: its layout takes quadratic time. */
 const MOST_COLUMNS = 200;
 
 function columnTable(columns: readonly ColumnDescription[], hasRows: boolean): string {

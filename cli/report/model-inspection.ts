@@ -116,7 +116,7 @@ function paramsText(params: JsonObject): string | undefined {
   return texts.length === 0 ? undefined : texts.join(', ');
 }
 
-/** The warnings of the training, in the flags of train. */
+/** The warnings of the training, with option names replaced by flags of train. */
 function warningsOf({ warnings }: JsonObject): { readonly code: string; readonly text: string }[] {
   if (!Array.isArray(warnings)) return [];
   return warnings.flatMap((warning: unknown) => {

@@ -1,6 +1,6 @@
 import { flagName, type Options } from '../options/option.ts';
 
-/** Options of the library that have another name on the command line. */
+/** Library options that have another name as a flag. */
 const renamed: Readonly<Record<string, string>> = {
   overwrite: 'force',
   validation: 'test',
@@ -20,10 +20,10 @@ function shellWord(name: string, type: string): string {
 }
 
 /**
- * Puts a command's flags in place of the library's options: "Raise regParam (λ)" becomes "Raise --reg-param
- * (λ)", "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in
- * camel case may stand alone; one that is an ordinary word too ("rank") needs its value behind it, or "the
- * option" before it. Names in quotes and texts with flags of their own stay as they are.
+ * Replaces the library's options by a command's flags: "Raise regParam (λ)" becomes "Raise --reg-param (λ)",
+ * "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in camel case
+ * is always replaced; a name that is also an ordinary word ("rank") only if its value follows, or "the
+ * option" precedes it. Names in quotes and texts that already contain flags stay unchanged.
  */
 export function nameFlags(text: string, options: Options): string {
   const names = [...Object.keys(options), ...Object.keys(renamed).filter((name) => renamed[name] in options)];

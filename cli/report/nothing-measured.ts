@@ -2,7 +2,7 @@ import { DataError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { Evaluation, EventSink, RankingEvaluation } from '../../index.ts';
 
-/** Throws DataError where the model knows no test pair. */
+/** Throws DataError if the model knows no test pair. */
 export function requireKnownPairs({ pairs, coldPairs }: Pick<Evaluation, 'pairs' | 'coldPairs'>): void {
   if (coldPairs < pairs) return;
   const reason = `there is nothing to measure: the model knows none of the ${formatCount(pairs)} pairs`;
@@ -11,7 +11,7 @@ export function requireKnownPairs({ pairs, coldPairs }: Pick<Evaluation, 'pairs'
   throw new DataError(reason, { phase: 'evaluate', advice });
 }
 
-/** Throws DataError where no user is left to rank, with the reasons. */
+/** Throws DataError if no user is left to rank, with the reasons. */
 export function requireRankedUsers(found: RankingEvaluation): void {
   if (found.users > 0) return;
   const { pairs, coldPairs, leakedPairs, irrelevantPairs, candidates } = found;
@@ -40,7 +40,7 @@ export function requireRankedUsers(found: RankingEvaluation): void {
   throw new DataError(reason, { phase: 'evaluate', advice: `Check ${checks.join(', and ')}` });
 }
 
-/** A listener without the warning that no pair is known, which is an error of the command. */
+/** A listener that drops the warning that no pair is known, since the command reports it as an error. */
 export function withoutColdTest(onEvent: EventSink): EventSink {
   return (event) => {
     if (event.type !== 'warning' || event.code !== 'cold-test') onEvent(event);

@@ -1,14 +1,14 @@
 import type { JsonObject } from '../../index.ts';
 
 /**
- * Characters that terminals act on and JSON may have as they are: DEL, C1 controls, and those that turn the
- * direction of text.
+ * Characters that terminals act on and JSON allows unescaped: DEL, C1 controls, and characters that change
+ * the direction of text.
  */
 const ACTED_ON = /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * A value as JSON without line breaks, with escapes for all that a terminal acts on; numbers that JSON lacks
- * (NaN, infinities) become null.
+ * A value as JSON without line breaks, escaping all characters that a terminal acts on; numbers that JSON
+ * lacks (NaN, infinities) become null.
  */
 export function jsonLine(value: JsonObject[string]): string {
   return JSON.stringify(value).replaceAll(
@@ -17,7 +17,7 @@ export function jsonLine(value: JsonObject[string]): string {
   );
 }
 
-/** Writes a text and a newline to stdout; resolves once they have left. A closed pipe is no error. */
+/** Writes a text and a newline to stdout; resolves once they are written. A closed pipe is not an error. */
 export function print(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(`${text}\n`, (error) => {
@@ -27,7 +27,7 @@ export function print(text: string): Promise<void> {
   });
 }
 
-/** Drops the errors of closed pipes, so that `factorflow inspect ratings | head -1` ends in silence. */
+/** Ignores errors of closed pipes, so that `factorflow inspect ratings | head -1` ends silently. */
 export function ignoreBrokenPipes(): void {
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});

@@ -3,7 +3,7 @@ import { formatBytes } from '../../engine/format.ts';
 import type { ProfileReport } from '../../api/reports/profile.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
-/** The wall time of a command by phase, a row for each; the rows add up to the last one. */
+/** The wall time of a command by phase, one row each; the rows add up to the last one. */
 export function profileTable({ seconds, phases }: ProfileReport): string {
   const knows = phases.some(({ bytesRead }) => bytesRead !== undefined);
   const moves = phases.some(({ bytesUp, bytesDown }) => bytesUp + bytesDown > 0);

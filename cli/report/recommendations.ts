@@ -10,14 +10,14 @@ export interface Recommendation {
   /** From 1. */
   readonly rank: number;
   readonly item: number | string;
-  /** With names of items: null for one without. */
+  /** With item names: null for an item without a name. */
   readonly name?: string | null;
   readonly prediction: number;
-  /** True in rows of a user that the model does not know, whose items are the most popular. */
+  /** True in rows of an unknown user, whose items are the most popular. */
   readonly fallback?: boolean;
 }
 
-/** An id as JSON has it: a number where all ids of its side are numbers, else text. */
+/** An id for JSON: a number if all ids of its side are numbers, else text. */
 export function jsonId(id: Id, form: IdForms['user']): number | string {
   const isNumber =
     form === 'number' && /^\s*[+-]?\d+\s*$/.test(String(id)) && Number.isSafeInteger(Number(id));
@@ -25,8 +25,8 @@ export function jsonId(id: Id, form: IdForms['user']): number | string {
 }
 
 /**
- * The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms`: the forms of the ids
- * in the first and the third column.
+ * The rows {user, rank, item, prediction} of a batch, as objects for printing; `forms`: the id forms of the
+ * first and third column.
  */
 export function recommendationRows(batch: RecordBatch, forms: IdForms): Recommendation[] {
   const [users, ranks, items, predictions, fallbacks] = [0, 1, 2, 3, 4].map((column) =>
@@ -56,7 +56,7 @@ export function withItemNames(
   }));
 }
 
-/** A table with each user's items below each other, best first, and their names where the rows have them. */
+/** A table with each user's items, best first, and their names if the rows have them. */
 export function recommendationTable(
   rows: readonly Recommendation[],
   head: readonly string[] = ['user', 'rank', 'item', 'prediction'],

@@ -14,17 +14,17 @@ import { bugsUrl, packageInfo } from '../../api/package-info.ts';
 import { nameFlags } from './name-flags.ts';
 
 export interface ErrorReport {
-  /** For --json. */
+  /** The message for --json. */
   readonly message: string;
-  /** For stderr. */
+  /** The text for stderr. */
   readonly text: string;
   readonly code: ErrorCode | 'INTERNAL';
   readonly exitCode: ExitCode;
 }
 
 /**
- * The report of a failure, in the flags of the command: an error of the library without a stack, anything
- * else as a bug with one.
+ * The report of a failure, in the flags of the command: an error of the library without a stack trace,
+ * anything else as a bug with one.
  */
 export function reportError(thrown: unknown, options: Options = {}): ErrorReport {
   const error = classify(thrown);
@@ -32,7 +32,7 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
     const { summary, details } = error;
     const advice =
       details.advice === undefined ? undefined : nameFlags(columnAdvice(details.advice, options), options);
-    // The place in the file is composed anew, and stays untouched.
+    // The file and row are added separately, so that no name in them is replaced.
     const { message } = new UsageError(nameFlags(summary, options), { ...details, advice });
     return { message, text: `factorflow: ${onOneLine(message)}`, code: error.code, exitCode: error.exitCode };
   }
@@ -44,7 +44,7 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
   return { message: `internal error: ${message}`, text, code: 'INTERNAL', exitCode: 1 };
 }
 
-/** Advice on columns for commands without flags for all of them. */
+/** Advice on columns, for commands that lack some of these flags. */
 function columnAdvice(advice: string, options: Options): string {
   const names = ['userCol', 'itemCol', 'ratingCol', 'timestampCol'].filter((name) => name in options);
   if (names.length === 0) return advice;
@@ -69,7 +69,7 @@ function classify(error: unknown): unknown {
   return classifySystem(error);
 }
 
-/** Turns an error of the system into one of the library, with its file where the system names it. */
+/** Turns a system error into an error of the library, with its file if the system names it. */
 function classifySystem(error: Error): Error {
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
   const code = errorCode(error);
@@ -77,7 +77,7 @@ function classifySystem(error: Error): Error {
     return new CapacityError('the disk is full', { file: path, advice: 'Free some space', cause: error });
   const syscall = 'syscall' in error ? String(error.syscall) : '';
   if (path === undefined) {
-    // These two codes come of wrong calls.
+    // These two codes result from wrong calls in the program.
     const isBug = syscall === '' || code === undefined || ['EBADF', 'EINVAL'].includes(code);
     return isBug ? error : new DataError(`the system refuses: ${error.message}`, { cause: error });
   }

@@ -6,7 +6,7 @@ import { trialsSection } from '../page/sections/trials.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { searchVerdict } from './verdict.ts';
 
-/** Parameters of the best trial on the first screen. */
+/** Most parameters of the best trial on the first screen. */
 const MOST_TILES = 4;
 
 interface SearchRun {

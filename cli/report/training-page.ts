@@ -18,10 +18,10 @@ import { nameFlags } from './name-flags.ts';
 import type { TrainedRun } from './training-report.ts';
 import { trainingVerdict } from './verdict.ts';
 
-/** A training run whose page is made. */
+/** A training run for which a page is made. */
 export type PageRun = Omit<TrainedRun, 'modelDir' | 'updated'>;
 
-/** Items on the map, and in each list of recommendations. */
+/** Most items on the map, and items in each list of recommendations. */
 const MOST_MAPPED = 2000;
 const LISTED = 6;
 
@@ -35,8 +35,7 @@ interface PageData {
 }
 
 /**
- * The page of a training run. It reads the training ratings and the held-out ratings once more, where they
- * can be read again.
+ * The page of a training run. It reads the training and held-out ratings again, if they can be read again.
  */
 export async function trainingPage(run: PageRun, data: PageData): Promise<Report> {
   const { model, training, adapter, options } = run;
@@ -110,10 +109,10 @@ function tilesOf(run: PageRun): Tile[] {
   ].filter((tile) => tile !== undefined);
 }
 
-/** A rise of the test error below this part is not reported. */
+/** A smaller rise of the test error is not reported. */
 const LEAST_RISE = 0.0005;
 
-/** The iteration with the lowest test error, where it is not the model. */
+/** The iteration with the lowest test error, if it is not the model's. */
 function lowestText({ training: { algorithm, iterations, bestIteration } }: PageRun): string | undefined {
   const measured = iterations.filter(({ testRmse }) => testRmse !== undefined);
   if (measured.length === 0) return undefined;

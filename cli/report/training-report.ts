@@ -19,11 +19,11 @@ export interface TrainedRun {
   /** Name of the session's GPU; null without one. */
   readonly adapter: string | null;
   readonly modelDir: string;
-  /** True where training went on from a model. */
+  /** True if training continued from a model. */
   readonly updated: boolean;
   /** True with --resume. */
   readonly resume?: boolean;
-  /** The held-out ratings, where they were written. */
+  /** The held-out ratings, if they were written. */
   readonly heldOut?: WriteSummary | undefined;
   /** The flags of the command, for advice. */
   readonly options: Options;
@@ -63,7 +63,7 @@ export function trainingJson({
     items: model.itemCount,
     ratings: training.ratings,
     badRows: training.badRows,
-    // Null where there was no checkpoint.
+    // Null if there was no checkpoint.
     ...(resume ? { resumedFrom: training.resumedFrom ? { ...training.resumedFrom } : null } : {}),
     duplicates: training.duplicates,
     iterations: training.iterations.map(iterationJson),
@@ -89,7 +89,7 @@ function iterationJson(one: TrainingIteration): JsonObject {
   };
 }
 
-/** The measures on held-out ratings. A test RMSE is null when the model knows no pair of the test set. */
+/** The measures on held-out ratings. A test RMSE is null if the model knows no pair of the test set. */
 function testJson(training: TrainingReport): JsonObject {
   if (training.testPairs === undefined) return {};
   const best = bestOf(training);
@@ -103,7 +103,7 @@ function testJson(training: TrainingReport): JsonObject {
   };
 }
 
-/** p and q of each half-iteration, its places and the tasks at each, of ALS in more parts than one. */
+/** For ALS in more than one part: p and q of each half-iteration, its places, and the tasks at each. */
 function partitionsOf({ round }: TrainingReport['plan']): JsonObject {
   const sides = (['users', 'items'] as const).flatMap((side) => {
     const stage = round.find(({ name }) => name === `update-${side}`);
@@ -176,7 +176,7 @@ function errorFacts(training: TrainingReport): Facts {
   ];
 }
 
-/** The reason for which a model of implicit data has no measure on held-out ratings. */
+/** The reason why a model of implicit data has no measure on held-out ratings. */
 function noTestError(training: TrainingReport): string | undefined {
   const { testPairs, coldPairs, ranking } = training;
   if (testPairs === undefined || ranking !== undefined || !isImplicit(training)) return undefined;
@@ -199,7 +199,7 @@ function isImplicit(
   return training.algorithm === 'als' && training.params.implicitPrefs;
 }
 
-/** ", 0.43 s validation and 0.20 s ranking" of a run with held-out ratings. */
+/** ", 0.43 s validation and 0.20 s ranking" for a run with held-out ratings; else empty. */
 function validationText({ validation, ranking }: TrainingReport['seconds']): string {
   if (validation === undefined) return '';
   return `, ${seconds3(validation)} validation${ranking === undefined ? '' : `, ${seconds3(ranking)} ranking`}`;
@@ -211,7 +211,7 @@ function resumedText({ resumedFrom }: TrainingReport): string {
     : `from iteration ${resumedFrom.iteration}, ${resumedFrom.checkpoint}`;
 }
 
-/** An error on the held-out ratings beside those of means; none where the model knows no pair of them. */
+/** An error on the held-out ratings compared with means; null if the model knows no pair of them. */
 function testError(
   of: 'rmse' | 'mae',
   own: number | undefined,
@@ -227,7 +227,7 @@ function bestOf({ iterations, bestIteration }: TrainingReport) {
   return iterations.find(({ iteration }) => iteration === bestIteration);
 }
 
-/** λ, or both where users and items have their own. */
+/** λ, or both values if users and items have their own. */
 function lambdaText({ algorithm, params }: TrainingReport): string {
   const {
     regParam,

@@ -7,7 +7,7 @@ import { facts } from './facts.ts';
 import { heldOutRankingFacts } from './held-out-ranking.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
-/** Trials from the best to the worst; those that were stopped early and those that failed come last. */
+/** Trials from best to worst; stopped and failed trials come last. */
 export function sortedTrials(trials: readonly Trial[], metric: string): Trial[] {
   const sign = metric === 'rmse' || metric === 'mae' ? 1 : -1;
   const group = ({ failure, stopped }: Trial) => (failure !== undefined ? 2 : stopped ? 1 : 0);
@@ -16,13 +16,13 @@ export function sortedTrials(trials: readonly Trial[], metric: string): Trial[] 
   );
 }
 
-/** The trials as a table, from the best to the worst. */
+/** The trials as a table, from best to worst. */
 export function trialsTable(trials: readonly Trial[], metric: string): string {
   const { head, rows } = trialRows(trials, metric);
   return textTable({ head, colAligns: head.map((name) => (name === 'remark' ? 'left' : 'right')) }, rows);
 }
 
-/** Head and rows of such a table. */
+/** The head and rows of this table. */
 export function trialRows(
   trials: readonly Trial[],
   metric: string,
@@ -80,7 +80,7 @@ export function tuningText(
   ].join('\n');
 }
 
-/** A trial as JSON; the value of one that failed is null. */
+/** A trial as JSON; the value of a failed trial is null. */
 export function trialJson({ value, warnings, ...trial }: Trial, options: Options): JsonObject {
   const shown = warnings?.map(({ code, text }) => ({ code, text: nameFlags(text, options) }));
   return {

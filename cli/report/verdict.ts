@@ -4,17 +4,17 @@ import type { Baselines, MetricValues } from './measured.ts';
 import { besideMeans } from './beside-means.ts';
 import type { Verdict } from '../page/section.ts';
 
-/** Differences below this part are none. */
+/** Smaller relative differences count as equal. */
 const LEAST_DIFFERENCE = 0.0005;
 
-/** The ratings that an error is over. */
+/** The pairs over which an error was measured. */
 interface Measured {
   readonly pairs: number;
   readonly coldPairs: number;
   readonly kind: 'ratings' | 'held-out ratings';
 }
 
-/** An RMSE compared with means of users and items, over the same pairs. */
+/** Compares an RMSE with means of users and items, over the same pairs. */
 export function errorVerdict(
   rmse: number,
   baselines: Baselines | undefined,
@@ -35,7 +35,7 @@ export function errorVerdict(
     : { tone: 'bad', text: `${percent} worse ${than}`, detail };
 }
 
-/** The better one of the simple predictors; undefined where its error is 0. */
+/** The better of the simple predictors; undefined if its error is 0. */
 function simplest({
   mean,
   dampedMeans,
@@ -48,7 +48,7 @@ function simplest({
   return least;
 }
 
-/** Ranking metrics compared with the most popular items for everyone. */
+/** Compares ranking metrics with recommending the most popular items to everyone. */
 export function rankingVerdict(
   metrics: MetricValues,
   popularity: MetricValues | undefined,
@@ -156,7 +156,7 @@ export function searchVerdict(best: Trial, trials: number, metric: string): Verd
   };
 }
 
-/** The memory of a plan, which fits where there is one. */
+/** The memory of a plan; if a plan exists, it fits. */
 export function planVerdict(memory: Readonly<Record<string, number>>): Verdict {
   const places = Object.entries(memory).map(([place, bytes]) => `${formatBytes(bytes)} at ${place}`);
   return {

@@ -6,9 +6,7 @@ import { flagName } from '../options/option.ts';
 /** Most devices of a plan. */
 const MOST_DEVICES = 64;
 
-/**
- * The devices of --devices: "4x12GB", or their memory one by one. Throws UsageError for flags of real ones.
- */
+/** Parses --devices: "4x12GB", or a list of their memory. Throws UsageError for flags of real devices. */
 export function assumedDevicesOf(devices: string, given: ReadonlySet<string>): AssumedDevice[] {
   const idle = (['device', 'deviceMemory', 'workers', 'fakeDevices'] as const).find((name) =>
     given.has(name),
@@ -20,7 +18,7 @@ export function assumedDevicesOf(devices: string, given: ReadonlySet<string>): A
   return devices.split(',').flatMap(devicesOf);
 }
 
-/** "4x12GB", or "2x4x12GB" of two sockets with four devices each. */
+/** "4x12GB", or "2x4x12GB" for two sockets with four devices each. */
 function devicesOf(text: string): AssumedDevice[] {
   const [, sockets, each = '1', size] =
     /^\s*(?:(\d{1,3})\s*x\s*(?=\d{1,3}\s*x))?(?:(\d{1,3})\s*x)?\s*(.+)$/i.exec(text) ?? [];

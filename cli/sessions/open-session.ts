@@ -15,10 +15,10 @@ interface MachineValues {
   readonly fakeDevices?: number | undefined;
 }
 
-/** The manner in which a command uses its session: see the options of these names. */
+/** How a command uses its session: see the options with these names. */
 type SessionManner = Pick<SessionOptions, 'once'> & { readonly opening?: OpeningDevices };
 
-/** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
+/** Opens a session from the machine flags. Loads the engine, so flags and output are checked before. */
 export async function openSession(
   { device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues,
   { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>,
@@ -39,7 +39,9 @@ export async function openSession(
   });
 }
 
-/** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */
+/**
+ * Number of rows from the metadata of the files; undefined for text and Arrow, and if an operator follows.
+ */
 export async function knownRows({ plan }: Dataset): Promise<number | undefined> {
   return plan.kind === 'source' ? (await plan.source.statistics?.())?.rows : undefined;
 }

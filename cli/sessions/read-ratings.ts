@@ -4,7 +4,7 @@ import type { EventSink } from '../../index.ts';
 import type { ColumnValues, RowValues } from '../options/data/data-options.ts';
 import { readSpec, type ReadValues } from '../options/data/text-options.ts';
 
-/** Opens ratings with the names of columns that flags give. */
+/** Opens ratings with the column names that flags give. */
 export async function readNamed(
   session: Session,
   paths: string | readonly string[],
@@ -19,7 +19,7 @@ export async function readNamed(
   });
 }
 
-/** The same without --with and --where, as exclusions and candidates are read. */
+/** The same without --with and --where, for exclusions and candidates. */
 export function readWhole(
   session: Session,
   paths: string | readonly string[],
@@ -28,18 +28,18 @@ export function readWhole(
   return readNamed(session, paths, { ...values, with: undefined, where: undefined });
 }
 
-/** The rows with the columns of --with, of which --where keeps some. */
+/** The rows with the columns of --with, filtered by --where. */
 export async function chosenRows(rows: Dataset, { with: computed = [], where }: RowValues): Promise<Dataset> {
   if (computed.length === 0 && where === undefined) return rows;
   const { parseColumn } = await import('../../api/parse-column.ts');
   const added = computed.reduce((made, { name, text }) => made.withColumn(name, parseColumn(text)), rows);
   const chosen = where === undefined ? added : added.filter(parseColumn(where));
-  // A wrong name or type is an error before anything else is done.
+  // Reports a wrong name or type before anything else is done.
   await chosen.schema();
   return chosen;
 }
 
-/** The listener without notes that it has had. */
+/** A listener that drops repeated notes. */
 export function withoutRepeats(onEvent: EventSink): EventSink {
   const said = new Set<string>();
   return (event) => {

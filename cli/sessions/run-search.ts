@@ -18,7 +18,7 @@ import { readNamed } from './read-ratings.ts';
 import { ratingOptions } from './trainer.ts';
 import type { TrialsFile } from './trials-file.ts';
 
-/** A `tune` as it was given. */
+/** A `tune` command as given. */
 export interface SearchRun {
   readonly values: TuneValues;
   readonly given: ReadonlySet<string>;
@@ -33,7 +33,7 @@ interface Warning {
   readonly text: string;
 }
 
-/** The search of some flags, before ratings are read. */
+/** The search that the flags describe, before ratings are read. */
 interface Search {
   readonly space: SearchSpace;
   readonly splitting: Splitting;
@@ -72,7 +72,7 @@ export async function runSearch(run: SearchRun, context: CommandContext): Promis
   return resultOf(tuning, { values, search, session, warnings });
 }
 
-/** Notes warnings, with flags in place of options' names, and passes events on. */
+/** Collects warnings, with flags in place of option names, and passes events on. */
 function listener(onEvent: EventSink, names: readonly string[], warnings: Warning[]): EventSink {
   return (event) => {
     if (event.type === 'warning' && event.code !== undefined)
@@ -81,7 +81,7 @@ function listener(onEvent: EventSink, names: readonly string[], warnings: Warnin
   };
 }
 
-/** A note with the names of parameters as flags have them. */
+/** A note in which parameters have their flag names. */
 function inFlags(text: string, names: readonly string[]): string {
   return names.reduce(
     (changed, name) => changed.replaceAll(new RegExp(`(^|[ ,])${name} `, 'g'), `$1${flagName(name)} `),
@@ -104,7 +104,8 @@ async function searchOf(
   const { TrainValidationSplit } = await import('../../api/validation/tuning/train-validation-split.ts');
   const splitting = await splittingOf(values);
   const estimator = await estimatorOf(values, given, algorithms);
-  // Without --try the defaults come first: a search is never worse than none.
+  // Without --try the defaults are the first trial, so that a search never gives a worse result than no
+  // search.
   const defaults = estimator({}).params as unknown as TrialParams;
   const first =
     values.try === undefined
@@ -135,7 +136,7 @@ async function splittingOf(values: TuneValues): Promise<Splitting> {
   };
 }
 
-/** All that the trials depend on: a search goes on only where it is the same. */
+/** Everything that affects the trials: a search can only be resumed if this is unchanged. */
 async function definitionOf(
   { values, given, ratings: paths }: SearchRun,
   { splitting, tuner, space }: Search,
@@ -161,7 +162,7 @@ async function openTrials(path: string, definition: object, values: TuneValues):
   return TrialsFile.open(path, JSON.parse(JSON.stringify(definition)), values);
 }
 
-/** Trials that have ended outlive the failure of a later one, or of saving, as they do a cancel. */
+/** Completed trials are kept if a later one fails, if saving fails, and after a cancel. */
 async function keepingTrials(
   file: TrialsFile,
   onEvent: EventSink,
@@ -221,7 +222,7 @@ async function resultOf(
   };
 }
 
-/** Makes the trainer of a combination, with the flags as its other parameters. */
+/** Creates the trainer for a combination; the flags give its other parameters. */
 async function estimatorOf(values: TuneValues, given: ReadonlySet<string>, algorithms: readonly Algorithm[]) {
   const [{ ALS }, { SGD }] = await Promise.all([
     import('../../api/training/als.ts'),

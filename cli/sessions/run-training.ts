@@ -16,7 +16,7 @@ import { openSession } from './open-session.ts';
 import { trainerOf } from './trainer.ts';
 import { trainingSets } from './training-sets.ts';
 
-/** A `train` whose flags are checked. */
+/** A `train` command with checked flags. */
 export interface TrainingRun {
   readonly values: TrainCommandValues;
   readonly given: ReadonlySet<string>;
@@ -83,7 +83,9 @@ export async function runTraining(
   };
 }
 
-/** Checks that the model and the held-out ratings can be written; gives the output of the latter. */
+/**
+ * Checks that the model and the held-out ratings can be written; returns the output of the held-out ratings.
+ */
 async function openOutputs(
   { modelDir, force, test, testOutput, initModel }: TrainCommandValues,
   ratings: readonly string[],
@@ -96,7 +98,7 @@ async function openOutputs(
   return openOutput(testOutput, { force, json: false, to: undefined }, [...ratings, initModel]);
 }
 
-/** The options of `fit` for rankings; a model that is updated takes none. */
+/** The ranking options of `fit`; updating a model has none. */
 function rankingOf({
   initModel,
   ranking,
@@ -106,8 +108,8 @@ function rankingOf({
 }
 
 /**
- * Gives the model of `fit`. When the GPU is lost on the way, throws an error that names the last checkpoint
- * or, without one, the folder that the last copy of the model is saved in (exit 5).
+ * Returns the model of `fit`. If the GPU is lost, throws an error that names the last checkpoint or, without
+ * one, the folder where the last copy of the model was saved (exit 5).
  */
 export async function saveLostModel(
   fit: Promise<Model>,
@@ -121,7 +123,7 @@ export async function saveLostModel(
     if (!(error instanceof LostTrainingError)) throw error;
     const { model, iteration, cause, checkpoint } = error;
     const { summary } = cause as DeviceLostError;
-    // The run that goes on from it gives the model.
+    // A resumed run will produce the model.
     if (checkpoint !== undefined)
       throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, {
         phase: 'train',

@@ -14,8 +14,8 @@ type HeldOut = Pick<SplitValues, 'testFraction' | 'testLeaveOut' | 'testBy'> & {
 type Run = Pick<CommandContext, 'signal' | 'onEvent'>;
 
 /**
- * Ratings to train on and those held out, by the flags that `train` and `split` share; undefined without one
- * of them.
+ * Training ratings and held-out ratings, from the flags that `train` and `split` share; undefined without
+ * these flags.
  */
 export async function heldOutParts(
   all: Dataset,
@@ -37,7 +37,7 @@ export async function heldOutParts(
   return { train, test };
 }
 
-/** Opens ratings whose columns of users and items are named or found as `train` finds them. */
+/** Opens ratings; the user and item columns are named, or found as `train` finds them. */
 export async function openPairs(
   session: Session,
   paths: readonly string[],
@@ -52,7 +52,7 @@ export async function openPairs(
   );
 }
 
-/** The parts of a split with their names, for flags that `checkSplit` has seen. */
+/** The parts of a split with their names, for flags that `checkSplit` has accepted. */
 export async function splitParts(
   all: Dataset,
   values: SplitValues,

@@ -14,16 +14,16 @@ import type { UpdateOptions } from '../../api/training/update-options.ts';
 
 type Given = ReadonlySet<string>;
 
-/** The algorithm and parameters of the flags, checked before any ratings are read. */
+/** The algorithm and parameters from the flags, checked before ratings are read. */
 export interface Trainer {
-  /** Prepares for these ratings; with --algorithm auto reads them first. */
+  /** Prepares for these ratings; --algorithm auto reads them first. */
   prepare(session: Session, ratings: Dataset, context: CommandContext): Promise<PreparedTrainer>;
 }
 
 export interface PreparedTrainer {
   fit(ratings: Dataset, options: FitOptions): Promise<Model>;
   plan: ALS['plan'];
-  /** The reason for the algorithm, with --algorithm auto. */
+  /** The reason for the algorithm that --algorithm auto chose. */
   readonly reason?: string;
 }
 
@@ -78,7 +78,7 @@ function updater(directory: string, options: UpdateOptions): Trainer {
   };
 }
 
-/** The flags as options of `model.update`; the model keeps those that are not given. */
+/** The flags as options of `model.update`; the model's own values replace missing ones. */
 function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
   const ratings = Object.entries(ratingOptions(values)).filter(([name]) =>
     given.has(name === 'coldStartStrategy' ? 'coldStart' : name),
@@ -86,7 +86,7 @@ function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
   return { ...givenParams('sgd', values, given), ...Object.fromEntries(ratings) };
 }
 
-/** The options of ratings among the flags. */
+/** The rating options among the flags. */
 export function ratingOptions(
   values: Pick<
     TrainingValues,

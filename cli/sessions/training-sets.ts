@@ -13,8 +13,8 @@ export interface TrainingSets {
 }
 
 /**
- * Opens the ratings to train on and those held out. Checks columns and types of both by the files' footers,
- * so that a wrong test path fails before training. Throws DataError.
+ * Opens training and held-out ratings. Checks columns and types of both from the files' footers, so that a
+ * wrong test path fails before training. Throws DataError.
  */
 export async function trainingSets(
   session: Session,

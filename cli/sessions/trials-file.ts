@@ -6,8 +6,8 @@ import { readRegular } from '../../engine/regular-file.ts';
 import type { JsonObject, Trial } from '../../index.ts';
 
 /**
- * The trials of a search as lines of JSON: first the search itself, then each trial when it has ended, on the
- * disk before the next begins. So a search that was interrupted goes on.
+ * The trials of a search as lines of JSON: first the search itself, then each completed trial, which is on
+ * disk before the next starts. So an interrupted search can be resumed.
  */
 export class TrialsFile {
   readonly path: string;
@@ -22,8 +22,8 @@ export class TrialsFile {
   }
 
   /**
-   * Opens the file of a search. With `resume` an earlier run of the same search goes on; without it, `force`
-   * begins again.
+   * Opens the file of a search. With `resume` it continues an earlier run of the same search; otherwise
+   * `force` starts again.
    */
   static async open(
     path: string,
@@ -38,7 +38,7 @@ export class TrialsFile {
     const head = JSON.stringify(search);
     if (earlier !== undefined && resume) {
       const done = trialsOf(earlier, head, path);
-      // A last line that a kill cut off goes, so that the next one stands alone.
+      // Removes a last line that a kill truncated, so that the next one starts on a new line.
       await truncate(path, Buffer.byteLength(earlier.slice(0, earlier.lastIndexOf('\n') + 1)));
       return new TrialsFile(
         path,
@@ -72,10 +72,10 @@ export class TrialsFile {
   }
 }
 
-/** Most bytes of a file of trials: a trial has less than a thousand. */
+/** Most bytes of a file of trials: a trial takes less than a thousand. */
 const MOST_BYTES = 2 ** 28;
 
-/** The text of the file; undefined where there is none. */
+/** The text of the file; undefined if there is no file. */
 function textOf(path: string): string | undefined {
   try {
     return Buffer.from(readRegular(path, MOST_BYTES)).toString();
@@ -102,7 +102,7 @@ async function writeAll(path: string, text: string): Promise<void> {
   }
 }
 
-/** The trials of the file. A last line that was cut by a kill is left out. */
+/** The trials in the file, without a last line that a kill truncated. */
 function trialsOf(text: string, head: string, path: string): Trial[] {
   const [first = '', ...lines] = text.split('\n');
   if (first !== head)

@@ -13,7 +13,7 @@ export function frameHead(header: JsonObject, payloadBytes: number): Uint8Array 
   return head;
 }
 
-/** Writes a frame to stdout; resolves once it has left, and rejects when nothing reads any more. */
+/** Writes a frame to stdout; resolves once it is written, and rejects if the pipe is closed. */
 export async function sendFrame(header: JsonObject, payload?: Uint8Array): Promise<void> {
   await written(frameHead(header, payload?.length ?? 0));
   if (payload !== undefined && payload.length > 0) await written(payload);

@@ -6,7 +6,7 @@ import { trainingJson } from '../report/training-report.ts';
 import { sendFrame } from './frame-output.ts';
 import { ParentInput } from '../../api/worker/parent-input.ts';
 
-/** Serves the parent process on stdin and stdout. An error is thrown on once its frame has left. */
+/** Serves the parent process over stdin and stdout. An error is rethrown after its frame was sent. */
 export async function serveProcess(
   machine: Omit<SessionOptions, 'signal'>,
   signal: AbortSignal,
@@ -47,7 +47,7 @@ export async function serveProcess(
     const { message, code, exitCode } = reportError(error);
     const { summary, advice } =
       error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
-    // A parent that has gone reads no more.
+    // A parent that has ended does not read.
     await sendFrame({ type: 'error', code, exitCode, message, summary, advice }).catch(() => {});
     throw error;
   } finally {

@@ -16,17 +16,17 @@ export interface Copies {
 
 export const oneCopy: Copies = { users: 1, items: 1 };
 
-/** Limit below which ids as JavaScript numbers are exact. */
+/** Ids below this limit are exact as JavaScript numbers. */
 const ID_LIMIT = 2 ** 53;
 
-/** The ids of one column and their growth from copy to copy. */
+/** The ids of one column and their shift from copy to copy. */
 export interface CopiedIds {
   readonly column: string;
-  /** Copies along this column. */
+  /** Number of copies along this column. */
   readonly copies: number;
-  /** Distance between copies: largest id - smallest id + 1, so that no two copies meet. */
+  /** Distance between copies: largest id - smallest id + 1, so that copies do not overlap. */
   readonly span: number;
-  /** True when ids of the last copy, or of the source, need 64 bits. */
+  /** True if ids of the last copy, or of the source, need 64 bits. */
   readonly wide: boolean;
 }
 
@@ -35,7 +35,10 @@ export interface CopyLayout {
   readonly item: CopiedIds;
 }
 
-/** The ids of a column in its copies. @throws UsageError when they leave the integers that doubles hold. */
+/**
+ * The ids of a column in its copies. @throws UsageError if they exceed the integers that doubles represent
+ * exactly.
+ */
 export function copiedIds(
   column: string,
   ids: { readonly smallest: number; readonly largest: number },
@@ -55,8 +58,8 @@ export function copiedIds(
 }
 
 /**
- * Gives the copies back. @throws UsageError unless both are whole numbers from 1, with a product of 2^31 at
- * most.
+ * Returns the copies. @throws UsageError unless both are whole numbers from 1, with a product of at most
+ * 2^31.
  */
 export function checkCopies(copies: Copies): Copies {
   const { users, items } = copies;
@@ -69,7 +72,7 @@ export function checkCopies(copies: Copies): Copies {
 }
 
 /**
- * Copies first .. end - 1 of users * items; copy c stands in row floor(c / items) and column c % items of the
+ * Copies first .. end - 1 of users * items; copy c is in row floor(c / items) and column c % items of the
  * grid.
  */
 export interface CopyGroup {
@@ -77,7 +80,7 @@ export interface CopyGroup {
   readonly end: number;
 }
 
-/** Groups of as many whole copies as fit a part file of about `rowsPerPart` rows. */
+/** Groups of whole copies that fill a part file of about `rowsPerPart` rows. */
 export function copyGroups({ users, items }: Copies, rowsOfOne: number, rowsPerPart: number): CopyGroup[] {
   if (rowsOfOne === 0) return [{ first: 0, end: 1 }];
   const size = Math.max(1, Math.floor(rowsPerPart / rowsOfOne));

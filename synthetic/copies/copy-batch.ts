@@ -5,7 +5,7 @@ import { originOf } from '../../engine/stream/stream.ts';
 import type { FolderBatch } from '../parts/part-files.ts';
 import type { CopyGroup, CopyLayout } from './copies.ts';
 
-/** The columns of the copies: those of the source, with int64 ids where int32 is too narrow. */
+/** The columns of the copies: the source's columns, with int64 ids if int32 is too narrow. */
 export function copiedSchema(schema: Schema, { user, item }: CopyLayout): Schema {
   const wider = (field: Field) =>
     [user, item].some(({ column, wide }) => wide && column === field.name) && !isInteger(field.type, 64);
@@ -15,10 +15,7 @@ export function copiedSchema(schema: Schema, { user, item }: CopyLayout): Schema
   );
 }
 
-/**
- * The batch with the ids of copy `copy` and the other columns as they are. `schema` is that of
- * `copiedSchema`.
- */
+/** The batch with the ids of copy `copy`; other columns are unchanged. `schema` is from `copiedSchema`. */
 export function copyBatch(
   batch: RecordBatch,
   schema: Schema,
@@ -46,7 +43,7 @@ export function copyBatch(
 /** Ratings that can be read repeatedly, in the same order each time. */
 export type ReplayableBatches = () => AsyncIterable<FolderBatch>;
 
-/** The copies of a group one after the other, each in the order of the source. */
+/** The copies of a group in order, each in the order of the source. */
 export async function* copyStream(
   source: ReplayableBatches,
   schema: Schema,
@@ -59,7 +56,7 @@ export async function* copyStream(
   }
 }
 
-/** Ids, each with `shift` added, as int32 or int64. */
+/** Adds `shift` to ids, as int32 or int64. */
 function shiftIds(batch: RecordBatch, index: number, type: DataType, shift: number): Data {
   const ids = batch.data.children[index];
   const length = batch.numRows;
@@ -81,14 +78,14 @@ function shiftIds(batch: RecordBatch, index: number, type: DataType, shift: numb
 }
 
 /**
- * True for signed integers of that width. Types from files are not of Int32's class, so the type's fields
- * count.
+ * True for signed integers of that width. Types from files are not instances of Int32, so the type's fields
+ * are compared.
  */
 function isInteger(type: DataType, bits: 32 | 64): boolean {
   return DataType.isInt(type) && type.isSigned && type.bitWidth === bits;
 }
 
-/** Adds to ids and stores 64-bit numbers as (low, high) halves, without a BigInt for each row. */
+/** Adds to ids and stores 64-bit numbers as (low, high) halves, without a BigInt per row. */
 function widen(ids: Int32Array, shift: number, halves: Int32Array): void {
   for (let row = 0; 2 * row < halves.length; row++) {
     const id = ids[row] + shift;

@@ -23,7 +23,7 @@ import { idRange } from './id-range.ts';
 import { rowGroupChunks } from './row-group-chunks.ts';
 
 export interface CopyDatasetOptions {
-  /** A Parquet file, a folder of part files, or a folder with train/ and test/, which stay apart. */
+  /** A Parquet file, a folder of part files, or a folder with train/ and test/, which stay separate. */
   readonly from: string;
   readonly copies: Copies;
   readonly output: string;
@@ -31,9 +31,9 @@ export interface CopyDatasetOptions {
   readonly userColumn?: string;
   readonly itemColumn?: string;
   readonly overwrite?: boolean;
-  /** Number of threads, on which the files do not depend. Default: one a core. */
+  /** Number of threads; it does not affect the files. Default: one per core. */
   readonly workers?: number;
-  /** Approximate rows of a part file: the source's row groups and their copies stay whole. */
+  /** Approximate rows of a part file: the source's row groups and their copies are not divided. */
   readonly ratingsPerPart?: number;
   readonly signal?: AbortSignal;
   readonly onEvent?: EventSink;
@@ -43,11 +43,11 @@ export interface CopyDatasetOptions {
 export interface CopiesDescription {
   readonly generator: number;
   readonly copies: readonly [number, number];
-  /** Distance between the ids of one copy and the next, as is `itemSpan`. */
+  /** Distance between the ids of one copy and the next; likewise `itemSpan`. */
   readonly userSpan: number;
   readonly itemSpan: number;
   readonly ratings: number;
-  /** That of the source, if its dataset.json has it. */
+  /** The source's value, if its dataset.json has it. */
   readonly bestTestRmse?: number;
   /** The source's dataset.json. */
   readonly of?: JsonObject;
@@ -55,18 +55,18 @@ export interface CopiesDescription {
 
 export interface CopiedDataset {
   readonly description: CopiesDescription;
-  /** Files by part: "train" and "test", or "" alone. */
+  /** Files by part: "train" and "test", or only "". */
   readonly files: Readonly<Record<string, WriteSummary>>;
   readonly seconds: number;
 }
 
 /**
- * Writes the copies of an existing data set with all its columns; only the ids change. In memory each thread
- * holds one row group to read and one to write. The same source and copies give the same bytes for any number
- * of workers. The folder appears whole or not at all.
+ * Writes the copies of an existing data set with all its columns; only the ids change. Each thread holds one
+ * row group to read and one to write in memory. The same source and copies give the same bytes for any number
+ * of workers. The folder appears completely or not at all.
  *
  * @throws DataError for ids that are neither int32 nor int64, or null; UsageError for impossible copies or
- *   output; CancelledError.
+ * output; CancelledError.
  */
 export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDataset> {
   const {
@@ -122,7 +122,7 @@ export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDa
   return { description, files, seconds };
 }
 
-/** The schema as bytes for other threads. @throws DataError for columns of ids that cannot be copied. */
+/** The schema as bytes for other threads. @throws DataError for id columns that cannot be copied. */
 function checked(schema: Schema, ids: readonly string[]): Uint8Array {
   for (const column of ids) checkIdColumn(schema, column);
   return tableToIPC(new Table(schema), 'stream');
@@ -155,10 +155,10 @@ async function planCopies(
   return requests;
 }
 
-/** Most bytes of the description of a data set. */
+/** Most bytes of a data set's description. */
 const MOST_BYTES = 1 << 24;
 
-/** The description of the data set that is copied; undefined where it has none. */
+/** The description of the source data set; undefined if it has none. */
 function describedBy(file: string): JsonObject | undefined {
   try {
     return JSON.parse(Buffer.from(readRegular(file, MOST_BYTES)).toString()) as JsonObject;

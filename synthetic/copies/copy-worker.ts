@@ -28,7 +28,7 @@ export default partWorker<CopyRequest>(async ({ part, rows, group, number }, sto
   const stored: Schema = tableFromIPC(schemas[part]).schema;
   const schema = copiedSchema(stored, layout);
   const source = async function* () {
-    // The rows are read again for every copy: that costs little beside writing, and a row group may be too
+    // The rows are read again for every copy: that is cheap compared with writing, and a row group may be too
     // large to keep.
     for await (const batch of readRowGroups(rows, stored)) yield { part, batch };
   };

@@ -10,10 +10,10 @@ export interface IdRange {
 const nothing: IdRange = { smallest: Infinity, largest: -Infinity };
 
 /**
- * Smallest and largest id of an int32 or int64 column over all the sources: from their footers, or from the
- * column itself where footers lack statistics. Beyond 2^53 they are rounded.
+ * Smallest and largest id of an int32 or int64 column over all sources: from their footers, or from the
+ * column itself if footers lack statistics. Above 2^53 they are rounded.
  *
- * @throws DataError when there is no row.
+ * @throws DataError if there are no rows.
  */
 export async function idRange(
   sources: readonly ParquetSource[],

@@ -12,8 +12,8 @@ export interface DatasetDescription {
   readonly scale: number;
   readonly seed: number;
   /**
-   * Copies along users and items; left out for one. The counts below are those of all copies, but `shape` is
-   * that of one.
+   * Copies along users and items; absent for one copy. The counts below include all copies, but `shape`
+   * describes one.
    */
   readonly copies?: readonly [number, number];
   readonly users: number;
@@ -26,7 +26,7 @@ export interface DatasetDescription {
    */
   readonly bestTestRmse: number;
   readonly ratings: { readonly mean: number; readonly deviation: number };
-  /** Ratings, in both parts together, of each user and item that has any. */
+  /** Ratings in both parts together, of each user and item with at least one. */
   readonly degrees: { readonly users: DegreeSummary; readonly items: DegreeSummary };
   /** The preset after scaling. */
   readonly shape: RatingPreset;

@@ -1,4 +1,4 @@
-/** The numbers of ratings of users (or items) that have any; `rated` counts those. */
+/** The numbers of ratings of users (or items) with at least one; `rated` is the number of these users. */
 export interface DegreeSummary {
   readonly rated: number;
   readonly minimum: number;
@@ -7,7 +7,7 @@ export interface DegreeSummary {
   readonly maximum: number;
 }
 
-/** Counts users by degree instead of sorting them: there may be a hundred million. */
+/** Counts users by degree instead of sorting them: there can be a hundred million. */
 export function summarizeDegrees(degrees: Int32Array): DegreeSummary {
   let [rated, sum, minimum, maximum] = [0, 0, Infinity, 0];
   for (const degree of degrees) {

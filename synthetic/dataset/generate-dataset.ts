@@ -22,10 +22,13 @@ import { buildRatingTables, checkSeed, type UserRange } from '../ratings/rating-
 import { type DatasetDescription, describeDataset } from './dataset-description.ts';
 import type { RangeRequest, RangeWorkerData } from './range-worker.ts';
 
-/** Fewest part files to aim at: smaller data sets get smaller files, so that threads share them evenly. */
+/**
+ * Least number of part files to aim for: smaller data sets get smaller files, so that threads share them
+ * evenly.
+ */
 const WANTED_RANGES = 8;
 
-/** Fewest requests for each thread, where copies allow it. */
+/** Least number of requests per thread, if copies allow it. */
 const REQUESTS_PER_WORKER = 4;
 
 export interface GenerateDatasetOptions {
@@ -42,9 +45,9 @@ export interface GenerateDatasetOptions {
   readonly output: string;
   /** Replaces an existing data set. */
   readonly overwrite?: boolean;
-  /** Number of threads, on which the files do not depend. Default: one a core. */
+  /** Number of threads; it does not affect the files. Default: one per core. */
   readonly workers?: number;
-  /** Approximate rows of a part file, which decide the cut into files (see `userRanges`). */
+  /** Approximate rows of a part file, which determine the division into files (see `userRanges`). */
   readonly ratingsPerPart?: number;
   readonly signal?: AbortSignal;
   readonly onEvent?: EventSink;
@@ -58,13 +61,13 @@ export interface GeneratedDataset {
 
 /**
  * Writes output/train/part-*.parquet, output/test/part-*.parquet {user: int32, item: int32, rating: float32}
- * and output/dataset.json in one pass over the ratings, a range of users a task. Ids that copies push beyond
- * int32 are int64. Memory holds one row group for each part and thread (with copies, the ratings of a range)
- * and arrays of users and items, for any number of ratings. The same options give the same bytes for any
- * number of workers. The folder appears whole or not at all.
+ * and output/dataset.json in one pass over the ratings, one range of users per task. If copies push ids
+ * beyond int32, they are int64. Memory holds one row group for each part and thread (with copies, the ratings
+ * of a range) and arrays of users and items, for any number of ratings. The same options give the same bytes
+ * for any number of workers. The folder appears completely or not at all.
  *
- * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that may not be
- *   replaced; CancelledError.
+ * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that must not be
+ * replaced; CancelledError.
  */
 export async function generateDataset(options: GenerateDatasetOptions): Promise<GeneratedDataset> {
   const {
@@ -115,10 +118,13 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
   return { description, files: { train: files.train, test: files.test }, seconds };
 }
 
-/** Bytes of the tables a user; and an item, in the tables that threads share and in those of each thread. */
+/**
+ * Bytes of the tables per user, per item in the tables that threads share, and per item in each thread's
+ * tables.
+ */
 const TABLE_BYTES = { user: 16, item: 112, itemOfThread: 28 } as const;
 
-/** Throws CapacityError where the tables of users and items exceed the machine's memory. */
+/** Throws CapacityError if the tables of users and items exceed the machine's memory. */
 function requireMemory({ users, items }: RatingPreset, workers: number): void {
   const need = users * TABLE_BYTES.user + items * (TABLE_BYTES.item + workers * TABLE_BYTES.itemOfThread);
   if (need <= totalmem()) return;
@@ -136,8 +142,9 @@ function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {
 }
 
 /**
- * One request for each range of users, or several, each of which generates the ratings again, where ranges
- * are few and copies many. A file's number depends on its group of copies and its range, not on the requests.
+ * One request for each range of users. If there are few ranges and many copies, several requests per range,
+ * each of which generates the ratings again. A file's number depends on its group of copies and its range,
+ * not on the requests.
  */
 function planRanges(
   shape: RatingPreset,
@@ -161,9 +168,9 @@ function planRanges(
 }
 
 /**
- * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: the work of one task,
- * and the contents of a part file. Medium-sized data sets are cut up to four times finer. The cut depends
- * neither on the seed nor on the threads.
+ * Divides the users into ranges of equal length with about `ratingsPerPart` ratings each: the work of one
+ * task, and the contents of a part file. Medium-sized data sets are divided up to four times finer. The
+ * division depends neither on the seed nor on the threads.
  */
 export function userRanges(
   { users, train, test }: RatingPreset,

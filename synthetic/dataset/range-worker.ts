@@ -56,7 +56,7 @@ async function* generated(
   yield* generateRatings(tables, { users, statistics, timestamps });
 }
 
-/** The batches, kept for the next copy: those of a range are few enough. */
+/** Caches the batches for the next copy; a range has few. */
 function remembered(batches: AsyncIterable<FolderBatch>): ReplayableBatches {
   const kept: FolderBatch[] = [];
   let complete = false;

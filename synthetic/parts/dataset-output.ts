@@ -9,13 +9,13 @@ import { ratingParts } from '../preset.ts';
 import { addFiles, type PartSummary } from './part-files.ts';
 
 /**
- * The version of the generator, which grows when the same preset and seed give other bytes than before. 2:
- * part files end with a range of users, so that threads write them side by side; the ratings and their order
- * are those of 1.
+ * The version of the generator; it increases when the same preset and seed give other bytes than before. 2:
+ * part files end with a range of users, so that threads write them in parallel; the ratings and their order
+ * are unchanged from 1.
  */
 export const GENERATOR_VERSION = 2;
 
-/** Default of the approximate ratings in a part file. */
+/** Default number of ratings in a part file (approximate). */
 export const RATINGS_PER_PART = 1 << 22;
 
 export interface DatasetOutput {
@@ -26,11 +26,11 @@ export interface DatasetOutput {
 }
 
 /**
- * Makes a folder with the parts' folders, calls `fill`, and adds dataset.json with the description that it
- * gives. The folder appears whole or not at all; it belongs to this thread, so that the process can remove it
- * when it is told to end.
+ * Creates a folder with the parts' folders, calls `fill`, and adds dataset.json with the description that it
+ * returns. The folder appears completely or not at all. It is registered in this thread, so that the process
+ * can remove it when it is asked to end.
  *
- * @throws UsageError for output that may not be replaced.
+ * @throws UsageError for output that must not be replaced.
  */
 export async function writeDatasetFolder<Filled extends { readonly description: object }>(
   { output, overwrite, parts }: DatasetOutput,

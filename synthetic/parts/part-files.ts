@@ -17,7 +17,7 @@ export interface PartFileOptions {
   /** The number of the file that every part gets, with or without rows. */
   readonly number: number;
   readonly schema: Schema;
-  /** Called before every batch with the number of rows written since the last call; true ends the work. */
+  /** Called before every batch with the number of rows written since the last call; true stops the work. */
   readonly stop: (rows: number) => boolean;
 }
 
@@ -31,8 +31,8 @@ export type PartSummary = {
 const writeOptions = { codec: 'zstd', rowGroupSize: 1 << 20 } as const;
 
 /**
- * Writes one part file into each part's folder from one stream of batches. Undefined when it was stopped.
- * Then, as after an error, the files are incomplete, and the owner of the folder removes them.
+ * Writes one part file into each part's folder from one stream of batches. Returns undefined if it was
+ * stopped. After a stop or an error the files are incomplete, and the owner of the folder removes them.
  */
 export async function writePartFiles(
   batches: AsyncIterable<FolderBatch>,
@@ -65,7 +65,7 @@ export async function writePartFiles(
   }
 }
 
-/** The sums part by part. */
+/** Adds the sums part by part. */
 export function addFiles(
   a: Readonly<Record<string, PartSummary>>,
   b: Readonly<Record<string, PartSummary>>,

@@ -5,7 +5,7 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { ThreadPool } from '../../engine/threads/thread-pool.ts';
 
-/** Data of every thread that writes part files, beside those of its kind of work. */
+/** Data of every thread that writes part files, in addition to the data for its kind of work. */
 export interface PartWorkerData {
   /** A single number: rows written by all threads so far. */
   readonly written: BigInt64Array;
@@ -14,7 +14,7 @@ export interface PartWorkerData {
 export interface PartTasks<Request> {
   readonly worker: URL;
   readonly workerData: Readonly<Record<string, unknown>>;
-  /** Independent of each other: each thread may take each of them. */
+  /** Independent requests: any thread can take any of them. */
   readonly requests: readonly Request[];
   readonly workers: number;
   /** Rows of all requests together. */
@@ -26,7 +26,7 @@ export interface PartTasks<Request> {
 const PROGRESS_MILLISECONDS = 100;
 
 /**
- * The number of threads; default one a core. @throws UsageError unless it is a whole number from 1 to 256.
+ * The number of threads; default one per core. @throws UsageError unless it is a whole number from 1 to 256.
  */
 export function checkWorkers(workers: number = availableParallelism()): number {
   if (Number.isInteger(workers) && workers >= 1 && workers <= 256) return workers;
@@ -34,9 +34,9 @@ export function checkWorkers(workers: number = availableParallelism()): number {
 }
 
 /**
- * Runs the requests on worker threads and reports the rows written so far. The outcomes come in the order of
- * the requests. The first failure stops the others. It is thrown, as is CancelledError, when all have ended
- * and no thread writes any more.
+ * Runs the requests on worker threads and reports the rows written so far. Returns outcomes in the order of
+ * the requests. The first failure stops the others. A failure, or CancelledError, is thrown once all have
+ * ended and no thread writes any more.
  */
 export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<TaskOutcome[]> {
   const { worker, workerData, requests, rows, signal, onEvent } = tasks;
@@ -64,7 +64,7 @@ export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<
     try {
       return (await pool.run(() => request, stop)).outcome;
     } catch (error) {
-      // The error of a stopped request is not the reason of the stop.
+      // The error of a stopped request is not the reason for the stop.
       if (!stop.aborted) failure = error;
       failed.abort();
       return undefined;

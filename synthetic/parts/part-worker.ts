@@ -6,16 +6,16 @@ import type { WorkerReply } from '../../engine/threads/thread-pool.ts';
 import type { PartWorkerData } from './part-tasks.ts';
 
 /**
- * The data that the pool was made with. Piscina gives a thread [its own data, these] when ports are in use,
- * else these alone.
+ * The data that the pool was created with. Piscina passes [its own data, this] if ports are used, else only
+ * this.
  */
 export function ownWorkerData<Data>(): Data {
   return (Array.isArray(workerData) ? workerData.at(-1) : workerData) as Data;
 }
 
 /**
- * The function that a worker's entry file exports. `work` gets a request and the `stop` of writePartFiles,
- * which counts rows for the main thread and is true when that has cancelled.
+ * The function that a worker's entry file exports. `work` receives a request and the `stop` of
+ * writePartFiles, which counts rows for the main thread and returns true after a cancel.
  */
 export function partWorker<Request>(
   work: (request: Request, stop: (rows: number) => boolean) => Promise<TaskOutcome>,

@@ -1,9 +1,9 @@
 import { sharedArray } from '../../engine/partition.ts';
 
 /**
- * A table that draws from a fixed discrete law with one look-up (A. J. Walker 1977; the construction is M. D.
- * Vose's, 1991). A 32-bit number picks slot i by its high part; another is compared with the slot's
- * threshold: below gives i, else its alias.
+ * Draws from a fixed discrete distribution with one look-up (A. J. Walker 1977; constructed as by M. D. Vose,
+ * 1991). The high part of a 32-bit number picks slot i; another number is compared with the slot's threshold:
+ * below gives i, else its alias.
  */
 export interface AliasTable {
   readonly size: number;
@@ -20,7 +20,7 @@ export function buildAliasTable(weights: Float64Array): AliasTable {
   const alias = sharedArray(Uint32Array, size);
   for (let i = 0; i < size; i++) alias[i] = i;
   const share = Float64Array.from(weights, (weight) => (weight / sum) * size);
-  // Slots below the average wait at the front of `stack`, the others at its end.
+  // Slots below the average are stacked at the front of `stack`, the others at its end.
   const stack = new Uint32Array(size);
   let below = 0;
   let above = size;

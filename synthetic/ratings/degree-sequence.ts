@@ -10,12 +10,12 @@ const ADDED = 4096;
 /**
  * The numbers of ratings of `count` users, ascending, with the exact sum `total`.
  *
- * The r-th is the quantile at (r + 1/2) / count of the truncated Lomax law described at `UserDegrees`; its
- * scale s is found by bisection so that the quantiles sum to the total, and they are rounded so that no error
- * accumulates.
+ * Number r is the quantile at (r + 1/2) / count of the truncated Lomax distribution described at
+ * `UserDegrees`. Its scale s is found by bisection so that the quantiles sum to the total, and rounding
+ * errors do not accumulate.
  *
- * @throws UsageError when no scale reaches the total: its mean must lie above the minimum and below the
- *   middle of the range.
+ * @throws UsageError if no scale reaches the total: its mean must be above the minimum and below the middle
+ * of the range.
  */
 export function degreeSequence(count: number, total: number, shape: UserDegrees): Int32Array {
   const { minimum, maximum } = shape;
@@ -43,7 +43,8 @@ export function degreeSequence(count: number, total: number, shape: UserDegrees)
 }
 
 /**
- * The scale of the total. Sums grow with the scale, from `minimum` each towards the mean of the uniform law.
+ * The scale that gives the total. Sums increase with the scale, from `minimum` each towards the mean of the
+ * uniform distribution.
  */
 function solveScale(count: number, total: number, shape: UserDegrees): number {
   let low = 0;
@@ -65,9 +66,9 @@ function solveScale(count: number, total: number, shape: UserDegrees): number {
  *
  *     sum = count (minimum - s) + s Σ x_r^-k,   x_r = 1 - (r + 1/2) h,   k = 1 / exponent
  *
- * The last ADDED terms, where the power is steep, are added one by one; the others lie in the middles of
- * cells of width h that fill y..1, where y >= ADDED h, and so are an integral and a first correction (Euler
- * and Maclaurin's formula), right to 1e-14 of the sum.
+ * The last ADDED terms, where the power is steep, are added one by one. The others are at the middles of
+ * cells of width h that fill y..1, where y >= ADDED h; their sum is an integral and a first correction
+ * (Euler-Maclaurin formula), accurate to 1e-14 of the sum.
  */
 function sumOfQuantiles(count: number, s: number, { minimum, maximum, exponent }: UserDegrees): number {
   const k = 1 / exponent;

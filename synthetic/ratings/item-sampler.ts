@@ -10,12 +10,13 @@ export interface ItemLaw {
 }
 
 /**
- * A sampler of different items. Each draw goes by weight among those not yet taken.
+ * Samples items without replacement, with probabilities proportional to their weights among the items not yet
+ * drawn.
  *
- * Draws from all items are repeated while they hit a taken one. For a large share of the catalogue that could
- * take for ever, so after as many draws as there are items the rest comes from exponential keys: item i gets
- * the key -ln(u) / weight, and the smallest keys are the draws. Both ways have the same law, since successive
- * sampling is such a race of exponential times, and these have no memory. The state is one stamp an item.
+ * Draws are repeated while they hit an item already drawn. For a large share of the catalogue that could take
+ * forever, so after as many draws as there are items the rest is drawn by exponential keys: item i gets the
+ * key -ln(u) / weight, and the smallest keys are the draws. Both methods have the same distribution, since
+ * successive sampling is a race of exponential times, which have no memory. The state is one stamp per item.
  */
 export class ItemSampler {
   readonly #law: ItemLaw;
@@ -33,10 +34,7 @@ export class ItemSampler {
     this.#candidates = new Int32Array(size);
   }
 
-  /**
-   * Writes `count` different items to the front of `into`. The earlier an item stands, the more popular it
-   * tends to be.
-   */
+  /** Writes `count` different items to the front of `into`. Earlier items tend to be more popular. */
   sample(count: number, random: RandomStream, into: Int32Array): void {
     if (++this.#request === 2 ** 31 - 1) {
       this.#stamps.fill(0);

@@ -24,8 +24,8 @@ export function plantItems(preset: RatingPreset, seed: number): PlantedItems {
 }
 
 /**
- * The planted model for one user, which `aim` chooses: signal = mean + b_u + c_i + p_u·q_i, and a rating is
- * signal plus Gaussian noise, rounded to the scale.
+ * The planted model for one user, set by `aim`: signal = mean + b_u + c_i + p_u·q_i, and a rating is signal
+ * plus Gaussian noise, rounded to the scale.
  */
 export class PlantedUser {
   readonly #preset: RatingPreset;
@@ -73,8 +73,8 @@ export class PlantedUser {
 }
 
 /**
- * The deviation of a factor: p_u·q_i, a sum of `rank` products of two such Gaussians, has the deviation
- * `interaction`.
+ * The standard deviation of a factor: p_u·q_i, a sum of `rank` products of two such Gaussians, has the
+ * deviation `interaction`.
  */
 function factorDeviation({ rank, interaction }: PlantedModelShape): number {
   return rank === 0 ? 0 : Math.sqrt(interaction / Math.sqrt(rank));
@@ -86,7 +86,7 @@ export function levelCount(scale: RatingScale): number {
 
 /**
  * The mean level, from 0, of ratings with this signal: E = Σ P(level >= k) = Σ Φ((signal - t_k) / noise), k =
- * 1.., where the threshold t_k lies half a step below level k. No predictor has a smaller mean squared error.
+ * 1.., where the threshold t_k is half a step below level k. No predictor has a smaller mean squared error.
  */
 export function expectedLevel(signal: number, noise: number, scale: RatingScale): number {
   const levels = levelCount(scale);
@@ -105,13 +105,13 @@ export function expectedLevel(signal: number, noise: number, scale: RatingScale)
 const FINE_STEP = 0.25;
 
 /**
- * The mean level for a fine scale: with z_k = (signal - t_k) / noise and h = step / noise, the z_k are the
- * middles of cells of width h between low = (signal - maximum) / noise and high = (signal - minimum) / noise,
- * so that by Euler and Maclaurin's formula
+ * The mean level for a fine scale. With z_k = (signal - t_k) / noise and h = step / noise, the z_k are the
+ * middles of cells of width h between low = (signal - maximum) / noise and high = (signal - minimum) / noise.
+ * By the Euler-Maclaurin formula
  *
  *     Σ Φ(z_k) = 1/h ∫ Φ dz - h/24 [φ] + 7 h³/5760 [φ''],   ∫ Φ dz = z Φ + φ,   φ'' = (z² - 1) φ,   each from low to high
  *
- * right to 1e-7 of a level.
+ * with an error below 1e-7 of a level.
  */
 function fineExpectedLevel(signal: number, noise: number, { minimum, maximum, step }: RatingScale): number {
   const h = step / noise;

@@ -1,8 +1,6 @@
 import { gaussian, randomU32, uniform } from '../../engine/random.ts';
 
-/**
- * Purposes of random numbers. Each has a stream of its own, which does not depend on the draws of the others.
- */
+/** Purposes of random numbers. Each has its own stream, independent of draws for the others. */
 export const purposes = {
   userOrder: 1,
   itemOrder: 2,
@@ -16,12 +14,12 @@ export const purposes = {
 
 export type Purpose = (typeof purposes)[keyof typeof purposes];
 
-/** 2^32 divided by the golden ratio, which spreads the small purposes over the key. */
+/** 2^32 divided by the golden ratio, which spreads the small purpose numbers over the key. */
 const SPREAD = 0x9e37_79b9;
 
 /**
- * The random numbers of one (seed, purpose, id): the n-th is a function of these four alone. `aim` points the
- * stream at another id and starts it over, so that a loop over users makes no objects.
+ * The random numbers of one (seed, purpose, id): the n-th is a function of only these four. `aim` sets the id
+ * and restarts the stream, so that a loop over users creates no objects.
  */
 export class RandomStream {
   readonly #seedLow: number;
@@ -55,8 +53,8 @@ export class RandomStream {
   }
 
   /**
-   * The stream's n-th standard Gaussian number, n below 2^31, for any draws before. Not to be mixed with the
-   * other kinds of draws.
+   * The stream's n-th standard Gaussian number, n below 2^31, independent of earlier draws. Not to be mixed
+   * with the other kinds of draws.
    */
   gaussianAt(n: number): number {
     return gaussian(randomU32(this.#low, this.#high, 2 * n), randomU32(this.#low, this.#high, 2 * n + 1));

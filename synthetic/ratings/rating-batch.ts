@@ -17,10 +17,10 @@ export const ratingSchema = new Schema([
   new Field('rating', new Float32(), false),
 ]);
 
-/** The same with the second of each rating, since 1970. */
+/** The same plus the time of each rating, in seconds since 1970. */
 export const timedSchema = new Schema([...ratingSchema.fields, new Field('timestamp', new Int64(), false)]);
 
-/** A builder of batches of at most `capacity` rows, one after the other. Each batch has arrays of its own. */
+/** A builder of consecutive batches of at most `capacity` rows. Each batch has its own arrays. */
 export class RatingBatchBuilder {
   readonly capacity: number;
   rows = 0;

@@ -11,7 +11,7 @@ import { degreeOf, type RatingTables, testDegreeOf, type UserRange } from './rat
 export interface GenerateOptions {
   /** Default: all users. */
   readonly users?: UserRange;
-  /** Default: both. Ratings of the other part cost only the draw of their items. */
+  /** Default: both. Ratings of the other part only cost the draw of their items. */
   readonly parts?: readonly RatingPart[];
   /** Rows of a full batch. Default 65,536. */
   readonly batchSize?: number;
@@ -32,10 +32,10 @@ export interface PartBatch {
 /**
  * The ratings of a range of users as batches of both parts, in one pass.
  *
- * Contract: a rating depends on preset, seed, user and its position among the user's ratings alone, so the
- * batches of adjacent ranges, one after the other, hold the same rows as those of the whole. Users come in id
- * order, a user's ratings in the order drawn; a user's items are all different. Memory is that of one batch a
- * part and some arrays of users or items, for any number of ratings.
+ * Contract: a rating depends only on preset, seed, user and its position among the user's ratings, so the
+ * concatenated batches of adjacent ranges have the same rows as the whole. Users are in id order, a user's
+ * ratings in the order drawn; a user's items are all different. Memory is one batch per part and some arrays
+ * of users or items, for any number of ratings.
  */
 export function* generateRatings(
   tables: RatingTables,
@@ -66,9 +66,9 @@ export function* generateRatings(
   for (const part of ratingParts) if (builders[part].rows > 0) yield take(part);
 }
 
-/** The ratings of one user after the other. */
+/** Iterates over the ratings of one user at a time. */
 class GeneratedUser {
-  /** Of the present rating. */
+  /** The part of the current rating. */
   part: RatingPart = 'train';
   readonly #tables: RatingTables;
   readonly #statistics: RatingStatistics | undefined;
@@ -95,7 +95,7 @@ class GeneratedUser {
     this.#items = new Int32Array(preset.items);
   }
 
-  /** Begins a user, before the first rating. */
+  /** Starts a user, before the first rating. */
   aim(user: number): void {
     [this.#user, this.#n] = [user, -1];
     this.#degree = degreeOf(this.#tables, user);
@@ -106,7 +106,7 @@ class GeneratedUser {
     this.#times.aim(user, this.#degree);
   }
 
-  /** Goes on to the next rating, which gets its part and time. False after the last. */
+  /** Advances to the next rating, which gets its part and time. Returns false after the last. */
   next(): boolean {
     if (++this.#n >= this.#degree) return false;
     // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.

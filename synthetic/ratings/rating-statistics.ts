@@ -2,12 +2,12 @@ import type { Partition } from '../../engine/partition.ts';
 import type { RatingPart, RatingPreset } from '../preset.ts';
 import { levelCount } from './planted-model.ts';
 
-/** Unit in which squared errors, in squared steps of the scale, are summed. */
+/** Unit for the sum of squared errors, in squared steps of the scale. */
 const ERROR_UNIT = 2 ** -16;
 
 /**
- * Statistics of generated ratings as counters. All are integers, so that they do not depend on the cut into
- * ranges or the order of sums.
+ * Statistics of generated ratings as counters. All are integers, so that they do not depend on the division
+ * into ranges or the order of sums.
  */
 export class RatingStatistics {
   readonly #preset: RatingPreset;
@@ -60,8 +60,8 @@ export class RatingStatistics {
   }
 
   /**
-   * RMSE of E[rating | planted signal] over the test ratings, in units of the rating: a model can be below it
-   * only by luck.
+   * RMSE of E[rating | planted signal] over the test ratings, in units of the rating: a model can only be
+   * below it by luck.
    */
   get bestTestRmse(): number {
     return this.test === 0

@@ -9,8 +9,8 @@ import { purposes, RandomStream } from './random-stream.ts';
 
 /**
  * The tables of all users, made once from preset and seed: O(users + items * rank) bytes for any number of
- * ratings, in shared memory, so that threads need no copies. Ids start at 0 and are drawn at random, so that
- * they do not depend on degree or popularity.
+ * ratings, in shared memory, so that threads need no copies. Ids start at 0 and are assigned at random, so
+ * that they do not depend on degree or popularity.
  */
 export interface RatingTables {
   readonly preset: RatingPreset;
@@ -30,7 +30,7 @@ export interface UserRange {
   readonly end: number;
 }
 
-/** Gives the seed back. @throws UsageError unless it is an integer from 0 below 2^53. */
+/** Returns the seed. @throws UsageError unless it is an integer from 0 below 2^53. */
 export function checkSeed(seed: number): number {
   if (Number.isSafeInteger(seed) && seed >= 0) return seed;
   throw new UsageError(`seed is ${seed}`, { phase: 'generate', advice: 'Give an integer from 0 below 2^53' });
@@ -61,8 +61,8 @@ export function userDegrees(tables: RatingTables): Int32Array {
 }
 
 /**
- * Test ratings of user u. The share is rounded on the running total and not for each user, so that the parts
- * are exact in sum and every user's share is off by less than one.
+ * Test ratings of user u. The share is rounded on the running total, not per user, so that the parts have
+ * exact sums and every user's share is off by less than one.
  */
 export function testDegreeOf(tables: RatingTables, user: number): number {
   return testBefore(tables, user + 1) - testBefore(tables, user);

@@ -1,15 +1,18 @@
 import { purposes, RandomStream } from './random-stream.ts';
 
-/** Seconds since 1970 between which ratings lie: the years 2015 to 2024. */
+/** Range of the ratings' times, in seconds since 1970: the years 2015 to 2024. */
 const FIRST = 1_420_070_400;
 const LAST = 1_735_689_599;
 
-/** Mean seconds between two ratings of a user in one sitting, and the share of ratings that begin another. */
+/**
+ * Mean seconds between two ratings of a user in one session, and the share of ratings that start a new
+ * session.
+ */
 const GAP = 40;
 const SITTINGS = 0.1;
 
 /**
- * The times of users' ratings, in seconds: a user comes at a random time and rates in sittings, days to
+ * The times of users' ratings, in seconds: a user starts at a random time and rates in sessions, days to
  * months apart. They ascend with a user's ratings.
  */
 export class RatingTimes {
@@ -24,12 +27,12 @@ export class RatingTimes {
     this.#random = new RandomStream(seed, purposes.times);
   }
 
-  /** Begins the times of a user with this number of ratings. */
+  /** Starts the times of a user with this number of ratings. */
   aim(user: number, ratings: number): void {
     if (!this.#wanted) return;
     this.#random.aim(user);
     this.#time = FIRST + this.#random.nextUniform() * (LAST - FIRST);
-    // All sittings together fit into what is left.
+    // All sessions together fit into the remaining time.
     const sittings = Math.max(1, 2 * SITTINGS * ratings);
     this.#pause = (LAST - this.#time) / sittings;
   }

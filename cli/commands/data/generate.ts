@@ -20,7 +20,7 @@ import { flagName, type Option, type Values } from '../../options/option.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 
-/** Two whole numbers with a comma between them. */
+/** Two whole numbers separated by a comma. */
 const copiesOption: Option<{ readonly users: number; readonly items: number } | undefined> = {
   describe: 'write a grid of U x V copies, along users and along items, such as 160,20',
   group: 'Data:',

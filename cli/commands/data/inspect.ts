@@ -61,7 +61,7 @@ export const inspect = defineCommand({
       return error.summary;
     });
     if (typeof found === 'string') return inspectionResult({ layout, columns, missing: found });
-    // Also those that --with computes.
+    // Includes columns that --with computes.
     const { fields } = await dataset.schema({ signal });
     const missing = Object.values(found).filter((name) => !fields.some((field) => field.name === name));
     if (missing.length > 0 && !isAsked)

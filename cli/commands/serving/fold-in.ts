@@ -104,7 +104,7 @@ export const foldIn = defineCommand({
   },
 });
 
-/** Throws UsageError where nothing would be written, and for a flag that cannot act. */
+/** Throws UsageError if nothing would be written, and for a flag without effect. */
 function requireOutput(
   { output, modelDir }: { readonly output?: string | undefined; readonly modelDir?: string | undefined },
   given: ReadonlySet<string>,
@@ -118,7 +118,7 @@ function requireOutput(
     throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
 }
 
-/** An output for factors. Throws UsageError for a format without lists of numbers. */
+/** An output for factors. Throws UsageError for a format that has no lists of numbers. */
 async function openFactors(...[output, ...others]: Parameters<typeof openOutput>): Promise<CheckedSink> {
   const sink = await openOutput(output, ...others);
   if (['parquet-sink', 'arrow-sink'].includes(sink.name)) return sink;

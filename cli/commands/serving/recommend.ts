@@ -111,7 +111,7 @@ type RecommendValues = Values<typeof options>;
 type Side = 'users' | 'items';
 type Ids = 'all' | readonly string[];
 
-/** Throws UsageError for a flag that cannot act beside the others. */
+/** Throws UsageError for a flag that has no effect with the others. */
 function checkIdle(values: RecommendValues, given: ReadonlySet<string>, side: Side, ids: Ids): void {
   const first = <Name extends string>(names: readonly Name[]) => names.find((name) => given.has(name));
   const unfit =
@@ -136,7 +136,7 @@ function checkIdle(values: RecommendValues, given: ReadonlySet<string>, side: Si
     });
 }
 
-/** Throws UsageError for lists that are too many to print. */
+/** Throws UsageError if there are too many lists to print. */
 function requireFew(side: Side, ids: Ids): void {
   if (ids !== 'all' && ids.length <= MOST_PRINTED) return;
   throw new UsageError(
@@ -184,7 +184,7 @@ function unknownIn(
   };
 }
 
-/** The lists that were asked for. */
+/** The requested lists. */
 interface Asked {
   readonly n: number;
   readonly side: Side;
@@ -196,7 +196,7 @@ interface Asked {
   readonly excluding: boolean;
 }
 
-/** The counts and warnings of the search, once it has ended, and what was unknown before. */
+/** The counts and warnings of the search, once it has ended, and the unknown ids found before. */
 function foundJson({ unknown, findings, excluding }: Asked): JsonObject {
   const excluded = excluding ? { unknownExcluded: findings.count('unknown-exclusions') } : {};
   return { ...unknown, ...excluded, warnings: findings.warnings };

@@ -36,7 +36,7 @@ export const columnOptions = {
   }),
 };
 
-/** The names that flags give. */
+/** Column names given by flags. */
 export type ColumnValues = {
   readonly [Name in 'userCol' | 'itemCol' | 'ratingCol' | 'timestampCol']?: string | undefined;
 };
@@ -72,7 +72,7 @@ export const formatOption = choice({
   defaultText: "by the files' endings and first bytes",
 });
 
-/** Conditions and computed columns of the rows that a command reads. */
+/** Filters and computed columns for the rows that a command reads. */
 export const rowOptions = {
   with: {
     describe:
@@ -95,7 +95,7 @@ export const rowOptions = {
   }),
 };
 
-/** A column of --with. */
+/** A column computed by --with. */
 export interface ComputedColumn {
   readonly name: string;
   readonly text: string;

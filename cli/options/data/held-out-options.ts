@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import { choice, countOr, decimal, text, toggle, wholeNumber } from '../kinds.ts';
 import type { Option, Values } from '../option.ts';
 
-/** Ratings that are not trained on: a file, or a part of those given. */
+/** Ratings that are not trained on: a file, or a part of the given ratings. */
 export const heldOutOptions = {
   test: text({
     describe: 'ratings that are not trained on, to measure the error on',
@@ -28,14 +28,14 @@ export const heldOutOptions = {
   }),
 };
 
-/** Of `train` alone: the ratings that it drew. */
+/** Only for `train`: writes the held-out ratings. */
 export const testOutputOption = text({
   describe:
     'write the ratings that were held out: .parquet, .csv, .tsv, .ndjson, .arrow, or a folder; split writes those to train on as well',
   group: 'Held-out ratings:',
 });
 
-/** The users whose rankings are measured, of every command that ranks. */
+/** Number of users for ranking metrics, for every command that ranks. */
 export const rankUsersOption = countOr('all', {
   describe: 'rank so many users at most, drawn by the seed, or all',
   group: 'Ranking:',
@@ -43,7 +43,7 @@ export const rankUsersOption = countOr('all', {
   least: 1,
 });
 
-/** Of commands that train, where held-out ratings are ranked. */
+/** For commands that train and can rank held-out ratings. */
 export const heldOutRankingOptions = {
   ranking: {
     ...toggle({
@@ -64,7 +64,7 @@ type HeldOutValues = Values<typeof heldOutOptions> & {
   readonly targetRmse?: number;
 };
 
-/** Throws UsageError for flags that exclude each other or cannot act. */
+/** Throws UsageError for flags that exclude each other or have no effect. */
 export function checkHeldOut(values: HeldOutValues, given: ReadonlySet<string>): void {
   const kinds = (
     [

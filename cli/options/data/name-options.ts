@@ -49,7 +49,7 @@ export function checkNameFlags({ itemNames, ...columns }: NameValues): void {
 
 type NameContext = Pick<CommandContext, 'signal' | 'onEvent'>;
 
-/** The model whose items are named, or the column of items where there is no model yet. */
+/** The model with the items to name, or the item column if there is no model yet. */
 type NamedItems = Pick<ItemNamesOptions, 'model' | 'itemCol'>;
 
 /** The names of --item-names; undefined without the flag. */

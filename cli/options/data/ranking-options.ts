@@ -62,7 +62,7 @@ export const rankingOptions = {
 
 export type RankingValues = Values<typeof rankingOptions>;
 
-/** Throws UsageError for a flag of rankings without --ranking. */
+/** Throws UsageError for a ranking flag without --ranking. */
 export function checkRanking({ ranking }: RankingValues, given: ReadonlySet<string>): void {
   const idle = ranking
     ? undefined
@@ -86,7 +86,7 @@ export function checkRanking({ ranking }: RankingValues, given: ReadonlySet<stri
     );
 }
 
-/** The options of `evaluateRanking` but for the exclusions. */
+/** The options of `evaluateRanking`, without the exclusions. */
 export function rankingSettings({
   k,
   metrics,

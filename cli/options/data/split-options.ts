@@ -24,7 +24,7 @@ const beforeOption: Option<number | Date | undefined> = {
   },
 };
 
-/** The kinds of splits, by the flags of `train` where it has them. */
+/** The kinds of splits; the flags of `train` are shared. */
 export const splitOptions = {
   testFraction: { ...heldOutOptions.testFraction, describe: 'test on this part of the ratings, such as 0.1' },
   validationFraction: decimal({
@@ -66,7 +66,7 @@ export type SplitValues = Values<typeof splitOptions>;
 
 const kinds = ['testFraction', 'testLeaveOut', 'folds', 'before'] as const;
 
-/** Throws UsageError unless exactly one split is named, and for flags that do not act on it. */
+/** Throws UsageError unless exactly one split is chosen, and for flags that have no effect on it. */
 export function checkSplit(values: SplitValues, given: ReadonlySet<string>): void {
   const named = kinds.filter((name) => values[name] !== undefined);
   const flag = (name: string) => `--${flagName(name)}`;

@@ -31,7 +31,7 @@ const columnTypesOption: Option<Readonly<Record<string, Choice<'textTypes'>>> | 
   },
 };
 
-/** The properties of text (CSV and its kin, NDJSON) that a command reads. */
+/** Properties of text files (CSV and similar, NDJSON) that a command reads. */
 export const textOptions = {
   delimiter: text({
     describe: 'delimiter between the fields, such as ";" or "::"',
@@ -53,7 +53,7 @@ export const textOptions = {
   decimalComma: toggle({ describe: 'take 4,5 as a number', group: 'Text:' }),
 };
 
-/** The flags of ratings that a command reads. */
+/** Flags for reading ratings. */
 export const readOptions = { format: formatOption, ...rowOptions, ...textOptions };
 
 export type ReadValues = Values<typeof readOptions>;

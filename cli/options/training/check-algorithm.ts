@@ -3,7 +3,7 @@ import { flagName } from '../option.ts';
 import { type Algorithm, type AllParams, checkParamFlags, namesOfOnly } from './param-options.ts';
 
 /**
- * Flags that --init-model fixes; rows without new ratings keep their factors, so that nothing is added to λ.
+ * Flags that --init-model fixes. Rows without new ratings keep their factors, so nothing can be added to λ.
  */
 const modelFlags: readonly string[] = ['rank', 'biases', 'regOffset', 'biasDamping'];
 
@@ -12,7 +12,7 @@ export interface AlgorithmValues extends AllParams {
   readonly initModel?: string | undefined;
 }
 
-/** The algorithm of a run: the one that is named, else sgd with --init-model, else als. */
+/** The algorithm of a run: as given, else sgd with --init-model, else als. */
 export function algorithmOf({
   algorithm,
   initModel,
@@ -20,7 +20,7 @@ export function algorithmOf({
   return algorithm ?? (initModel === undefined ? 'als' : 'sgd');
 }
 
-/** Throws UsageError for a flag that cannot act with the algorithm. */
+/** Throws UsageError for a flag that has no effect with the algorithm. */
 export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<string>): void {
   const algorithm = algorithmOf(values);
   const first = (names: readonly string[]) => {

@@ -33,7 +33,7 @@ export function fitCheckpoints({
   return checkpointDir === undefined ? {} : { checkpointDir, checkpointInterval, resume };
 }
 
-/** Throws UsageError for a flag that cannot act beside the others. */
+/** Throws UsageError for a flag that has no effect with the others. */
 export function checkCheckpoints(
   values: CheckpointValues & { readonly initModel?: string | undefined },
 ): void {

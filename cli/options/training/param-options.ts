@@ -8,7 +8,7 @@ import { flagName, type Option } from '../option.ts';
 
 type AlsParams = ReturnType<typeof checkAlsParams>;
 
-/** SGD has no `auto` of regParam. */
+/** SGD does not support `auto` for regParam. */
 export type AllParams = Partial<Omit<AlsParams & SgdParams, 'regParam'> & Pick<AlsParams, 'regParam'>>;
 
 export const tables = { als: alsTable, sgd: sgdTable } as const;
@@ -17,8 +17,8 @@ export type Algorithm = keyof typeof tables;
 const described: Readonly<Record<string, Param>> = { ...sgdTable.params, ...alsTable.params };
 
 /**
- * The flags of the parameters of both algorithms. None has a fallback: the tables have the defaults, and what
- * is given is noticed.
+ * The flags of both algorithms' parameters. None has a fallback: the tables contain the defaults, and a
+ * missing flag must be recognizable.
  */
 export const paramOptions = Object.fromEntries(
   Object.entries(described).map(([name, param]) => [
@@ -27,13 +27,13 @@ export const paramOptions = Object.fromEntries(
   ]),
 ) as { readonly [K in keyof Required<AllParams>]: Option<AllParams[K]> };
 
-/** The names that one algorithm has and the other has not. */
+/** The parameters that only one algorithm has. */
 export function namesOfOnly(algorithm: Algorithm): readonly string[] {
   const others: object = tables[algorithm === 'als' ? 'sgd' : 'als'].params;
   return namesOf<string>(tables[algorithm]).filter((name) => !(name in others));
 }
 
-/** The parameters of an algorithm that are given. */
+/** The parameters of an algorithm that were given. */
 export function givenParams<A extends Algorithm>(
   algorithm: A,
   values: AllParams,
@@ -47,7 +47,7 @@ export function givenParams<A extends Algorithm>(
   ) as never;
 }
 
-/** Throws UsageError for a parameter's flag that cannot act beside the others. */
+/** Throws UsageError for a parameter's flag that has no effect with the others. */
 export function checkParamFlags(algorithm: Algorithm, values: AllParams, given: ReadonlySet<string>): void {
   const named = (name: string, value?: unknown) =>
     `--${flagName(name)}${value === undefined ? '' : ` ${String(value)}`}`;
@@ -71,7 +71,7 @@ function optionOf(
   return (param.kind === 'number' ? decimal : wholeNumber)({ ...spec, least, most, above });
 }
 
-/** "10", or "10; sgd: 20" where the algorithms differ. */
+/** "10", or "10; sgd: 20" if the algorithms differ. */
 function defaultText(name: keyof AllParams): string | undefined {
   const [als, sgd] = [defaultsOf(alsTable), defaultsOf(sgdTable)].map(
     (defaults: AllParams) => defaults[name],

@@ -26,7 +26,7 @@ interface PlannedValues extends AllParams {
 
 /**
  * The flags with the algorithm and parameters of the plan in the file of --plan, and the plan. Throws
- * UsageError for a file without one and for a flag that contradicts it.
+ * UsageError for a file without a plan and for a flag that contradicts it.
  */
 export async function withPlan<V extends PlannedValues>(
   values: V,
@@ -63,14 +63,14 @@ export async function withPlan<V extends PlannedValues>(
   };
 }
 
-/** The file of a plan in the folder of a model, or in the folder of its metadata. */
+/** The file with a plan, in a model's folder or in the folder of its metadata. */
 function fileOf(path: string): string {
   return (
     [join(path, 'metadata/part-00000'), join(path, 'part-00000')].find((file) => existsSync(file)) ?? path
   );
 }
 
-/** Reads a plan, also from the line of `plan --json` and from that of a model's metadata. */
+/** Reads a plan from a file, including the output of `plan --json` and a model's metadata. */
 async function readPlan(
   file: string,
 ): Promise<{ readonly plan: JsonObject; readonly algorithm: Algorithm; readonly params: AllParams }> {

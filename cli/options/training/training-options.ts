@@ -56,7 +56,7 @@ export const trainingOptions = {
   ...commonOptions,
 };
 
-/** Only of `train` and `plan`. */
+/** Only for `train` and `plan`. */
 export const initModelOption = text({
   describe:
     "model to go on from, with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, with the model's λ for new users and items alone; of implicit data one round of ALS",
@@ -85,7 +85,7 @@ export const trainOptions = {
 export type TrainingValues = Values<typeof trainingOptions>;
 export type TrainCommandValues = Values<typeof trainOptions>;
 
-/** Throws UsageError for a flag that cannot act beside the others. */
+/** Throws UsageError for a flag that has no effect with the others. */
 export function checkTraining(
   values: TrainingValues &
     Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'testOutput' | 'report' | keyof NameValues>>,
@@ -113,7 +113,7 @@ export function checkTraining(
   }
 }
 
-/** Throws UsageError for flags of names without a page that shows them. */
+/** Throws UsageError for flags of item names without a report that shows them. */
 function checkNames({
   report,
   itemNames,
@@ -129,8 +129,8 @@ function checkNames({
 }
 
 /**
- * Throws UsageError for flags that need held-out ratings, or ratings held out at random or by time, without
- * them.
+ * Throws UsageError for flags that need held-out ratings, or ratings held out at random or by time, if there
+ * are none.
  */
 function checkUsesOfHeldOut(
   values: Pick<TrainingValues, 'test' | 'testFraction' | 'testLeaveOut'> &

@@ -7,17 +7,17 @@ import { nearestFlag } from '../nearest.ts';
 
 const SYNTAX = "Write names with their values, such as --try 'rank=8,16,32 reg-param=0.01..0.1'";
 
-/** A range over more than one order of magnitude is searched by orders of magnitude. */
+/** A range wider than this factor is searched on a logarithmic scale. */
 const WIDE = 10;
 
 /**
- * The space of --try: words with a parameter's name and its values, a list with commas or a range with two
+ * Parses --try: words with a parameter's name and its values, as a comma-separated list or a range with two
  * dots.
  *
  *     rank=8,16,32 reg-param=0.005..0.2 algorithm=als,sgd
  *
  * Throws UsageError for a name or a value that an algorithm of the search does not have. `usual`: the
- * algorithm where none is named.
+ * algorithm if none is named.
  */
 export function readSpace(
   given: string,
@@ -65,7 +65,7 @@ export function readSpace(
   return { space, algorithms };
 }
 
-/** The flags that a search without --try depends on. */
+/** The flags that affect a search without --try. */
 interface UsualOf {
   readonly implicitPrefs?: boolean;
   readonly biases?: boolean;
@@ -73,7 +73,7 @@ interface UsualOf {
   readonly weight?: string;
 }
 
-/** The space of a search that names none: around the defaults, which are the first trial. */
+/** The default search space: around the defaults, which are the first trial. */
 export function usualSpace(algorithm: Algorithm, given: UsualOf): SearchSpace {
   const rank = { ...logarithmic(4, 64), whole: true };
   if (algorithm === 'sgd')
@@ -84,8 +84,8 @@ export function usualSpace(algorithm: Algorithm, given: UsualOf): SearchSpace {
 }
 
 /**
- * Implicit data. λ follows α where it is not given, so α and ν move the rankings more than the form of the
- * weights, which does nothing where all ratings are equal (docs/measured/quality.md, Rankings of implicit
+ * For implicit data. By default λ follows α, so α and ν affect the rankings more than the form of the
+ * weights, which has no effect if all ratings are equal (docs/measured/quality.md, Rankings of implicit
  * data). iALS's and Spark's forms have other defaults.
  */
 function implicitSpace({ unobservedWeight, weight }: UsualOf): SearchSpace {
@@ -99,7 +99,7 @@ function logarithmic(from: number, to: number) {
   return { from, to, scale: 'log' as const };
 }
 
-/** The parameter of a flag's name, or of its name in the library. */
+/** The parameter with this flag name or library name. */
 function nameOf(flag: string): string {
   return (
     Object.values(tables)

@@ -20,7 +20,7 @@ import { readSpace, usualSpace } from './try-option.ts';
 
 const search = 'Search:';
 
-/** The flags that a search depends on beside its own. */
+/** The flags that affect a search, besides its own. */
 const sought = {
   ...heldOutRankingOptions,
   ...paramOptions,
@@ -107,12 +107,12 @@ export const tuneOptions = {
 
 export type TuneValues = Values<typeof tuneOptions>;
 
-/** The given flags by which a search is known again, beside its own: of data, rankings and parameters. */
+/** The given flags that identify a search, besides its own: of data, rankings and parameters. */
 export function soughtValues(values: TuneValues, given: ReadonlySet<string>): object {
   return Object.fromEntries(Object.entries(values).filter(([name]) => given.has(name) && name in sought));
 }
 
-/** The space of the search and the algorithms in it. Throws UsageError for flags that exclude each other. */
+/** The search space and its algorithms. Throws UsageError for flags that exclude each other. */
 export function spaceOf(
   values: TuneValues,
   given: ReadonlySet<string>,
@@ -137,7 +137,7 @@ export function spaceOf(
   return { algorithms, space };
 }
 
-/** The space without the parameters that flags set. Throws UsageError where none is left. */
+/** The space without the parameters that flags set. Throws UsageError if none is left. */
 function others(space: SearchSpace, given: ReadonlySet<string>): SearchSpace {
   const left = Object.fromEntries(Object.entries(space).filter(([name]) => !given.has(name)));
   if (Object.keys(left).length > 0) return left;

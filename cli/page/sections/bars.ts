@@ -4,11 +4,11 @@ import { type Chart, fill } from '../figure.ts';
 export interface Bar {
   readonly name: string;
   readonly value: number;
-  /** The value as it is shown. */
+  /** The value as text. */
   readonly text: string;
 }
 
-/** Bars from the left, each with its name and its value as text. */
+/** Horizontal bars, each with its name and its value as text. */
 export function barChart(
   title: string,
   summary: string,

@@ -1,14 +1,14 @@
-/** Rows of a side by their number of ratings: those with `least` to `most`. */
+/** Users or items whose number of ratings is from `least` to `most`. */
 export interface DegreeBin {
   readonly least: number;
   readonly most: number;
-  /** Users, or items. */
+  /** Number of users, or items. */
   readonly rows: number;
-  /** Their ratings in all. */
+  /** Their total number of ratings. */
   readonly ratings: number;
 }
 
-/** Rows by their number of ratings, in bins [1], [2, 3], [4, 7], ...; rows without ratings are in none. */
+/** Rows by number of ratings, in bins [1], [2, 3], [4, 7], ...; rows without ratings are in no bin. */
 export function degreeBins(counts: ArrayLike<number>): DegreeBin[] {
   const bins: { least: number; most: number; rows: number; ratings: number }[] = [];
   for (let row = 0; row < counts.length; row++) {

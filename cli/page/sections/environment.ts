@@ -21,14 +21,14 @@ export function environmentSection(argv: readonly string[], adapter: string | nu
   };
 }
 
-/** The words as a shell takes them; credentials and queries of addresses are left out. */
+/** The command line, quoted for a shell; credentials and queries in addresses are removed. */
 function commandLine(argv: readonly string[]): string {
   return ['factorflow', ...argv.map(publicWord)]
     .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
     .join(' ');
 }
 
-/** A word without the credentials of its address, which may stand behind a flag and =. */
+/** A word without the credentials of its address, which can follow a flag and "=". */
 function publicWord(word: string): string {
   const [, flag = '', value = word] = /^(--[\w-]+=)(.*)$/s.exec(word) ?? [];
   return flag + publicPath(value);

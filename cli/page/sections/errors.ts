@@ -37,7 +37,7 @@ export function errorsSection({
 
 type ErrorBin = ErrorBreakdown['byRating'][number];
 
-/** Bins are powers of two, but bounds are those of the pairs that came. */
+/** Bins are powers of two, but the shown bounds are the smallest and largest actual counts. */
 function degree({ least, most }: ErrorBin): string {
   return range(least, most);
 }

@@ -3,7 +3,7 @@ import type { Id, ItemNames } from '../../../index.ts';
 import { shownName } from '../../report/shown-name.ts';
 import { element } from '../document.ts';
 
-/** Genres that have a colour of their own: the colours kind-0 to kind-6 of the style. */
+/** Number of genres with their own colour: classes kind-0 to kind-6 of the style. */
 const COLOURED = 7;
 
 const GREY = 'kind-none';
@@ -17,16 +17,16 @@ export interface GenreColours {
   legend(): HTMLElement;
 }
 
-/** The colours of a map of items, and a sentence on them with a space before it. */
+/** The colours of an item map, and a sentence about them that starts with a space. */
 interface MapColours {
-  /** Undefined where the map shows numbers of ratings alone. */
+  /** Undefined if the map only shows numbers of ratings. */
   readonly genres: GenreColours | undefined;
   readonly text: string;
 }
 
 /**
- * Colours of the most frequent genres; the others are grey. There are no colours for fewer than two genres,
- * and for free text: more genres than half the items.
+ * Colours for the most frequent genres; others are grey. No colours for fewer than two genres, or for free
+ * text (more genres than half the items).
  */
 export function mapColours(items: readonly Id[], names: ItemNames | undefined): MapColours {
   const counts = new Map<string | undefined, number>();
@@ -51,7 +51,7 @@ export function mapColours(items: readonly Id[], names: ItemNames | undefined): 
 
 type Counted = readonly [genre: string | undefined, count: number];
 
-/** Numbers of items that have a grey dot. */
+/** Numbers of items with a grey dot. */
 interface GreyItems {
   readonly other: number;
   readonly without: number;

@@ -12,15 +12,15 @@ import { range } from './ratings.ts';
 /** Colours of the dots, from few to many ratings. */
 const COLOURS = 5;
 
-/** Characters of a label; the text of a dot has more. */
+/** Most characters of a label; the tooltip of a dot has more. */
 const MOST_LETTERS = 26;
 
-/** Items that may have a label: with names, and with ids alone. */
+/** Most items with a label: with names, and with only ids. */
 const MOST_LABELS = { named: 60, unnamed: 25 } as const;
 
 /**
- * Part of the items at either end of an axis that are drawn at its edge, so that a few do not flatten the
- * others.
+ * Share of items at either end of an axis that are drawn at its edge, so that outliers do not flatten the
+ * map.
  */
 const EDGE = 0.005;
 
@@ -29,15 +29,15 @@ const SIZES = { wide: { width: 828, height: 520 }, narrow: { width: 340, height:
 
 interface Dot extends MappedItem {
   readonly title: string;
-  /** Place in percent of the map. */
+  /** Position in percent of the map. */
   readonly left: number;
   readonly top: number;
   readonly colour: number;
 }
 
 /**
- * Items on a plane, coloured by genre where it is known, else by their number of ratings; the items with the
- * most have titles.
+ * Items on a plane, coloured by genre if known, else by number of ratings; the items with the most ratings
+ * have labels.
  */
 export function itemMapSection(
   { items, share }: ItemMap,
@@ -71,7 +71,7 @@ interface MapParts {
 }
 
 function mapOf(dots: readonly Dot[], { labels, text, genres }: MapParts): HTMLElement {
-  // Dots of many ratings are drawn over the others, and larger.
+  // Dots with many ratings are drawn on top, and larger.
   const marks = dots.toReversed().map(({ left, top, colour, item, title, ratings }) => {
     const lines = [title, genres?.genre(item), `${formatCount(ratings)} rating${ratings === 1 ? '' : 's'}`];
     const kind = genres === undefined ? `c${colour}` : `c${colour} ${genres.colour(item)}`;
@@ -86,7 +86,7 @@ function mapOf(dots: readonly Dot[], { labels, text, genres }: MapParts): HTMLEl
   );
 }
 
-/** The titles that have room on the map: of screens, of phones, or of both; the first ones come first. */
+/** The labels that fit on the map for screens, for phones, or for both; earlier dots have priority. */
 function labelsOf(dots: readonly Dot[]): HTMLElement[] {
   const boxes = dots.map(({ left, top, title }): Box => ({
     left,
@@ -133,7 +133,7 @@ function axisOf(values: readonly number[]): (value: number) => number {
     most > least ? 3 + (94 * (Math.min(Math.max(value, least), most) - least)) / (most - least) : 50;
 }
 
-/** The fewest ratings of each colour: about the same number of items each. */
+/** The lower bound of each colour in ratings, with about the same number of items per colour. */
 function colourBounds(items: readonly MappedItem[]): readonly number[] {
   const ascending = items.map(({ ratings }) => ratings).toReversed();
   return [

@@ -28,7 +28,7 @@ export function planSection(plan: PhysicalPlan): Section {
   };
 }
 
-/** The stages in the order of the plan: what each does and costs, planned and measured. */
+/** The stages in the order of the plan, with their work and their planned and measured cost. */
 function stageTable({ measured, ...plan }: PhysicalPlan): PageTable {
   const optional = <T>(value: T | undefined, format: (known: T) => string) =>
     value === undefined ? '' : format(value);

@@ -4,7 +4,7 @@ import { Plot } from '../../generated/charts.js';
 import { type Chart, fill, stroke } from '../figure.ts';
 import type { PageTable, Section } from '../section.ts';
 
-/** Ranking metrics with their 95 % intervals, beside rankings that are the same for all users. */
+/** Ranking metrics with 95 % intervals, compared with rankings that are the same for all users. */
 export function rankingSection(ranking: RankingEvaluation): Section {
   const { users, availableUsers, candidates } = ranking;
   if (users === 0) return { heading: 'Rankings', text: 'No user is left to rank, so there are no metrics.' };
@@ -16,7 +16,7 @@ export function rankingSection(ranking: RankingEvaluation): Section {
   };
 }
 
-/** The metrics that are shares, each with its interval and popularity's. */
+/** The metrics that are between 0 and 1, each with its interval and the value of popularity. */
 function metricsChart({ metrics, intervals, baselines }: RankingEvaluation): Chart {
   const shares = Object.entries(metrics)
     .filter(([, value]) => value >= 0 && value <= 1)

@@ -5,7 +5,7 @@ import { shownName } from '../../report/shown-name.ts';
 import { element, table } from '../document.ts';
 import type { Section } from '../section.ts';
 
-/** Recommendations for a few users next to what they rated highest; undefined without users. */
+/** Recommendations for a few users next to their highest ratings; undefined without users. */
 export function samplesSection(
   samples: readonly SampleUser[],
   names: ItemNames | undefined,

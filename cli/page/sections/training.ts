@@ -13,10 +13,10 @@ export interface TrainingCourse {
   readonly baselines?: Baselines | undefined;
 }
 
-/** Numbers from here on are shown in thousands and millions. */
+/** Larger numbers are shown in thousands and millions. */
 const LARGE = 10_000;
 
-/** More points than these are drawn as a line without dots. */
+/** With more points a line has no dots. */
 const MOST_DOTS = 60;
 
 /** A quantity that is measured after each iteration. */
@@ -30,10 +30,7 @@ interface Point {
   readonly y: number;
 }
 
-/**
- * The quantities that were measured, most important first: the test error or metric, the training error, the
- * loss.
- */
+/** The measured quantities, most important first: the test error or metric, the training error, the loss. */
 function curvesOf({ iterations, baselines }: TrainingCourse): Curve[] {
   const rules = baselines
     ? [
@@ -62,7 +59,7 @@ export function leadCurve(course: TrainingCourse): readonly Chart[] {
     .map((curve) => byIteration(curve, course, 0.36));
 }
 
-/** The other quantities, the most important one by time, and all numbers. */
+/** The other quantities, the most important one by time, and a table of all. */
 export function trainingSection(course: TrainingCourse): Section {
   const { called, iterations, bestIteration } = course;
   const curves = curvesOf(course);
@@ -121,9 +118,9 @@ interface CurveChart {
   readonly curve: Curve;
   readonly points: readonly Point[];
   readonly called: 'iteration' | 'epoch' | 'second';
-  /** The iteration of the model. */
+  /** The model's iteration. */
   readonly best?: number;
-  /** Height for a width of 1. */
+  /** Height relative to the width. */
   readonly shape: number;
   readonly axis: (width: number) => Plot.ScaleOptions;
 }
@@ -182,7 +179,7 @@ function curveChart({ title, curve, points, called, best, shape, axis }: CurveCh
   };
 }
 
-/** The course in words, with the values that the scale leaves out. */
+/** The course in words, including values outside the scale. */
 function summaryOf(
   { name, rules = [] }: Curve,
   points: readonly Point[],
@@ -212,7 +209,7 @@ function pointsOf(
   });
 }
 
-/** The range of x, of one point too. */
+/** The range of x, also for a single point. */
 function spread(points: readonly Point[]): readonly [number, number] {
   const [first, last] = [points[0].x, points[points.length - 1].x];
   return first === last ? [first - 1, first + 1] : [first, last];
@@ -228,7 +225,7 @@ function titled(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-/** At most a hundred rows, the first and the last among them. */
+/** At most a hundred rows, including the first and the last. */
 function thinned(iterations: readonly TrainingIteration[]): readonly TrainingIteration[] {
   const every = Math.ceil(iterations.length / 100);
   return iterations.filter((_, at) => at % every === 0 || at === iterations.length - 1);

@@ -6,14 +6,14 @@ import { Plot } from '../../generated/charts.js';
 import { type Chart, fill } from '../figure.ts';
 import type { Section } from '../section.ts';
 
-/** Trials in the charts and in the table, at most: a page of thousands opens within a second. */
+/** Most trials in charts and in the table: a page of thousands opens within a second. */
 const MOST_POINTS = 1000;
 const MOST_ROWS = 200;
 
-/** With more points, charts have no texts of points: they would be most of the page. */
+/** With more points, charts have no tooltips: they would be most of the page. */
 const MOST_TIPS = 200;
 
-/** The trials of a search: their values in order, and by each parameter that is a number. */
+/** The trials of a search: their values in order, and by each numeric parameter. */
 export function trialsSection(trials: readonly Trial[], metric: string): Section {
   const [best] = sortedTrials(trials, metric);
   const usable = trials.filter(({ failure }) => failure === undefined);
@@ -45,7 +45,7 @@ export function trialsSection(trials: readonly Trial[], metric: string): Section
   };
 }
 
-/** The best half of as many as charts show, and an even sample of the others. */
+/** The best trials (half of what charts show), and an even sample of the others. */
 function sampleOf(sorted: readonly Trial[]): readonly Trial[] {
   if (sorted.length <= MOST_POINTS) return sorted;
   const best = sorted.slice(0, MOST_POINTS / 2);
