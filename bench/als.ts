@@ -1,15 +1,15 @@
 /**
  * Loading and training at MovieLens-20M's size: 138,493 users, 27,278 items, 18 M training and 2 M test
- * ratings. Each setting runs in a process of its own; the figure is the median second of its iterations,
- * evaluation excluded.
+ * ratings. Each setting runs in its own process; the figure is the median time of its iterations in seconds,
+ * without evaluation.
  *
  *     npm run bench [-- FOLDER] [--json]
  *
- * FOLDER is written by `factorflow generate --preset movielens20m`, and made when missing. `--json` prints a
+ * FOLDER: as written by `factorflow generate --preset movielens20m`; generated if missing. `--json` prints a
  * result in the form of bench/results/ instead of the table.
  *
- * The reference figures are those of the Python library implicit 0.7 (Cython and BLAS) on a like machine and
- * data set: its CG takes 3 steps. They are printed for comparison and are not measured here.
+ * The reference figures are from the Python library implicit 0.7 (Cython and BLAS) on a similar machine and
+ * data set; its CG takes 3 steps. They are printed for comparison and are not measured here.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,19 +1,20 @@
 /**
- * Pipelines over files of ratings next to DuckDB, Polars and arquero, each engine in a process of its own
- * with two threads (arquero has one), in turn: a round to warm up, then the medians of the others and the
- * medians of the ratios within a round.
+ * Pipelines over files of ratings compared with DuckDB, Polars and arquero. Each engine has its own process
+ * with two threads (arquero has one), and they run in turn: a warm-up round, then the medians of the other
+ * rounds and the medians of the ratios within a round.
  *
  *     npm run build && node bench/dataflow.ts FOLDER [--rounds 7] [--python PYTHON] [--arquero DIR] [--copies 6]
  *         [--nodejs-polars DIR] [--spark PYTHON] [--pipelines items,sort]
  *
  * FOLDER: `factorflow generate --preset movielens20m --seed 1 --output DIR` makes DIR/train. PYTHON has
- * polars; DIR/node_modules has arquero or nodejs-polars (wide pipelines alone); engines without their option
- * are left out. `write` is filter, project and write Parquet (zstd, level 1); `count` is filter and count;
- * `sum` is a computed column and its sum. `items`, `users` and `pairs` are counts and mean ratings by group,
- * `join` is with a row for each item, `top` the 100 items with most ratings, `sort` all columns by user and
- * timestamp (`generate --timestamps` makes one); their results are computed whole, in memory. --spark: a
- * Python with pyspark, local[2], whose first round is its warming up. --copies: also milliseconds until the
- * first batch of a filter over N copies (links) of the files, in a process that has not read any file before.
+ * polars; DIR/node_modules has arquero or nodejs-polars (only for wide pipelines); engines without their
+ * option are left out. `write`: filter, project and write Parquet (zstd, level 1). `count`: filter and count.
+ * `sum`: a computed column and its sum. `items`, `users` and `pairs`: counts and mean ratings by group.
+ * `join`: with a row for each item. `top`: the 100 items with the most ratings. `sort`: all columns by user
+ * and timestamp (`generate --timestamps` makes one). Results of the latter are computed completely, in
+ * memory. --spark: a Python with pyspark, local[2]; its first round is its warm-up. --copies: also measures
+ * milliseconds until the first batch of a filter over N copies (links) of the files, in a process that has
+ * not read any file before.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -42,9 +43,9 @@ const scratch = mkdtempSync(join(tmpdir(), 'factorflow-dataflow-'));
 
 interface Measured {
   readonly seconds: number;
-  /** Seconds of processors, of all threads. */
+  /** Processor seconds of all threads. */
   readonly processor: number;
-  /** Null of an engine that does not count. */
+  /** Null for an engine that does not count. */
   readonly result: number | null;
 }
 
@@ -76,7 +77,7 @@ class Engine {
   }
 }
 
-/** A row for each item, for the join. */
+/** Writes a row for each item, for the join. */
 async function writeItems(): Promise<void> {
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const connection = await (await DuckDBInstance.create(':memory:')).connect();
@@ -142,7 +143,7 @@ function report(pipeline: string, name: string, own: readonly Measured[], other:
   );
 }
 
-/** Links to the files under other names, as one folder. */
+/** Links to the files under other names, in one folder. */
 function copiesOf(count: number): string {
   const copies = join(scratch, 'copies');
   mkdirSync(copies);

@@ -20,7 +20,7 @@ const [mode, folder, memoryBudget] = process.argv.slice(2);
 if (mode === 'make') await make();
 else await measure();
 
-/** Numbers in [0, 1) that depend on the seed alone (mulberry32). */
+/** Numbers in [0, 1) that depend only on the seed (mulberry32). */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,6 +1,6 @@
 /**
- * Time of the host for the steps of a round: to make them, and to carry them out on devices that do nothing.
- * Usage: node bench/expand.ts [runs]
+ * Host time for the steps of a round: to create them, and to execute them on devices that do nothing. Usage:
+ * node bench/expand.ts [runs]
  */
 import { noEvents } from '../engine/events.ts';
 import type { Device } from '../engine/run/device.ts';

@@ -1,7 +1,8 @@
 /**
  * The CPU kernels on one thread: each alone on rows that stay in the cache, and whole half-iterations over
- * synthetic ratings of MovieLens-20M's shape. Best of several runs. f(f + 1) flops a rating count for the
- * hermitian, f³/3 + 4f² for Cholesky, 4f a rating and pass for matrix-free CG, 2f a product for top-n.
+ * synthetic ratings of MovieLens-20M's shape. Best of several runs. Counted flops: f(f + 1) per rating for
+ * the hermitian, f³/3 + 4f² for Cholesky, 4f per rating and pass for matrix-free CG, 2f per product for
+ * top-n.
  *
  *     node bench/kernels.ts [ranks = 32,64,128] [scale = 0.1] [build = relaxed-simd | simd]
  */
@@ -33,12 +34,12 @@ const solvers: Readonly<Record<string, SolverChoice>> = {
   'cg, 3 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 3 },
   'non-negative': { cgBelow: 0, cgSteps: 0, exact: 'nonnegative' },
 };
-/** Ratings of the row that solvers are measured on. */
+/** Ratings of the row used to measure solvers. */
 const COUNT = 256;
 const { byUser, byItem } = ratingBlocks(preset);
 for (const rank of ranks) benchRank(rank);
 
-/** Kernels with x, θ and room for one row's work in a memory of their own. */
+/** Kernels with x, θ and workspace for one row in their own memory. */
 interface Bench {
   readonly rank: number;
   readonly memory: WebAssembly.Memory;
@@ -135,7 +136,7 @@ function benchPasses(bench: Bench): void {
   print('top-n, n = 10', `${((rows / top) * 1e3).toFixed(0)} users/s`, gigaflops(2 * rank * n * rows, top));
 }
 
-/** One row's room in memory: addresses, and `size`, the bytes of a vector of factors. */
+/** One row's workspace: addresses, and `size`, the bytes of a vector of factors. */
 interface Row {
   readonly size: number;
   readonly stride: number;
@@ -149,7 +150,7 @@ interface Row {
   readonly work: number;
 }
 
-/** Each solver over one row of 256 ratings and one of rank / 2. */
+/** Each solver on one row of 256 ratings and one of rank / 2. */
 function benchRows(bench: Bench): void {
   const row = makeRow(bench);
   const repeat = Math.ceil(2e6 / bench.rank ** 2);

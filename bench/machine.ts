@@ -1,8 +1,8 @@
 import { arch, cpus, release, totalmem, type } from 'node:os';
 
 /**
- * One line about where a bench runs, printed above its numbers: CPU model and cores, memory, Node, operating
- * system and the day (UTC). Figures of two runs compare only when their lines do.
+ * One line that describes the machine, printed above the numbers of a bench: CPU model and cores, memory,
+ * Node, operating system and the day (UTC). Only compare figures whose lines are similar.
  */
 export function describeMachine(): string {
   const processors = cpus();

@@ -1,6 +1,6 @@
 /**
- * Peak resident memory of whole runs of `train` under budgets, beside the budget: ids of several types, in
- * Parquet, CSV and Arrow files. Each run is a process of its own, of the built program; a run that ends with
+ * Peak resident memory of whole `train` runs under budgets, compared with the budget: ids of several types,
+ * in Parquet, CSV and Arrow files. Each run is a separate process of the built program; a run that ends with
  * status 4 shows the reason.
  *
  *     node bench/memory.ts [ratings, default 3000000] [budgets, default 450MiB,700MiB]
@@ -32,7 +32,7 @@ import { describeMachine } from './machine.ts';
 const batchRows = 1 << 16;
 const [users, items] = [100_000, 20_000];
 
-/** Ids 0 .. count by number. */
+/** Makes ids from the numbers 0 .. count. */
 interface Ids {
   readonly name: string;
   make(count: number, prefix: string, number: number): (numbers: Int32Array) => Vector;

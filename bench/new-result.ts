@@ -3,9 +3,9 @@ import type { Result } from '../scripts/docs/results.ts';
 import { describeMachine } from './machine.ts';
 
 /**
- * The JSON of what was just measured, for a file of bench/results/, with today's date and the commit that is
- * checked out. By hand: `machine`, which describes this one, becomes a name of machines.json, and `meaning`
- * says what follows from the figures.
+ * The JSON of a new measurement, for a file of bench/results/, with today's date and the current commit. Edit
+ * by hand: replace `machine`, which describes this machine, by a name of machines.json, and write in
+ * `meaning` what follows from the figures.
  */
 export function newResult(
   measured: Pick<Result, 'id' | 'title' | 'data' | 'commands' | 'columns' | 'rows'>,

@@ -14,7 +14,8 @@ export function ratingBlocks(preset: RatingPreset): { byUser: Partition; byItem:
     );
     at += batch.numRows;
   }
-  // Users come in order: sorted by item, users ascend, and sorted back by user, items do.
+  // Users are in order: sorted by item, users ascend within an item; sorted back by user, items ascend within
+  // a user.
   const byItem = compress(n, item, user, rating);
   const items = new Int32Array(train);
   const offsets = byItem.columns.offsets as Int32Array;

@@ -1,15 +1,15 @@
 /**
- * SGD on the CPU, at MovieLens-20M's shape unless told otherwise. Four tables:
+ * SGD on the CPU, by default at MovieLens-20M's shape. Four tables:
  *
- *     updates/s by rank            against libmf's AVX code on a like machine, 2 threads (not measured here)
+ *     updates/s by rank            against libmf's AVX code on a similar machine, 2 threads (not measured here)
  *     updates/s by workers         for each schedule (cuMF_SGD, Figure 9a)
  *     test RMSE by epoch           for each schedule (Figure 9b)
  *     test RMSE by i               R in i x i blocks with the number of workers fixed (Figure 15)
  *
  *     npm run build && node bench/sgd.ts [FOLDER] [--scale 1] [--epochs 10] [--ranks 32,64,128] [--workers 1,2]
  *
- * FOLDER: written by `factorflow generate --preset movielens20m`; made when missing. Evaluation is not
- * counted. The rate of the ALS normal equations, measured in the same process right before, shows the load of
+ * FOLDER: written by `factorflow generate --preset movielens20m`; generated if missing. Evaluation is not
+ * counted. The rate of the ALS normal equations, measured in the same process just before, shows the load of
  * the machine.
  */
 import { execFileSync } from 'node:child_process';
@@ -127,9 +127,7 @@ for (const i of [most, 2 * most, 4 * most, 8 * most, 16 * most]) {
   );
 }
 
-/**
- * Trains in a session of its own; rates in million updates a second, from epochs without their evaluation.
- */
+/** Trains in its own session; rates in million updates per second, from epochs without their evaluation. */
 async function run(
   given: Partial<SgdParams>,
   workers: number,
@@ -173,8 +171,8 @@ async function run(
 }
 
 /**
- * GFLOP/s of forming A of 256 ratings at rank 64 on this thread, best of several: the machine's speed at the
- * moment.
+ * GFLOP/s of forming A from 256 ratings at rank 64 on this thread, best of several: the machine's current
+ * speed.
  */
 function normalEquationsRate(): number {
   const [rank, count, size] = [64, 256, 256];

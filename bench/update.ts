@@ -1,7 +1,7 @@
 /**
- * A model that is updated against one that is trained anew: ALS on nine tenths of the ratings, `model.update`
- * by SGD with the last tenth, and ALS on all of them. Seconds from the call to the model, the reading of the
- * ratings included.
+ * Updating a model compared with training it again: ALS on nine tenths of the ratings, `model.update` by SGD
+ * with the last tenth, and ALS on all of them. Seconds from the call to the model, including reading the
+ * ratings.
  *
  *     node bench/update.ts FOLDER [rank = 32]        FOLDER: written by `factorflow generate --preset movielens20m`
  */
@@ -17,7 +17,7 @@ await using session = await Session.create({ device: 'cpu' });
 const all = session.read.parquet(join(folder, 'train'));
 const test = session.read.parquet(join(folder, 'test'));
 const [old, later] = all.randomSplit([0.9, 0.1], { seed: 1 });
-// New ratings come in a file of their own.
+// New ratings are in a separate file.
 const scratch = await mkdtemp(join(tmpdir(), 'factorflow-bench-'));
 await later.write.parquet(join(scratch, 'later'));
 const fresh = session.read.parquet(join(scratch, 'later'));

@@ -1,7 +1,7 @@
 /**
- * The hand-over of ratings to `factorflow worker`, as a parent process in another language does it: a
- * recorded Arrow stream through a pipe. Prints the rate until all ratings are numbered, the seconds until
- * they are sorted, those of the iterations, and the bytes of factors that came back.
+ * Sending ratings to `factorflow worker` like a parent process in another language: a recorded Arrow stream
+ * through a pipe. Prints the rate until all ratings are numbered, the seconds until they are sorted and those
+ * of the iterations, and the bytes of factors received.
  *
  *     npm run build && node bench/worker.ts STREAM [RUNS] [FLAGS OF worker]        STREAM: written by `factorflow convert ratings/ STREAM.arrows`
  */
@@ -49,7 +49,7 @@ async function run(rows: number, see: (header: Header, payloadBytes: number) => 
   if (code !== 0) throw new Error(`the worker ended with ${String(code)}`);
 }
 
-/** Rows of a stream of {int32, int32, float32}, which one run tells when it refuses another number. */
+/** Number of rows of a stream of {int32, int32, float32}: a run that expects another number reports it. */
 async function countRows(): Promise<number> {
   let rows = 0;
   await run(0, ({ type, message }) => {

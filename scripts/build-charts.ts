@@ -1,6 +1,6 @@
 /**
  * Bundles the libraries that draw reports (Observable Plot, dagre, and linkedom, the document they draw into)
- * into one file, which the package holds with their licences: so nothing more is installed. Writes
+ * into one file, which the package contains with their licences, so that users install nothing more. Writes
  * cli/generated/charts.js with its types, and the same to dist/.
  */
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -33,7 +33,7 @@ await write('charts.LICENSES.txt', await licences(moduleIds));
 for (const file of ['charts.js', 'charts.LICENSES.txt']) await copyFile(folder + file, dist + file);
 console.log(`cli/generated/charts.js: ${Math.round(code.length / 1024)} KiB of ${moduleIds.length} modules`);
 
-/** The licence of each package that the bundle has code of. */
+/** The licence of each package whose code is in the bundle. */
 async function licences(modules: readonly string[]): Promise<string> {
   const folders = new Set(
     modules
@@ -55,7 +55,7 @@ async function licences(modules: readonly string[]): Promise<string> {
   return texts.join(`\n${'-'.repeat(80)}\n\n`);
 }
 
-/** An unchanged file is not written again. */
+/** Does not rewrite an unchanged file. */
 async function write(file: string, text: string): Promise<void> {
   if ((await readFile(folder + file, 'utf8').catch(() => '')) !== text) await writeFile(folder + file, text);
 }

@@ -1,6 +1,6 @@
 /**
  * Bundles the declarations of build/types/, which have no internal members, into dist/types/index.d.ts.
- * Writes dist/.npmignore: modules that no program refers to stay out of the package, as do all other
+ * Writes dist/.npmignore: modules that no program uses are left out of the package, and so are all other
  * declarations. The code of most modules of dist/ is in the bundles of dist/programs/.
  */
 import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,14 +12,14 @@ import { dts } from 'rolldown-plugin-dts';
 const root = fileURLToPath(new URL('../', import.meta.url));
 const dist = `${root}dist/`;
 
-/** The files that `roots` lead to, and the roots; paths are relative to dist/. */
+/** The files reachable from `roots`, with the roots; paths are relative to dist/. */
 function reached(roots: readonly string[], next: (file: string) => string[]): string[] {
   const found = new Set(roots);
   for (const file of found) for (const path of next(file)) found.add(path);
   return [...found].sort();
 }
 
-/** The files whose relative paths `file` has in quotes. */
+/** The files whose relative paths are quoted in `file`. */
 function references(file: string): string[] {
   const paths = [...readFileSync(dist + file, 'utf8').matchAll(/["'`](\.{1,2}\/[^"'`\s]+)["'`]/g)].map(
     ([, path]) => path,

@@ -1,7 +1,7 @@
 /**
  * Bundles the command, the programs of its threads and the library into dist/programs/: a process, and each
- * of its threads, begins in a third of the time when it has few files to find. Small packages are bundled
- * too, except into the library: its batches must be instances of the reader's own apache-arrow.
+ * of its threads, starts in a third of the time if it has to find few files. Small packages are bundled too,
+ * except into the library: its batches must be instances of the user's own apache-arrow.
  */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';
@@ -11,7 +11,7 @@ import { type Plugin, rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('../', import.meta.url));
 const dist = `${root}dist/`;
 
-/** The modules that a program begins with. */
+/** The modules that a program imports first. */
 async function importsOf(program: string): Promise<string[]> {
   const code = await readFile(`${dist}${program}.js`, 'utf8');
   return [...code.matchAll(/from '(\.[^']+)\.js'/g)].map(([, path]) =>
@@ -22,20 +22,20 @@ async function importsOf(program: string): Promise<string[]> {
 interface Bundle {
   readonly programs: readonly string[];
   /**
-   * Modules that lie in one file with all that they import, since they are loaded together; what two files
-   * need is in the first. No program: another one would run it.
+   * Modules to put into one file with all their imports, since they are loaded together; shared modules are
+   * in the first file. Must not contain programs: importing the file would run them.
    */
   readonly files: Readonly<Record<string, readonly string[]>>;
-  /** Packages stay outside, and the code stays readable. */
+  /** Packages are not bundled, and the code stays readable. */
   readonly library?: boolean;
 }
 
-/** The threads lie apart: files that the command loads whole have more than they need. */
+/** Threads have their own bundles: the files that the command loads contain more than threads need. */
 const bundles: readonly Bundle[] = [
   {
     programs: ['cli/main'],
     files: {
-      // Its file has no imports: a Node that is too old must be able to load it.
+      // This file has no imports: a Node that is too old must be able to load it.
       'node-version': ['api/node-version'],
       'quick-answer': ['cli/quick-answer', 'cli/prepare-process'],
       begin: [
@@ -45,7 +45,7 @@ const bundles: readonly Bundle[] = [
         'cli/progress/lines',
         'cli/output/check-collisions',
       ],
-      // A GPU begins to open before the rest is loaded.
+      // A GPU starts to open before the rest is loaded.
       devices: ['api/devices/open-devices'],
       train: [
         'cli/sessions/run-training',
@@ -77,7 +77,7 @@ const bundles: readonly Bundle[] = [
       ],
     },
   },
-  // The check of the host has a file of its own: by its name it knows whether another bundler took it.
+  // The host check has its own file: from the file's name it detects whether another bundler took it.
   { library: true, programs: ['index'], files: { 'require-host': ['api/require-host'] } },
   {
     programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'api/worker/stdin-thread'],
@@ -100,9 +100,9 @@ const bundled = [
 ];
 
 /**
- * A module asks for its own address to find programs beside it: that of its place among the programs,
- * whatever file its text is in. Texts that the build makes stay where they are; its lists of tasks are
- * bundled as code.
+ * A module uses its own address to find neighbouring programs. It gets the address of its place among the
+ * programs, whichever file contains its code. Generated texts stay in their files; generated lists of tasks
+ * are bundled as code.
  */
 const addresses = (library: boolean): Plugin => ({
   name: 'addresses',
@@ -116,7 +116,7 @@ const addresses = (library: boolean): Plugin => ({
   transform: (code, id) => {
     if (!id.startsWith(dist) || (library && id === `${dist}api/require-host.js`)) return undefined;
     const file = id.slice(dist.length);
-    // In one call, as programs look for it that copy the files of a package without running it.
+    // In one call: tools that copy a package's files without running it search for this form.
     const urls = code.replaceAll(
       /new URL\('(\.[^']+)', import\.meta\.url\)/g,
       (_, path: string) => `__URL_OF__(${JSON.stringify(posix.join(posix.dirname(file), path))})`,

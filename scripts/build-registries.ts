@@ -1,7 +1,7 @@
 /**
- * Writes the handlers of tasks, by name, to cpu/generated/tasks.ts and gpu/generated/tasks.ts: every
- * `export const x: TaskHandler<'name'>` of cpu/tasks, and of the files `*.task.ts` of gpu/ with
- * `GpuTaskHandler`. An unchanged file is not written again.
+ * Writes the handlers of tasks, by name, to cpu/generated/tasks.ts and gpu/generated/tasks.ts: every `export
+ * const x: TaskHandler<'name'>` of cpu/tasks, and `GpuTaskHandler` in the `*.task.ts` files of gpu/. Does not
+ * rewrite an unchanged file.
  */
 import { globSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

@@ -1,6 +1,4 @@
-/**
- * Writes the texts of --help and of `completion` to cli/generated/. An unchanged file is not written again.
- */
+/** Writes the texts of --help and `completion` to cli/generated/. Does not rewrite an unchanged file. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { helpTexts } from './help-texts.ts';

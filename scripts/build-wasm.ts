@@ -13,7 +13,7 @@ import { main as compileAssembly } from 'assemblyscript/asc';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** The modules have no runtime, data or globals of their own: they work on the memory that they import. */
+/** The modules have no runtime, data or globals: they work on the memory that they import. */
 const options = [
   '--runtime',
   'stub',
@@ -26,7 +26,7 @@ const options = [
   '--enable',
   'bulk-memory',
 ];
-/** The memory of the kernels is shared by threads. */
+/** Threads share the memory of the kernels. */
 const shared = ['--sharedMemory', '--maximumMemory', '65536', '--enable', 'threads'];
 
 interface Compiled {

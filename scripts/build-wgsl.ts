@@ -1,7 +1,7 @@
 /**
- * Writes the shaders of gpu/ to gpu/generated/kernels-wgsl.ts, so that no file system is needed to
- * find them. A kernel is named by its file, in any folder; a part that kernels include is `parts/<file>`. An
- * unchanged file is not written again.
+ * Writes the shaders of gpu/ to gpu/generated/kernels-wgsl.ts, so that no file system is needed to load them.
+ * A kernel has the name of its file, in any folder; an included part is `parts/<file>`. Does not rewrite an
+ * unchanged file.
  */
 import { globSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
  * Draws a report as a picture, for pages of docs/: node scripts/draw-report.ts PAGE.html PICTURE.png [HEIGHT
- * [SECTION]]. SECTION is the id of the section at the top; without it the picture begins with the page.
+ * [SECTION]]. SECTION is the id of the section at the top; default: the top of the page.
  */
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The texts of --help, by yargs. They are made at build time: the layout, and Intl for the width of its
- * words, take four times as long to load as the parser itself.
+ * The texts of --help, from yargs. They are made at build time: the layout code, and Intl for word widths,
+ * take four times as long to load as the parser.
  */
 import type { Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';
@@ -9,7 +9,7 @@ import { baseParser, declareFlags } from '../cli/command-parser.ts';
 import { list } from '../cli/options/kinds.ts';
 import { groups, type Option, shownFlag } from '../cli/options/option.ts';
 
-/** Columns of a terminal that texts are made for. */
+/** Terminal widths for which texts are made. */
 export const helpWidths = [60, 80, 100, 120] as const;
 
 const NO_DEFAULT = '(none)';
@@ -26,7 +26,7 @@ const overviewExamples = [
 const closing = `factorflow <command> --help, or factorflow help <command>, shows the flags of a command.
 Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged or GPU trouble, 130 cancelled.`;
 
-/** By command, '' for the overview, and by width: the text. */
+/** The texts by command ('' for the overview) and by width. */
 export async function helpTexts(): Promise<Readonly<Record<string, Readonly<Record<number, string>>>>> {
   const forWidths = async (make: (width: number) => Promise<string>) =>
     Object.fromEntries(
@@ -71,7 +71,7 @@ function helpParser(width: number): Argv {
 /** Declares the flags and their help. */
 function describeCommand(parser: Argv, command: Command): Argv {
   for (const { name, describe, many } of command.positionals) {
-    // Else yargs makes up the default of a list of words.
+    // Without it yargs would make up a default for a list of words.
     parser.positional(name, {
       type: 'string',
       describe,
@@ -80,7 +80,7 @@ function describeCommand(parser: Argv, command: Command): Argv {
   }
   declareFlags(parser, command.options);
   const options = Object.entries(command.options);
-  // Groups are shown in the order in which they are first named.
+  // yargs shows groups in the order in which they are first named.
   for (const group of groups) {
     for (const [key, option] of options)
       if (option.group === group) describeOption(parser, { ...option, ...shownFlag(key, option) });
@@ -91,7 +91,7 @@ function describeCommand(parser: Argv, command: Command): Argv {
   );
 }
 
-/** Examples for copying: the meaning, and below it the whole line. */
+/** Examples to copy: the explanation, then the whole line below it. */
 function examplesText(examples: Command['examples']): string {
   return `Examples:\n${examples.map(([line, meaning]) => `  # ${meaning}\n  factorflow ${line}`).join('\n')}`;
 }

@@ -1,12 +1,12 @@
 /**
  * Trains implicit ALS on Gowalla in the split of LightGCN (He et al. 2020), ranks all items for every user of
- * the test split, and prints recall@20 and ndcg@20 beside published rows, one line each.
+ * the test split, and prints recall@20 and ndcg@20 with published values for comparison, one line each.
  *
  *     npm run reproduce:gowalla [-- FOLDER] [--search]
  *
- * FOLDER holds train.parquet and test.parquet (columns user, item); default: gowalla-lightgcn in
- * FACTORFLOW_DATA. The settings were chosen by --search: the best sum of both metrics on a tenth of the
- * training pairs, on which nothing was trained. The test split is read for the printed lines alone.
+ * FOLDER has train.parquet and test.parquet (columns user, item); default: gowalla-lightgcn in
+ * FACTORFLOW_DATA. The settings were chosen by --search: the best sum of both metrics on a held-out tenth of
+ * the training pairs. The test split is only used for the printed lines.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { ALS, type AlsOptions, type Dataset, Session } from '../index.ts';
 
 type Setting = Required<Pick<AlsOptions, 'alpha' | 'regParam' | 'maxIter'>>;
 
-/** Settings by rank; few iterations are better than many here. */
+/** Settings by rank; here few iterations are better than many. */
 const chosen: Readonly<Record<number, Setting>> = {
   64: { alpha: 100, regParam: 8, maxIter: 3 },
   256: { alpha: 60, regParam: 4, maxIter: 3 },

@@ -1,8 +1,8 @@
 /**
  * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel,
- * installs each version of PySpark in an environment of its own below build/spark, and runs the Python tests
- * in spark/test. WORDS choose runs, by parts of their names. Without Java, Maven or Python nothing runs,
- * which is said; without network the same, unless everything is installed already.
+ * installs each version of PySpark in its own environment below build/spark, and runs the Python tests in
+ * spark/test. WORDS select runs by parts of their names. Without Java, Maven or Python it prints that and
+ * runs nothing; the same without network, unless everything is installed already.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -55,10 +55,10 @@ const wheel = buildWheel();
 for (const version of new Set(chosen.map((one) => one.version))) install(version);
 
 const failed: string[] = [];
-// A run of Spark uses half of two processors. Those that end processes and look at the time, and those of
-// many executors, have them to themselves.
+// A run of Spark uses half of two processors. Runs that end processes and measure time, and runs with many
+// executors, run alone.
 const isAlone = ({ files }: TestRun) => files.includes('test_ends.py') || files.includes('test_hosts.py');
-// Servers of Connect take one port: one of them at a time.
+// Servers of Connect all use one port, so they run one at a time.
 const connect = chosen.filter((one) => !isAlone(one) && one.mode === 'connect');
 const classic = chosen.filter((one) => !isAlone(one) && one.mode === 'classic');
 await Promise.all([testAll(classic), testAll(connect).then(() => testAll(classic))]);
@@ -72,7 +72,7 @@ async function testAll(runs: TestRun[]): Promise<void> {
   for (let one = runs.shift(); one !== undefined; one = runs.shift()) await test(one);
 }
 
-/** Prints all that a run says once it has ended. */
+/** Prints a run's whole output once it has ended. */
 async function test(one: TestRun): Promise<void> {
   const { version, mode, master, files } = one;
   const start = performance.now();
@@ -88,8 +88,8 @@ async function test(one: TestRun): Promise<void> {
       PYSPARK_PYTHON: pythonOf(version),
       PYTHONDONTWRITEBYTECODE: '1',
       SPARK_HOME: undefined,
-      // Short-lived JVMs on few processors: most of their time goes into compiling and into threads of the
-      // collector. Code that is optimized less needs more stack.
+      // For short-lived JVMs on few processors, which spend most of their time on compiling and on collector
+      // threads. Code that is optimized less needs more stack.
       JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m',
     },
   );
@@ -100,7 +100,7 @@ async function test(one: TestRun): Promise<void> {
   if (status !== 0) failed.push(name);
 }
 
-/** Runs a program of the tests to its end, beside others. */
+/** Runs a test program to its end, in parallel with others. */
 function ended(
   command: string,
   args: readonly string[],
@@ -117,7 +117,7 @@ function ended(
   return new Promise((done, fail) => child.on('error', fail).on('close', (status) => done({ status, said })));
 }
 
-/** The Python to use; ends the process, loudly and without a failure, where a tool is missing. */
+/** The Python to use; if a tool is missing, ends the process with a message and without failure. */
 function requireTools(): string {
   const java = /version "(\d+)/.exec(spawnSync('java', ['-version'], { encoding: 'utf8' }).stderr ?? '')?.[1];
   const missing = [
@@ -163,8 +163,8 @@ function pythonOf(version: string): string {
 }
 
 /**
- * An environment with PySpark and the packages that it was tested with, made once, and the wheel, installed
- * anew.
+ * Creates, once, an environment with PySpark and the package versions it was tested with; installs the wheel
+ * again.
  */
 function install(version: string): void {
   const requirements = join(root, `spark/test/requirements-${version}.txt`);
@@ -188,7 +188,7 @@ function install(version: string): void {
   ]);
 }
 
-/** The wheel factorflow_spark with the jar inside, made with the newest version's environment. */
+/** Builds the wheel factorflow_spark with the jar inside, in the newest version's environment. */
 function buildWheel(): string {
   const jars = join(root, 'spark/python/factorflow_spark/jars');
   rmSync(jars, { recursive: true, force: true });

@@ -1,11 +1,10 @@
 /**
- * Ratings a second of the synthetic generator: on one thread without files, and with Parquet files on all the
+ * Ratings per second of the synthetic generator: on one thread without files, and with Parquet files on all
  * threads.
  *
  *     node bench/data/generate.ts [preset = movielens20m] [scale = 0.25] [workers = one a core] [seed = 1]
  *
- * Ratings a second of processor time compare better than those of the clock where other programs share the
- * cores.
+ * If other programs share the cores, compare ratings per second of processor time, not of wall time.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -18,7 +17,7 @@ import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
 import { generateDataset } from '../../synthetic/dataset/generate-dataset.ts';
 import { describeMachine } from '../machine.ts';
 
-/** Ratings of the run without files, about. */
+/** Approximate ratings of the run without files. */
 const SAMPLE = 5_000_000;
 const RUNS = 3;
 
@@ -67,7 +66,7 @@ try {
 }
 console.log(`peak memory ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MiB`);
 
-/** `work` gives the number of its ratings, perhaps among other things. */
+/** `work` returns its number of ratings, directly or as `rows`. */
 async function measure<Result extends number | { readonly rows: number }>(
   what: string,
   work: () => Result | Promise<Result>,

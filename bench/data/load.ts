@@ -1,7 +1,7 @@
 /**
  * Measures loading by number of workers and by format: seconds from the first byte to both blocks, M
- * ratings/s, busy cores and peak resident memory, each of a `train` in a process of its own (rank 8, one
- * iteration), the median of some runs. Another build's command may be given, to be measured beside.
+ * ratings/s, busy cores and peak resident memory, each of a `train` in its own process (rank 8, one
+ * iteration), the median of several runs. Another build's command can be measured for comparison.
  *
  *     node bench/data/load.ts [--workers 1,2,4,8,16] [--runs 3] [--cli dist/programs/cli/main.js] RATINGS...
  */

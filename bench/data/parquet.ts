@@ -1,6 +1,6 @@
 /**
- * Rates and peak resident memory of reading and writing ratings as Parquet, each in a process of its own, the
- * median of five runs after one to warm up; DuckDB on one thread reads the same file as the reference.
+ * Rates and peak resident memory of reading and writing ratings as Parquet, each in its own process, the
+ * median of five runs after one warm-up run; DuckDB on one thread reads the same file as the reference.
  *
  *     node bench/data/parquet.ts [rows, default 20000000]
  */
@@ -26,7 +26,7 @@ const batchRows = 1 << 17;
 const repetitions = 5;
 const context = { signal: new AbortController().signal, events: () => {} };
 
-/** Ratings of MovieLens-20M's extent, scrambled by a counter. */
+/** Ratings with MovieLens-20M's numbers of users and items, scrambled by a counter. */
 function* ratings(rows: number): Generator<RecordBatch> {
   for (let from = 0; from < rows; from += batchRows) {
     const length = Math.min(batchRows, rows - from);

@@ -1,11 +1,11 @@
 /**
- * Seconds to save a model of random factors, until it lies on the disk, and to convert ratings into Parquet
- * and CSV, by number of workers.
+ * Seconds to save a model of random factors until it is on disk, and to convert ratings into Parquet and CSV,
+ * by number of workers.
  *
  *     node bench/data/save.ts [users = 480189] [items = 17770] [rank = 100] [ratings = a Parquet folder to convert, default none] [workers = 1,2,4,8,16]
  *
- * The first save of a session has its threads load the encoder; it is printed by itself, with the median of
- * five others beside it.
+ * In the first save of a session the threads load the encoder; it is printed separately from the median of
+ * five further saves.
  */
 import { makeVector } from 'apache-arrow';
 import { mkdtemp, rm } from 'node:fs/promises';

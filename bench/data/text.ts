@@ -1,5 +1,5 @@
 /**
- * Lines of separated text and NDJSON read and written a second on one core, with the peak of resident memory;
+ * Lines of separated text and NDJSON read and written per second on one core, with peak resident memory;
  * DuckDB on one thread reads the same file as the reference.
  *
  *     node bench/data/text.ts [lines, default 10000000]
@@ -23,7 +23,7 @@ const schema = new Schema([
   new Field('timestamp', new Int32()),
 ]);
 
-/** Ratings of MovieLens-20M's extent, scrambled by a counter. */
+/** Ratings with MovieLens-20M's numbers of users and items, scrambled by a counter. */
 async function* ratings(lines: number): AsyncGenerator<RecordBatch> {
   for (let from = 0; from < lines; from += batchRows) {
     const length = Math.min(batchRows, lines - from);
@@ -64,7 +64,7 @@ async function duckdb(file: string): Promise<void> {
   );
 }
 
-/** The median of five runs after one to warm up: seconds of wall and of processor time. */
+/** The median of five runs after one warm-up run: seconds of wall time and of processor time. */
 async function measure(run: () => Promise<unknown>): Promise<{ wall: number; cpu: number }> {
   const runs: { wall: number; cpu: number }[] = [];
   for (let i = 0; i < 6; i++) {

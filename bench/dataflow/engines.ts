@@ -1,5 +1,5 @@
 /**
- * One engine of bench/dataflow.ts in a process of its own: a line of stdin names the next pipeline, a line of
+ * One engine of bench/dataflow.ts in its own process: a line of stdin names the next pipeline, a line of
  * stdout has its seconds and result.
  *
  *     node bench/dataflow/engines.ts ENGINE FOLDER OUTPUT [MODULES]
@@ -12,17 +12,17 @@ import type { Table } from 'apache-arrow';
 import { nodePolars } from './nodejs-polars.ts';
 import { sums } from './partial-sums.ts';
 
-/** Pipelines over splits alone. */
+/** Pipelines that run on each split alone. */
 export const narrow = ['write', 'count', 'sum'] as const;
 /**
- * Those that need the rows of all splits: they give the number of rows of the result, all of which is
+ * Pipelines that need the rows of all splits: they return the number of result rows, all of which are
  * computed.
  */
 export const wide = ['items', 'users', 'pairs', 'join', 'distinct', 'top', 'sort'] as const;
 export const pipelineNames = [...narrow, ...wide] as const;
 export type Pipeline = (typeof pipelineNames)[number];
 
-/** A pipeline gives its count or sum; 0 where rows are written. */
+/** A pipeline returns its count or sum; 0 if rows are written. */
 type Pipelines = Readonly<Partial<Record<Pipeline, () => Promise<number>>>>;
 
 /** A table of (item, weight) for all items, which bench/dataflow.ts writes. */
@@ -121,7 +121,7 @@ interface ArqueroTable {
   toArrowIPC(options: { readonly type: 'stream' | 'file'; readonly format?: string }): Uint8Array;
 }
 
-/** Arquero reads and writes no Parquet: parquet-wasm does, as its guide has it. */
+/** Arquero cannot read or write Parquet: parquet-wasm does, as in its guide. */
 async function arquero(folder: string, output: string, modules: string): Promise<Pipelines> {
   const main = pathToFileURL(join(modules, 'node_modules/arquero/src/index.js')).href;
   const aq = (await import(main)) as {

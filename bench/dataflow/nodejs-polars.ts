@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-/** The part of nodejs-polars that the pipelines use. It is no dependency of this project. */
+/** The part of nodejs-polars that the pipelines use. It is not a dependency of this project. */
 interface Polars {
   col(name: string): PolarsColumn;
   len(): PolarsColumn;
@@ -24,7 +24,7 @@ interface PolarsRows {
 }
 
 /**
- * Pipelines over all rows by nodejs-polars, which is installed in `modules`; `items`: a row for each item.
+ * Pipelines over all rows with nodejs-polars, which is installed in `modules`; `items`: a row for each item.
  */
 export function nodePolars(folder: string, modules: string, items: string) {
   const require = createRequire(join(modules, 'package.json'));

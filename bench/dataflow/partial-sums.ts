@@ -1,9 +1,12 @@
 import { Field, Float64, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 
-/** The one column of the batches that `sumOf` gives. */
+/** The single column of the batches that `sumOf` returns. */
 export const sums = new Schema([new Field('sum', new Float64(), false)]);
 
-/** The sum of one column of a batch, as a batch of one row: what a user writes for `mapBatches`. */
+/**
+ * The sum of one column of a batch, as a batch of one row: the kind of function that a user writes for
+ * `mapBatches`.
+ */
 export function sumOf(batch: RecordBatch, { column }: { readonly column: string }): RecordBatch {
   let sum = 0;
   for (const { values } of batch.getChild(column)?.data ?? [])

@@ -1,13 +1,13 @@
 /**
- * Gains of each technique of ALS on a GPU: tables in Markdown (bench/results/als-techniques.json), each beside the figure of
- * the paper that it repeats. A data set that `factorflow generate` wrote is loaded once; tables are printed
- * as they are ready.
+ * The gain of each technique of ALS on a GPU: Markdown tables (bench/results/als-techniques.json), each with
+ * the paper's figure for comparison. A data set from `factorflow generate` is loaded once; tables are printed
+ * as they are completed.
  *
  *     node bench/gpu/ablation.ts FOLDER [--tables tensor,techniques] [--ranks 100,64] [--seconds 200] [--output FILE]
  *
- * Tables: rmse, steps, tensor, techniques, solvers, ranks; the default is all of them, in this order, first
- * for the first rank and then for the others. `--ranks` replaces each table's own. Tables beyond `--seconds`
- * are left out.
+ * Tables: rmse, steps, tensor, techniques, solvers, ranks; default: all of them, in this order, first for the
+ * first rank and then for the others. `--ranks` replaces each table's own ranks. Tables that do not fit in
+ * `--seconds` are left out.
  */
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../machine.ts';
@@ -22,7 +22,7 @@ import { tensorTable } from './tables/tensor-table.ts';
 
 const RANKS = [100, 200, 128, 64, 90, 80, 70, 60, 50, 40, 30, 20, 10];
 
-/** A table's parts, the first of them the most important. */
+/** The parts of each table, most important first. */
 const parts: Readonly<Record<string, (ranks?: readonly number[]) => readonly Table[]>> = {
   rmse: ([rank] = [100]) => [convergenceTable(rank)],
   steps: ([rank] = [100]) => [stepsTable(rank)],

@@ -1,17 +1,17 @@
-/** Bandwidth of a GPU's memory: the floors that iterations are compared with. */
+/** Bandwidth of a GPU's memory, for lower bounds of iteration times. */
 import { readFileSync } from 'node:fs';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import type { DeviceBlock, DeviceMatrix } from '../../gpu/device/resources.ts';
 import type { HalfIterations } from './half-iterations.ts';
 import { median } from './measure.ts';
 
-/** Bytes a millisecond. */
+/** Bytes per millisecond. */
 export interface Bandwidth {
-  /** Of copies, reading and writing counted. */
+  /** For copies; reading and writing both count. */
   readonly copy: number;
-  /** Of rows of θ in float16, gathered in the order of the ratings by user. */
+  /** For gathering float16 rows of θ in the order of the ratings by user. */
   readonly users: number;
-  /** The same of x, by item. */
+  /** The same for x, by item. */
   readonly items: number;
 }
 
@@ -33,8 +33,8 @@ export async function measureBandwidth(training: HalfIterations): Promise<Bandwi
 }
 
 /**
- * Least milliseconds of an iteration with `bytes` for each element of the factors: by memory, and by gathers
- * as measured.
+ * Lower bounds of an iteration in milliseconds, with `bytes` for each element of the factors: from copying
+ * memory, and from the measured gathers.
  */
 export function floors(
   { copy, users, items }: Bandwidth,
@@ -44,15 +44,15 @@ export function floors(
 ): { readonly memory: number; readonly gather: number } {
   const { ratings } = training.users;
   const rows = training.users.rows + training.items.rows;
-  // Ratings once a side, each side's factors read once and written once, with their mirror where there is
-  // one.
+  // Ratings once per side; each side's factors are read once and written once, with their float16 mirror if
+  // there is one.
   const moved = 2 * 8 * ratings + rows * rank * (bytes + 4 + (bytes === 2 ? 2 : 0));
   const gathered = ratings * rank * bytes;
   return { memory: moved / copy, gather: gathered / users + gathered / items };
 }
 
 /**
- * Bytes a millisecond of a large copy on the GPU by a kernel, reading and writing counted.
+ * Bytes per millisecond of a large copy on the GPU by a kernel; reading and writing both count.
  * (`copyBufferToBuffer` reaches a fifth of it.)
  */
 export async function copyRate(gpu: Gpu): Promise<number> {
@@ -113,7 +113,7 @@ async function timeOfKernel(
   });
 }
 
-/** Milliseconds of a command when eight follow each other: median of seven, warm. */
+/** Milliseconds of a command if eight run consecutively: median of seven, warm. */
 async function timeOf(gpu: Gpu, add: (encoder: GPUCommandEncoder) => void): Promise<number> {
   const repeats = 8;
   const run = async () => {

@@ -3,19 +3,19 @@ import { BenchReport, milliseconds, type ReportLimits } from './tables/bench-rep
 import type { HalfIterations, TrainingSetting } from './half-iterations.ts';
 import { type Measurement, measure } from './measure.ts';
 
-/** Iterations after which settings that compute the same have the same test RMSE. */
+/** Number of iterations before comparing the test RMSE of settings that compute the same. */
 export const CHECK_ITERATIONS = 2;
 
 /** One line of a table: a way to train and its label. */
 export interface Row extends TrainingSetting {
   readonly label: string;
-  /** The result of a paper for the same. */
+  /** A paper's result for this setting. */
   readonly paper?: string;
-  /** Iterations before the test RMSE is taken; CHECK_ITERATIONS when not given. */
+  /** Iterations before the test RMSE is measured; default CHECK_ITERATIONS. */
   readonly iterations?: number;
 }
 
-/** One table, or the part of it for one rank. */
+/** One table, or its part for one rank. */
 export interface Table {
   /** The name for `--tables`. */
   readonly name: string;
@@ -23,7 +23,7 @@ export interface Table {
   run(bench: BenchRun): Promise<void>;
 }
 
-/** A run of a bench of ALS: the training and its report. */
+/** A run of an ALS bench: the training and its report. */
 export class BenchRun extends BenchReport {
   readonly training: HalfIterations;
 
@@ -33,8 +33,8 @@ export class BenchRun extends BenchReport {
   }
 
   /**
-   * Measures row after row and prints each. The line of a row that fails has its error; rows beyond the time
-   * are counted.
+   * Measures and prints row by row. A failed row prints its error; rows that do not fit in the time are
+   * counted.
    */
   async rows(
     rows: readonly Row[],
@@ -62,7 +62,7 @@ export function rmseCell({ rmse }: Measurement): string {
   return Number.isNaN(rmse) ? '-' : rmse.toFixed(4);
 }
 
-/** Milliseconds on the GPU of the kernels whose names begin with one of `beginnings`, both sides. */
+/** GPU milliseconds of the kernels whose names start with one of `beginnings`, on both sides. */
 export function kernelTime({ kernels }: Measurement, beginnings: readonly string[]): number {
   const own = Object.entries(kernels).filter(([kernel]) =>
     beginnings.some((beginning) => kernel.split(' ')[1].startsWith(beginning)),
@@ -70,7 +70,7 @@ export function kernelTime({ kernels }: Measurement, beginnings: readonly string
   return own.reduce((sum, [, ms]) => sum + ms, 0);
 }
 
-/** The same as text; "-" where there are none. */
+/** The same as text; "-" if there are none. */
 export function kernelCell(measured: Measurement, ...beginnings: readonly string[]): string {
   const time = kernelTime(measured, beginnings);
   return time === 0 ? '-' : milliseconds(time);
@@ -81,14 +81,14 @@ export const solveKernels = ['solve-'] as const;
 export const shortKernels = ['update-short', 'update-matrix-free', 'to-half'] as const;
 
 /**
- * Useful floating-point operations a second, in 10^12: N_z f (f + 1) a half-iteration, the operations for the
- * lower triangles of A.
+ * Useful floating-point operations per second, in 10^12: N_z f (f + 1) per half-iteration, the operations for
+ * the lower triangles of A.
  */
 export function teraflops(ratings: number, rank: number, ms: number): number {
   return (2 * ratings * rank * (rank + 1)) / ms / 1e9;
 }
 
-/** The first variant by rule of a precision; throws when there is none. */
+/** The best variant by rule with a precision; throws if there is none. */
 export function bestVariant(
   training: HalfIterations,
   rank: number,
@@ -100,7 +100,7 @@ export function bestVariant(
   return found;
 }
 
-/** The first variant by rule with float32 tiles, A of every row in memory. */
+/** The best variant by rule with float32 tiles and A of every row in memory. */
 export function portableVariant(training: HalfIterations, rank: number, steps: number): UpdateVariant {
   const found = training
     .variants(rank, steps)

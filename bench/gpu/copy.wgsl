@@ -1,4 +1,4 @@
-// Copies a buffer, 16 bytes a thread and step: how fast memory is read and written.
+// Copies a buffer, 16 bytes per thread and step, to measure read and write bandwidth.
 override QUADS: u32;
 
 @group(0) @binding(0) var<storage, read> source: array<vec4u>;

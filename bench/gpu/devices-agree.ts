@@ -1,11 +1,11 @@
 /**
- * The same model from every number of devices and every grid: RMSE after some iterations (default: 3, of rank
- * 16), or the logarithm of the implicit loss, beside that of one CPU.
+ * Checks that every number of devices and every grid gives the same model: compares RMSE after some
+ * iterations (default: 3, rank 16), or the logarithm of the implicit loss, with one CPU.
  *
  *     node bench/gpu/devices-agree.ts FOLDER [FOLDER ...] [--device cpu|gpu] [--rank R] [--max-iter N]
  *
  * Each folder has ratings in Parquet. Prints a line for each set and setting with the largest difference;
- * ends with status 1 where one is beyond 1e-4.
+ * ends with status 1 if one is above 1e-4.
  */
 import { parseArgs } from 'node:util';
 import { ALS, type AlsOptions, Session } from '../../index.ts';
@@ -48,7 +48,7 @@ async function errorOf(session: Session, folder: string, options: AlsOptions): P
   return last.trainRmse ?? Math.log(last.loss);
 }
 
-/** The largest difference of any number of devices and any grid. */
+/** The largest difference over all numbers of devices and all grids. */
 async function furthestFrom(expected: number, folder: string, options: AlsOptions) {
   let [furthest, where] = [0, ''];
   for (const fakeDevices of [1, 2, 4]) {

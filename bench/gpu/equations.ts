@@ -1,7 +1,7 @@
 /**
- * Times data-parallel ALS on a GPU: one block of a side whose fixed side is in parts, drawn here with the
+ * Times data-parallel ALS on a GPU: one block of a side whose fixed side is in parts, generated with the
  * shape of Hugewiki's items and an eleventh of its users. Adding the block to normal equations in memory, and
- * solving rows from them, stand beside `update` of the same block.
+ * solving rows from them, are compared with `update` of the same block.
  *
  *     node bench/gpu/equations.ts '{"rank":100}' '[{"name":"update"},{"name":"tensor"},{"name":"tensor","change":{"regionBytes":0}},{"name":"tensor","steps":0}]' [times = 5]
  */
@@ -18,10 +18,10 @@ import type { KernelTimes } from '../../gpu/webgpu/pass.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 
 interface Setting {
-  /** Of a variant; `update` is the best one by rule, for `update` itself. */
+  /** Name of a variant; `update`: the task `update` with its best variant by rule. */
   readonly name: string;
   readonly change?: Partial<UpdateVariant>;
-  /** Of CG; 0 for Cholesky. */
+  /** CG steps; 0 for Cholesky. */
   readonly steps?: number;
 }
 
@@ -56,7 +56,7 @@ async function bench({ name, change, steps = 6 }: Setting): Promise<void> {
   const range = { variant, from: 0, to: rows, rank };
   const samples: KernelTimes[] = [];
   for (let time = 0; time <= Number(count); time++) {
-    // The first one makes the lists of rows.
+    // The first call also makes the lists of rows.
     const clear = gpu.device.createCommandEncoder();
     clear.clearBuffer(equations.values);
     gpu.device.queue.submit([clear.finish()]);
@@ -107,7 +107,7 @@ async function bench({ name, change, steps = 6 }: Setting): Promise<void> {
   );
 }
 
-/** The difference from the factors of the first setting, over their norm, at most among rows. */
+/** The largest difference of a row from the first setting's factors, relative to its norm. */
 async function distance(): Promise<string> {
   const values = new Float32Array(rows * stride);
   await gpu.download(factors.values, values);
@@ -132,7 +132,7 @@ async function matrix(count: number, width: number, random: boolean): Promise<De
     half: width === rank ? await gpu.buffer((count + 1) * own * 2, 'half') : undefined,
   };
   if (!random) return made;
-  // One million random rows, again and again.
+  // One million random rows, repeated.
   const numbers = new CounterRandom(1);
   const drawn = new Float32Array(Math.min(count, 1 << 20) * own);
   for (let at = 0; at < drawn.length; at++)
@@ -146,7 +146,7 @@ async function matrix(count: number, width: number, random: boolean): Promise<De
 }
 
 /**
- * Rows by popularity, (r + c) to the power -1.302 with the first row's share of Hugewiki's; columns ascend at
+ * Rows by popularity, (r + c) to the power -1.302 with the first row's share from Hugewiki; columns ascend at
  * random distances.
  */
 async function drawBlock(): Promise<DeviceBlock> {

@@ -1,10 +1,10 @@
 /**
- * Reductions of normal equations over several GPUs: to one of them, and shared out among all.
+ * Reductions of normal equations over several GPUs: to one GPU, and scattered over all.
  *
  *     node bench/gpu/exchanges.ts gpu:0,1 [rows] [columns] [slices of each GPU]
  *
- * The default is cuMF's Hugewiki: 39,780 items of rank 100, whose equations have 5,151 numbers each. Prints
- * bytes and seconds.
+ * Default: cuMF's Hugewiki, 39,780 items of rank 100, whose equations have 5,151 numbers each. Prints bytes
+ * and seconds.
  */
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
@@ -73,7 +73,7 @@ const ctx = session.context();
 const infos = computeDevices(ctx.executor).map(({ info }) => info);
 const places = infos.map(({ place }) => place);
 
-/** Partial sums of ones, twos, threes ...: each sum is known. */
+/** Partial sums of ones, twos, threes ..., so that each sum is known. */
 async function check(how: How): Promise<void> {
   const size = [64, 30] as const;
   const bound = planOf(how, places, infos, size, 2);
@@ -119,7 +119,7 @@ for (const how of ['reduce-to-one', 'reduce-scatter'] as const) {
     for (let round = 0; round < ROUNDS; round++) {
       const start = expand(bound, contracts, 'start', versions);
       await runSteps(start.steps, held);
-      // Reductions use their partial sums up; the zeros are made by now.
+      // Reductions free their partial sums, so zeros are allocated for each round, before the clock starts.
       const { steps, versions: after } = expand(bound, contracts, 'round', start.versions, {
         number: round + 1,
       });

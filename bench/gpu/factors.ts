@@ -2,7 +2,7 @@ import { CounterRandom } from '../../engine/random.ts';
 import { type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 
-/** Factors of one rank: x and θ, the places of their next versions, and the start of x. */
+/** Factors of one rank: x and θ, memory for their next versions, and the initial x. */
 export interface Factors {
   readonly rank: number;
   readonly start: GPUBuffer;

@@ -1,5 +1,5 @@
-// Reads the rows of theta that a block's ratings name, in their order, and does nothing with them: how fast
-// rows can be gathered. A workgroup takes 256 ratings; a row is CHUNKS x 16 bytes.
+// Reads the rows of theta that a block's ratings refer to, in their order, without using them, to measure the
+// rate of gathering rows. A workgroup takes 256 ratings; a row has CHUNKS x 16 bytes.
 override CHUNKS: u32;
 override RATINGS: u32;
 
@@ -19,7 +19,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     let rating = min(first + at / CHUNKS, RATINGS - 1);
     mixed = mixed ^ (fixed[indices[rating] * CHUNKS + at % CHUNKS] + step);
   }
-  // So that the reads are not left out.
+  // Keeps the compiler from removing the reads.
   if (mixed.x == 0x9e3779b9 && mixed.y == 0x85ebca6b) {
     unlikely[0] = mixed;
   }

@@ -1,6 +1,6 @@
 /**
- * ALS on a GPU without the engine around it: ratings and factors stay in place, half-iterations run one after
- * the other.
+ * ALS on a GPU without the engine: ratings and factors stay in place, and half-iterations run one after the
+ * other.
  */
 import { Gpu } from '../../gpu/webgpu/gpu.ts';
 import type { GpuScopeOf } from '../../gpu/handler.ts';
@@ -20,7 +20,7 @@ import { loadBlocks } from './load-blocks.ts';
 /** One way to train. */
 export interface TrainingSetting {
   readonly rank: number;
-  /** Of CG; 0 for Cholesky. */
+  /** CG steps; 0 for Cholesky. */
   readonly steps: number;
   readonly lambda?: number;
   readonly variant: UpdateVariant;
@@ -30,22 +30,22 @@ export interface TrainingSetting {
 /** Kinds of problems besides plain explicit ones. */
 export interface ProblemForm {
   readonly biases?: boolean;
-  /** α of implicit data, each row with λ on the diagonal. */
+  /** α for implicit data, with λ on the diagonal of each row. */
   readonly alpha?: number;
   readonly nonnegative?: boolean;
 }
 
-/** μ of problems with biases, about that of the data. */
+/** μ for problems with biases; approximately the data's mean. */
 const MEAN = 3.6;
 
-/** Of stars. */
+/** Ratings are stars. */
 const LARGEST_RATING = 5;
 
 export type Side = 'items' | 'users';
 
 /**
- * Milliseconds of one iteration: both sides until the host knows that they have ended, and their kernels on
- * the GPU where asked for.
+ * Milliseconds of one iteration: of each side until the host knows that it has ended, and of their kernels on
+ * the GPU if requested.
  */
 export interface IterationTimes {
   readonly wall: number;
@@ -77,7 +77,7 @@ export class HalfIterations {
     this.#test = test;
   }
 
-  /** Opens the GPU and moves a data set to it. */
+  /** Opens the GPU and uploads a data set. */
   static async open(folder: string): Promise<HalfIterations> {
     const gpu = await Gpu.open();
     const { info } = gpu;
@@ -95,7 +95,7 @@ export class HalfIterations {
     return new HalfIterations(gpu, description, blocks);
   }
 
-  /** The variants that this GPU admits, best first by rule; `every` adds variants of them. */
+  /** The variants that this GPU supports, best first by rule; `every` also adds modifications of them. */
   variants(
     rank: number,
     steps: number,
@@ -110,7 +110,7 @@ export class HalfIterations {
     });
   }
 
-  /** Resets the factors of a rank to the start; those of another rank are freed. */
+  /** Resets the factors of a rank to the initial ones; frees the factors of another rank. */
   async restart(rank: number): Promise<void> {
     if (this.#factors?.rank !== rank) await this.#make(rank);
     const { x, theta, start, beta } = this.#require();
@@ -197,7 +197,7 @@ export class HalfIterations {
     return known;
   }
 
-  /** Test RMSE of the factors as they are. */
+  /** Test RMSE of the current factors. */
   async rmse(): Promise<number> {
     const { x, theta } = this.#require();
     const unused = (name: string) => {
@@ -223,7 +223,7 @@ export class HalfIterations {
     return Math.sqrt(squared / count);
   }
 
-  /** x and θ as they are; only until the next iteration. */
+  /** The current x and θ; valid until the next iteration. */
   factors(): { readonly x: DeviceMatrix; readonly theta: DeviceMatrix } {
     return this.#require();
   }
@@ -256,7 +256,7 @@ async function deviceBlock(
   };
 }
 
-/** Milliseconds from the submission of nothing until the host has four bytes back. */
+/** Milliseconds from submitting nothing until the host has received four bytes. */
 async function roundTrip(gpu: Gpu): Promise<number> {
   const status = await gpu.scratch('status', 16);
   const times: number[] = [];

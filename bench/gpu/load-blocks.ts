@@ -1,6 +1,6 @@
 /**
- * Loads a data set that `factorflow generate` wrote, as training does: blocks by user and by item, and the
- * test pairs.
+ * Loads a data set from `factorflow generate` as training does: blocks by user and by item, and the test
+ * pairs.
  */
 import { join } from 'node:path';
 import { Session } from '../../api/session.ts';

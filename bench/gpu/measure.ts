@@ -1,35 +1,35 @@
 import type { HalfIterations, IterationTimes, Side, TrainingSetting } from './half-iterations.ts';
 
-/** Milliseconds of work before anything is timed: an idle card clocks low. */
+/** Milliseconds of work before timing starts: an idle card has a low clock. */
 const WARM_UP = 400;
 
-/** An iteration that takes longer, in milliseconds, is timed once. */
+/** A longer iteration, in milliseconds, is timed only once. */
 const SLOW = 2000;
 
-/** Milliseconds after which no further iteration is timed, once there are three. */
+/** After this time, in milliseconds, no further iteration is timed, once there are three. */
 const ENOUGH = 1000;
 
 const sideNames: readonly Side[] = ['items', 'users'];
 
 /** Medians in milliseconds. */
 export interface Measurement {
-  /** Of whole iterations, as the host sees them. */
+  /** Of whole iterations, measured by the host. */
   readonly wall: number;
   readonly low: number;
   readonly high: number;
   readonly sides: Readonly<Record<Side, number>>;
   /** On the GPU, by side and kernel: "items solve-cg". */
   readonly kernels: Readonly<Record<string, number>>;
-  /** Of the first iteration: lists of rows are made and kernels compiled. */
+  /** Of the first iteration, which includes making row lists and compiling kernels. */
   readonly first: number;
-  /** Timed once, by its kernels. */
+  /** True if timed only once, from its kernels. */
   readonly once: boolean;
-  /** Test RMSE after the iterations that were asked for; NaN where a slow setting ran one only. */
+  /** Test RMSE after the requested iterations; NaN if a slow setting ran only one. */
   readonly rmse: number;
   readonly bad: readonly string[];
 }
 
-/** Trains from the start for some iterations, then times more of them. */
+/** Trains from the start for some iterations, then times further ones. */
 export async function measure(
   training: HalfIterations,
   setting: TrainingSetting & { readonly iterations?: number },
@@ -75,7 +75,7 @@ export async function measure(
   };
 }
 
-/** Iterates until the card's clock is up. */
+/** Iterates until the card has reached its full clock. */
 export async function warmUp(training: HalfIterations, setting: TrainingSetting): Promise<void> {
   for (const begin = performance.now(); performance.now() - begin < WARM_UP;) await training.iterate(setting);
 }

@@ -1,12 +1,12 @@
 /**
- * NDCG@20 over all users on a GPU: places of the test items among all items that a user has not seen. Factors
- * are drawn at random and the pairs evenly, in the sizes of a data set; a search's time does not depend on
- * them, but for counting the few scores above a positive's.
+ * NDCG@20 over all users on a GPU: ranks of the test items among all items that a user has not seen. Factors
+ * are random and pairs evenly distributed, in the sizes of a data set; the time of a search does not depend
+ * on them, except for counting the few scores above a positive's.
  *
  *     node bench/gpu/ranking.ts [--users 480189] [--items 17770] [--ratings 99072112] [--test 1408395] [--rank 64] [--calls 5]
  *
- * All is in host memory. The first call brings exclusions and test pairs to the device, where they stay; each
- * call brings its factors.
+ * All data are in host memory. The first call sends exclusions and test pairs to the device, where they stay;
+ * each call sends its factors.
  */
 import { parseArgs } from 'node:util';
 import { computeDevice } from '../../engine/run/devices.ts';
@@ -80,7 +80,7 @@ for (let call = 1; call <= calls; call++) {
   );
 }
 
-/** About `mean` items a user, at even distances from a random one on. */
+/** About `mean` items per user, evenly spaced from a random one. */
 function evenBlock(mean: number, seed: number): RatingBlock {
   const random = new CounterRandom(seed);
   const lengths = Int32Array.from({ length: users }, (_, user) =>

@@ -1,4 +1,4 @@
-/** Times of recommending on a GPU: each stage alone, on a GPU of the calling thread. */
+/** Times of recommending on a GPU: each stage separately, on a GPU opened in the calling thread. */
 import { Field, Float32, Int32, Schema } from 'apache-arrow';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { spinKernel } from '../../gpu/copies/spin.ts';
@@ -13,7 +13,7 @@ import { topBatch } from '../../operators/serving/recommend.ts';
 /** Milliseconds by stage. */
 export type StageTimes = Readonly<Record<string, number>>;
 
-/** Users of a task, as operators/serving/recommend.ts gives them to a GPU for ten items. */
+/** Users per task, as operators/serving/recommend.ts sends them to a GPU for ten items. */
 const STEP = 32_768;
 
 const schema = new Schema([
@@ -23,7 +23,7 @@ const schema = new Schema([
   new Field('prediction', new Float32(), false),
 ]);
 
-/** Two rounds over all users; ids are int32. */
+/** Runs two rounds over all users; ids are int32. */
 export async function recommendStages(
   given: FactorModel,
   n: number,
@@ -91,7 +91,7 @@ async function matrix(gpu: Gpu, { rank }: FactorModel, rows: number): Promise<De
   return { rows, columns: rank, stride, values: await gpu.buffer(rows * stride * 4, 'factors') };
 }
 
-/** One task's users: uploads them, finds their lists and makes Arrow batches of these. */
+/** Handles one task's users: uploads them, finds their lists and makes Arrow batches of these. */
 async function recommendTo(
   search: Search,
   { from, rows, n }: { readonly from: number; readonly rows: number; readonly n: number },

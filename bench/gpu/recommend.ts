@@ -1,13 +1,13 @@
 /**
- * The ten best items of every user of a saved model, as Arrow batches, on a freshly opened GPU and again;
- * with `--exclude` those that are not among pairs in memory.
+ * The ten best items of every user of a saved model, as Arrow batches, on a newly opened GPU and again; with
+ * `--exclude` items of given pairs are excluded.
  *
  *     node bench/gpu/recommend.ts MODEL [--exclude RATINGS] [--stages] [--calls 4]
  *
- * Times whole calls, with the time to the first batch and the time of the kernels. `--stages` times each
- * stage alone on a GPU of this thread, in two rounds, since the first has the costs of the start. Drivers
- * keep compiled kernels on disk, so that only the first process compiles: `__GL_SHADER_DISK_CACHE=0` before
- * the command turns NVIDIA's cache off.
+ * Times whole calls, the time to the first batch and the time of the kernels. `--stages` times each stage
+ * separately on a GPU of this thread, in two rounds, since the first includes start-up costs. Drivers cache
+ * compiled kernels on disk, so only the first process compiles: `__GL_SHADER_DISK_CACHE=0` before the command
+ * disables NVIDIA's cache.
  */
 import { parseArgs } from 'node:util';
 import { loadModel } from '../../connectors/model/model-store.ts';

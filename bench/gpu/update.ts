@@ -1,6 +1,6 @@
 /**
  * Times the update kernels on a GPU, variant by variant: whole iterations of ALS without evaluation, on data
- * that stays in place, with the test RMSE after them where that is theirs.
+ * that stay in place, and the test RMSE after them for explicit problems.
  *
  *     node bench/gpu/update.ts FOLDER '[{"rank":100,"variant":"tensor-fused","change":{"partRatings":4096}}]' [iterations = 5]
  *     node bench/gpu/update.ts FOLDER '[{"rank":128,"steps":3,"form":{"alpha":10}},{"rank":64,"form":{"biases":true}},{"rank":64,"steps":0,"form":{"nonnegative":true}}]'
@@ -11,13 +11,13 @@ import { measure } from './measure.ts';
 
 interface Setting {
   readonly rank: number;
-  /** Of CG; 0 for Cholesky. */
+  /** CG steps; 0 for Cholesky. */
   readonly steps?: number;
   readonly lambda?: number;
   readonly iterations?: number;
-  /** Name; without it the first by rule. */
+  /** Name; default: the best variant by rule. */
   readonly variant?: string;
-  /** Differences from it. */
+  /** Changes to it. */
   readonly change?: Partial<UpdateVariant>;
   readonly form?: ProblemForm;
 }

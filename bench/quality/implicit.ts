@@ -1,14 +1,14 @@
 /**
- * Rankings of implicit data with default parameters, next to popularity, to each form of weights with α
- * tuned, and to the Python library implicit; prints the table of docs/measured/quality.md.
+ * Rankings of implicit data with default parameters, compared with popularity, with each form of weights with
+ * tuned α, and with the Python library implicit; prints the table of docs/measured/quality.md.
  *
  *     npm run build && FACTORFLOW_DATA=DIR node bench/quality/implicit.ts [--sets gowalla,...] [--seeds 2] [--rank 32] [--python PYTHON]
  *
- * Each seed splits a set 80 to 20, repetitions of a pair together; the value is ndcg@20 of up to 5,000 users
- * over all items that they do not have in the 80 %. `best of W`: weights of form W with the best of five α,
- * from a quarter to four times the default, λ and ν by default. Choosing α on the 20 % itself favours these
- * columns. Ratings of explicit sets count as positives. PYTHON has implicit, numpy, scipy and pyarrow: its
- * `AlternatingLeastSquares()` by default, with the values as they are and with log(1 + r).
+ * Each seed splits a set 80 to 20, with repetitions of a pair together; the value is ndcg@20 of up to 5,000
+ * users over all items that they do not have in the 80 %. `best of W`: weights of form W with the best of
+ * five α, from a quarter to four times the default, and default λ and ν. Choosing α on the 20 % itself
+ * favours these columns. Ratings of explicit sets count as positives. PYTHON has implicit, numpy, scipy and
+ * pyarrow: its `AlternatingLeastSquares()` with defaults, with unchanged values and with log(1 + r).
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -132,7 +132,7 @@ async function bySeed(ratings: Dataset, seed: number): Promise<Omit<Row, 'set'>>
   };
 }
 
-/** ndcg@20 of the Python library with values as they are, and with their logarithm. */
+/** ndcg@20 of the Python library with unchanged values, and with their logarithm. */
 async function byPython(train: Dataset, test: Dataset): Promise<number[]> {
   if (values.python === undefined) return [];
   const [trainFile, testFile] = [join(scratch, 'train'), join(scratch, 'test')];

@@ -1,14 +1,14 @@
 /**
- * Test RMSE with default parameters beside those of means, on explicit ratings; prints the table of
+ * Test RMSE with default parameters compared with means, on explicit ratings; prints the table of
  * docs/measured/quality.md.
  *
  *     npm run build && node bench/quality/quality.ts [--seeds 5] [--sets filmtrust,...] [--svd PYTHON]
  *
  * Sets: folders of Parquet files in FACTORFLOW_DATA, and movietweetings-100k of examples/. Each seed splits a
- * set 90 to 10 and draws the start; douban-monti has a split of its own, and its seeds draw the start alone.
- * Pairs of users or items that are not in training are left out, for all columns. SVD-10 is scikit-surprise's
- * SVD with 10 factors and otherwise its defaults, run by a Python that has scikit-surprise, pandas and
- * pyarrow.
+ * set 90 to 10 and draws the initial factors; douban-monti has its own split, and its seeds only draw the
+ * initial factors. In all columns, pairs of users or items without training ratings are left out. SVD-10 is
+ * scikit-surprise's SVD with 10 factors and otherwise its defaults, run by a Python that has scikit-surprise,
+ * pandas and pyarrow.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

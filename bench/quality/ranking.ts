@@ -1,11 +1,11 @@
 /**
  * NDCG@20 of a model over all users of a test set, without the pairs trained on, and all metrics with
- * baselines and intervals. A model of rank 64 after 4 iterations on the training part.
+ * baselines and intervals. The model has rank 64 and 4 iterations on the training part.
  *
  *     node bench/quality/ranking.ts FOLDER [--device cpu] [--runs 3] [--model DIR]      FOLDER: written by `factorflow generate --preset movielens20m`
  *
- * "In all" begins with reading both sets; "exclusions and test in blocks" is that reading and sorting;
- * "ranks" is the search alone.
+ * "In all" includes reading both sets; "exclusions and test in blocks" is that reading and sorting; "ranks"
+ * is only the search.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,5 +1,5 @@
 /**
- * Test RMSE of SGD and of ALS, both by default, at several ranks; prints the table of
+ * Test RMSE of SGD and of ALS with default parameters at several ranks; prints the table of
  * docs/measured/quality.md.
  *
  *     npm run build && node bench/quality/sgd-beside-als.ts [--ranks 10,32,64] [--seeds 5] [--sets filmtrust,..] [--device cpu] [DIR..]

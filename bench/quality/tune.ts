@@ -1,13 +1,13 @@
 /**
- * Searches beside defaults and beside separate commands.
+ * Searches compared with defaults and with separate commands.
  *
  *     npm run build && node bench/quality/tune.ts quality [--seeds 3] [--sets filmtrust,...] [--trials 30]
  *     npm run build && node bench/quality/tune.ts commands RATINGS [--try 'rank=8,16 ...'] [-- flags of train]
  *
- * `quality`: test RMSE of the best of 30 trials at random, beside that of the defaults. The search sees the
- * training part alone, of which it holds out a tenth. Sets and splits are those of bench/quality/quality.ts.
- * `commands`: the wall time of one `tune` of 20 settings beside 20 commands `train` of the same settings and
- * the same split, and the best setting of each.
+ * `quality`: test RMSE of the best of 30 random trials, compared with the defaults. The search only uses the
+ * training part, of which it holds out a tenth. Sets and splits are as in bench/quality/quality.ts.
+ * `commands`: the wall time of one `tune` of 20 settings compared with 20 `train` commands with the same
+ * settings and split, and the best setting of each.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -134,7 +134,7 @@ function command(...args: readonly string[]): Ran {
 const tune = (model: string, ...flags: readonly string[]) =>
   command('tune', path, '--model-dir', join(scratch, model), '--try', values.try, ...flags);
 
-/** `train` with these parameters and the split of `tune`. */
+/** Runs `train` with these parameters and the split of `tune`. */
 function trainAlone(params: Trial['params']): Ran {
   const flags = Object.entries(params).flatMap(([name, value]) => [
     `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
@@ -163,7 +163,7 @@ function commands(): void {
     );
 }
 
-/** "{"rank":8} 0.8123": the trial of the least error. */
+/** "{"rank":8} 0.8123": the trial with the smallest error. */
 function bestOf(trials: readonly Trial[]): string {
   const [best] = trials.toSorted((left, right) => left.value - right.value);
   return `${JSON.stringify(best?.params)} ${best?.value.toFixed(4)}`;

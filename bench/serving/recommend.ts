@@ -1,12 +1,12 @@
 /**
- * Ten recommendations for each of MovieLens-20M's 138,493 users out of its 27,278 items, the ratings trained
- * on left out; rank 64, with and without biases. The clock runs from the call to the last batch: reading and
- * sorting the exclusions, the search, and the batches themselves.
+ * Ten recommendations for each of MovieLens-20M's 138,493 users from its 27,278 items, without the training
+ * ratings; rank 64, with and without biases. Measured from the call to the last batch: reading and sorting
+ * the exclusions, the search, and the batches themselves.
  *
  *     node bench/serving/recommend.ts FOLDER        FOLDER: written by `factorflow generate --preset movielens20m`
  *
- * The reference, the Python library implicit 0.7 on a like machine and data set, makes 16,400 users/s; it is
- * not measured here.
+ * The reference, the Python library implicit 0.7 on a similar machine and data set, reaches 16,400 users/s;
+ * it is not measured here.
  */
 import { join } from 'node:path';
 import { ALS, Session } from '../../index.ts';

@@ -1,8 +1,8 @@
 /**
- * Requests for one user's ten best of 100,000 items at rank 64, a hundred seen items left out, from a model
- * that was loaded: one after the other, with pauses and without. Prints p50, p99 and the longest stall of the
- * event loop, seen by a histogram and by a timer of 1 ms, for factors whose lengths fall as a trained model's
- * do, with biases and without, and for Gaussian ones, whose lengths are nearly equal.
+ * Requests for one user's ten best of 100,000 items at rank 64, with a hundred seen items excluded, from a
+ * loaded model: one after the other, with pauses and without. Prints p50, p99 and the longest stall of the
+ * event loop, measured by a histogram and by a timer of 1 ms. Factors: lengths that fall like a trained
+ * model's, with and without biases, and Gaussian ones, whose lengths are nearly equal.
  *
  *     node bench/serving/serve.ts [REQUESTS] [ITEMS]
  */
@@ -24,8 +24,8 @@ const keys = (count: number) =>
   ({ type: 'int32', values: Int32Array.from({ length: count }, (_, i) => 3 * i + 1) }) as const;
 
 /**
- * Rows of Gaussian directions; those of a trained model have lengths of 0.05 to 1, by popularity. Biases are
- * two features more.
+ * Rows with Gaussian directions; rows like a trained model's have lengths of 0.05 to 1, by popularity. Biases
+ * are two additional features.
  */
 function factors(kind: Kind, side: 'user' | 'item', rows: number): Float32Array {
   const width = rank + (kind === 'trained, biases' ? 2 : 0);
@@ -40,7 +40,7 @@ function factors(kind: Kind, side: 'user' | 'item', rows: number): Float32Array 
   return values;
 }
 
-/** The longest time between two calls of a timer of 1 ms, beyond that. */
+/** The longest delay of a timer of 1 ms. */
 function watch() {
   let [last, longest] = [performance.now(), 0];
   const timer = setInterval(() => {
@@ -57,7 +57,7 @@ function watch() {
 /** Recommends to a user without these items; returns the length of the list. */
 type Call = (user: number, deny: readonly number[]) => Promise<number>;
 
-/** A line of the table: all requests by one call, after a hundred that are not counted. */
+/** A line of the table: all requests by one call, after a hundred warm-up requests. */
 async function measured(name: string, call: Call, paused: boolean): Promise<string> {
   const times: number[] = [];
   const histogram = monitorEventLoopDelay({ resolution: 1 });

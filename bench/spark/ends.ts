@@ -1,7 +1,6 @@
 /**
- * The end of a worker that trains, when its parent is killed and when stdin closes, while other processes
- * want the processors: prints median and longest seconds until the process is gone, and what was left of its
- * files.
+ * How a training worker ends when its parent is killed and when stdin closes, while other processes use the
+ * processors: prints median and longest seconds until the process has ended, and files it left.
  *
  *     npm run build && node bench/spark/ends.ts STREAM ROWS [TIMES] [BUSY]       STREAM: written by `factorflow convert ratings/ STREAM.arrows`
  */
@@ -20,7 +19,10 @@ const spillDir = mkdtempSync(join(tmpdir(), 'ends-'));
 if (process.send !== undefined) await parent();
 else await measure();
 
-/** Starts and feeds a worker, and tells its process once it trains. Its stdin closes at any message. */
+/**
+ * Starts and feeds a worker, and reports its process id once it trains. Closes the worker's stdin at any
+ * message.
+ */
 async function parent(): Promise<void> {
   const child = spawn(
     process.execPath,
@@ -80,7 +82,7 @@ async function stopped(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Processes that nothing has taken leave of yet run no more. */
+/** A zombie, which its parent has not waited for, no longer runs. */
 function runs(pid: number): boolean {
   if (!existsSync(`/proc/${pid}`)) return false;
   try {

@@ -1,7 +1,7 @@
 /**
- * Seconds of an iteration on N hosts of a cluster by the planner's cost model, beside one host's: computing
- * as it estimates for the device of a host, sides that travel as its all-gather over the hosts' links, and
- * the work of Spark's JVMs on them, as measured (bench/results, `spark-exchange`).
+ * Seconds of an iteration on N hosts of a cluster by the planner's cost model, compared with one host:
+ * computing as estimated for a host's device, factors sent by its all-gather over the hosts' links, and the
+ * work of Spark's JVMs as measured (bench/results, `spark-exchange`).
  *
  *     node bench/spark/hosts.ts [--gbit 10] [--cores 16 | --gpus]
  */
@@ -26,8 +26,8 @@ const { values } = parseArgs({
 const bytesPerSecond = (Number(values.gbit) * 1e9) / 8;
 
 /**
- * Measured on one machine with two executors: seconds of a stage, and CPU seconds of a host for a byte of a
- * side that it receives.
+ * Measured on one machine with two executors: seconds of a stage, and a host's CPU seconds per received byte
+ * of a side.
  */
 const STAGE = 0.1;
 const SHUFFLED = 13e-9;
@@ -47,7 +47,7 @@ function computing(
   ).seconds;
 }
 
-/** Both sides of an iteration, from each of n hosts to all. */
+/** Seconds to send both sides of an iteration, from each of n hosts to all. */
 function travelling(bytes: readonly number[], n: number, how: 'shuffle' | 'broadcast'): number {
   const places = Array.from({ length: n }, (_, host) => `gpu:${host}` as const);
   const links = { places, bytesPerSecond: places.map(() => places.map(() => bytesPerSecond)), duplex: true };
@@ -59,7 +59,7 @@ function travelling(bytes: readonly number[], n: number, how: 'shuffle' | 'broad
         SHUFFLED * side +
         exchangeCost({ how: 'all-gather', bytes: side, places }, links).seconds
       );
-    // To the driver, and from there from host to host.
+    // Sent to the driver, and from there from host to host.
     return total + STAGE + BROADCAST * side + (2 * side) / bytesPerSecond;
   }, 0);
 }

@@ -43,8 +43,8 @@ function section(title: string, declarations: readonly Declaration[]): string {
 }
 
 /**
- * Classes and types that the signatures of `declarations` name, and those that these name in turn.
- * Declarations of the engine are left out: they serve operators of one's own, and editors show them.
+ * Classes and types that the signatures of `declarations` use, and those that these use in turn. Declarations
+ * of the engine are left out: they are for custom operators, and editors show them.
  */
 function namedBy(declarations: readonly Declaration[], file: (path: string) => SourceFile): Declaration[] {
   const known = new Set(declarations.map(({ name }) => name));
@@ -82,7 +82,7 @@ function namesIn({ code, file: path }: Declaration, file: (path: string) => Sour
   });
 }
 
-/** Text that Markdown does not read as HTML; code spans stay unchanged. */
+/** Text that Markdown does not parse as HTML; code spans are unchanged. */
 function markdownOf(doc: string): string {
   return doc
     .split(/(`[^`]*`)/)

@@ -1,7 +1,4 @@
-/**
- * docs/reference/cli.md: every command with its words and flags, from the definitions that the command line
- * itself reads.
- */
+/** docs/reference/cli.md: every command with its words and flags, from the command line's own definitions. */
 import type { Command } from '../../cli/commands/command.ts';
 import { type CommandEntry, commandList } from '../../cli/command-list.ts';
 import { flagName, groups, type Option, shownFlag } from '../../cli/options/option.ts';

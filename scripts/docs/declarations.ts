@@ -1,6 +1,6 @@
 /**
- * Reads the declarations of a source file as text: names, doc comments and signatures without bodies. Our own,
- * since typedoc and API Extractor need TypeScript up to 6.0 (docs/decisions/api-reference.md).
+ * Reads the declarations of a source file as text: names, doc comments and signatures without bodies. Not
+ * typedoc or API Extractor, which need TypeScript up to 6.0 (docs/decisions/api-reference.md).
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -17,7 +17,7 @@ type ClassMember = Extract<Statement, { type: 'ClassDeclaration' }>['body']['bod
 export interface Declaration {
   readonly name: string;
   readonly kind: 'class' | 'interface' | 'type' | 'function' | 'const';
-  /** The doc comment's text; empty where there is none. */
+  /** The doc comment's text; empty without one. */
   readonly doc: string;
   /** The declaration as TypeScript with the comments of members, without bodies. */
   readonly code: string;
@@ -48,7 +48,7 @@ export class SourceFile {
     });
   }
 
-  /** The file of the project that a name is imported from. */
+  /** The project file that a name is imported from. */
   importOf(name: string): string | undefined {
     for (const statement of this.#statements) {
       if (statement.type !== 'ImportDeclaration' || !statement.source.value.startsWith('.')) continue;
@@ -58,7 +58,7 @@ export class SourceFile {
     return undefined;
   }
 
-  /** Throws when the file declares no such name. */
+  /** Throws if the file does not declare the name. */
   declaration(name: string): Declaration {
     const found = this.find(name);
     if (found === undefined) throw new Error(`${this.path} declares no ${name}`);
@@ -103,7 +103,7 @@ export class SourceFile {
   }
 
   /**
-   * The text of a node, or of its beginning before one of its parts, without the indentation of its first
+   * The text of a node, or the part of it before one of its children, without the indentation of its first
    * line.
    */
   #slice(node: Node, before?: Node): string {
@@ -150,7 +150,7 @@ function docOf(node: Node): string {
     .trim();
 }
 
-/** Code below its doc comment, both from the first column. */
+/** Code after its doc comment, both without indentation. */
 function commented(node: Node, code: string): string {
   const comment = lastComment(node);
   if (comment === undefined) return code;

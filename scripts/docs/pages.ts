@@ -4,7 +4,7 @@ import { performancePage } from './performance-page.ts';
 
 const note = '<!-- Written by `npm run docs`; changes made here by hand are lost. -->\n\n';
 
-/** The pages of docs/ that are made from the sources: content by path from the project's root. */
+/** The pages of docs/ that are generated from the sources: content by path relative to the project's root. */
 export async function generatedPages(root: string): Promise<Readonly<Record<string, string>>> {
   return {
     'docs/reference/api.md': note + apiPage(root),

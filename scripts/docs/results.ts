@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A number, a text, runs of the same thing, a value with its range, a range alone; null: not measured. */
+/** A number, a text, several runs, a value with its range, or a range; null: not measured. */
 export type Cell =
   | number
   | string
@@ -24,18 +24,18 @@ export interface Result {
   /** A name of machines.json. */
   readonly machine: string;
   readonly commit?: string;
-  /** Other work on the machine, settings of the environment. */
+  /** Other work on the machine, or environment settings. */
   readonly conditions?: string;
-  /** How the ratings are made. */
+  /** The origin of the ratings. */
   readonly data?: string;
-  /** Lines that repeat the figures. */
+  /** Commands that reproduce the figures. */
   readonly commands: readonly string[];
   readonly columns: readonly Column[];
   readonly rows: readonly (readonly Cell[])[];
   readonly meaning: string;
   /** Names of pages in docs/decisions/. */
   readonly decisions?: readonly string[];
-  /** The page shows the table, or its first rows; else a line there names the result. */
+  /** True or the number of rows to show as a table on the page; otherwise one line names the result. */
   readonly shown?: boolean | number;
 }
 
@@ -53,7 +53,7 @@ export interface Machine {
   readonly driver?: string;
 }
 
-/** Subjects in the order of the page; a file that is not named here comes last. */
+/** Subjects in the order of the page; other files come last. */
 const order = [
   'main',
   'als-gpu',

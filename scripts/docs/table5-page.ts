@@ -14,7 +14,7 @@ export interface Table5Set {
   readonly items: number;
   readonly ratings: number;
   readonly rank: number;
-  /** Seconds an iteration on four GK210, where the paper has them. */
+  /** Seconds per iteration on four GK210, if the paper gives them. */
   readonly paper?: string;
 }
 

@@ -1,6 +1,6 @@
 import { type CompletableCommand, spellings } from './completable.ts';
 
-/** A script for bash 3.2 and newer. Where it gives no words, bash completes files. */
+/** A script for bash 3.2 and newer. If it returns no words, bash completes file names. */
 export function bashScript(commands: readonly CompletableCommand[]): string {
   const flagsOf = commands.map(
     ({ name, flags, words }) =>

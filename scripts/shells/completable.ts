@@ -1,12 +1,12 @@
 import { commandList } from '../../cli/command-list.ts';
 import { type Options, shownFlag } from '../../cli/options/option.ts';
 
-/** A command as shells complete it. */
+/** A command as shell scripts complete it. */
 export interface CompletableCommand {
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly CompletableFlag[];
-  /** The first word behind the name, where it is one of these; else it is a file. */
+  /** Possible values of the first word after the name; empty if it is a file. */
   readonly words: readonly string[];
 }
 
@@ -16,7 +16,7 @@ export interface CompletableFlag {
   readonly alias?: string;
   readonly describe: string;
   readonly takesValue: boolean;
-  /** None for a value of any kind, such as a file. */
+  /** Empty for a value of any kind, such as a file. */
   readonly choices: readonly string[];
 }
 
@@ -47,7 +47,7 @@ function flagsOf(options: Options): CompletableFlag[] {
     });
 }
 
-/** "-n" of a name of one letter, which is written with two dashes as well. */
+/** "-n" for a one-letter name, which can also be written with two dashes. */
 export function spellings({ name, alias }: CompletableFlag): string[] {
   return [name.length === 1 ? `-${name}` : [], `--${name}`, alias === undefined ? [] : `-${alias}`].flat();
 }

@@ -13,7 +13,7 @@ complete -c factorflow -f -n 'test (count (commandline -opc)) -eq 1' -l version 
 ${lines.join('\n')}`;
 }
 
-/** Acts behind the name of a command. */
+/** Applies after the name of a command. */
 function of(command: string): string {
   return `complete -c factorflow -n 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = ${command}'`;
 }

@@ -1,6 +1,6 @@
 import { type CompletableCommand, type CompletableFlag, spellings } from './completable.ts';
 
-/** A script for zsh, to be evaluated after compinit or put on its path as _factorflow. */
+/** A script for zsh, to be evaluated after compinit or put on its function path as _factorflow. */
 export function zshScript(commands: readonly CompletableCommand[]): string {
   const cases = commands.map(({ name, flags, words }) => {
     const rest = words.length === 0 ? `'*:file:_files'` : `'1:word:(${words.join(' ')})'`;

@@ -1,4 +1,4 @@
-/** Bytes that an epoch of SGD moves through a GPU's memory, by the order of its kernel. */
+/** Bytes that an epoch of SGD moves through a GPU's memory, by schedule. */
 import { dealColumns } from '../../../gpu/sgd/sorting/tile-lists.ts';
 import { strideOf } from '../../../gpu/device/resources.ts';
 import { balancedRanges } from '../../../operators/ratings/row-ranges.ts';
@@ -26,7 +26,7 @@ export function bytesOfEpoch(
   const stride = strideOf(rank);
   const row = stride * (precision === 'f16' ? 2 : 4);
   const all = (block.rows + columns) * stride;
-  // In and out again by float16, else one copy; by hogwild a copy before that.
+  // float16 converts in and out again; otherwise one copy; hogwild copies once more before that.
   const around =
     (precision === 'f16' ? 12 * all : 0) + (precision === 'f32' || kind === 'hogwild' ? 8 * all : 0);
   if (kind === 'hogwild') return block.ratings * (12 + 4 * row) + around;
@@ -47,7 +47,7 @@ export function bytesOfEpoch(
   );
 }
 
-/** Number of times that a row begins in a tile or a band of columns: pairs of both that have ratings. */
+/** Number of visits of a row by a tile or a band of columns: (row, tile) pairs with ratings. */
 function visitsOf(data: SgdData, key: string, partOf: () => Uint32Array): number {
   const known = visits.get(data) ?? new Map<string, number>();
   visits.set(data, known);

@@ -2,27 +2,27 @@ import { median } from '../measure.ts';
 import type { SgdRun, SgdTraining } from './sgd-training.ts';
 
 /**
- * Milliseconds of epochs before anything is timed: an idle card clocks low, and the first epoch lays the
- * ratings out.
+ * Milliseconds of epochs before timing starts: an idle card has a low clock, and the first epoch arranges the
+ * ratings.
  */
 const WARM_UP = 400;
-/** Milliseconds of epochs that are timed, about. */
+/** Approximate milliseconds of timed epochs. */
 const TIMED = 600;
-/** An epoch that takes longer, in milliseconds, is timed once, and one much longer by its first. */
+/** A longer epoch, in milliseconds, is timed only once; above VERY_SLOW only the first epoch is timed. */
 const SLOW = 1000;
 const VERY_SLOW = 4000;
 const TIMED_KERNELS = 3;
 
-/** Milliseconds an epoch. */
+/** Milliseconds per epoch. */
 export interface EpochTimes {
-  /** Median, lowest and highest, until the host knows that the epoch is done. */
+  /** Median, lowest and highest, until the host knows that the epoch has ended. */
   readonly wall: number;
   readonly low: number;
   readonly high: number;
-  /** Of the epoch's kernels by the GPU's clock; undefined without timestamps. */
+  /** Sum of the epoch's kernels by the GPU's clock; undefined without timestamps. */
   readonly onGpu: number | undefined;
   readonly kernels: Readonly<Record<string, number>>;
-  /** Of the first epoch: ratings are laid out and kernels compiled. */
+  /** Of the first epoch, which includes arranging ratings and compiling kernels. */
   readonly first: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * SGD on a GPU, epoch by epoch: ratings are loaded once, and they and the start of the current setting stay
+ * SGD on a GPU, epoch by epoch: ratings are loaded once; they and the current setting's initial factors stay
  * on the device.
  */
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ import { contracts } from '../../../operators/tasks/tasks.ts';
 import { measureStages, trainingErrors } from '../../../operators/training/loss.ts';
 
 /**
- * Parameters of SGD, and changes to the schedule that they choose: `tile` of its tiles, `bands` of
+ * Parameters of SGD, and changes to the schedule that follows from them: `tile` for its tiles, `bands` for
  * wavefront's grid.
  */
 export type SgdSetting = Partial<SgdParams> & {
@@ -40,12 +40,12 @@ export type SgdSetting = Partial<SgdParams> & {
   readonly bands?: readonly [number, number];
 };
 
-/** A setting as it is run. */
+/** A prepared setting. */
 export interface SgdRun {
   readonly params: SgdParams;
   readonly schedule: SgdSchedule;
   readonly bound: BoundPlan;
-  /** The versions of the start, which stay. */
+  /** The versions of the initial factors, which are kept. */
   readonly start: Versions;
 }
 
@@ -56,7 +56,7 @@ export class SgdTraining {
   readonly #test: RatingBlock;
   readonly #ctx: ExecutionContext;
   readonly #session: Session;
-  /** The ratings shuffled, for any number of teams. */
+  /** The shuffled ratings, for any number of teams. */
   #list: SgdLayoutData | undefined;
   #current: SgdRun | undefined;
 
@@ -76,7 +76,7 @@ export class SgdTraining {
     this.description = `${computeDevice(ctx.executor).info.description}: ${counts.users} users, ${counts.items} items, ${data.ratings.ratings} ratings, ${test.ratings} test pairs; loaded in ${seconds.toFixed(1)} s`;
   }
 
-  /** Opens the GPU and loads a data set that `factorflow generate` wrote. */
+  /** Opens the GPU and loads a data set from `factorflow generate`. */
   static async open(folder: string): Promise<SgdTraining> {
     const begin = performance.now();
     const session = await Session.create({ device: 'gpu' });
@@ -109,9 +109,9 @@ export class SgdTraining {
   }
 
   /**
-   * The parameters and the schedule of a setting, with its start drawn; that of the setting before is freed.
-   * Throws where it cannot act. Ratings are scaled for training without biases, so that these learn the mean
-   * too.
+   * Prepares the parameters and schedule of a setting, and draws its initial factors; frees the previous
+   * setting's. Throws if the setting has no effect. For training without biases ratings are scaled, so that
+   * the model learns the mean too.
    */
   async prepare({ tile, workers, lanes, bands, ...named }: SgdSetting): Promise<SgdRun> {
     const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, biases: false, ...named });
@@ -139,7 +139,7 @@ export class SgdTraining {
       this.data,
       laid,
     );
-    // The test RMSE alone is asked for.
+    // Only the test RMSE is measured.
     const measured = {
       ...bound,
       phases: {
@@ -152,8 +152,8 @@ export class SgdTraining {
   }
 
   /**
-   * Trains from the start, and reports each epoch's time and, with `evaluate`, its test RMSE. Goes on while
-   * `more` is true. A rate that diverges is not halved.
+   * Trains from the initial factors, and reports each epoch's time and, with `evaluate`, its test RMSE.
+   * Continues while `more` returns true. A diverging rate is not halved.
    */
   async train(
     run: SgdRun,
@@ -172,19 +172,19 @@ export class SgdTraining {
     await this.#free(run, versions, [run.start]);
   }
 
-  /** Runs and times epochs alone; `seen` gets the time of each and ends them by false. */
+  /** Runs and times epochs only; `seen` receives the time of each and stops them by returning false. */
   async repeat(run: SgdRun, seen: (milliseconds: number) => boolean): Promise<void> {
     let versions = run.start;
     for (let epoch = 1, goesOn = true; goesOn; epoch++) {
       const begin = performance.now();
-      // Steps are small, so that the numbers stay finite for any number of epochs.
+      // Steps are small, so that numbers stay finite for any number of epochs.
       versions = await this.#epoch(run, versions, epoch, 0.001);
       goesOn = seen(performance.now() - begin);
     }
     await this.#free(run, versions, [run.start]);
   }
 
-  /** Milliseconds of kernels on the GPU since this was called last, by name; `run` turns their timing on. */
+  /** Milliseconds of kernels on the GPU since the last call, by name; `run` enables their timing. */
   async kernelTimes(run: boolean): Promise<Readonly<Record<string, number>>> {
     const { values } = await computeDevice(this.#ctx.executor).run({
       kernel: 'kernel-times',
@@ -226,7 +226,7 @@ export class SgdTraining {
   }
 }
 
-/** As many places as so many tiles need. */
+/** Adapts the number of places to the changed number of tiles. */
 function tileOf(
   chosen: TileShape,
   change: Partial<TileShape> | undefined,
@@ -236,7 +236,7 @@ function tileOf(
   return { ...tile, places: Math.ceil((columnOffsets.length - 1) / tile.tiles) };
 }
 
-/** A kernel would run with a team that does not fit, and compute nothing. */
+/** Otherwise a kernel would run with a team that does not fit, and compute nothing. */
 function requireTeams({ tile, lanes: own = 1 }: SgdSchedule, most: number): void {
   const lanes = tile?.lanes ?? own;
   if (lanes > most) throw new Error(`teams of ${lanes} threads, but this GPU has teams of at most ${most}`);

@@ -1,18 +1,19 @@
 /**
- * SGD on a GPU: tables in Markdown (bench/results/sgd-gpu.json), on a data set that `factorflow generate` wrote and
- * that is loaded once.
+ * SGD on a GPU: Markdown tables (bench/results/sgd-gpu.json), on a data set from `factorflow generate` that
+ * is loaded once.
  *
  *     node bench/gpu/sgd/sgd.ts FOLDER [--tables settings,workers,blocks,epochs] [--settings JSON] [--rank 128] [--epochs 20]
  *         [--seconds 200] [--output FILE]
  *
- *     settings   median epoch, the GPU's part of it, updates/s and bandwidth beside that of copies, test RMSE
+ *     settings   median epoch, the GPU's part of it, updates/s, bandwidth compared with copies, test RMSE
  *     workers    updates/s by the number of workers (cuMF_SGD, Figure 9a)
  *     blocks     test RMSE by i, R in i x i blocks (Figure 15)
  *     epochs     test RMSE by epoch for each schedule (Figure 9b)
  *
- * `--settings` replaces those of the first table:
+ * `--settings` replaces the settings of the first table:
  * '[{"rank":128,"tile":{"lanes":16}},{"rank":64,"schedule":"hogwild"}]', parameters of SGD and changes to the
- * schedule that they choose. `--rank` is k of the other tables. Tables beyond `--seconds` are left out.
+ * schedule that follows from them. `--rank` is k of the other tables. Tables that do not fit in `--seconds`
+ * are left out.
  */
 import { parseArgs } from 'node:util';
 import { Gpu } from '../../../gpu/webgpu/gpu.ts';

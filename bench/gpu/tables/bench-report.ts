@@ -1,14 +1,12 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 
-/** The time of a run, and the file that gets its lines beside the console. */
+/** The time limit of a run, and a file that receives the same lines as the console. */
 export interface ReportLimits {
   readonly seconds: number;
   readonly output?: string;
 }
 
-/**
- * Lines and tables in Markdown of one run of a bench, as they are ready, and the time that is left for more.
- */
+/** Prints lines and Markdown tables of one bench run as they are completed, and tracks the remaining time. */
 export class BenchReport {
   readonly #output: string | undefined;
   readonly #end: number;
@@ -28,7 +26,7 @@ export class BenchReport {
     if (this.#output !== undefined) appendFileSync(this.#output, `${text}\n`);
   }
 
-  /** The head of a table in Markdown; `paper` names the experiment that it repeats and its result. */
+  /** The head of a Markdown table; `paper` names the experiment that it repeats, with its result. */
   head(title: string, paper: string, columns: readonly string[]): void {
     this.line(`\n${title}\n${paper}\n\n${cells(columns)}\n|${'---|'.repeat(columns.length)}`);
   }
@@ -37,7 +35,7 @@ export class BenchReport {
     this.line(cells(values));
   }
 
-  /** Prints tables one after the other with the time of each, and names those that there is no time for. */
+  /** Prints tables one after the other with the time of each, and lists those that do not fit in the time. */
   async tables(all: readonly { readonly name: string; readonly run: () => Promise<void> }[]): Promise<void> {
     for (const [at, { name, run }] of all.entries()) {
       if (this.timeIsUp)
@@ -53,7 +51,7 @@ export class BenchReport {
     }
   }
 
-  /** The result of `work`, or undefined after a line with its error. */
+  /** The result of `work`; if it fails, prints a line with its error and returns undefined. */
   async attempt<T>(label: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
@@ -67,7 +65,7 @@ export class BenchReport {
 }
 
 /**
- * The tables that `--tables` names. Ends the process with a message for an unknown table or a missing folder.
+ * The tables named by `--tables`. Ends the process with a message for an unknown table or a missing folder.
  */
 export function chosenTables(
   folder: string | undefined,

@@ -4,7 +4,7 @@ import { warmUp } from '../measure.ts';
 
 const ITERATIONS = 10;
 
-/** Steps of CG against time and accuracy, and an exact solver beside them. */
+/** Time and accuracy by number of CG steps, compared with an exact solver. */
 export function stepsTable(rank: number): Table {
   return {
     name: 'steps',
@@ -35,7 +35,7 @@ export function stepsTable(rank: number): Table {
   };
 }
 
-/** Test RMSE against the seconds of training. */
+/** Test RMSE by seconds of training. */
 export function convergenceTable(rank: number): Table {
   return {
     name: 'rmse',
@@ -67,7 +67,7 @@ export function convergenceTable(rank: number): Table {
         });
       }
 
-      /** Kernels compiled, lists of rows made and the clock up, then from the start. */
+      /** Compiles kernels, makes row lists and raises the clock, then restarts. */
       async function prepare(variant: UpdateVariant, steps: number): Promise<void> {
         await training.restart(rank);
         await training.iterate({ rank, steps, variant });

@@ -3,7 +3,9 @@ import { milliseconds } from './bench-report.ts';
 import { bestVariant, type BenchRun, type Table, teraflops } from '../bench-run.ts';
 import { type Measurement, measure } from '../measure.ts';
 
-/** Exact and approximate solvers, float32 and float16, rank by rank, beside the floors of memory. */
+/**
+ * Exact and approximate solvers, float32 and float16, by rank, compared with the lower bounds from memory.
+ */
 const solvers = [
   { label: 'Cholesky, θ f32', steps: 0, precision: 'f32' },
   { label: 'Cholesky, θ f16', steps: 0, precision: 'f16' },

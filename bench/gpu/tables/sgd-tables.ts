@@ -3,15 +3,15 @@ import { BYTES_TOLD, bytesOfEpoch } from '../sgd/sgd-bytes.ts';
 import { type EpochTimes, measureEpochs } from '../sgd/sgd-measure.ts';
 import type { SgdRun, SgdSetting, SgdTraining } from '../sgd/sgd-training.ts';
 
-/** Seconds of epochs that one line of a table may take for its test RMSE. */
+/** Most seconds of epochs that one line of a table may take for its test RMSE. */
 const LINE_SECONDS = 12;
 
 /** A run of the bench: the training and its report. */
 export class SgdBench extends BenchReport {
   readonly training: SgdTraining;
-  /** Of copies, in GB/s. */
+  /** Rate of copies, in GB/s. */
   readonly copyRate: number;
-  /** Epochs of a training run, and k of the tables that have one. */
+  /** Epochs of a training run, and k of the tables with one rank. */
   readonly epochs: number;
   readonly rank: number;
 
@@ -29,8 +29,8 @@ export class SgdBench extends BenchReport {
   }
 
   /**
-   * Prepares each setting and prints its lines. The line of a setting that fails has its error; settings
-   * beyond the time are counted.
+   * Prepares each setting and prints its lines. A failed setting prints its error; settings that do not fit
+   * in the time are counted.
    */
   async each<Setting extends SgdSetting>(
     settings: readonly Setting[],
@@ -48,8 +48,8 @@ export class SgdBench extends BenchReport {
   }
 
   /**
-   * Test RMSE after some epochs from the start, with the seconds of training until then; of as many as time
-   * allows.
+   * Test RMSE after some numbers of epochs, with the seconds of training until then; as many as fit in the
+   * time.
    */
   async errors(
     run: SgdRun,
@@ -131,8 +131,8 @@ export const settingsTable: SgdTable = async (bench, given) => {
 };
 
 /**
- * Epochs after which the tables of workers and blocks take the test RMSE, and most milliseconds of such an
- * epoch.
+ * Epochs before the tables of workers and blocks measure the test RMSE, and the longest such epoch in
+ * milliseconds.
  */
 const CHECKED = 5;
 const CHECKED_MILLISECONDS = 400;
@@ -239,7 +239,7 @@ export const epochsTable: SgdTable = async (bench) => {
     (['f16', 'f32'] as const).map((precision): SgdSetting => ({ rank, schedule, precision })),
   );
   await bench.each(settings, async (run) => {
-    // Kernels compiled, ratings laid out and the clock up.
+    // Compiles kernels, arranges ratings and raises the clock.
     let epochs = 0;
     const begin = performance.now();
     await bench.training.repeat(

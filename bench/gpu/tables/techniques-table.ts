@@ -24,7 +24,7 @@ type Tiles = Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases'>;
 
 const STEPS = 6;
 
-/** Each technique of the portable float32 kernels switched off, or turned to another value, one at a time. */
+/** Each technique of the portable float32 kernels turned off, or changed, one at a time. */
 export function techniquesTable(rank: number): Table {
   return {
     name: 'techniques',
@@ -126,7 +126,7 @@ const papersOfBins: Readonly<Record<number, string>> = {
   32: "cuMF_ALS' BIN",
 };
 
-/** Tiles of 4 x 4 in place of 8 x 8, or the reverse. */
+/** Tiles of 4 x 4 instead of 8 x 8, or the reverse. */
 function otherTile({ info }: Gpu, rank: number, { tile, bin }: Tiles): ChangedTiles {
   const other = tile === 8 ? 4 : 8;
   const room = {
@@ -147,7 +147,7 @@ function otherTile({ info }: Gpu, rank: number, { tile, bin }: Tiles): ChangedTi
   ];
 }
 
-/** Threads for this number of blocks of A, as chooseNormalEquations deals them. */
+/** Threads for this number of blocks of A, as in chooseNormalEquations. */
 function shareOf(blocks: number): Pick<Tiles, 'lanes' | 'rows'> {
   const lanes = Math.ceil(blocks / Math.ceil(blocks / 256));
   return { lanes, rows: Math.max(1, Math.min(8, Math.floor(128 / lanes))) };

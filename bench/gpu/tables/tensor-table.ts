@@ -19,10 +19,10 @@ import {
 
 const STEPS = 6;
 
-/** Float32 A fits the registers of a workgroup up to this rank. */
+/** Largest rank for which float32 A fits in a workgroup's registers. */
 const FULL_REGISTERS = 128;
 
-/** Gains of tensor cores, float16 and solving in place, and of the settings around them. */
+/** Gains of tensor cores, float16 and solving in place, and of related settings. */
 export function tensorTable(rank: number): Table {
   return {
     name: 'tensor',
@@ -112,7 +112,7 @@ function settings(
   return { rows, missing };
 }
 
-/** Other bins and bounds of solving in place; undefined where the GPU does not admit them. */
+/** Other bins and limits of solving in place; undefined if the GPU does not support them. */
 function* inPlace(
   gpu: Gpu,
   rank: number,
