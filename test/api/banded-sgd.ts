@@ -1,4 +1,4 @@
-/** Fits of ratings that one block does not hold, for the tests of SGD in bands. */
+/** Fits of ratings that exceed one block, for the tests of SGD in bands. */
 import { afterAll, afterEach } from 'vitest';
 import { type FitOptions, Model, type PhysicalPlan, Session, SGD, type SgdOptions } from '../../index.ts';
 import { blockLimit } from '../../operators/planner/sizes.ts';

@@ -1,4 +1,4 @@
-/** Two sessions, and fits that are cancelled and go on: for the tests of checkpoints. */
+/** Two sessions, and fits that are cancelled and resumed: for the tests of checkpoints. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -57,7 +57,7 @@ export function fit(
   });
 }
 
-/** Cancels a run behind an iteration. */
+/** Cancels a run after an iteration. */
 export async function cancelled(trainer: ALS | SGD, at: number, options: Run = {}): Promise<unknown> {
   const controller = new AbortController();
   return fit(trainer, {

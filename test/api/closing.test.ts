@@ -1,6 +1,6 @@
 /**
- * Closing a session, a model and a server among work: everything that runs or comes later ends with the one
- * error that the docs name, and has ended when `close` has.
+ * Closing a session, a model and a server while work runs: running and later work fails with the one
+ * documented error, and has ended when `close` returns.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -36,7 +36,7 @@ it.each([
 
 it('training that diverges reports the place', async () => {
   await using session = await Session.create({ workers: 1, device: 'cpu' });
-  // Ratings that ALS cannot train are not known: a device tells of a row without a solution.
+  // An untrainable set of ratings is not known, so a device reports a row without a solution.
   await using broken = await Session.create({ workers: 1, device: 'cpu' });
   const device = secondDevice();
   const run: Device['run'] = async (task, signal) => {

@@ -1,4 +1,4 @@
-/** Ids of int64 columns in the answers of a model: what JSON can carry, unless a form is forced. */
+/** Forms of int64 ids in a model's results: JSON can represent them, unless a form is forced. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

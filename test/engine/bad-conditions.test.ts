@@ -1,6 +1,6 @@
 /**
- * Runs that fail: by a task that throws, a cancel or a lost device. No work continues after them, and no
- * partition stays.
+ * Runs that fail because of a task that throws, a cancel or a lost device. No work continues after them, and
+ * no partition remains.
  */
 import { describe, expect, it } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
@@ -11,7 +11,7 @@ import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
 import { RandomTurns } from '../support/steps/turns.ts';
 
 const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, compute: [] };
-/** `every`: of a run of many steps each so many-th is one at which it ends. */
+/** `every`: if a run has many steps, only each `every`-th is tested as its end. */
 const cases: Record<
   string,
   {
@@ -82,10 +82,7 @@ type Outcome =
   | { readonly result: { readonly iterations: readonly unknown[]; readonly lost?: DeviceLostError } }
   | { readonly error: unknown };
 
-/**
- * A run with these options of its devices, and its outcome; checks that no work continues and no partition
- * stays.
- */
+/** The outcome of a run with these device options; checks that no work continues and no partition remains. */
 async function endOf(name: string, options: (place: string) => RecordingOptions, signal?: AbortSignal) {
   const { compute, make } = cases[name];
   const made = await make({ ...problem, compute, options, signal });

@@ -9,7 +9,7 @@ import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.t
 
 const folder = temporaryFolder();
 
-/** The texts of a column's keys, and the reasons of those that are refused, by row. */
+/** The texts of a column's keys, and the reasons for refused ones, by row. */
 function keysOf(data: Data): { readonly keys: string[]; readonly refused: Record<number, string> } {
   const refused: Record<number, string> = {};
   const keys = keysFromData(data, keyTypeOf(data.type, 'id'), (row, reason) => (refused[row] = reason));

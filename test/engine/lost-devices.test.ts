@@ -1,6 +1,6 @@
 /**
- * A run that goes on without a lost device: with the right best round, and without the partitions of the lost
- * attempt on the others.
+ * A run that continues after losing a device: with the right best round, and without partitions of the lost
+ * attempt on other devices.
  */
 import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../engine/partition.ts';
@@ -17,7 +17,7 @@ const algorithms: Record<string, (one: RunProblem, more: { readonly earlyStop?: 
     sgd: (one, more) => recordSgd(one, { rank: 4, maxIter: 6, ...more }, { held: true }),
   };
 
-/** The round at work, by what the run has told so far. */
+/** The running round, according to the events so far. */
 function roundAt({ events }: Recording): number {
   let done = 0;
   for (const event of events) {
@@ -56,7 +56,7 @@ describe.each(Object.keys(algorithms))('%s', (name) => {
       const turns = new RandomTurns(1);
       let recording: Recording | undefined;
       const grids: string[] = [];
-      // Of two grids the second is that of the validation set: training is measured first.
+      // The second of two grids is the validation set's: training is measured first.
       const isTest = ({ name: block }: PartitionRef) => {
         const grid = /grid#\d+/.exec(block)?.[0];
         if (grid !== undefined && !grids.includes(grid)) grids.push(grid);
@@ -106,7 +106,7 @@ describe.each(Object.keys(algorithms))('%s', (name) => {
       return { peak: device.peak, verbs: other.verbs };
     };
     const { peak: both, verbs } = await peakOf(compute);
-    // By blocks, as the one that is left goes on.
+    // In blocks, since the remaining device continues that way.
     const alone = (await peakOf([compute[0]])).peak;
     const after = (await peakOf(compute, Math.floor(verbs / 2))).peak;
     expect(after).toBeLessThanOrEqual(1.2 * Math.max(alone, both));

@@ -23,7 +23,7 @@ describe('the record of spans', () => {
     pass(3);
     const number = spans.begin('number');
     pass(4);
-    // Ends while another that began later goes on.
+    // Ends while another span that started later continues.
     read[Symbol.dispose]();
     pass(5);
     number[Symbol.dispose]();

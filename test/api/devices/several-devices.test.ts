@@ -1,4 +1,4 @@
-/** GPUs by number, and one device in the place of several. */
+/** GPUs by number, and one device used as several. */
 import { describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceRequest } from '../../../api/devices/device-request.ts';
 import type { Machine } from '../../../api/devices/find-gpus.ts';
@@ -9,10 +9,7 @@ import { card, machineWith } from '../../support/gpu/machine.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 describe('several devices', () => {
-  /**
-   * So many cards, of which an address opens the one that `swap` says; one that it does not say opens the
-   * last.
-   */
+  /** `count` cards; `swap` maps an address to the card that it opens; without a mapping it opens the last. */
   function machineOf(count: number, swap: (number: number) => number = (number) => number) {
     const cards: readonly Card[] = Array.from({ length: count }, (_, number) => ({
       address: `0000:0${number}:00.0`,

@@ -6,7 +6,7 @@ import { batchOf, type Cell, column, evaluated } from './evaluated.ts';
 const inf = Number.POSITIVE_INFINITY;
 const wide = 2n ** 60n + 1n;
 
-/** From, its values, to, and the values as the other type; 'fails' where there is none. */
+/** Source type, its values, target type, and the converted values; 'fails' for an error. */
 const cases: [ValueType, Cell[], ValueType, Cell[]][] = [
   [
     'utf8',

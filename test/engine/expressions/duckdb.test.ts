@@ -1,7 +1,7 @@
 /**
- * Random expressions over random rows equal DuckDB's, where docs/expressions.md says that they do; the others
- * are written in its words. FACTORFLOW_EXPRESSIONS sets the number of expressions, FACTORFLOW_SEED draws
- * others.
+ * Random expressions over random rows equal DuckDB's, if docs/expressions.md says that they do; the others
+ * are written in DuckDB's equivalent. FACTORFLOW_EXPRESSIONS sets the number of expressions, FACTORFLOW_SEED
+ * another draw.
  */
 import { expect, it } from 'vitest';
 import { CounterRandom } from '../../../engine/random.ts';

@@ -7,10 +7,12 @@ export type Kind = (typeof kinds)[number];
 /** Draws numbers below 1. */
 type Random = () => number;
 
-/** Names of columns by kind; `wide`: integers that are compared alone. */
+/** Column names by kind; `wide`: integers that are only compared. */
 export type Columns = Readonly<Record<Kind | 'wide', readonly string[]>>;
 
-/** Columns by kind. Sums of `int` stay far from the bounds of int64; `big` and `huge` are compared alone. */
+/**
+ * Column names by kind. Sums of `int` stay far from the limits of int64; `big` and `huge` are only compared.
+ */
 const tableColumns: Columns = {
   bool: ['b', 'c'],
   int: ['i', 'j'],
@@ -276,7 +278,7 @@ export class RandomExpressions {
       ...(kind === 'date' ? [] : ['hour', 'minute']),
     ]);
     const text = (x: string) => `date_trunc('${unit}', ${x})`;
-    // The interval keeps DuckDB from comparing with a constant: its rule for that takes nulls for true.
+    // The interval keeps DuckDB from comparing with a constant: its rule for constants treats nulls as true.
     return join([this.draw(kind, depth)], text, (x) => `(${text(x)} + interval 0 second)::${kind}`);
   }
 }

@@ -88,7 +88,7 @@ export function batchOfCells(columns: RandomColumns, cells: Cells): RecordBatch 
   );
 }
 
-/** Statements that make the table in DuckDB, its rows numbered by `order`. */
+/** Statements that create the table in DuckDB, with rows numbered by `order`. */
 export function duckTable(table: string, columns: RandomColumns, cells: Cells, order: string): string[] {
   const types = Object.entries(columns).map(([name, { sql }]) => `"${name}" ${sql}`);
   const rows = Object.values(cells)[0].length;

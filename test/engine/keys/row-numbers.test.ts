@@ -179,7 +179,7 @@ class Expected {
   }
 }
 
-/** Batches of the columns by name, numbered, found before and after. */
+/** Numbers batches of the columns by name, and finds them before and after. */
 function compare(names: readonly string[], batches: number, shareOf: () => number): void {
   const draw = (rows: number) => names.map((name) => kinds[name](rows, shareOf()));
   const numbers = new RowNumbers(named(draw(1)));

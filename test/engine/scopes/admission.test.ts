@@ -25,8 +25,8 @@ function peakInOrder(needs: readonly StageNeed[]): number {
 }
 
 /**
- * Begins what may begin and ends what works, in a random order; gives the most bytes and the most stages at
- * work.
+ * Starts stages that may start and ends running ones, in random order; returns the most bytes and the most
+ * concurrent stages.
  */
 function runAll(needs: readonly StageNeed[], capacity: number, random: () => number) {
   const admission = new Admission(capacity);
@@ -87,7 +87,7 @@ describe('stages within a bound of memory', () => {
     admission.know(later, { during: 10, left: 0 });
     admission.begin(known);
     expect(admission.mayBegin(unknown)).toBe(false);
-    // It would come before a stage whose need may be all there is.
+    // It would start before a stage whose need may be the whole limit.
     expect(admission.mayBegin(later)).toBe(false);
     admission.end(known);
     expect(admission.mayBegin(unknown)).toBe(true);

@@ -1,4 +1,7 @@
-/** Parts by range: sorted one by one they are the sorted whole. FACTORFLOW_SEED draws other rows. */
+/**
+ * Parts by range: sorted one by one and concatenated, they equal the sorted whole. FACTORFLOW_SEED draws
+ * other rows.
+ */
 import {
   type Data,
   Dictionary,
@@ -60,7 +63,7 @@ function partsOf(tasks: Tasks, keys: readonly SortKey[], parts: number, every: n
   return found;
 }
 
-/** The rows of the parts one after the other, each sorted stably. */
+/** The concatenated parts, each sorted stably. */
 function sortedByParts(whole: RecordBatch, keys: readonly SortKey[], parts: readonly number[]): number[] {
   const order = [...sortRows(new SortKeys(whole.schema, keys).of(whole))];
   const sorted: number[] = [];

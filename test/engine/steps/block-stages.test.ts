@@ -53,7 +53,7 @@ describe('blocks on one device', () => {
   it('end with the first failure, and begin no more', async () => {
     const record = new Record(3, { failAt: 5 });
     await expect(run({ rows: 4, columns: 4 }, workers(1), record)).rejects.toThrow('block 5 failed');
-    // One was waiting for its worker.
+    // One block was waiting for its worker.
     expect(record.begun.length).toBeLessThanOrEqual(7);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Devices get exactly the calls of the plan's steps: at each place in the order of its edges, over all places
- * as a set.
+ * Devices receive exactly the calls of the plan's steps: at each place in the order of its edges, over all
+ * places as a set.
  */
 import { describe, expect, it } from 'vitest';
 import { type BoundPlan, type KeptVersions, keptOf } from '../../../engine/plan/bound-plan.ts';
@@ -59,7 +59,9 @@ function verbsOf(
   }
 }
 
-/** All lists of a run of so many rounds with the same errors: with an early stop the first is the best. */
+/**
+ * All step lists of a run with `rounds` rounds of equal errors: with early stopping the first is the best.
+ */
 function listsOf(bound: BoundPlan, keep: KeptVersions, rounds: number): (readonly Step[])[] {
   const start = expand(bound, contracts, 'start', {});
   const losable = bound.devices.some(({ ownMemory }) => ownMemory);

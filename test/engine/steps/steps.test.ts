@@ -1,7 +1,4 @@
-/**
- * Invariants of the steps of any plan: their edges, their visits of ratings, the partitions that they free,
- * and their memory.
- */
+/** Invariants of the steps of any plan: their edges, visits of ratings, freed partitions, and memory. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { peakOf } from '../../../engine/run/walk.ts';
@@ -131,7 +128,7 @@ function checkPeak(problem: BoundProblem, fate: Fates, seed: number): void {
   const random = testRandom(seed + 1);
   const walked = peakOf(bound, contracts, keep);
   const own = peakIn(bound, lists, (steps) => steps);
-  // The blocks that are staged side by side differ from round to round, and the walk draws three of them.
+  // Different blocks are staged in each round, and the walk samples three of them.
   const staged = bound.datasets.some(
     ({ by, given, parts }) => by === 'block' && given && parts.some(({ at }) => at.length === 1),
   );

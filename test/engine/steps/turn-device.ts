@@ -1,4 +1,4 @@
-/** Devices that record the blocks they work on, and grids of blocks for them. */
+/** Devices that record which blocks they process, and grids of blocks for them. */
 import { noEvents } from '../../../engine/events.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
@@ -62,7 +62,7 @@ export class Record {
     if (number === this.options.failAt) throw new Error(`block ${number} failed`);
   }
 
-  /** Some turns of the queue of promises, so many at least. */
+  /** Waits for at least `least` turns of the promise queue, and a random number more. */
   async turns(least = 0): Promise<void> {
     for (let turns = least + Math.floor(8 * this.random()); turns >= 0; turns--) await Promise.resolve();
   }
