@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { FileFormatName } from '../connectors/files/format-names.ts';
 import { openSink, type OpenSinkOptions } from '../connectors/open-sink.ts';
 import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../connectors/output/atomic-output.ts';
-import type { WriteSummary } from '../connectors/output/checked-sink.ts';
+import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
 import { isDatasetEntry } from '../connectors/parquet/part-names.ts';
 import type { Dataset } from './dataset.ts';
 import type { RunOptions } from './run-session.ts';
@@ -15,7 +15,7 @@ export interface NamedPart {
 }
 
 export interface WritePartsOptions
-  extends RunOptions, Pick<OpenSinkOptions, 'codec' | 'parquetBackend' | 'overwrite'> {
+  extends RunOptions, Pick<OpenSinkOptions, 'codec' | 'parquetBackend' | 'escapeFormulas' | 'overwrite'> {
   /** Default: Parquet, a folder of part files for each data set. */
   readonly format?: FileFormatName | undefined;
 }
@@ -33,9 +33,16 @@ const endings: Readonly<Record<FileFormatName, string>> = {
   feather: '.feather',
 };
 
-/** Throws UsageError if the parts must not be written to this folder: see checkOutput. */
-export function checkPartsFolder(directory: string, overwrite: boolean): Promise<void> {
-  return checkOutput(directory, outputOptions(overwrite));
+/**
+ * Throws UsageError for options that do not apply to the format, and if the parts must not be written to this
+ * folder: see checkOutput.
+ */
+export async function checkPartsFolder(
+  directory: string,
+  { overwrite = false, ...options }: WritePartsOptions,
+): Promise<void> {
+  void sinkOf(join(directory, 'part'), options);
+  await checkOutput(directory, outputOptions(overwrite));
 }
 
 /**
@@ -45,21 +52,33 @@ export function checkPartsFolder(directory: string, overwrite: boolean): Promise
 export async function writeParts(
   parts: readonly NamedPart[],
   directory: string,
-  { format = 'parquet', codec, parquetBackend, overwrite = false, ...run }: WritePartsOptions,
+  { overwrite = false, ...options }: WritePartsOptions,
 ): Promise<WriteSummary[]> {
   const output = await atomicOutput(directory, outputOptions(overwrite));
   try {
     const written: WriteSummary[] = [];
     for (const { name, rows } of parts) {
-      const file = `${name}${endings[format]}`;
-      const sink = openSink(join(output.temporary, file), { format, codec, parquetBackend });
-      written.push({ ...(await writeInto(rows, sink, run)), path: join(directory, file) });
+      const { sink, ending } = sinkOf(join(output.temporary, name), options);
+      const { signal, onEvent } = options;
+      written.push({
+        ...(await writeInto(rows, sink, { signal, onEvent })),
+        path: join(directory, `${name}${ending}`),
+      });
     }
     await output.commit();
     return written;
   } catch (error) {
     throw await output.fail(error);
   }
+}
+
+/** The sink of a part, whose path gets the format's ending. */
+function sinkOf(
+  path: string,
+  { format = 'parquet', codec, parquetBackend, escapeFormulas }: WritePartsOptions,
+): { readonly sink: CheckedSink; readonly ending: string } {
+  const ending = endings[format];
+  return { sink: openSink(`${path}${ending}`, { format, codec, parquetBackend, escapeFormulas }), ending };
 }
 
 function outputOptions(overwrite: boolean): AtomicOutputOptions {

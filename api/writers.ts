@@ -71,7 +71,7 @@ export class Writers {
     checkOptions(
       'write.csv',
       options,
-      ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames],
+      ['delimiter', 'header', 'escapeFormulas', 'compression', 'overwrite', ...runOptionNames],
       '{ overwrite: true }',
     );
     return this.#write(path, options, { one: (sink) => new TextSink(path, sink), folders: textFiles });

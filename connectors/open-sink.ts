@@ -24,6 +24,8 @@ export interface OpenSinkOptions {
   /** For text alone, as is `header`. */
   readonly delimiter?: string;
   readonly header?: boolean;
+  /** For text alone. */
+  readonly escapeFormulas?: boolean;
   /** Columns whose values name folders of the output; the path is that of the folder around them. */
   readonly partitionBy?: readonly string[];
 }
@@ -33,7 +35,7 @@ export interface OpenSinkOptions {
  * options that do not apply to the format.
  */
 export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSink {
-  const { overwrite, codec, parquetBackend, delimiter, header } = options;
+  const { overwrite, codec, parquetBackend, delimiter, header, escapeFormulas } = options;
   if (path === STANDARD_STREAM && options.format === undefined)
     throw new UsageError('the format for stdout is not known', {
       phase: 'write',
@@ -51,7 +53,8 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
       });
   };
   if (kind !== 'arrow') only('parquet', { codec });
-  only('text', { delimiter, header });
+  // A switch that is off suits every format.
+  only('text', { delimiter, header, escapeFormulas: escapeFormulas || undefined });
   if (options.partitionBy !== undefined)
     return new PartitionedSink(path, filesOf(path, format, options), {
       columns: options.partitionBy,
@@ -64,6 +67,7 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
       overwrite,
       header: header ?? (format === 'dat' ? false : undefined),
       delimiter: delimiter ?? delimiterOf(format),
+      escapeFormulas,
     });
   if (path === STANDARD_STREAM)
     throw new UsageError('Parquet cannot be written to stdout', {
@@ -77,7 +81,7 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
 function filesOf(
   path: string,
   format: FileFormatName,
-  { codec, parquetBackend, delimiter, header }: OpenSinkOptions,
+  { codec, parquetBackend, delimiter, header, escapeFormulas }: OpenSinkOptions,
 ): FilesOfFolders {
   switch (kindOfFormat(format)) {
     case 'arrow':
@@ -85,7 +89,10 @@ function filesOf(
     case 'ndjson':
       return ndjsonFiles({});
     case 'text':
-      return textFiles({ delimiter, header }, format === 'tsv' || format === 'dat' ? format : 'csv');
+      return textFiles(
+        { delimiter, header, escapeFormulas },
+        format === 'tsv' || format === 'dat' ? format : 'csv',
+      );
     default:
       return parquetFiles(path, { codec, backend: parquetBackend });
   }

@@ -6,7 +6,7 @@ import { refuseOverlap } from './check-overlap.ts';
 
 export type OutputOptions = Pick<
   OpenSinkOptions,
-  'format' | 'overwrite' | 'codec' | 'parquetBackend' | 'partitionBy'
+  'format' | 'overwrite' | 'codec' | 'parquetBackend' | 'escapeFormulas' | 'partitionBy'
 >;
 
 /**

@@ -41,6 +41,12 @@ export const partitionByOption = listOf({
   group: 'Output:',
 });
 
+export const escapeFormulasOption = toggle({
+  describe:
+    "write a quote (') before texts that begin with = + - @, a tab or CR in CSV and other text, so that a spreadsheet runs no formula from the data",
+  group: 'Output:',
+});
+
 export const codecOption = choice({
   describe: 'compression inside a Parquet output, or an Arrow one (lz4 or zstd)',
   group: 'Output:',

@@ -2,6 +2,7 @@ import { machineOptions, parquetBackendOption } from './machine-options.ts';
 import {
   codecOption,
   commonOptions,
+  escapeFormulasOption,
   forceOption,
   profileOption,
   toOption,
@@ -25,5 +26,6 @@ export const writingOptions = { to: toOption, ...machineOptions, ...outputOption
 export const copyingOptions = {
   to: toOption,
   workers: { ...machineOptions.workers, describe: 'CPU threads; any number gives the same bytes' },
+  escapeFormulas: escapeFormulasOption,
   ...outputOptions,
 };

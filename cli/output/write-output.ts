@@ -12,7 +12,10 @@ export const STANDARD_STREAM = '-';
 export const OUTPUT_DESCRIPTION =
   'file, its format by its ending: .parquet, .csv, .tsv, .ndjson, .arrow (text also with .gz, .zst, .lz4); a folder of Parquet part files, without an ending; or - for stdout, with --to';
 
-interface OutputValues extends Pick<OutputOptions, 'codec' | 'parquetBackend' | 'partitionBy'> {
+interface OutputValues extends Pick<
+  OutputOptions,
+  'codec' | 'parquetBackend' | 'escapeFormulas' | 'partitionBy'
+> {
   readonly force: boolean;
   readonly json: boolean;
   readonly to: OutputOptions['format'] | undefined;
@@ -23,7 +26,7 @@ interface OutputValues extends Pick<OutputOptions, 'codec' | 'parquetBackend' | 
  */
 export async function openOutput(
   output: string,
-  { force, json, to, codec, parquetBackend, partitionBy }: OutputValues,
+  { force, json, to, escapeFormulas, codec, parquetBackend, partitionBy }: OutputValues,
   inputs: readonly (string | undefined)[],
 ): Promise<CheckedSink> {
   if (output === STANDARD_STREAM && json)
@@ -36,7 +39,11 @@ export async function openOutput(
       advice: 'Set --to: csv, tsv, dat, ndjson or arrow',
     });
   const api = await import('../../api/output/open-output.ts');
-  return api.openOutput(output, { format: to, overwrite: force, codec, parquetBackend, partitionBy }, inputs);
+  return api.openOutput(
+    output,
+    { format: to, overwrite: force, codec, parquetBackend, escapeFormulas, partitionBy },
+    inputs,
+  );
 }
 
 /** The text to print after the output has been written; empty if the output itself was written to stdout. */

@@ -8,6 +8,8 @@ export interface TextDialect {
   readonly delimiter: string;
   /** True if fields may be in double quotes, with "" for a quote (RFC 4180). */
   readonly quotes: boolean;
+  /** In writing: true for a ' before texts that a spreadsheet would take for formulas. */
+  readonly escapeFormulas?: boolean;
 }
 
 const candidates = [',', '\t', ';', '|'] as const;

@@ -8,9 +8,12 @@ import type { LineEncoder } from '../output/encode-rows.ts';
 import type { TextDialect } from './dialect.ts';
 import { columnTexts } from './format-value.ts';
 
+/** First characters of a cell that a spreadsheet takes for a formula. */
+const formula = /^[=+\-@\t\r]/;
+
 /**
- * Encodes batches as lines that TextSource reads back as the same values. Null is an empty field, "" an empty
- * text.
+ * Encodes batches as lines that TextSource reads back as the same values, unless the dialect escapes formulas.
+ * Null is an empty field, "" an empty text.
  */
 export class SeparatedText implements LineEncoder {
   readonly #names: readonly string[];
@@ -76,8 +79,9 @@ export class SeparatedText implements LineEncoder {
     };
   }
 
-  #field(text: string, column: string): string {
-    const { delimiter, quotes } = this.#dialect;
+  #field(value: string, column: string): string {
+    const { delimiter, quotes, escapeFormulas } = this.#dialect;
+    const text = escapeFormulas && formula.test(value) ? `'${value}` : value;
     if (quotes) return text === '' || this.#special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     if (/[\r\n]/.test(text) || `${text}${delimiter}`.indexOf(delimiter) !== text.length) {
       throw this.#problem(

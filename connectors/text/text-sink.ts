@@ -1,4 +1,6 @@
+import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { shown } from '../../engine/shown.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import type { Compression } from '../compression/compressions.ts';
@@ -14,6 +16,12 @@ export interface TextSinkOptions {
   readonly delimiter?: string;
   /** True when the first row names the columns. Default: true, but false for .dat. */
   readonly header?: boolean;
+  /**
+   * True for a quote (') before texts and names of columns that begin with = + - @, a tab or a carriage return:
+   * spreadsheets take such a cell for a formula and run it (OWASP, "CSV Injection"). Numbers and dates stay as
+   * they are. Readers keep the quote. Default: false.
+   */
+  readonly escapeFormulas?: boolean;
   /** Default: by the path's ending: .gz, .zst or .lz4, else none. zstd needs Node 22.15. */
   readonly compression?: Compression;
   /** Replaces an existing file. */
@@ -29,11 +37,15 @@ export class TextSink implements CheckedSink {
   readonly name = 'text-sink';
   readonly phase = 'write';
   readonly #path: string;
-  readonly #options: Required<Omit<TextSinkOptions, 'overwrite'>>;
+  readonly #options: Required<Omit<TextSinkOptions, 'overwrite' | 'escapeFormulas'>>;
+  readonly #escapeFormulas: boolean;
   readonly #overwrite: boolean | undefined;
 
-  /** Throws UsageError for a delimiter that cannot be used. */
+  /** Throws UsageError for a delimiter or an escapeFormulas that cannot be used. */
   constructor(path: string, options: TextSinkOptions = {}) {
+    const { escapeFormulas = false } = options;
+    if (typeof escapeFormulas !== 'boolean')
+      throw new UsageError(`escapeFormulas must be true or false, got ${shown(escapeFormulas)}`);
     const { bare, compression } = compressionOf(path);
     const isDat = /\.dat$/i.test(bare);
     const delimiter = options.delimiter ?? (isDat ? '::' : /\.tsv$/i.test(bare) ? '\t' : ',');
@@ -45,11 +57,17 @@ export class TextSink implements CheckedSink {
       header: options.header ?? !isDat,
       compression: options.compression ?? compression,
     };
+    this.#escapeFormulas = escapeFormulas;
     this.#overwrite = options.overwrite;
   }
 
   describe(): JsonObject {
-    return { path: this.#path, ...this.#options, ...(this.#overwrite && { overwrite: true }) };
+    return {
+      path: this.#path,
+      ...this.#options,
+      ...(this.#escapeFormulas && { escapeFormulas: true }),
+      ...(this.#overwrite && { overwrite: true }),
+    };
   }
 
   requiredColumns(): undefined {
@@ -65,7 +83,11 @@ export class TextSink implements CheckedSink {
 
   async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const { delimiter, header, compression } = this.#options;
-    const dialect = { delimiter, quotes: defaultQuotes(delimiter) };
+    const dialect = {
+      delimiter,
+      quotes: defaultQuotes(delimiter),
+      escapeFormulas: this.#escapeFormulas,
+    };
     const file = outputName(this.#path);
     const encoder = new SeparatedText(input.schema, dialect, file);
     const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite, compression });

@@ -81,6 +81,10 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['train', ratings, '--model', 'x'], /unknown flag --model of train\. Did you mean --model-dir\?/],
     [['train', ratings, '--lambda', '1'], /Did you mean --reg-param\?/],
     [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
+    [
+      ['recommend', 'model', '--users', '1', '--escape-formulas'],
+      /--escape-formulas acts only with --output/,
+    ],
     [['recommend', 'model', '--users', '1', '--items', '2'], /either --users or --items/],
     [['recommend', 'model', '--items', '1', '--deny', '2'], /--deny acts only with --users/],
     [

@@ -54,7 +54,8 @@ export const split = defineCommand({
   ].join(' '),
   run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {
     checkSplit(values, given);
-    const { output, to: format, codec, parquetBackend, workers, force: overwrite } = values;
+    const { output, to: format, codec, parquetBackend, escapeFormulas, workers, force: overwrite } = values;
+    const writing = { format, codec, parquetBackend, escapeFormulas, overwrite };
     if (positionals.ratings.includes('-'))
       throw new UsageError('a split reads the ratings once for each part, and stdin can be read only once', {
         advice: 'Name a file',
@@ -62,7 +63,7 @@ export const split = defineCommand({
     await refuseOverlap(output, positionals.ratings);
     await checkWritable(output);
     const { checkPartsFolder, writeParts } = await import('../../../api/write-parts.ts');
-    await checkPartsFolder(output, overwrite);
+    await checkPartsFolder(output, writing);
     await using session = await openSession({ device: 'cpu', workers, parquetBackend }, { signal, profile });
     const { openPairs, splitParts } = await import('../../sessions/split-parts.ts');
     const parts = await splitParts(
@@ -70,14 +71,7 @@ export const split = defineCommand({
       values,
       { signal, onEvent },
     );
-    const written = await writeParts(parts, output, {
-      format,
-      codec,
-      parquetBackend,
-      overwrite,
-      signal,
-      onEvent,
-    });
+    const written = await writeParts(parts, output, { ...writing, signal, onEvent });
     const empty = written.filter(({ rows }) => rows === 0);
     if (empty.length > 0)
       onEvent({

@@ -5,6 +5,7 @@ import { readNamed } from '../../sessions/read-ratings.ts';
 import { pairColumnOptions } from '../../options/data/data-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
+import { escapeFormulasOption } from '../../options/output-options.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
@@ -31,6 +32,7 @@ export const predict = defineCommand({
       choices: ['nan', 'drop'],
       defaultText: "the model's",
     }),
+    escapeFormulas: escapeFormulasOption,
     ...writingOptions,
   },
   examples: [

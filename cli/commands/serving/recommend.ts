@@ -11,6 +11,7 @@ import { pairColumnOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
+import { escapeFormulasOption } from '../../options/output-options.ts';
 import { writingOptions } from '../../options/writing-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import {
@@ -61,6 +62,7 @@ const options = {
   ...nameOptions,
   ...pairColumnOptions,
   ...readOptions,
+  escapeFormulas: escapeFormulasOption,
   ...writingOptions,
 };
 
@@ -123,9 +125,9 @@ function checkIdle(values: RecommendValues, given: ReadonlySet<string>, side: Si
       `--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`,
       { advice: 'Leave it out' },
     );
-  const idle = values.output === undefined ? first(['codec', 'force', 'to']) : undefined;
+  const idle = values.output === undefined ? first(['codec', 'escapeFormulas', 'force', 'to']) : undefined;
   if (idle !== undefined)
-    throw new UsageError(`--${idle} acts only with --output`, {
+    throw new UsageError(`--${flagName(idle)} acts only with --output`, {
       advice: 'Leave it out, or say where to write',
     });
   const unread =

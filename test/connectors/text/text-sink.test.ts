@@ -15,7 +15,6 @@ import {
   TimestampMillisecond,
   TimestampNanosecond,
   makeData,
-  vectorFromArray,
 } from 'apache-arrow';
 import type { Data, DataType } from 'apache-arrow';
 import fc from 'fast-check';
@@ -29,23 +28,9 @@ import type { TextType } from '../../../connectors/lines/text-type.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { context, duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
-import { readTable, writeText } from './text-testing.ts';
+import { readTable, table, writeText } from './text-testing.ts';
 
 const folder = temporaryFolder();
-
-function table(
-  columns: readonly (readonly [name: string, type: DataType, values: readonly unknown[]])[],
-): RecordBatch {
-  const schema = new Schema(columns.map(([name, type]) => new Field(name, type, true)));
-  const children = columns.map(
-    ([, type, values]) =>
-      vectorFromArray(values, type).data[0] ?? makeData({ type: type as Int32, length: 0 }),
-  );
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct(schema.fields), length: columns[0][2].length, nullCount: 0, children }),
-  );
-}
 
 const ratings = table([
   ['user', new Int32(), [1, 2, null]],

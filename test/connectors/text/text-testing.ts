@@ -1,4 +1,5 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
+import { Field, makeData, RecordBatch, Schema, Struct, vectorFromArray } from 'apache-arrow';
+import type { DataType, Int32 } from 'apache-arrow';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Source } from '../../../engine/stream/operator.ts';
@@ -22,6 +23,21 @@ export async function readTable(source: Source, columns?: readonly string[]): Pr
     columns: stream.schema.fields.map(({ name, type }) => `${name}:${String(type)}`),
     rows: arrowRows(batches),
   };
+}
+
+/** A batch of nullable columns. */
+export function table(
+  columns: readonly (readonly [name: string, type: DataType, values: readonly unknown[]])[],
+): RecordBatch {
+  const schema = new Schema(columns.map(([name, type]) => new Field(name, type, true)));
+  const children = columns.map(
+    ([, type, values]) =>
+      vectorFromArray(values, type).data[0] ?? makeData({ type: type as Int32, length: 0 }),
+  );
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length: columns[0][2].length, nullCount: 0, children }),
+  );
 }
 
 let written = 0;
