@@ -1,7 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { removeTemporaries, unfinishedPaths } from '../connectors/output/temporaries.ts';
 import { endFirst } from '../engine/threads/endings.ts';
+import { workerFile } from '../engine/threads/worker-file.ts';
 import { longestWait } from '../engine/waits.ts';
+import type { StallWatch } from './stall-watcher.ts';
 
 /** Time for file operations that system threads have started, such as creating a folder. */
 const DRAIN_MILLISECONDS = 20;
@@ -17,31 +19,15 @@ const PATIENCE_MILLISECONDS = 200;
  */
 const STALL_MILLISECONDS = 5000;
 
-/** Code of the watching thread; self-contained, so that nothing needs to be loaded. */
-const WATCHER = `
-  const { workerData } = process.getBuiltinModule('node:worker_threads');
-  const { rmSync } = process.getBuiltinModule('node:fs');
-  const { beats, patience, unfinished } = workerData;
-  for (let last = -1; last !== Atomics.load(beats, 0);) {
-    last = Atomics.load(beats, 0);
-    Atomics.wait(beats, 1, 0, patience);
-  }
-  for (const path of unfinished) {
-    try {
-      rmSync(path, { recursive: true, force: true });
-    } catch {}
-  }
-  process.kill(process.pid, 'SIGKILL');
-`;
-
 /**
  * Ends the process from another thread if the main thread is in work that cannot be interrupted and receives
  * no further signals. Returns the function to call at each turn of the main thread's event loop.
  */
 export function endIfStalled(): () => void {
   const beats = new Int32Array(new SharedArrayBuffer(8));
-  const workerData = { beats, patience: STALL_MILLISECONDS, unfinished: unfinishedPaths() };
-  new Worker(WATCHER, { eval: true, workerData }).on('error', () => {}).unref();
+  const workerData: StallWatch = { beats, patience: STALL_MILLISECONDS, unfinished: unfinishedPaths() };
+  const watcher = workerFile(new URL('./stall-watcher.js', import.meta.url));
+  new Worker(watcher, { workerData }).on('error', () => {}).unref();
   return () => void Atomics.add(beats, 0, 1);
 }
 

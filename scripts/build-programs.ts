@@ -80,7 +80,13 @@ const bundles: readonly Bundle[] = [
   // The host check has its own file: from the file's name it detects whether another bundler took it.
   { library: true, programs: ['index'], files: { 'require-host': ['api/require-host'] } },
   {
-    programs: ['gpu/worker', 'gpu/probe/probe-watchdog', 'gpu/probe/webgpu-probe', 'api/worker/stdin-thread'],
+    programs: [
+      'gpu/worker',
+      'gpu/probe/probe-watchdog',
+      'gpu/probe/webgpu-probe',
+      'api/worker/stdin-thread',
+      'api/stall-watcher',
+    ],
     files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] },
   },
 ];
