@@ -49,14 +49,25 @@ const shapesOn =
 export const shapesOnCpu = shapesOn('cpu');
 export const shapesOnGpu = shapesOn('gpu');
 
-/** Runs a script of this folder; its stdout, or all that it said where it failed. */
-function script(
-  name: string,
+interface Output {
+  /** Its stdout; where it failed its stderr as well. */
+  readonly output: string;
+  readonly code: number | string;
+}
+
+/** Runs a script of this folder. */
+function script(name: string, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<Output> {
+  return runProgram(process.execPath, [join(import.meta.dirname, name), ...args], env);
+}
+
+/** Runs any program to its end, or for ten minutes. */
+export function runProgram(
+  command: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
-): Promise<{ readonly output: string; readonly code: number | string }> {
+): Promise<Output> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [join(import.meta.dirname, name), ...args], {
+    const child = spawn(command, args, {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });

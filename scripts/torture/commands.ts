@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { dirname, join, relative, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
-const program = join(root, 'dist/programs/cli/main.js');
+export const program = join(root, 'dist/programs/cli/main.js');
 /** A command that takes longer hangs. */
 const PATIENCE_MILLISECONDS = 120_000;
 
@@ -21,6 +21,8 @@ export interface Ended {
 export interface StartOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeArgs?: readonly string[];
+  /** A command that runs the program, such as `unshare`, with its arguments. */
+  readonly within?: readonly string[];
   /** Called once the process runs; `kill` sends it a signal. */
   readonly onStart?: (kill: (signal: NodeJS.Signals) => void) => void;
 }
@@ -28,11 +30,12 @@ export interface StartOptions {
 /** Runs a command line of the built program to its end. */
 export function runCommand(
   args: readonly string[],
-  { env, nodeArgs = [], onStart }: StartOptions = {},
+  { env, nodeArgs = [], within = [], onStart }: StartOptions = {},
 ): Promise<Ended> {
   const started = performance.now();
   return new Promise((done) => {
-    const child = spawn(process.execPath, [...nodeArgs, program, ...args], {
+    const [command, ...words] = [...within, process.execPath, ...nodeArgs, program, ...args];
+    const child = spawn(command, words, {
       cwd: root,
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, NO_COLOR: '1', ...env },
@@ -159,6 +162,7 @@ export async function replacements(folder: string): Promise<Replacement[]> {
       ['generate', '--preset', 'movielens20m', '--scale', '0.002', '--output'],
       ['--seed', '7'],
     ),
+    new Replacement(folder, 'split', ['split', data, '--test-fraction', '0.1', '--output'], ['--seed', '7']),
     new Replacement(folder, 'factors', ['export', model, '--output'], ['--precision', 'float16']),
     new Replacement(
       folder,

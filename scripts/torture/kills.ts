@@ -74,12 +74,15 @@ export const signalled: MakeAttack = (around) => {
 let made: Promise<readonly Replacement[]> | undefined;
 
 /**
- * One of the commands, which both attacks share, with the old output in its place; undefined where it fails
- * without an attack.
+ * One of the commands, which several attacks share, with the old output in its place; undefined where it
+ * fails without an attack. `names`: the commands to choose from.
  */
-async function anyTarget({ folder, random, find }: Surroundings): Promise<Replacement | undefined> {
+export async function anyTarget(
+  { folder, random, find }: Surroundings,
+  names?: readonly string[],
+): Promise<Replacement | undefined> {
   made ??= replacements(join(folder, '../targets'));
-  const targets = await made;
+  const targets = (await made).filter(({ name }) => names === undefined || names.includes(name));
   const target = targets[random(targets.length)];
   const wrong = await target.learn();
   if (wrong !== undefined) find(wrong);
@@ -111,7 +114,7 @@ function death(
 }
 
 /** The output is the old one or the new one; new where the command says that it is done. */
-function judge(
+export function judge(
   target: Replacement,
   { code, signal }: Ended,
   how: string,

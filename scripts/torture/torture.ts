@@ -1,9 +1,12 @@
 /**
  * Attacks the built program and its library for some minutes, and compares what survives with what it must
- * be: kills, signals, full disks, damaged files, aborted calls, thousands of small fits, ratings of odd
- * shapes. Ends only processes of its own and writes only to a temporary folder of its own.
+ * be: kills, signals, full disks, damaged files, aborted calls, closed sessions, readers and writers in
+ * separate process spaces, thousands of small fits, ratings of odd shapes, and float64 formulas in Python.
+ * Ends only processes of its own and writes only to a temporary folder of its own.
  *
- *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals]
+ *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals] [--oracle]
+ *
+ * `--oracle` is short for `--only oracle`: models, metrics and lists against float64 formulas in Python.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
@@ -13,9 +16,12 @@ import { randomOf } from '../../test/support/damage/mutations.ts';
 import { aborts } from './aborts.ts';
 import type { Attack, MakeAttack } from './attack.ts';
 import { shapesOnCpu, shapesOnGpu, smallFits } from './children.ts';
+import { closing } from './closing.ts';
 import { damagedFiles } from './damaged-files.ts';
 import { fullDisk } from './full-disk.ts';
 import { kills, signalled } from './kills.ts';
+import { oracle } from './oracle.ts';
+import { spaces } from './spaces.ts';
 
 interface Running {
   readonly attack: Attack;
@@ -30,11 +36,13 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
+    oracle: { type: 'boolean' },
   },
 });
 const [minutes, seed] = [Number(values.minutes), Number(values.seed)];
 if (!(minutes > 0) || !Number.isInteger(seed))
   throw new Error('--minutes takes a number above 0, --seed a whole number');
+const only = values.oracle ? ['oracle'] : values.only?.split(',');
 const end = performance.now() + 60_000 * minutes;
 
 /** The attacks with their shares of the time: a kill takes longest, and damaged files are many. */
@@ -47,6 +55,9 @@ const makers: readonly (readonly [MakeAttack, number])[] = [
   [shapesOnCpu, 1],
   [shapesOnGpu, 1],
   [smallFits, 0.5],
+  [oracle, 1],
+  [spaces, 1],
+  [closing, 0.5],
 ];
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-torture-'));
 const finds: string[] = [];
@@ -66,7 +77,7 @@ try {
       count: (outcome, number = 1) => void counts.set(outcome, (counts.get(outcome) ?? 0) + number),
       find,
     });
-    if (values.only !== undefined && !values.only.split(',').includes(attack.name)) continue;
+    if (only !== undefined && !only.includes(attack.name)) continue;
     const reason = await attack.prepare?.();
     if (reason === undefined) all.push({ attack, counts, share, rounds: 0, seconds: 0 });
     else console.log(`${attack.name}: left out, ${reason}`);
@@ -92,5 +103,7 @@ for (const { attack, counts, rounds, seconds } of all) {
     .map(([outcome, number]) => `${outcome} ${number}`);
   console.log(`${attack.name.padEnd(18)} ${rounds} rounds, ${seconds.toFixed(0)} s: ${outcomes.join(', ')}`);
 }
-console.log(finds.length === 0 ? 'nothing found' : `${finds.length} found`);
+console.log(
+  all.length === 0 ? 'nothing was run' : finds.length === 0 ? 'nothing found' : `${finds.length} found`,
+);
 process.exitCode = finds.length === 0 ? 0 : 1;

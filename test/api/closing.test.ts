@@ -6,92 +6,20 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import {
-  ALS,
-  count,
-  CrossValidator,
-  type Dataset,
-  type Model,
-  Session,
-  SGD,
-  UsageError,
-} from '../../index.ts';
+import { ALS, Session, UsageError } from '../../index.ts';
 import { randomOf } from '../support/damage/mutations.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { batches, callsOf, CLOSED, opened, rows } from '../support/mixed-work.ts';
 
-const CLOSED = 'the session is closed. Close it once everything that runs in it has ended';
 const MOMENTS = 16;
 
-const rows = randomRatings(7, 300, 200, 6000);
-const batches = ratingBatches(rows, 500);
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-closing-'));
 const saved = join(folder, 'saved');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Calls {
-  readonly [name: string]: () => Promise<unknown>;
-}
-
-const small = { rank: 4, maxIter: 3 };
-
-/** Calls of every kind, on a data set and a model of one session. */
-function callsOf({ session, data, model }: Opened, output: string): Calls {
-  const [user, item] = [rows[0].user, rows[0].item];
-  const read = async (dataset: AsyncIterable<unknown>) => {
-    for await (const _ of dataset);
-  };
-  return {
-    als: () => new ALS(small).fit(data),
-    validated: () => new ALS(small).fit(data, { validation: data }),
-    implicit: () => new ALS({ ...small, implicitPrefs: true }).fit(data),
-    sgd: () => new SGD(small).fit(data),
-    checkpoints: () => new ALS(small).fit(data, { checkpointDir: join(output, 'checkpoints') }),
-    folds: () =>
-      new CrossValidator({
-        estimator: (params) => new ALS({ ...small, ...params }),
-        grid: [{ rank: 2 }, { rank: 3 }],
-        numFolds: 2,
-        metric: 'rmse',
-      }).fit(data),
-    plan: () => new ALS(small).plan(data),
-    update: () => model.update(data),
-    evaluate: () => model.evaluate(data),
-    ranking: () => model.evaluateRanking(data),
-    'fold in': () => model.foldIn(data),
-    exclusions: () => model.exclusions(data),
-    'recommend by id': () => model.recommend(user, 3),
-    'recommend by ratings': () => model.recommend({ ratings: [{ item, rating: 4 }] }, 3),
-    explain: () => model.explain([{ item, rating: 4 }], item),
-    lists: () => model.recommendForAllUsers(3).write.parquet(join(output, 'lists')),
-    similar: () => read(model.similarItems([item], 3)),
-    save: () => model.save(join(output, 'model')),
-    predictions: () => read(model.predict(data)),
-    rows: () => read(data),
-    groups: () => data.groupBy('user').agg(count()).collect(),
-    'leave out': () => data.leaveOut(1),
-    csv: () => data.write.csv(join(output, 'rows.csv')),
-    count: () => data.count(),
-    schema: () => data.schema(),
-    'load model': () => session.loadModel(saved),
-  };
-}
 
 /** Lets the event loop turn, by which work goes on: a moment that no clock measures. */
 async function turns(count: number): Promise<void> {
   for (let left = count; left > 0; left--) await new Promise((resolve) => setImmediate(resolve));
 }
-
-interface Opened {
-  readonly session: Session;
-  readonly data: Dataset;
-  readonly model: Model;
-}
-
-const opened = async (): Promise<Opened> => {
-  const session = await Session.create({ device: 'cpu', workers: 2 });
-  const data = session.from(batches);
-  return { session, data, model: await new ALS({ rank: 4, maxIter: 1 }).fit(data) };
-};
 
 describe('a session that closes among work', () => {
   it(
@@ -104,7 +32,7 @@ describe('a session that closes among work', () => {
         const all = await opened();
         if (moment === 0) await all.model.save(saved);
         const output = mkdtempSync(join(folder, 'output-'));
-        const calls = Object.entries(callsOf(all, output));
+        const calls = Object.entries(callsOf(all, saved, output));
         const chosen = Array.from({ length: 8 }, () => calls.splice(random(calls.length), 1)[0]);
         const ended = chosen.map(async ([name, call]) => {
           await turns(random(20));
@@ -136,7 +64,7 @@ describe('a session that closes among work', () => {
     const all = await opened();
     const { session, model } = all;
     await session.close();
-    for (const [name, call] of Object.entries(callsOf(all, folder)))
+    for (const [name, call] of Object.entries(callsOf(all, saved, folder)))
       await expect(call(), name).rejects.toThrow(CLOSED);
     expect(model.userFactors.numRows).toBe(model.userCount);
     await model.close();

@@ -1,0 +1,69 @@
+import { spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { recoverInput } from '../../connectors/output/temporaries.ts';
+import type { MakeAttack } from './attack.ts';
+import { type Ended, type Replacement, runCommand } from './commands.ts';
+import { anyTarget, judge } from './kills.ts';
+
+/** Starts a command in a space of process numbers of its own, which ends with `unshare`. */
+const ownSpace = ['unshare', '--kill-child', '-Urpf', '--mount-proc'];
+/** Outputs that `inspect` reads. */
+const readable = ['text.csv', 'table.parquet', 'parts', 'trained'];
+const READERS = 2;
+
+/**
+ * A command replaces an output in a space of its own, as a container does, while others read the output
+ * outside or in further spaces: the command ends well or is killed, and every reader finds the old output or
+ * the new one.
+ */
+export const spaces: MakeAttack = (around) => {
+  const { random, count, find } = around;
+  return {
+    name: 'process spaces',
+    prepare: async () =>
+      spawnSync(ownSpace[0], [...ownSpace.slice(1), 'true']).status === 0
+        ? undefined
+        : `the system refuses "${ownSpace.join(' ')}"`,
+    round: async () => {
+      const target = await anyTarget(around, readable);
+      if (target === undefined) return;
+      const moment = random(2) === 0 ? random(Math.ceil(1.5 * target.milliseconds)) : undefined;
+      const readers = Array.from({ length: READERS }, () => (random(2) === 0 ? ownSpace : []));
+      const written = new AbortController();
+      const read = readers.map(async (within) => {
+        do {
+          const reader = await runCommand(['inspect', target.target, '--quiet'], { within });
+          count(within.length === 0 ? 'reads outside' : 'reads in further spaces');
+          if (reader.code !== 0) find(`${target.name}: a reader ends with ${endOf(reader)}`);
+        } while (!written.signal.aborted);
+      });
+      const writer = await runCommand(target.line, {
+        within: ownSpace,
+        onStart: (kill) => {
+          if (moment !== undefined) setTimeout(() => kill('SIGKILL'), moment);
+        },
+      });
+      written.abort();
+      await Promise.all(read);
+      const isKilled = writer.signal === 'SIGKILL' && !writer.hung;
+      count(isKilled ? 'killed' : 'written');
+      if (!isKilled && writer.code !== 0) find(`${target.name}: the writer ends with ${endOf(writer)}`);
+      await recoverInput(target.target);
+      judge(target, writer, `in a space of its own${isKilled ? `, killed after ${moment} ms` : ''}`, around);
+      clearUp(target, isKilled, find);
+    },
+  };
+};
+
+function endOf({ code, signal, stderr, hung }: Ended): string {
+  return hung ? 'no end' : `${code ?? signal}: ${stderr.trimEnd()}`;
+}
+
+/** What a killed writer left is young, so it stays; what else is left must not be. */
+function clearUp(target: Replacement, isKilled: boolean, find: (text: string) => void): void {
+  const { leftovers } = target;
+  if (leftovers.length > 0 && !isKilled)
+    find(`${target.name}: written in a space of its own, leaves ${leftovers.join(', ')}`);
+  for (const name of leftovers) rmSync(join(dirname(target.target), name), { recursive: true });
+}
