@@ -50,6 +50,8 @@ export interface SessionOptions {
    * memory, and unlimited memory is not collected.
    */
   readonly once?: boolean;
+  /** @internal True where all runs must read the same versions of files: those of one command. */
+  readonly oneVersion?: boolean;
   /**
    * @internal OpeningDevices started with the same options; the session closes them. A GPU may still be
    * opening; `opened` waits for it.

@@ -26,7 +26,10 @@ import { sessionText } from './inspect/session-text.ts';
 import { SessionWork } from './session-work.ts';
 import { parseSize } from './sizes.ts';
 
-type OwnOptions = Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once'>;
+type OwnOptions = Pick<
+  SessionOptions,
+  'parquetBackend' | 'profile' | 'splitBytes' | 'ids' | 'once' | 'oneVersion'
+>;
 
 /**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end
@@ -69,6 +72,7 @@ export class Session implements RunSession, AsyncDisposable {
       splitBytes,
       fakeDevices,
       once,
+      oneVersion,
       opening,
       signal,
       ...unknown
@@ -87,17 +91,20 @@ export class Session implements RunSession, AsyncDisposable {
       begun: opening,
       signal,
     });
-    return new Session(devices, budget, { parquetBackend, profile, splitBytes, ids, once });
+    return new Session(devices, budget, { parquetBackend, profile, splitBytes, ids, once, oneVersion });
   }
 
   /**
    * A session without devices and threads: it reads, converts and writes rows. Work that needs a device
    * throws UsageError.
    */
-  static withoutDevices(options: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
+  static withoutDevices(
+    options: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {},
+    { oneVersion }: { readonly oneVersion?: boolean | undefined } = {},
+  ): Session {
     checkOptions('Session.withoutDevices', options, ['parquetBackend', 'profile']);
     const { parquetBackend, profile } = options;
-    return new Session(SessionDevices.none(), totalmem(), { parquetBackend, profile });
+    return new Session(SessionDevices.none(), totalmem(), { parquetBackend, profile, oneVersion });
   }
 
   /** Readers of files. Nothing is opened until the rows or their schema are requested. */
@@ -191,6 +198,7 @@ export class Session implements RunSession, AsyncDisposable {
       executor: this.#devices.executor,
       events: onEvent ?? noEvents,
       metrics: new RunMetrics(this.#options.profile?.spans),
+      ...(this.#options.oneVersion && { command: this }),
     };
   }
 

@@ -34,6 +34,7 @@ export async function openSession(
     parquetBackend,
     profile,
     fakeDevices,
+    oneVersion: true,
     ...manner,
     signal,
   });

@@ -11,29 +11,19 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
-import {
-  fileStamp,
-  isFresh,
-  type ReadingRun,
-  requireStamp,
-  requireUnchanged,
-  stampOfRun,
-} from './file-stamp.ts';
+import { fileStamp, type ReadingRun, requireStamp, requireUnchanged } from './file-stamp.ts';
 import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
 import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
+import { type OpenedFile, Opening } from './opening.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';
 
 /** The files, each with its own layout. */
 interface Opened<Layout> {
-  readonly files: readonly {
-    readonly file: DatasetFiles['files'][number];
-    readonly layout: Layout;
-    readonly stamp: FileStamp | undefined;
-  }[];
+  readonly files: readonly (OpenedFile & { readonly layout: Layout })[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
 }
 
@@ -55,12 +45,10 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   readonly #partitions: FolderColumns | undefined;
   /** Condition on columns that are in the names of folders. */
   #folders: Expression | undefined;
-  /** Columns from the names of folders; known when the files have been opened. */
-  #partitionColumns: Opened<Layout>['partitionColumns'] = [];
-  /** The path of stdin or of another pipe; undefined for files. */
+  /** Stdin or another pipe. */
   readonly #stream: string | undefined;
-  #opened: Promise<Opened<Layout>> | undefined;
-  /** The stream, which stays open from the time its columns were needed until its rows are read. */
+  #opening: Opening<Opened<Layout>>;
+  /** The stream, open from the first look at its columns until its rows are read. */
   #standard: OpenFile<Layout> | undefined;
   #used = false;
 
@@ -77,6 +65,10 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     if (this.#stream !== undefined && this.paths.length > 1)
       throw new UsageError(`${this.#name} cannot be read together with files`, { phase: 'read' });
     this.#format = format;
+    const stream = this.#stream;
+    this.#opening = new Opening(() =>
+      stream === undefined ? this.#openFiles() : this.#openStandard(stream),
+    );
   }
 
   describe(): JsonObject {
@@ -95,29 +87,29 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
    * opened.
    */
   within(_bounds: readonly Bound[], predicate?: Expression): FileSetSource<Layout> {
-    const condition = folderCondition(predicate, this.#partitionColumns);
+    const condition = folderCondition(predicate, this.#opening.latest?.partitionColumns ?? []);
     if (condition === undefined) return this;
     const source = this.again();
     source.#folders = condition;
-    [source.#opened, source.#partitionColumns] = [this.#opened, this.#partitionColumns];
+    source.#opening = this.#opening;
     return source;
   }
 
   /** Numbers of all folders and of those read, if a condition on their names was given. */
   async parts(): Promise<readonly SourceParts[]> {
     if (this.#folders === undefined) return [];
-    const opened = await this.#open();
+    const opened = await this.#opening.get();
     const files = opened.files.map(({ file }) => file);
     return [folderParts(files, filesWithin(files, opened.partitionColumns, this.#folders))];
   }
 
   async schema(needs?: ValueNeeds): Promise<Schema> {
-    return this.#agreed(await this.#open(), needs).schema;
+    return this.#agreed(await this.#opening.get(), needs).schema;
   }
 
   /** The files' own layouts. */
   protected async layouts(): Promise<readonly Layout[]> {
-    return (await this.#open()).files.map(({ layout }) => layout);
+    return (await this.#opening.get()).files.map(({ layout }) => layout);
   }
 
   async execute(run: ReadingRun, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
@@ -126,7 +118,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
         phase: 'read',
         advice: 'Write it to a file first',
       });
-    const opened = this.#agreed(await this.#fresh(run), needs);
+    const opened = this.#agreed(await this.#opening.of(run), needs);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
     const options = { signal: run.signal, takesFaults: needs?.takesFaults ?? false };
@@ -143,7 +135,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     targetBytes: number,
   ): Promise<SourceSplits | undefined> {
     if (!this.replayable || this.paths.some(isUrl)) return undefined;
-    const agreed = this.#agreed(await this.#fresh(run), needs);
+    const agreed = this.#agreed(await this.#opening.of(run), needs);
     const { partitionColumns, schema } = agreed;
     const splits: FileSplit[] = [];
     const files = this.#filesWithin(agreed);
@@ -175,7 +167,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     const files = this.#filesWithin(agreed);
     for (const { file, layout, stamp } of files) {
       throwIfAborted(options.signal, 'read');
-      requireStamp(file.file, stamp);
+      this.#opening.check(() => requireStamp(file.file, stamp));
       await otherWork();
       const open = this.#standard ?? (await this.#format.reopen(file.file, layout, sizeOf(stamp)));
       this.#standard = undefined;
@@ -186,7 +178,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
 
   #requireUnchanged(run: ReadingRun, files: Agreed<Layout>['files']): void {
     const read = files.map(({ file, stamp }) => ({ file: file.file, stamp }));
-    requireUnchanged(run, read, this.#format.endsWhole);
+    this.#opening.check(() => requireUnchanged(run, read, this.#format.endsWhole));
   }
 
   #filesWithin({ files, partitionColumns }: Agreed<Layout>): Agreed<Layout>['files'] {
@@ -196,27 +188,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return files.filter(({ file }) => kept.has(file));
   }
 
-  /** The files for a run; those that have changed since they were opened are opened again. */
-  async #fresh(run: ReadingRun): Promise<Opened<Layout>> {
-    let opened = await this.#open();
-    if (!opened.files.every(({ file, stamp }) => isFresh(run, { file: file.file, stamp }))) {
-      this.#opened = undefined;
-      opened = await this.#open();
-    }
-    const files = opened.files.map((one) => ({ ...one, stamp: stampOfRun(run, one.file.file, one.stamp) }));
-    return { ...opened, files };
-  }
-
-  #open(): Promise<Opened<Layout>> {
-    if (this.#opened === undefined) {
-      this.#opened = this.#stream === undefined ? this.#openFiles() : this.#openStandard(this.#stream);
-      // A failure is not cached: the next attempt opens the files again.
-      this.#opened.catch(() => (this.#opened = undefined));
-    }
-    return this.#opened;
-  }
-
-  /** Name of the stream in messages. */
+  /** The stream in messages. */
   get #name(): string {
     return this.#stream === STANDARD_STREAM ? 'stdin' : `the pipe ${this.#stream}`;
   }
@@ -235,7 +207,6 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       extensions: this.#format.extensions,
       partitions: this.#partitions,
     });
-    this.#partitionColumns = partitionColumns;
     const found: Layout[] = [];
     const stamps: (FileStamp | undefined)[] = [];
     for (const { file } of files) {

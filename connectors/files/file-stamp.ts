@@ -7,7 +7,7 @@ import { isUrl, STANDARD_STREAM } from './path-kinds.ts';
 
 /** Parts of a context that identify a run, so that all its passes read the same versions of files. */
 export type ReadingRun = Pick<ExecutionContext, 'signal'> &
-  Partial<Pick<ExecutionContext, 'events' | 'metrics'>>;
+  Partial<Pick<ExecutionContext, 'events' | 'metrics' | 'command'>>;
 
 /** A file, and its version when it was opened. */
 export interface StampedFile {
@@ -47,7 +47,9 @@ export function fileStamp(file: string, grows: boolean): FileStamp | undefined {
  */
 export function isFresh(run: ReadingRun, { file, stamp }: StampedFile): boolean {
   requireStamp(file, ofRun(run).stamps.get(file));
-  return stamp === undefined || changeOf(stamp, fileStamp(file, stamp.grows)) === undefined;
+  const change = stamp && changeOf(stamp, fileStamp(file, stamp.grows));
+  if (change === 'cut' || change === 'changed') throw changedFile(file, change);
+  return change === undefined || change === 'grown';
 }
 
 /** Throws DataError if a file's earlier bytes have changed; returns 'grown' if bytes were only appended. */
@@ -55,16 +57,19 @@ export function requireStamp(file: string, stamp: FileStamp | undefined): 'same'
   if (stamp === undefined) return 'same';
   const now = fileStamp(file, stamp.grows);
   const change = changeOf(stamp, now);
-  if (change !== undefined && change !== 'grown')
-    throw new DataError(`another process ${change} the file while it was read`, {
-      phase: 'read',
-      file,
-      advice: 'Read it again',
-    });
+  if (change !== undefined && change !== 'grown') throw changedFile(file, change);
   return change ?? 'same';
 }
 
-/** Error for a file that ends before its recorded size. */
+function changedFile(file: string, change: Change): DataError {
+  return new DataError(`another process ${change} the file while it was read`, {
+    phase: 'read',
+    file,
+    advice: 'Read it again',
+  });
+}
+
+/** The error of a file that ends before the size it had. */
 export function shorterFile(file: string, size: number, end: number): DataError {
   return new DataError(
     `another process cut the file while it was read: it had ${size} bytes, and ends after ${end}`,
@@ -72,7 +77,9 @@ export function shorterFile(file: string, size: number, end: number): DataError 
   );
 }
 
-function changeOf(before: FileStamp, now: FileStamp | undefined): string | undefined {
+type Change = 'removed' | 'replaced' | 'cut' | 'changed' | 'grown';
+
+function changeOf(before: FileStamp, now: FileStamp | undefined): Change | undefined {
   if (now === undefined) return 'removed';
   if (now.id !== before.id) return 'replaced';
   // The kernel's virtual files have size 0, and a new time at each call.
@@ -84,9 +91,10 @@ function changeOf(before: FileStamp, now: FileStamp | undefined): string | undef
 /** By run: the versions of files, and the files whose growth was reported. */
 const runs = new WeakMap<object, { readonly stamps: Map<string, FileStamp>; readonly grown: Set<string> }>();
 
-function ofRun({ metrics }: ReadingRun) {
-  const found = (metrics && runs.get(metrics)) ?? { stamps: new Map(), grown: new Set() };
-  if (metrics) runs.set(metrics, found);
+function ofRun({ command, metrics }: ReadingRun) {
+  const run = command ?? metrics;
+  const found = (run && runs.get(run)) ?? { stamps: new Map(), grown: new Set() };
+  if (run) runs.set(run, found);
   return found;
 }
 

@@ -10,18 +10,12 @@ import { batchStream } from '../../engine/stream/stream.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
 import { resolveDataset } from '../files/dataset-path.ts';
-import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
-import {
-  fileStamp,
-  isFresh,
-  type ReadingRun,
-  requireStamp,
-  requireUnchanged,
-  stampOfRun,
-} from '../files/file-stamp.ts';
+import type { DatasetFiles } from '../files/dataset-path.ts';
+import { fileStamp, type ReadingRun, requireStamp, requireUnchanged } from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
 import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
 import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
+import { type OpenedFile, Opening } from '../files/opening.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { otherWork } from '../files/small-file.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
@@ -43,11 +37,7 @@ export interface ParquetSourceOptions {
 
 /** A resolved data set: files with their footers, and the schema they share. */
 interface Opened {
-  readonly files: readonly {
-    readonly file: DatasetFile;
-    readonly info: ParquetFileInfo;
-    readonly stamp: FileStamp | undefined;
-  }[];
+  readonly files: readonly (OpenedFile & { readonly info: ParquetFileInfo })[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
   readonly schema: Schema;
 }
@@ -69,9 +59,7 @@ export class ParquetSource implements Source {
   #bounds: readonly Bound[] = [];
   /** Condition on columns that are in the names of folders. */
   #folders: Expression | undefined;
-  #opened: Promise<Opened> | undefined;
-  /** Columns from the names of folders; known when the files have been opened. */
-  #partitionColumns: Opened['partitionColumns'] = [];
+  #opening = new Opening(() => this.#openFooters());
 
   constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
     this.#paths = pathList(paths);
@@ -84,11 +72,11 @@ export class ParquetSource implements Source {
    * pages that statistics show to be outside the bounds. Takes effect when the files are opened.
    */
   within(bounds: readonly Bound[], predicate?: Expression): ParquetSource {
-    const columns = this.#partitionColumns;
+    const columns = this.#opening.latest?.partitionColumns ?? [];
     const source = new ParquetSource(this.#paths, this.#options);
     source.#bounds = bounds.filter(({ column }) => !columns.some(({ name }) => name === column));
     source.#folders = folderCondition(predicate, columns);
-    [source.#opened, source.#partitionColumns] = [this.#opened, columns];
+    source.#opening = this.#opening;
     return source;
   }
 
@@ -105,18 +93,18 @@ export class ParquetSource implements Source {
   }
 
   async schema(): Promise<Schema> {
-    return (await this.#open()).schema;
+    return (await this.#opening.get()).schema;
   }
 
   async statistics(): Promise<SourceStatistics> {
-    const { files } = await this.#open();
+    const { files } = await this.#opening.get();
     const total = (of: (info: ParquetFileInfo) => number) =>
       files.reduce((sum, { info }) => sum + of(info), 0);
     return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
   }
 
   async parts(columns?: readonly string[]): Promise<readonly SourceParts[]> {
-    const opened = await this.#open();
+    const opened = await this.#opening.get();
     const files = this.#filesWithin(opened);
     const folders =
       this.#folders === undefined
@@ -143,11 +131,11 @@ export class ParquetSource implements Source {
 
   /** The files' footers, in reading order. */
   async files(): Promise<readonly ParquetFileInfo[]> {
-    return (await this.#open()).files.map(({ info }) => info);
+    return (await this.#opening.get()).files.map(({ info }) => info);
   }
 
   async execute(run: ReadingRun, columns?: readonly string[]): Promise<BatchStream> {
-    await this.#refresh(run);
+    await this.#opening.of(run);
     const schema = pruneSchema(await this.schema(), columns);
     return batchStream(schema, this.#run(await this.requests(columns), schema, run));
   }
@@ -160,8 +148,8 @@ export class ParquetSource implements Source {
     targetBytes: number,
   ): Promise<SourceSplits | undefined> {
     if (this.#paths.some(isUrl)) return undefined;
-    await this.#refresh(run);
-    const opened = new Map((await this.#open()).files.map((one) => [one.info.file, one]));
+    await this.#opening.of(run);
+    const opened = new Map((await this.#opening.get()).files.map((one) => [one.info.file, one]));
     const requests = await this.requests(columns);
     const splits: SourceSplit[] = [];
     for (const request of requests) {
@@ -176,7 +164,7 @@ export class ParquetSource implements Source {
     const schema = pruneSchema(await this.schema(), columns);
     const infos = [...opened.values()].map(({ info }) => info);
     const files = [...opened.values()].map(({ file, stamp }) => ({ file: file.file, stamp }));
-    const whenRead = () => requireUnchanged(run, files);
+    const whenRead = () => this.#opening.check(() => requireUnchanged(run, files));
     return { schema, splits, mostValues: mostValues(infos, schema), whenRead };
   }
 
@@ -190,7 +178,7 @@ export class ParquetSource implements Source {
   }
 
   async #within(columns: readonly string[] | undefined): Promise<RequestsWithin[]> {
-    const opened = await this.#open();
+    const opened = await this.#opening.get();
     const { partitionColumns, schema } = opened;
     const { backend, batchSize } = this.#options;
     const names = pruneSchema(schema, columns).fields.map((field) => field.name);
@@ -226,10 +214,10 @@ export class ParquetSource implements Source {
     run: ReadingRun,
   ): AsyncGenerator<RecordBatch> {
     const { signal } = run;
-    const stamps = new Map((await this.#open()).files.map(({ file, stamp }) => [file.file, stamp]));
+    const stamps = new Map((await this.#opening.get()).files.map(({ file, stamp }) => [file.file, stamp]));
     for (const request of requests) {
       throwIfAborted(signal, 'read');
-      requireStamp(request.file, stamps.get(request.file));
+      this.#opening.check(() => requireStamp(request.file, stamps.get(request.file)));
       await otherWork();
       for await (const batch of readRowGroups(request, schema)) {
         throwIfAborted(signal, 'read');
@@ -237,26 +225,8 @@ export class ParquetSource implements Source {
       }
     }
     throwIfAborted(signal, 'read');
-    requireUnchanged(
-      run,
-      [...stamps].map(([file, stamp]) => ({ file, stamp })),
-    );
-  }
-
-  /** Opens the files again if they have changed, unless the run has read them. */
-  async #refresh(run: ReadingRun): Promise<void> {
-    if (!(await this.#open()).files.every(({ file, stamp }) => isFresh(run, { file: file.file, stamp })))
-      this.#opened = undefined;
-    for (const { file, stamp } of (await this.#open()).files) stampOfRun(run, file.file, stamp);
-  }
-
-  #open(): Promise<Opened> {
-    if (this.#opened === undefined) {
-      this.#opened = this.#openFooters();
-      // A failure is not cached: the next attempt opens the files again.
-      this.#opened.catch(() => (this.#opened = undefined));
-    }
-    return this.#opened;
+    const files = [...stamps].map(([file, stamp]) => ({ file, stamp }));
+    this.#opening.check(() => requireUnchanged(run, files));
   }
 
   async #openFooters(): Promise<Opened> {
@@ -278,7 +248,6 @@ export class ParquetSource implements Source {
       }
     };
     await Promise.all(Array.from({ length: Math.min(FOOTERS_AT_ONCE, files.length) }, openSome));
-    this.#partitionColumns = partitionColumns;
     return {
       files: files.map((file, index) => ({ file, info: infos[index], stamp: stamps[index] })),
       partitionColumns,

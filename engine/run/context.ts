@@ -12,7 +12,9 @@ export interface ExecutionContext {
   readonly events: EventSink;
   /** Rows, bytes and time of every operator and stage of this run. */
   readonly metrics: RunMetrics;
-  /** The stage of the run's graph that the work belongs to; for traces. */
+  /** The same object in all runs that must read the same versions of files; default: the metrics of each run. */
+  readonly command?: object;
+  /** The stage of the run's graph that the work belongs to, for the trace. */
   readonly within?: WorkingStage;
 }
 

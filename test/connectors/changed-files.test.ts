@@ -1,5 +1,5 @@
 /** A file that changes while it is read is an error, or is read as it was when lines were added to it. */
-import { Int32, Table, vectorFromArray } from 'apache-arrow';
+import { Int32, type RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { appendFileSync, copyFileSync, renameSync, statSync, truncateSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -47,6 +47,7 @@ function running(): { readonly ctx: ExecutionContext; readonly events: ProgressE
   };
 }
 
+const replaced = /another process replaced the file/;
 const changes: Readonly<
   Record<string, readonly [change: (file: string, ending: string) => void, error: RegExp]>
 > = {
@@ -55,7 +56,7 @@ const changes: Readonly<
     /another process (cut|changed) the file/,
   ],
   'another time': [(file) => utimesSync(file, OTHER_TIME, OTHER_TIME), /another process changed the file/],
-  'another file': [(file, ending) => renameSync(copyOf(ending), file), /another process replaced the file/],
+  'another file': [(file, ending) => renameSync(copyOf(ending), file), replaced],
 };
 
 describe.each(Object.entries(changes))('%s', (_name, [change, pattern]) => {
@@ -83,6 +84,27 @@ describe.each(Object.entries(changes))('%s', (_name, [change, pattern]) => {
         expect(batch.numRows).toBeGreaterThan(0);
     change(file, ending);
     expect(() => found!.whenRead?.()).toThrow(pattern);
+  });
+
+  test.each(endings)('before the first pass of a run over %s', async (ending) => {
+    const file = copyOf(ending);
+    const source = await openSource(file);
+    await source.schema();
+    change(file, ending);
+    const reading = (async () => {
+      let rows = 0;
+      for await (const { numRows } of await source.execute(running().ctx)) rows += numRows;
+      return rows;
+    })();
+    // All of another file is read.
+    if (pattern === replaced) await expect(reading).resolves.toBe(ROWS);
+    else await expect(reading).rejects.toThrow(pattern);
+    // What failed is opened again, as it is now.
+    if (ending === 'csv') {
+      const { numRows } = (await (await source.execute(running().ctx))[Symbol.asyncIterator]().next())
+        .value as RecordBatch;
+      expect(numRows).toBeGreaterThan(0);
+    }
   });
 
   test.each(endings)('between two passes of a run over %s', async (ending) => {
@@ -124,10 +146,15 @@ describe('a file to which rows are added', () => {
         text: expect.stringContaining(`${file} grew while it was read: only the`) as string,
       },
     ]);
-    // The next run reads all rows.
-    let all = 0;
-    for await (const { numRows } of await source.execute(running().ctx)) all += numRows;
-    expect(all).toBe(ROWS + 1000);
+    // The next run reads the same rows, and what is opened later reads all of them.
+    for (const [next, count] of [
+      [source, ROWS],
+      [await openSource(file), ROWS + 1000],
+    ] as const) {
+      let all = 0;
+      for await (const { numRows } of await next.execute(running().ctx)) all += numRows;
+      expect(all).toBe(count);
+    }
   });
 
   test.each(growing)('%s is refused where it was opened in the middle of a row', async (ending) => {

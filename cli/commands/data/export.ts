@@ -40,7 +40,7 @@ export const exportFactors = defineCommand({
     await refuseOverlap(output, positionals.model);
     await checkWritable(output);
     const { Session } = await import('../../../api/session.ts');
-    await using session = Session.withoutDevices();
+    await using session = Session.withoutDevices({}, { oneVersion: true });
     const model = await session.loadModel(positionals.model[0]);
     await model.exportFactors(output, { format: to, precision, overwrite: force, signal });
     const seconds = performance.now() / 1000;

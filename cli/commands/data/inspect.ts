@@ -50,9 +50,15 @@ export const inspect = defineCommand({
     }
     const { inspectFiles, profileDataset } = await import('../../../api/inspect/inspect-files.ts');
     const { Session } = await import('../../../api/session.ts');
-    await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });
+    await using session = Session.withoutDevices(
+      { parquetBackend: values.parquetBackend },
+      { oneVersion: true },
+    );
     const files = await readWhole(session, positionals.ratings, values);
-    const { layout, columns } = await inspectFiles(positionals.ratings, files, { signal });
+    const { layout, columns } = await inspectFiles(positionals.ratings, files, {
+      signal,
+      onEvent: (event) => void (event.type === 'warning' && onEvent(event)),
+    });
     const dataset = await chosenRows(files, values);
     const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));
     const { ratedPairsOf } = await import('../../../api/found-columns.ts');
@@ -74,7 +80,7 @@ export const inspect = defineCommand({
 
     let firstBadRow: string | undefined;
     const listen: EventSink = (event) => {
-      if (event.type === 'warning') firstBadRow ??= event.text;
+      if (event.type === 'warning' && event.code === undefined) firstBadRow ??= event.text;
       else onEvent(event);
     };
     expect('profile', layout.rows);

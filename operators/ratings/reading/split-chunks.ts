@@ -64,6 +64,7 @@ export async function splitChunks(
     takesFaults: needs?.takesFaults ?? false,
     maximumRows: options.maximumRows,
     room,
+    whenRead: () => found.whenRead?.(),
   };
   return { types, room: room?.memory, chunks: chunksOfSplits(work, options, ctx) };
 }
@@ -78,6 +79,8 @@ interface SplitWork {
   readonly takesFaults: boolean;
   readonly maximumRows: number;
   readonly room: Room | undefined;
+  /** See SourceSplits. */
+  readonly whenRead: () => void;
 }
 
 /** Shared memory for all rows, and each group's part of it. */
@@ -143,6 +146,7 @@ async function* chunksOfSplits(
     bad.add(movedBy(read.bad, before));
     yield read.numbered;
   }
+  work.whenRead();
   reportBadRows(bad.found, work.selection.badRows, ctx);
 }
 

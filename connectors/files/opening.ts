@@ -1,0 +1,75 @@
+import type { FileStamp } from '../../engine/stream/split.ts';
+import type { DatasetFile } from './dataset-path.ts';
+import { isFresh, type ReadingRun, stampOfRun } from './file-stamp.ts';
+
+/** A file of a data set, and its version when it was opened. */
+export interface OpenedFile {
+  readonly file: DatasetFile;
+  readonly stamp: FileStamp | undefined;
+}
+
+/** The files of a source and of its copies, as they were opened last. */
+export class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
+  readonly #open: () => Promise<Opened>;
+  #opened: Promise<Opened> | undefined;
+  #latest: Opened | undefined;
+
+  constructor(open: () => Promise<Opened>) {
+    this.#open = open;
+  }
+
+  /** The files as they were opened last; undefined before that. */
+  get latest(): Opened | undefined {
+    return this.#latest;
+  }
+
+  /** Opens the files at the first call. A failure is not kept: the next call opens them again. */
+  get(): Promise<Opened> {
+    if (this.#opened === undefined) {
+      const opened = this.#open();
+      this.#opened = opened;
+      opened.then(
+        (files) => (this.#latest = files),
+        () => this.forget(),
+      );
+    }
+    return this.#opened;
+  }
+
+  /**
+   * The files for a pass of a run, opened again where others were put in their places (see isFresh). Throws
+   * DataError where they have no longer the bytes that they had; the next call opens them again.
+   */
+  async of(run: ReadingRun): Promise<Opened> {
+    try {
+      let opened = await this.get();
+      const fresh = opened.files.map(({ file, stamp }) => isFresh(run, { file: file.file, stamp }));
+      if (fresh.includes(false)) {
+        this.forget();
+        opened = await this.get();
+      }
+      return {
+        ...opened,
+        files: opened.files.map((one) => ({ ...one, stamp: stampOfRun(run, one.file.file, one.stamp) })),
+      };
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** Runs a check of the files that were read. After its error the next call opens them again. */
+  check(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** The next call opens the files again. */
+  forget(): void {
+    this.#opened = undefined;
+  }
+}

@@ -1,0 +1,92 @@
+/** Training, inspecting and converting read one version of their files, from the first look at the columns. */
+import { appendFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { inspectFiles, profileDataset } from '../../../api/inspect/inspect-files.ts';
+import { ALS, type Dataset, type ProgressEvent, Session } from '../../../index.ts';
+import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+
+const folder = temporaryFolder();
+const ROWS = 60_000;
+const HEAD = 'user,item,rating\n';
+const line = (row: number) => `${10_000 + (row % 500)},${20_000 + ((row * 7919) % 997)},${1 + (row % 5)}\n`;
+let copies = 0;
+
+function ratings(): string {
+  const file = join(folder, `ratings-${copies++}.csv`);
+  writeFileSync(file, HEAD + Array.from({ length: ROWS }, (_, row) => line(row)).join(''));
+  return file;
+}
+
+/** Cuts the last third of the rows. */
+const cut = (file: string) => truncateSync(file, HEAD.length + (line(0).length * ROWS * 2) / 3);
+const grow = (file: string) => appendFileSync(file, line(1).repeat(100));
+const error = /another process cut the file while it was read/;
+const columns = { user: 'user', item: 'item', rating: 'rating' };
+
+/** The rows that a command's work reads, by the library. */
+type Work = (
+  input: { readonly session: Session; readonly data: Dataset; readonly file: string },
+  options: { onEvent: (event: ProgressEvent) => void },
+) => Promise<number>;
+
+const works: Readonly<Record<string, Work>> = {
+  train: async ({ data }, options) => {
+    const model = await new ALS({ rank: 2, maxIter: 1 }).fit(data, options);
+    return model.training!.ratings;
+  },
+  inspect: async ({ data, file }, options) => {
+    const { layout } = await inspectFiles([file], data, options);
+    const { summary } = await profileDataset(data, columns, options);
+    expect(summary.ratings).toBe(layout.rows);
+    return layout.rows;
+  },
+  convert: async ({ session, data }, options) => {
+    const output = join(folder, `output-${copies++}.parquet`);
+    await data.write.parquet(output, options);
+    return (await inspectFiles([output], session.read.parquet(output), options)).layout.rows;
+  },
+};
+
+/** In one stream, and by the threads. */
+const sizes = { 'one stream': undefined, threads: 1 << 17 };
+
+describe.each(Object.entries(sizes))('%s', (_name, splitBytes) => {
+  const open = () => Session.create({ device: 'cpu', workers: 2, splitBytes, oneVersion: true });
+
+  test.each(Object.entries(works))(
+    '%s refuses a file that was cut after its columns were read',
+    async (_, work) => {
+      await using session = await open();
+      const file = ratings();
+      const data = session.read.csv(file);
+      await data.schema();
+      cut(file);
+      await expect(work({ session, data, file }, { onEvent: () => undefined })).rejects.toThrow(error);
+    },
+  );
+
+  test.each(Object.entries(works))('%s refuses a file that was cut between two passes', async (_, work) => {
+    await using session = await open();
+    const file = ratings();
+    const data = session.read.csv(file);
+    expect(await work({ session, data, file }, { onEvent: () => undefined })).toBe(ROWS);
+    cut(file);
+    await expect(work({ session, data, file }, { onEvent: () => undefined })).rejects.toThrow(error);
+  });
+
+  test.each(Object.entries(works))(
+    '%s reads a file that grows as it was, with one warning',
+    async (_, work) => {
+      await using session = await open();
+      const file = ratings();
+      const data = session.read.csv(file);
+      await data.schema();
+      grow(file);
+      const codes: (string | undefined)[] = [];
+      const onEvent = (event: ProgressEvent) => void (event.type === 'warning' && codes.push(event.code));
+      expect(await work({ session, data, file }, { onEvent })).toBe(ROWS);
+      expect(codes.filter((code) => code === 'input-grew')).toHaveLength(1);
+    },
+  );
+});
