@@ -2,6 +2,7 @@ import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
 import { fileProblem, messageOf } from '../files/file-problem.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { HttpFile } from '../http/http-file.ts';
@@ -13,10 +14,10 @@ import type { FooterBlock } from './verify-metadata.ts';
 
 const END = 4 + FILE_MAGIC.length;
 
-/**
- * Marks the start of a message since version 0.15, followed by the length of the metadata. Older messages
- * start with the length.
- */
+/** Most bytes of a footer, far more than writers make: its length in a damaged file can be up to 2 GiB. */
+const FOOTER_BYTES = 2 ** 30;
+
+/** Begins a message since version 0.15; the length of its metadata follows, which begins an older one. */
 const CONTINUATION = 0xffffffff;
 
 /** A file on disk or on a web server. */
@@ -89,6 +90,11 @@ async function readFooter(handle: OpenFile, size: number, file: string): Promise
   const length = end.readInt32LE(0);
   if (length <= 0 || length > size - END)
     throw fault(`the Arrow file is damaged: a footer of ${length} bytes in a file of ${size}`, file);
+  if (length > FOOTER_BYTES)
+    throw fault(
+      `a footer of ${formatBytes(length)} is too large: ${formatBytes(FOOTER_BYTES)} are allowed`,
+      file,
+    );
   const footer = await readAt(handle, file, size - END - length, length);
   try {
     verifyFooter(footer);

@@ -1,9 +1,13 @@
 import { DataError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { decodeFooter, FooterProblem } from './footer.ts';
 import type { Footer } from './footer.ts';
 import { openRandomAccess } from './random-access.ts';
 import type { RandomAccess } from './random-access.ts';
+
+/** Most bytes of a footer, far more than writers make: its length in a damaged file can be up to 4 GiB. */
+const FOOTER_BYTES = 2 ** 30;
 
 /**
  * Reads and checks a file's footer, without reading data: magic bytes, lengths, encryption, and that every
@@ -43,6 +47,11 @@ export async function readFooterOf(handle: RandomAccess, file: string): Promise<
   const length = new DataView(tail.buffer, tail.byteOffset).getUint32(0, true);
   if (length > size - 12)
     throw broken(`the Parquet file is damaged: a footer of ${length} bytes in a file of ${size}`);
+  if (length > FOOTER_BYTES)
+    throw broken(
+      `a footer of ${formatBytes(length)} is too large: ${formatBytes(FOOTER_BYTES)} are allowed`,
+      'Write the file again, with larger row groups or in several files',
+    );
   const bytes = await readExactly(handle, file, size - 8 - length, length + 8);
   try {
     return decodeFooter(bytes, size);

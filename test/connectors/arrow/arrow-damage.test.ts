@@ -1,5 +1,5 @@
 import { Int32, Null } from 'apache-arrow';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
@@ -29,6 +29,14 @@ describe('bad input', () => {
       'text.arrow',
       Buffer.from('user,item,rating\n1,2,3\n'),
       /not Arrow IPC data of version 0\.15 or newer/,
+    );
+    // A hole of 2 GiB that takes no room on the disk.
+    const hole = join(folder, 'hole.arrow');
+    writeFileSync(hole, 'ARROW1\0\0');
+    truncateSync(hole, 2 ** 31);
+    appendFileSync(hole, '\x00\x00\x00\x60ARROW1');
+    await expect(readTable(new ArrowSource(hole))).rejects.toThrow(
+      /a footer of 1\.5 GiB is too large: 1\.0 GiB are allowed/,
     );
     await readFails('mark.arrow', Buffer.from('ARROW1\0\0'), /cut off: its end is missing/);
     await readFails('end.arrow', Buffer.from([255, 255, 255, 255, 0, 0, 0, 0]), /have no schema/);

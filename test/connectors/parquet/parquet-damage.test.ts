@@ -1,4 +1,4 @@
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -148,6 +148,13 @@ describe.each(parquetBackendNames)('%s', (backend) => {
     expect(await say('started', `PAR1${'x'.repeat(50)}`)).toMatch(/cut off: it starts well/);
     expect(await say('encrypted', `PARE${'x'.repeat(50)}PARE`)).toMatch(/encrypted/);
     expect(await say('footer', `PAR1${'x'.repeat(50)}\xff\xff\xff\x7fPAR1`)).toMatch(/damaged: a footer of/);
+    // A hole of 2 GiB that takes no room on the disk.
+    await say('hole', 'PAR1');
+    truncateSync(join(folder, `${backend}-hole`), 2 ** 31);
+    appendFileSync(join(folder, `${backend}-hole`), '\x00\x00\x00\x60PAR1');
+    expect(String(await outcome(() => countRows(join(folder, `${backend}-hole`), backend)))).toMatch(
+      /a footer of 1\.5 GiB is too large: 1\.0 GiB are allowed/,
+    );
     expect(String(await outcome(() => countRows(join(folder, 'nowhere.parquet'), backend)))).toMatch(
       /no such file or folder/,
     );
