@@ -10,6 +10,7 @@ import type { FolderColumns } from '../folders/folder-columns.ts';
 import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { fileSize, firstBytes, storedBytes } from '../files/stored-bytes.ts';
 import { headOfUrl } from '../http/stream-url.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import { fileMessages, messageSizes } from './file-messages.ts';
 import { IpcDecoder } from './ipc-decoder.ts';
 import { FILE_MAGIC, ipcMessages } from './ipc-messages.ts';
@@ -55,8 +56,8 @@ const ALL: BatchPart = { from: 0, to: Number.MAX_SAFE_INTEGER, firstRow: 0 };
 const arrowFormat: FileFormat<ArrowLayout> = {
   name: 'arrow',
   extensions: arrowExtensions,
-  open: (file) => OpenArrow.open(file, ALL),
-  reopen: (file) => OpenArrow.open(file, ALL),
+  open: (file, versions) => OpenArrow.open(file, ALL, versions),
+  reopen: (file, _layout, _size, versions) => OpenArrow.open(file, ALL, versions),
   cut,
 };
 
@@ -105,9 +106,9 @@ class OpenArrow implements OpenFile<ArrowLayout> {
     this.layout = { schema: decoder.schema };
   }
 
-  static async open(path: string, part: BatchPart): Promise<OpenArrow> {
+  static async open(path: string, part: BatchPart, versions?: UrlVersions): Promise<OpenArrow> {
     const file = inputName(path);
-    const messages = await messagesOf(path, part);
+    const messages = await messagesOf(path, part, versions);
     try {
       const first = await messages.next();
       if (first.done) throw new DataError('the Arrow data have no schema', { phase: 'read', file });
@@ -135,10 +136,16 @@ class OpenArrow implements OpenFile<ArrowLayout> {
   }
 }
 
-async function messagesOf(path: string, part: BatchPart): Promise<AsyncGenerator<IpcMessage>> {
+async function messagesOf(
+  path: string,
+  part: BatchPart,
+  versions: UrlVersions | undefined,
+): Promise<AsyncGenerator<IpcMessage>> {
   if (path === STANDARD_STREAM) return ipcMessages(storedBytes(path), inputName(path), true);
   const isFile = isUrl(path) ? isMagic((await headOfUrl(path, FILE_MAGIC.length)).bytes) : isIpcFile(path);
-  return isFile ? fileMessages(path, part) : ipcMessages(storedBytes(path), inputName(path), false);
+  return isFile
+    ? fileMessages(path, part, versions)
+    : ipcMessages(storedBytes(path, undefined, versions), inputName(path), false);
 }
 
 function isIpcFile(path: string): boolean {

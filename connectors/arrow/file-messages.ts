@@ -6,6 +6,7 @@ import { formatBytes } from '../../engine/format.ts';
 import { fileProblem, messageOf } from '../files/file-problem.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { HttpFile } from '../http/http-file.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import { KeptBytes } from '../../engine/stream/ipc-bytes.ts';
 import { decodeHead, FILE_MAGIC } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
@@ -34,8 +35,12 @@ export interface BatchRange {
  * writer leaves the schema out there, and Polars writes other bytes. Yields all dictionaries first, then the
  * given range of batches. Throws DataError that names the file and the batch.
  */
-export async function* fileMessages(file: string, { from, to }: BatchRange): AsyncGenerator<IpcMessage> {
-  const handle = await openFile(file);
+export async function* fileMessages(
+  file: string,
+  { from, to }: BatchRange,
+  versions?: UrlVersions,
+): AsyncGenerator<IpcMessage> {
+  const handle = await openFile(file, versions);
   try {
     const { size } = await handle.stat();
     const footer = await readFooter(handle, size, file);
@@ -44,6 +49,7 @@ export async function* fileMessages(file: string, { from, to }: BatchRange): Asy
       yield await readMessage(handle, block, size, 'dictionary', number, file);
     for (const [number, block] of footerBlocks(footer, 'batches').slice(from, to).entries())
       yield await readMessage(handle, block, size, 'batch', from + number, file);
+    if (handle instanceof HttpFile) await handle.verify();
   } finally {
     await handle.close();
   }
@@ -72,8 +78,8 @@ export async function messageSizes(file: string): Promise<{
   }
 }
 
-function openFile(file: string): Promise<OpenFile> {
-  if (isUrl(file)) return HttpFile.open(file);
+function openFile(file: string, versions?: UrlVersions): Promise<OpenFile> {
+  if (isUrl(file)) return HttpFile.open(file, versions);
   return open(file, 'r').catch((error: unknown) => {
     throw fileProblem(error, 'read', file);
   });

@@ -5,6 +5,7 @@ import { DataError } from '../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
 import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { firstBytes, isRegularFile, storedBytes } from '../files/stored-bytes.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import { ByteCursor } from './byte-cursor.ts';
 import { compressionOf, requireZstd } from './compressions.ts';
 import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';
@@ -15,9 +16,13 @@ import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
  * the file's extension matters only for inputs too short for a mark. `size`: see storedBytes. Consecutive
  * members and frames are joined. Throws DataError that names the file for data that are truncated or damaged.
  */
-export async function* unpackedBytes(path: string, size?: number): AsyncGenerator<Uint8Array> {
+export async function* unpackedBytes(
+  path: string,
+  size?: number,
+  versions?: UrlVersions,
+): AsyncGenerator<Uint8Array> {
   const file = inputName(path);
-  const chunks = storedBytes(path, size);
+  const chunks = storedBytes(path, size, versions);
   const cursor = new ByteCursor(chunks);
   try {
     const head = await cursor.peek(4);

@@ -6,6 +6,7 @@ import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ReadSplit, ReadSplitOptions, SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { originOf, setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch } from './common-schema.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import type { EndsWhole } from './file-stamp.ts';
 import type { ConstantColumn } from '../folders/folder-columns.ts';
 
@@ -36,14 +37,11 @@ export interface FileFormat<Layout extends { readonly schema: Schema }> {
   readonly name: string;
   /** Extensions of such files inside folders. */
   readonly extensions: readonly string[];
-  /** Opens a file to find its layout, and to read all of it. */
-  open(file: string): Promise<OpenFile<Layout>>;
-  /** Opens a file of known layout. `size`: most bytes to read. */
-  reopen(file: string, layout: Layout, size: number): Promise<OpenFile<Layout>>;
-  /**
-   * True if the file's first bytes end with a complete row. Absent for formats whose files may not grow while
-   * they are read.
-   */
+  /** Opens a file to learn its layout, and to read all of it. */
+  open(file: string, versions: UrlVersions): Promise<OpenFile<Layout>>;
+  /** Opens a file whose layout is known; `size`: bytes that are read, at most. */
+  reopen(file: string, layout: Layout, size: number, versions: UrlVersions): Promise<OpenFile<Layout>>;
+  /** Absent where files must not grow while they are read. */
   readonly endsWhole?: EndsWhole;
   /** Makes the layouts of several files agree, where possible. */
   reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];

@@ -18,6 +18,7 @@ import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/
 import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
 import { type OpenedFile, Opening } from './opening.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
+import { UrlVersions } from '../http/url-versions.ts';
 import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';
 
@@ -25,6 +26,7 @@ import { isPipe } from './stored-bytes.ts';
 interface Opened<Layout> {
   readonly files: readonly (OpenedFile & { readonly layout: Layout })[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
+  readonly versions: UrlVersions;
 }
 
 /** The files after their layouts were made to agree. */
@@ -122,7 +124,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
     const options = { signal: run.signal, takesFaults: needs?.takesFaults ?? false };
-    return batchStream(schema, this.#run(opened, schema, options, run));
+    return batchStream(schema, this.#opening.reading(this.#run(opened, schema, options, run)));
   }
 
   /**
@@ -163,13 +165,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     options: ReadSplitOptions,
     run: ReadingRun,
   ): AsyncGenerator<RecordBatch> {
-    const { partitionColumns } = agreed;
+    const { partitionColumns, versions } = agreed;
     const files = this.#filesWithin(agreed);
     for (const { file, layout, stamp } of files) {
       throwIfAborted(options.signal, 'read');
-      this.#opening.check(() => requireStamp(file.file, stamp));
+      requireStamp(file.file, stamp);
       await otherWork();
-      const open = this.#standard ?? (await this.#format.reopen(file.file, layout, sizeOf(stamp)));
+      const open = this.#standard ?? (await this.#format.reopen(file.file, layout, sizeOf(stamp), versions));
       this.#standard = undefined;
       yield* readOpenFile(open, layout, schema, constantsOf(partitionColumns, file.partitions), options);
     }
@@ -194,11 +196,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 
   async #openStandard(stream: string): Promise<Opened<Layout>> {
-    this.#standard = await this.#format.open(stream);
+    const versions = new UrlVersions();
+    this.#standard = await this.#format.open(stream, versions);
     const { layout } = this.#standard;
     return {
       files: [{ file: { file: stream, partitions: {} }, layout, stamp: undefined }],
       partitionColumns: [],
+      versions,
     };
   }
 
@@ -207,30 +211,33 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       extensions: this.#format.extensions,
       partitions: this.#partitions,
     });
+    const versions = new UrlVersions();
     const found: Layout[] = [];
     const stamps: (FileStamp | undefined)[] = [];
     for (const { file } of files) {
       await otherWork();
       stamps.push(fileStamp(file, this.#format.endsWhole !== undefined));
-      const open = await this.#format.open(file);
+      const open = await this.#format.open(file, versions);
       found.push(open.layout);
       await open.close();
     }
     return {
       files: files.map((file, index) => ({ file, layout: found[index], stamp: stamps[index] })),
       partitionColumns,
+      versions,
     };
   }
 
-  #agreed({ files, partitionColumns }: Opened<Layout>, needs: ValueNeeds | undefined): Agreed<Layout> {
+  #agreed(opened: Opened<Layout>, needs: ValueNeeds | undefined): Agreed<Layout> {
+    const { files, partitionColumns } = opened;
     const found = files.map(({ layout }) => layout);
     const layouts = this.#format.reconcile?.(found, needs) ?? found;
     const stored = commonSchema(
       files.map(({ file }, index) => ({ file: file.file, schema: layouts[index].schema })),
     );
     return {
+      ...opened,
       files: files.map(({ file, stamp }, index) => ({ file, layout: layouts[index], stamp })),
-      partitionColumns,
       schema: withPartitions(stored, partitionColumns, inputName(files[0].file.file)),
     };
   }

@@ -1,3 +1,4 @@
+import type { RecordBatch } from 'apache-arrow';
 import type { FileStamp } from '../../engine/stream/split.ts';
 import type { DatasetFile } from './dataset-path.ts';
 import { isFresh, type ReadingRun, stampOfRun } from './file-stamp.ts';
@@ -52,6 +53,16 @@ export class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
         ...opened,
         files: opened.files.map((one) => ({ ...one, stamp: stampOfRun(run, one.file.file, one.stamp) })),
       };
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** The rows of a pass. After an error the next call opens the files again. */
+  async *reading(rows: AsyncGenerator<RecordBatch>): AsyncGenerator<RecordBatch> {
+    try {
+      yield* rows;
     } catch (error) {
       this.forget();
       throw error;

@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
 import { waitForOther } from '../../engine/waits.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import { fileProblem } from './file-problem.ts';
 import { shorterFile } from './file-stamp.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
@@ -17,10 +18,11 @@ import { smallFile } from './small-file.ts';
 export async function* storedBytes(
   file: string,
   size = Number.POSITIVE_INFINITY,
+  versions?: UrlVersions,
 ): AsyncGenerator<Uint8Array> {
   if (isUrl(file)) {
-    // Imported on demand: few runs read from a server.
-    yield* (await import('../http/stream-url.ts')).streamUrl(file);
+    // Few runs read from a server.
+    yield* (await import('../http/stream-url.ts')).streamUrl(file, versions);
     return;
   }
   const whole = file === STANDARD_STREAM ? undefined : wholeOf(file);

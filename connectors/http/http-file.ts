@@ -1,5 +1,8 @@
+import { crc32 } from 'node:zlib';
 import { fetchRange, httpProblem } from './fetch-range.ts';
 import type { FetchedRange } from './fetch-range.ts';
+import { problemOf } from './request.ts';
+import { changed, isUnversioned, type UrlVersions } from './url-versions.ts';
 
 /** Bytes fetched when a file is opened. They give its size, and nearly always contain the whole footer. */
 const TAIL = 1 << 16;
@@ -30,9 +33,28 @@ export class HttpFile {
     this.#tail = tail;
   }
 
-  /** Throws DataError if the file does not exist or the server does not support ranges. */
-  static async open(url: string): Promise<HttpFile> {
-    return new HttpFile(url, await fetchRange(url, { last: TAIL }));
+  /**
+   * Throws DataError when the server has no such file or does not serve ranges, or where the file is of another
+   * version than before.
+   */
+  static async open(url: string, versions?: UrlVersions): Promise<HttpFile> {
+    const tail = await fetchRange(url, { last: TAIL });
+    const { etag, modified, size } = tail;
+    const version = { etag, modified, size, ...(isUnversioned(tail) && { tail: crc32(tail.bytes) }) };
+    versions?.require(url, version, problemOf(url, 'the whole file'));
+    return new HttpFile(url, tail);
+  }
+
+  /**
+   * Called after the last read. Where the server gives no versions, the file's end is read again. Throws
+   * DataError for a file that changed.
+   */
+  async verify(): Promise<void> {
+    // What is in memory whole came in one answer.
+    if (!isUnversioned(this.#tail) || this.#tail.start === 0) return;
+    const { size, bytes } = await fetchRange(this.#url, { last: TAIL });
+    if (size !== this.#tail.size || Buffer.compare(bytes, this.#tail.bytes) !== 0)
+      throw changed(problemOf(this.#url, `the last ${bytes.length} bytes`));
   }
 
   async stat(): Promise<{ size: number }> {
@@ -75,7 +97,7 @@ export class HttpFile {
       const fetched = await fetchRange(this.#url, range);
       const { size, etag, modified } = this.#tail;
       if (fetched.size !== size || fetched.etag !== etag || fetched.modified !== modified)
-        throw httpProblem(this.#url, range, 'the file changed while it was read', 'Read it again');
+        throw changed((summary, advice) => httpProblem(this.#url, range, summary, advice));
       if (fetched.bytes.length !== range.to - range.from)
         throw httpProblem(this.#url, range, `the server sends ${fetched.bytes.length} bytes`);
       for (const { from, to, resolve } of group)

@@ -2,13 +2,14 @@ import { joinBytes } from '../files/stored-bytes.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import { contentRange } from './fetch-range.ts';
 import { chunksOf, get, lengthOf, Passing, problemOf, refuse, withAttempts } from './request.ts';
+import { isUnversioned, type UrlVersions } from './url-versions.ts';
 
 /**
  * All bytes of a file on a web server, as they arrive; this needs no support for ranges. Retries twice before
  * the first bytes. Throws DataError that names the URL, also if fewer bytes arrive than announced; UsageError
  * for an invalid URL.
  */
-export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
+export async function* streamUrl(url: string, versions?: UrlVersions): AsyncGenerator<Uint8Array> {
   const problem = problemOf(url, 'the whole file');
   const answer = await withAttempts(async () => {
     const found = await get(url, {});
@@ -16,7 +17,17 @@ export async function* streamUrl(url: string): AsyncGenerator<Uint8Array> {
     await found.response.body?.cancel().catch(() => undefined);
     return refuse(found.response, problem);
   }, problem);
-  const chunks = chunksOf(answer);
+  const { headers } = answer.response;
+  const version = { etag: headers.get('etag'), modified: headers.get('last-modified') };
+  try {
+    versions?.require(url, { ...version, size: lengthOf(answer.response) }, problem);
+  } catch (error) {
+    await answer.response.body?.cancel().catch(() => undefined);
+    throw error;
+  }
+  const received = chunksOf(answer);
+  const chunks =
+    versions !== undefined && isUnversioned(version) ? versions.compared(url, received, problem) : received;
   let length = 0;
   try {
     for (;;) {

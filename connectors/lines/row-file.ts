@@ -7,6 +7,7 @@ import { type BatchOrigin, setOrigin } from '../../engine/stream/stream.ts';
 import { isPlainFile, unpackedBytes } from '../compression/unpacked-bytes.ts';
 import { inputName } from '../files/path-kinds.ts';
 import { bytesFrom } from '../files/stored-bytes.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import { FEW_ROWS, PlainRows } from './plain-rows.ts';
 import type { FieldProblem } from './column-reading.ts';
 import { readColumn } from './read-column.ts';
@@ -47,8 +48,9 @@ export class RowFile<Layout extends RowLayout> {
   static async open<Layout extends RowLayout>(
     file: string,
     infer: (window: RowWindow, file: string) => Layout,
+    versions?: UrlVersions,
   ): Promise<RowFile<Layout>> {
-    return RowFile.#opened(file, unpackedBytes(file), WHOLE_FILE, async (window) => {
+    return RowFile.#opened(file, unpackedBytes(file, undefined, versions), WHOLE_FILE, async (window) => {
       await window.requireText();
       return infer(window, inputName(file));
     });
@@ -63,12 +65,13 @@ export class RowFile<Layout extends RowLayout> {
     layout: Layout,
     size: number,
     range = WHOLE_FILE,
+    versions?: UrlVersions,
   ): Promise<RowFile<Layout>> {
     const isPart = range.from > 0 || range.to < WHOLE_FILE.to;
     const bytes =
       isPart || isPlainFile(file)
         ? bytesFrom(file, range.known ? range.from : range.from - 1, size)
-        : unpackedBytes(file, size);
+        : unpackedBytes(file, size, versions);
     return RowFile.#opened(file, bytes, range, () => layout);
   }
 

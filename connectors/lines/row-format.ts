@@ -52,8 +52,9 @@ export function rowFormat<Layout extends RowLayout>({
   return {
     name,
     extensions,
-    open: async (file) => openRows(await RowFile.open(file, infer), batchSize),
-    reopen: async (file, layout, size) => openRows(await RowFile.openRange(file, layout, size), batchSize),
+    open: async (file, versions) => openRows(await RowFile.open(file, infer, versions), batchSize),
+    reopen: async (file, layout, size, versions) =>
+      openRows(await RowFile.openRange(file, layout, size, undefined, versions), batchSize),
     endsWhole: (file, size) => !isPlainFile(file) || byteAt(file, size - 1) === LF,
     reconcile,
     cut: async (file, layout, targetBytes, size) => {

@@ -1,4 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
+import type { UrlVersions } from '../http/url-versions.ts';
 import type { RowGroupInfo } from './footer.ts';
 import type { RowRange } from './pages/cut-row-group.ts';
 
@@ -50,6 +51,8 @@ export interface ParquetFileReader {
    * group if the data are damaged or this backend cannot read them. Leaving the loop early frees all memory.
    */
   read(options: ReadOptions): AsyncGenerator<LocatedBatch>;
+  /** Called after the last row. Throws DataError for a file that changed, as far as HttpFile can say. */
+  verify?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -87,9 +90,9 @@ export interface WrittenFile {
  */
 export interface ParquetBackend {
   readonly name: ParquetBackendName;
-  /** `waits`: see ReadSplitOptions. */
-  open(file: string, waits?: boolean): Promise<ParquetFileReader>;
-  /** Throws UsageError if the backend does not support the schema or the codec. The file must not exist. */
+  /** `waits`: see ReadSplitOptions; `versions`: those of files on web servers. */
+  open(file: string, waits?: boolean, versions?: UrlVersions): Promise<ParquetFileReader>;
+  /** Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. */
   create(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter>;
 }
 

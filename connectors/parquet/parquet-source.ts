@@ -18,6 +18,7 @@ import { filesWithin, folderCondition, folderParts } from '../folders/folders-wi
 import { type OpenedFile, Opening } from '../files/opening.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { otherWork } from '../files/small-file.ts';
+import { UrlVersions } from '../http/url-versions.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
 import { boundText } from './may-match.ts';
@@ -40,6 +41,7 @@ interface Opened {
   readonly files: readonly (OpenedFile & { readonly info: ParquetFileInfo })[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
   readonly schema: Schema;
+  readonly versions: UrlVersions;
 }
 
 const FOOTERS_AT_ONCE = 4;
@@ -137,7 +139,8 @@ export class ParquetSource implements Source {
   async execute(run: ReadingRun, columns?: readonly string[]): Promise<BatchStream> {
     await this.#opening.of(run);
     const schema = pruneSchema(await this.schema(), columns);
-    return batchStream(schema, this.#run(await this.requests(columns), schema, run));
+    const rows = this.#run(await this.requests(columns), schema, run);
+    return batchStream(schema, this.#opening.reading(rows));
   }
 
   /** Splits files on disk by row groups. Files on a web server are one stream. */
@@ -179,7 +182,7 @@ export class ParquetSource implements Source {
 
   async #within(columns: readonly string[] | undefined): Promise<RequestsWithin[]> {
     const opened = await this.#opening.get();
-    const { partitionColumns, schema } = opened;
+    const { partitionColumns, schema, versions } = opened;
     const { backend, batchSize } = this.#options;
     const names = pruneSchema(schema, columns).fields.map((field) => field.name);
     const found: RequestsWithin[] = [];
@@ -191,7 +194,7 @@ export class ParquetSource implements Source {
         ...(backend !== undefined && { backend }),
         ...(partitionColumns.length > 0 && { constants: constantsOf(partitionColumns, file.partitions) }),
       };
-      found.push(await requestsWithin(whole, info, this.#bounds));
+      found.push(await requestsWithin(whole, info, this.#bounds, versions));
     }
     return found;
   }
@@ -214,19 +217,20 @@ export class ParquetSource implements Source {
     run: ReadingRun,
   ): AsyncGenerator<RecordBatch> {
     const { signal } = run;
-    const stamps = new Map((await this.#opening.get()).files.map(({ file, stamp }) => [file.file, stamp]));
+    const { files: opened, versions } = await this.#opening.get();
+    const stamps = new Map(opened.map(({ file, stamp }) => [file.file, stamp]));
     for (const request of requests) {
       throwIfAborted(signal, 'read');
-      this.#opening.check(() => requireStamp(request.file, stamps.get(request.file)));
+      requireStamp(request.file, stamps.get(request.file));
       await otherWork();
-      for await (const batch of readRowGroups(request, schema)) {
+      for await (const batch of readRowGroups(request, schema, { versions })) {
         throwIfAborted(signal, 'read');
         yield batch;
       }
     }
     throwIfAborted(signal, 'read');
     const files = [...stamps].map(([file, stamp]) => ({ file, stamp }));
-    this.#opening.check(() => requireUnchanged(run, files));
+    requireUnchanged(run, files);
   }
 
   async #openFooters(): Promise<Opened> {
@@ -235,6 +239,7 @@ export class ParquetSource implements Source {
       partitions: this.#options.partitions,
     });
     const backend = await parquetBackend(this.#options.backend);
+    const versions = new UrlVersions();
     const infos: ParquetFileInfo[] = Array(files.length);
     const stamps: (FileStamp | undefined)[] = Array(files.length);
     const indices = files.keys();
@@ -242,7 +247,7 @@ export class ParquetSource implements Source {
       for (const index of indices) {
         await otherWork();
         stamps[index] = fileStamp(files[index].file, false);
-        const reader = await backend.open(files[index].file);
+        const reader = await backend.open(files[index].file, undefined, versions);
         infos[index] = reader.info;
         await reader.close();
       }
@@ -252,6 +257,7 @@ export class ParquetSource implements Source {
       files: files.map((file, index) => ({ file, info: infos[index], stamp: stamps[index] })),
       partitionColumns,
       schema: withPartitions(commonSchema(infos), partitionColumns, infos[0].file),
+      versions,
     };
   }
 }

@@ -4,6 +4,7 @@ import { DataError } from '../../engine/errors.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { smallFile } from '../files/small-file.ts';
 import { HttpFile } from '../http/http-file.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 
 /** An open file with random access: on disk (such as Node's FileHandle) or on a web server. */
 export interface RandomAccess {
@@ -15,6 +16,8 @@ export interface RandomAccess {
     length: number,
     position: number,
   ): Promise<{ readonly bytesRead: number }>;
+  /** See HttpFile; absent for files of the disk. */
+  verify?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -30,8 +33,12 @@ export interface FetchCounter {
  * Opens a path or an http(s) URL. `waits`: see ReadSplitOptions. Throws the error of the file system or
  * server, DataError for pipes and devices.
  */
-export async function openRandomAccess(file: string, waits = false): Promise<RandomAccess> {
-  if (isUrl(file)) return HttpFile.open(file);
+export async function openRandomAccess(
+  file: string,
+  waits = false,
+  versions?: UrlVersions,
+): Promise<RandomAccess> {
+  if (isUrl(file)) return HttpFile.open(file, versions);
   const whole = smallFile(file);
   if (whole !== undefined) return inMemory(whole);
   // Checked first, since opening a pipe would wait for its writer.

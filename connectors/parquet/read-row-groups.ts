@@ -3,6 +3,7 @@ import type { ReadSplitOptions } from '../../engine/stream/split.ts';
 import { setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch, pruneSchema } from '../files/common-schema.ts';
 import { partitionField } from '../folders/folder-columns.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import type { ConstantColumn } from '../folders/folder-columns.ts';
 import type { LocatedBatch, ParquetBackendName, ParquetFileInfo, ReadOptions } from './backend.ts';
 import { parquetBackend } from './backends.ts';
@@ -37,10 +38,14 @@ export type RowGroupRequest = {
 export async function* readRowGroups(
   request: RowGroupRequest,
   schema?: Schema,
-  { borrowed = false, waits }: Pick<ReadSplitOptions, 'borrowed' | 'waits'> = {},
+  {
+    borrowed = false,
+    waits,
+    versions,
+  }: Pick<ReadSplitOptions, 'borrowed' | 'waits'> & { readonly versions?: UrlVersions } = {},
 ): AsyncGenerator<RecordBatch> {
   const backend = await parquetBackend(request.backend);
-  const reader = await backend.open(request.file, waits);
+  const reader = await backend.open(request.file, waits, versions);
   try {
     const inFile = new Set(reader.info.schema.fields.map((field) => field.name));
     const added = (request.constants ?? []).filter(({ name }) => !inFile.has(name));
@@ -58,6 +63,7 @@ export async function* readRowGroups(
     for await (const { batch, rowGroup, firstRow } of batches) {
       yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }
+    await reader.verify?.();
   } finally {
     await reader.close();
   }

@@ -1,4 +1,5 @@
 import type { Bound } from '../../engine/expressions/expression.ts';
+import type { UrlVersions } from '../http/url-versions.ts';
 import type { ParquetFileInfo } from './backend.ts';
 import { mayMatch } from './may-match.ts';
 import { hasPageBounds, pagesWithin } from './pages/pages-within.ts';
@@ -21,6 +22,7 @@ export async function requestsWithin(
   whole: RowGroupRequest,
   info: ParquetFileInfo,
   bounds: readonly Bound[],
+  versions?: UrlVersions,
 ): Promise<RequestsWithin> {
   const groups = [...info.rowGroups.keys()].filter(
     (group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], bounds),
@@ -37,7 +39,7 @@ export async function requestsWithin(
     if (together.length > 0) requests.push({ ...whole, rowGroups: together });
     together = [];
   };
-  const handle = await openRandomAccess(info.file);
+  const handle = await openRandomAccess(info.file, false, versions);
   try {
     for (const group of groups) {
       const found = hasPageBounds(info, group, bounds)

@@ -2,6 +2,7 @@ import { Schema } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
+import type { UrlVersions } from '../../http/url-versions.ts';
 import type {
   LocatedBatch,
   ParquetBackend,
@@ -28,8 +29,8 @@ export const parquetWasmBackend: ParquetBackend = {
   create: createWasmWriter,
 };
 
-async function openFile(file: string, waits?: boolean): Promise<FileReader> {
-  const handle = await openRandomAccess(file, waits).catch((error: unknown) => {
+async function openFile(file: string, waits?: boolean, versions?: UrlVersions): Promise<FileReader> {
+  const handle = await openRandomAccess(file, waits, versions).catch((error: unknown) => {
     throw fileProblem(error, 'read', file);
   });
   const counter: FetchCounter = { fetches: 0, bytes: 0 };
@@ -128,6 +129,10 @@ class FileReader implements ParquetFileReader {
   async *#decode(options: ReadOptions): AsyncGenerator<LocatedBatch> {
     this.#decoder ??= await openDecoder(this.#opened);
     yield* this.#decoder.read(options);
+  }
+
+  async verify(): Promise<void> {
+    await this.#opened.handle.verify?.();
   }
 
   async close(): Promise<void> {
