@@ -9,6 +9,7 @@ import { openSink } from '../../../connectors/open-sink.ts';
 import { openSource } from '../../../connectors/open-source.ts';
 import { DataError } from '../../../engine/errors.ts';
 import type { Source } from '../../../engine/stream/operator.ts';
+import { sendRange } from '../../support/send-range.ts';
 import { context, streamOf, temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -43,16 +44,9 @@ let headersOf: (version: number) => Record<string, string> = () => ({});
 let onRequest: (range: string | undefined) => void = () => undefined;
 
 const server = createServer((request, response) => {
-  const { range } = request.headers;
-  onRequest(range);
+  onRequest(request.headers.range);
   const content = versions[(request.url ?? '').slice('/ratings.'.length)][sent];
-  const headers = headersOf(sent);
-  const [, first, second] = /^bytes=(\d*)-(\d+)$/.exec(range ?? '') ?? [];
-  if (second === undefined) return void response.writeHead(200, headers).end(content);
-  const from = first === '' ? Math.max(0, content.length - Number(second)) : Number(first);
-  const to = first === '' ? content.length : Math.min(content.length, Number(second) + 1);
-  response.writeHead(206, { ...headers, 'Content-Range': `bytes ${from}-${to - 1}/${content.length}` });
-  response.end(content.subarray(from, to));
+  sendRange(request, response, content, headersOf(sent));
 });
 await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
 const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

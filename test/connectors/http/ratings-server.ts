@@ -9,6 +9,7 @@ import { afterAll, beforeEach } from 'vitest';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
+import { sendRange } from '../../support/send-range.ts';
 import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 
@@ -58,17 +59,7 @@ afterAll(() => server.close());
 export function serve(path: string, headers: Record<string, string> = {}): Handler {
   const content = readFileSync(path);
   return (request, response) => {
-    const [, first, second] = /^bytes=(\d*)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
-    const from = first === '' ? Math.max(0, content.length - Number(second)) : Number(first);
-    const to = first === '' || second === '' ? content.length : Math.min(content.length, Number(second) + 1);
-    const part = content.subarray(from, to);
-    served.sent += part.length;
-    response.writeHead(206, {
-      'Content-Range': `bytes ${from}-${to - 1}/${content.length}`,
-      ETag: '"1"',
-      ...headers,
-    });
-    response.end(part);
+    served.sent += sendRange(request, response, content, { ETag: '"1"', ...headers });
   };
 }
 
