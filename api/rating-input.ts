@@ -185,7 +185,7 @@ export class RatingInput {
     return loadingNeed(rows, inParts, ratings.session.workers, (await this.#types(ratings, signal)).ids);
   }
 
-  /** The id type that takes the most memory, among those of the data. */
+  /** The id type of the data that takes the most memory. */
   async #types(
     ratings: Dataset,
     signal: AbortSignal,

@@ -50,7 +50,7 @@ export interface SessionOptions {
    * memory, and unlimited memory is not collected.
    */
   readonly once?: boolean;
-  /** @internal True where all runs must read the same versions of files: those of one command. */
+  /** @internal True if all runs must read the same versions of files, as the runs of one command must. */
   readonly oneVersion?: boolean;
   /**
    * @internal OpeningDevices started with the same options; the session closes them. A GPU may still be

@@ -35,7 +35,7 @@ export class Writers {
    * The same writers, into folders named by the values of these columns, as in Spark and Hive:
    * `write.partitionBy('genre', 'year').parquet('out')` writes
    * `out/genre=Drama/year=1999/part-00000.parquet`, whose files have the other columns. `read.parquet('out')`
-   * returns the columns again, after those of the files. Null and an empty text share one folder,
+   * returns the columns again, after the files' own. Null and an empty text share one folder,
    * `__HIVE_DEFAULT_PARTITION__`. Rows may have any order, which they keep inside a folder: up to 128 MiB of
    * them (an eighth of the session's memoryBudget, if that is less) are buffered, then the largest folders
    * are written, a file each. Throws UsageError for a missing column, and DataError for a column whose type

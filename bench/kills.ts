@@ -1,6 +1,6 @@
 /**
  * Kills training runs at random moments after their first checkpoint, resumes each, and compares its model
- * with that of an undisturbed run.
+ * with the model of an undisturbed run.
  *
  *     node bench/kills.ts [kills for each command line = 50] [ratings = examples/data/movietweetings-100k/ratings.parquet]
  */

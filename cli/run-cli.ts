@@ -13,7 +13,7 @@ import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
 import { type Interruption, watchSignals } from './signals.ts';
 
-/** Where a run writes: the process's own streams, or a test's. */
+/** Output streams of a run: the process's own, or a test's. */
 export interface Terminal {
   /** Writes to stdout; resolves once the text is written. */
   print(text: string): Promise<void>;

@@ -12,7 +12,7 @@ export interface RegularFile {
 export interface RegularFileOptions {
   /** For messages: "read", "load", ... */
   readonly phase?: string;
-  /** Maximum size of the file in bytes. Default: any size. */
+  /** Maximum size of the file in bytes. Default: no maximum. */
   readonly most?: number;
   /** False refuses a path whose last component is a symbolic link. Default: true. */
   readonly links?: boolean;

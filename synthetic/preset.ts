@@ -67,7 +67,7 @@ const ITEMS_PER_MEAN_DEGREE = 4;
 /**
  * The preset at another size. Users and ratings grow with `scale`, so that the mean degree is constant; items
  * grow with its square root, so density changes with 1 / sqrt(scale) and ratings per item with sqrt(scale).
- * There are always at least four times as many items as the mean degree, and no user rates more than half of
+ * The number of items is always at least four times the mean degree, and no user rates more than half of
  * them, so that every scale gives a data set: movielens20m never has fewer than 1 user, 578 items and 144
  * ratings.
  *

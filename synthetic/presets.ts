@@ -75,7 +75,7 @@ const hugewiki: RatingPreset = {
 
 /**
  * MovieLens-10M as in clMF (Table 1), whose 65,133 columns are the largest movie id, so that most have no
- * rating; with a test part that completes the 10,000,054 ratings. Scale and extreme degrees are those of the
+ * rating; with a test part that completes the 10,000,054 ratings. Scale and extreme degrees are as in the
  * data set.
  */
 const movielens10m: RatingPreset = {

@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/shown.ts';
 
 /**
- * `auto`: a hardware GPU if there is one, else the CPU. `gpu`: any adapter, hardware or software, or an
+ * `auto`: a hardware GPU if there is one, else the CPU. `gpu`: an adapter, hardware or software, or an
  * error.
  */
 export type DeviceName = 'auto' | 'cpu' | 'gpu';

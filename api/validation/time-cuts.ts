@@ -22,7 +22,7 @@ interface Target {
  * time of row round(s N) in time order. All rows of one time are on the same side, the later one: no training
  * row is as new as a test row. Exact, and independent of row order. Each pass counts one digit of the times:
  * two passes if times are whole seconds, else three. Memory: 32 MiB and 16 MiB per cut, for any number of
- * rows. Throws DataError if so many rows share a time that a part would be empty.
+ * rows. Throws DataError if a part would be empty since its rows share a time with those before.
  */
 export async function timeCuts(
   plan: LogicalPlan,

@@ -1,6 +1,6 @@
 /**
- * How a training worker ends when its parent is killed and when stdin closes, while other processes use the
- * processors: prints median and longest seconds until the process has ended, and files it left.
+ * Ends training workers by killing the parent and by closing stdin, while other processes use the
+ * processors. Prints median and longest seconds until the process has ended, and files it left.
  *
  *     npm run build && node bench/spark/ends.ts STREAM ROWS [TIMES] [BUSY]       STREAM: written by `factorflow convert ratings/ STREAM.arrows`
  */

@@ -19,7 +19,7 @@ export interface Positional {
   readonly lastIsOutput?: boolean;
 }
 
-/** What the caller provides to a command. */
+/** Context that the caller provides to a command. */
 export interface CommandContext {
   /** Fires at the first Ctrl-C. */
   readonly signal: AbortSignal;

@@ -43,7 +43,7 @@ export const partitionByOption = listOf({
 
 export const escapeFormulasOption = toggle({
   describe:
-    "write a quote (') before texts that begin with = + - @, a tab or CR in CSV and other text, so that a spreadsheet runs no formula from the data",
+    "in CSV and other text, write a quote (') before texts that a spreadsheet may run: = + - @, tab or CR first",
   group: 'Output:',
 });
 

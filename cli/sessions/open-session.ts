@@ -15,7 +15,7 @@ interface MachineValues {
   readonly fakeDevices?: number | undefined;
 }
 
-/** How a command uses its session: see the options with these names. */
+/** Options of the session that depend on the command. */
 type SessionManner = Pick<SessionOptions, 'once'> & { readonly opening?: OpeningDevices };
 
 /** Opens a session from the machine flags. Loads the engine, so flags and output are checked before. */

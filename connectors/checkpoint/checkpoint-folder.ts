@@ -117,7 +117,7 @@ export class CheckpointFolder {
   /**
    * Writes a checkpoint and gives it its name when all of it is on the disk. Then removes older checkpoints
    * than the last two, and checkpoints of later iterations. Throws CapacityError for a full disk, UsageError
-   * where the folder is no longer this run's, DataError.
+   * if another run has taken the folder over, DataError.
    */
   async write(
     iteration: number,

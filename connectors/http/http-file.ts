@@ -50,7 +50,7 @@ export class HttpFile {
    * DataError for a file that changed.
    */
   async verify(): Promise<void> {
-    // What is in memory whole came in one answer.
+    // A file that is whole in memory came in one answer.
     if (!isUnversioned(this.#tail) || this.#tail.start === 0) return;
     const { size, bytes } = await fetchRange(this.#url, { last: TAIL });
     if (size !== this.#tail.size || Buffer.compare(bytes, this.#tail.bytes) !== 0)

@@ -29,7 +29,7 @@ export function isUnversioned({ etag, modified }: Pick<UrlVersion, 'etag' | 'mod
   return etag === null && modified === null;
 }
 
-/** The versions of a source's files on web servers: all answers for a file must have that of the first one. */
+/** Versions of a source's files on web servers: all answers for a file must have the version of the first. */
 export class UrlVersions {
   readonly #versions = new Map<string, UrlVersion>();
   readonly #sums = new Map<string, Sums>();
@@ -42,7 +42,7 @@ export class UrlVersions {
   }
 
   /**
-   * Passes the bytes of a stream on, and compares them with those of the streams before it: its first 64 KiB,
+   * Passes the bytes of a stream on, and compares them with earlier streams of the file: the first 64 KiB,
    * and all of it where both were read to the end. Throws the problem of a file that changed.
    */
   async *compared(

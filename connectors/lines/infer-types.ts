@@ -101,7 +101,7 @@ function kindOfRest(
 
 /**
  * Quick test before parsing: true for the first characters of numbers (digits, signs, points, spaces, and
- * those of "nan" and "inf").
+ * the letters that "nan" and "inf" begin with).
  */
 function beginsLikeNumber(byte: number): boolean {
   return (byte >= 0x2b && byte <= 0x39) || byte === 0x20 || (byte | 0x20) === 0x6e || (byte | 0x20) === 0x69;

@@ -10,7 +10,8 @@ import { type IdColumn, idCount, idData } from './id-column.ts';
  * Encodings.md of apache/parquet-format. Columns are id and features, a list of floats:
  *
  *     "PAR1",   for each row group: pages of id, pages of features,   footer, its length, "PAR1"
- *     page:     header with a checksum, [bytes of repetition levels, the levels, bytes of definition levels, the levels,] values
+ *     page:     header with a checksum, [bytes of repetition levels, the levels, bytes of definition levels, the
+ *               levels,] values
  *
  * Features of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE
  * encoding.

@@ -90,7 +90,7 @@ export interface WrittenFile {
  */
 export interface ParquetBackend {
   readonly name: ParquetBackendName;
-  /** `waits`: see ReadSplitOptions; `versions`: those of files on web servers. */
+  /** `waits`: see ReadSplitOptions; `versions`: of files on web servers. */
   open(file: string, waits?: boolean, versions?: UrlVersions): Promise<ParquetFileReader>;
   /** Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. */
   create(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter>;

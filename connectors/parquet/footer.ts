@@ -60,7 +60,7 @@ export interface SchemaElement {
   readonly convertedType?: ConvertedType;
   readonly logicalType?: LogicalType['type'] | 'unknown';
   /**
-   * True if the stored integers are unsigned or decimals, whose order differs from that of signed integers.
+   * True if the stored integers are unsigned or decimals, whose order differs from signed integers.
    */
   readonly otherOrder: boolean;
   readonly timestamp?: { readonly unit: 'ms' | 'us' | 'ns'; readonly utc: boolean };

@@ -27,7 +27,7 @@ export interface TextSourceOptions extends TextOptions {
  * Delimiter, header and types are given, or inferred from the first 4 MiB of each file: int32, int64,
  * float64, else utf8. Empty fields are null; so are NA, NULL and the like in columns of numbers. A type holds
  * for the whole file: a later value that does not fit is an error with line, column and text, or a bad row
- * where ratings are selected. Memory is a few batches for files of any size; a row of more than 1 MiB is an
+ * if ratings are selected. Memory is a few batches for files of any size; a row of more than 1 MiB is an
  * error.
  *
  * Measured on lines of userId,movieId,rating,timestamp (bench/data/text.ts, one core of a shared Xeon):

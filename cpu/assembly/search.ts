@@ -13,7 +13,8 @@
  *
  *     exact      Float32[columns][size / 4]         coarse     Int8[columns][width], width a multiple of 16, padding 0
  *     guide      four rows of `stride` bytes: Float32 lengths >= ‖d̂_v‖ and ‖d_v‖, falling; Float32 remainders >= ‖d_v - d̂_v‖;
- *                Float32 scales of d̂_v; Uint32 items. Read four columns at a time; bytes after the last column do not matter
+ *                Float32 scales of d̂_v; Uint32 items. Read four columns at a time; bytes after the last column do
+ *                not matter
  *     x̂          Int16[width], times `step`         bound      Float32: base, ‖x‖, ‖x - x̂‖, step, slack for rounding
  *     left       Uint32[leftCount], ascending: items to leave out
  */

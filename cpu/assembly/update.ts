@@ -2,7 +2,7 @@
  * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row
  * starts (cuMF, eq. 2). A row has a shift, which is added once to the diagonal: λ n_u, or another
  * regularization. The method for a row depends on its own length alone, so that the result does not depend on
- * how rows are cut into chunks or tasks:
+ * the cut of rows into chunks or tasks:
  *
  *     n = 0                    x = 0
  *     non-negative             the minimum over x >= 0 of the formed A: solve/nonnegative.ts

@@ -8,10 +8,11 @@ import { makeKeyTable } from './tables/make-key-table.ts';
 /**
  * The ids of one chunk of rows as 32-bit codes, of two kinds:
  *
- *     near     the code of an id is its distance from the smallest id of the chunk. `keys` (layout id-counts) has the number of
- *              occurrences by code in `counts`, or nothing if the range of ids is so wide that most counts would be 0
- *     coded    codes 0, 1, ... in the order of first occurrence. `keys` (layout keys) has the distinct ids by code (prefix "key"),
- *              their `counts` and `hashes`
+ *     near     the code of an id is its distance from the smallest id of the chunk. `keys` (layout id-counts)
+ *              has the number of occurrences by code in `counts`, or nothing if the range of ids is so wide that
+ *              most counts would be 0
+ *     coded    codes 0, 1, ... in the order of first occurrence. `keys` (layout keys) has the distinct ids by
+ *              code (prefix "key"), their `counts` and `hashes`
  */
 export interface NumberedKeys {
   readonly codes: Uint32Array;

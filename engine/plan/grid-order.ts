@@ -33,8 +33,8 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
 const ORDER_STREAM = 0xb10c;
 
 /**
- * The sequence of grid rows that visit a column during a round of the order `turns`. Columns form as many
- * groups as there are rows: column c is in group c mod rows. In each step every row is at another group,
+ * The sequence of grid rows that visit a column during a round of the order `turns`. Columns form one
+ * group for each row: column c is in group c mod rows. In each step every row is at another group,
  * until each has visited all groups. The group where a row starts is drawn for each round: if it always
  * started where it ended, it would visit the same blocks twice in a row. With `stays` rows do start where
  * they ended, and no column moves between two rounds.

@@ -88,7 +88,7 @@ export interface DataUse {
 }
 
 /**
- * The inputs and outputs of a task, by the task's names for them. The name of a data set stands for the
+ * The inputs and outputs of a task, by the task's names for them. The name of a data set means the
  * default use: the newest version, or a new one if the kernel's contract says write.
  */
 export type DataUses = Readonly<Record<string, string | DataUse>>;
@@ -118,15 +118,17 @@ export interface TaskPlan {
  *                  latin    a random Latin square, drawn for each round from the seed (cuMF_SGD, Figure 8)
  *                  rotated  each row starts at another column
  *                  rows     row by row
- *                  turns    see turnsOf: after a visit the column's parts of `passes` are sent to the place of the next row
+ *                  turns    see turnsOf: after a visit the column's parts of `passes` are sent to the place of
+ *                           the next row
  *                A block is visited at the place of its row, or at its own place.
- *     exchange   move            parts are copied from their home to their other places, to the results of the run (`host`), or
- *                                from host memory to their home
+ *     exchange   move            parts are copied from their home to their other places, to the results of the
+ *                                run (`host`), or from host memory to their home
  *                share           parts that places update by turns are copied to all their places
  *                all-gather      every place gets all parts as one matrix, named `to`
  *                reduce-to-one, reduce-scatter
  *                                each part of `to` is the sum of the same number of consecutive parts, which are freed.
- *                                `groups`: places near each other, whose parts are added before sums are sent to other groups
+ *                                `groups`: places near each other, whose parts are added before sums are sent to
+ *                                other groups
  *                spread          each part becomes the same number of consecutive parts of `to`, each at its own place
  *     allocate   zeros
  *     grown      steps that the stage `by` of the run's graph (engine/run/scope.ts) adds once sizes are known

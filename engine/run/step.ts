@@ -16,10 +16,10 @@ export type Wire = 'f32' | 'f16';
  *
  *     task       runs one task, once for each slice: the slice's parameters are added to the task's own
  *     allocate   allocates a matrix, or a vector, at the step's place
- *     move       copies a partition to another place, where it can have another name. `load`: immediately, where a device would
- *                otherwise wait with the transfer for the first task that needs it; `wire`: see Wire
- *     hand-out   adds a partition's host form to the results of the run. `given`: a task of the list returned that form to the
- *                host, and its bytes count there
+ *     move       copies a partition to another place, where it can have another name. `load`: immediately, while
+ *                a device otherwise waits with the transfer for the first task that needs it; `wire`: see Wire
+ *     hand-out   adds a partition's host form to the results of the run. `given`: a task of the list returned
+ *                that form to the host, and its bytes count there
  *     spill      moves partitions of the step's place to a file, where tasks read them
  *     free       releases partitions at the step's place
  */

@@ -4,7 +4,7 @@ import { type KeyWord, type KeyWords, wordAt } from './sort-keys.ts';
 const DOUBLE_BITS = 53;
 const CELLS = 1 << 11;
 
-/** A word's share of the number that stands for a row's leading words. */
+/** A word's bits in the number that encodes a row's leading words. */
 interface LeadingWord {
   readonly word: number;
   /** Smallest and largest value among the bounds. */

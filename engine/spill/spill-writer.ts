@@ -133,7 +133,7 @@ class CollectingWriter extends RecordBatchFileWriter {
   readonly #columns = new Map<ArrayBufferLike, FileColumn>();
   #directory = '';
 
-  /** A placeholder array for a column's pieces; its memory is never accessed. */
+  /** An array that marks the place of a column's pieces; its memory is never accessed. */
   standIn(column: FileColumn, length: number): SharedColumn {
     const type = columnTypes[column.kind];
     const bytes = length * type.BYTES_PER_ELEMENT;

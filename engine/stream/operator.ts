@@ -56,7 +56,7 @@ export interface Source extends Description {
 /** Parts of a source, such as row groups: the total number, and the number that is read. */
 export interface SourceParts {
   readonly unit: string;
-  /** How the other parts are known to be unnecessary. */
+  /** The facts by which the other parts are unnecessary. */
   readonly by: 'names' | 'statistics';
   readonly read: number;
   readonly all: number;
@@ -76,7 +76,7 @@ export interface MixedColumn {
   readonly rows: number;
 }
 
-/** How the consumer wants values decoded. A source with typed values can ignore it. */
+/** Types of values that the consumer needs. A source with typed values can ignore them. */
 export interface ValueNeeds {
   /** Columns that should be numbers: a text source reads them as numbers if any value is one. */
   readonly numbers: readonly string[];
@@ -104,7 +104,7 @@ export interface Operator extends Description {
    * missing.
    */
   outputSchema(input: Schema): Schema;
-  /** How the operator wants its input's values decoded. */
+  /** Types that the operator needs of its input's values. */
   readonly needs?: ValueNeeds;
   /**
    * The operator as plain JSON, from which a thread creates it again. Absent if it only works in the calling
@@ -137,7 +137,7 @@ export function runsBySplit({ portable, takesAllRows = false }: Operator): boole
 
 /** Consumes its whole input before it has a result, such as a file or a table of keys. */
 export interface Sink<Result> extends Description {
-  /** How the sink wants its input's values decoded. */
+  /** Types that the sink needs of its input's values. */
   readonly needs?: ValueNeeds;
   requiredColumns(): readonly string[] | undefined;
   /**

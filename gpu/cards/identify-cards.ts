@@ -3,7 +3,7 @@ import type { Card } from './find-cards.ts';
 import { cannotIdentify } from './memory-used.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
-/** How cards are opened and measured; tests replace it. */
+/** Opens and measures cards; tests replace it. */
 export interface CardMachine {
   /** Opens the card that the system selects for an address. */
   readonly open: (options: { readonly card: string }) => Promise<Device>;

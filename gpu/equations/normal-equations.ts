@@ -15,14 +15,14 @@ export type NormalEquationsParams = {
   /** Parts that share a workgroup: thread batching (clMF, section 3.2.1). */
   readonly rows: number;
   /**
-   * Whether neighbouring threads read neighbouring elements of one row of θ, or the same element of several
+   * Neighbouring threads read neighbouring elements of one row of θ, or the same element of several
    * rows (cuMF_ALS, Figure 3).
    */
   readonly staging: 'coalesced' | 'strided';
   /** A thread reads 16 bytes of θ at a time instead of 4 (clMF, section 3.3.3). */
   readonly vectorized: boolean;
   /**
-   * Where A is summed. `memory`, the slot itself, serves to measure the gain by registers (cuMF, section
+   * Memory in which A is summed. `memory`, the slot itself, serves to measure the gain by registers (cuMF, section
    * 3.4).
    */
   readonly accumulate: 'registers' | 'memory';

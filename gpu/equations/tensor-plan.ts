@@ -61,7 +61,7 @@ export function centresRatings({
 }
 
 /**
- * Subgroups of a workgroup, each thread of which has a row of A. Above eight tiles, only as many as the rows
+ * Subgroups of a workgroup, each thread of which has a row of A. Above eight tiles, the number that the rows
  * need.
  */
 export function subgroupsFor(rank: number): number {

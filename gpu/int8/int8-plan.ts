@@ -123,7 +123,7 @@ export const BINS_AHEAD = {
  *
  * Each line of a tile has 16 bytes of padding. With at least three free tiles the rings are stored in this
  * padding, after the tiles that CG's vectors use. Otherwise they are stored after all tiles, for example
- * where operands and products of CG use every tile.
+ * if operands and products of CG use every tile.
  */
 export function int8Plan(shape: Int8Shape): Int8Plan {
   const { rank, biases, halfA = false } = shape;

@@ -46,7 +46,7 @@ fn main(
   workgroupBarrier();
   #import parts/int8-accumulate
   let slot = part.w * SLOT_VECTORS;
-  // Converts tile rows to float32 through workgroup memory, as many at a time as it holds.
+  // Converts tile rows to float32 through workgroup memory, in portions that it can hold.
 {%- for phase in phases %}
 {%- unless forloop.first %}
   workgroupBarrier();

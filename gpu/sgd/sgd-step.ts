@@ -22,7 +22,7 @@ function featuresAPiece(precision: 'f32' | 'f16'): number {
 }
 
 /**
- * How a tile stores a row of float16: pieces of 16 bytes that divide evenly among a team's threads, then
+ * Layout of a row of float16 in a tile: pieces of 16 bytes that divide evenly among a team's threads, then
  * words of two features, at most one a thread.
  */
 export interface EvenRow {
@@ -144,7 +144,7 @@ function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   };
 }
 
-/** How 16 bytes of a row become vectors, and the products of these. */
+/** Conversion of 16 bytes of a row to vectors, and the products of these. */
 interface Form {
   readonly vector: string;
   readonly scalar: string;

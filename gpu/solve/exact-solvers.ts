@@ -11,7 +11,7 @@ type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly ha
 interface GpuSolver {
   /** Compiles its kernel, which solves one row a workgroup. */
   readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<CompiledKernel>;
-  /** True where the kernel writes each row's objective (parts/tell-objective), whose sum gives the loss. */
+  /** True if the kernel writes each row's objective (see gpu/parts), whose sum gives the loss. */
   readonly writesObjective: boolean;
   /**
    * True where a short row may be solved by its dual system (update-short.ts) instead, which has the same x.

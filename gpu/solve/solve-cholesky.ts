@@ -8,7 +8,7 @@ export type SolveCholeskyParams = {
   readonly biases: boolean;
   /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
-  /** Where A is factored: in a copy in workgroup memory, or in its first slot. */
+  /** Memory in which A is factored: a copy in workgroup memory, or its first slot. */
   readonly where: 'workgroup' | 'global';
 };
 

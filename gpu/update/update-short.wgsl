@@ -212,7 +212,8 @@ fn main(
 {%- endfor %}
 {%- if BIASES %}
       let both = subgroupAdd(
-        {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(e_{{ i }} * e_{{ i }}, e_{{ i }}){% endfor %}
+        {% for i in own_rows %}{% unless forloop.first %} + {% endunless -%}
+        vec2f(e_{{ i }} * e_{{ i }}, e_{{ i }}){% endfor %}
       );
       let now = both.x;
       let beta = now / left;
@@ -232,7 +233,8 @@ fn main(
 
     // r^T y, and with a bias the sum of y: r^2 plus the objective is shift r^T y.
     let sum_y = subgroupAdd(
-      {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(r_{{ i }} * y_{{ i }}, y_{{ i }}){% endfor %}
+      {% for i in own_rows %}{% unless forloop.first %} + {% endunless -%}
+      vec2f(r_{{ i }} * y_{{ i }}, y_{{ i }}){% endfor %}
     );
     if (lane == 0u) {
 {%- if BIASES %}

@@ -19,8 +19,8 @@ export type UpdateTensorParams = TensorParams & {
    */
   readonly halfA: boolean;
   /**
-   * Tiles of A / n that pass through workgroup memory together; default: as many as fit the memory of the
-   * sums.
+   * Tiles of A / n that pass through workgroup memory together; default: the number that the memory of the
+   * sums can hold.
    */
   readonly room?: number;
 };

@@ -31,7 +31,7 @@ export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count
 }
 
 /**
- * A variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most 64; a
+ * A variant for `bytes` of workgroup memory: a row has 32 threads and the ratings that fit, at most 64; a
  * workgroup has up to four rows.
  */
 export function chooseUpdateMatrixFree(

@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 
-/** What devices add up over their vertical parts. */
+/** Sums that devices form over their vertical parts. */
 export type SumsOfParts = 'equations' | 'vectors';
 
 /** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */

@@ -41,7 +41,7 @@ export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
 
 /**
  * True if later iterations need fewer steps: `regOffset` keeps rows near the mean, or rows have on average
- * twice as many ratings as features. On sparser data with less regularization, fewer steps changed the test
+ * two ratings or more for each feature. On sparser data with less regularization, fewer steps changed the test
  * RMSE after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
  */
 export function takesFewer(

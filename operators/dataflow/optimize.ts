@@ -40,7 +40,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   'push bounds to the source': pushToSource,
 };
 
-/** What the consumer of a plan's result needs. */
+/** Needs of the consumer of a plan's result. */
 export interface Consumer {
   /** Columns that it needs; default: all. */
   readonly columns?: readonly string[];

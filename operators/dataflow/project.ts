@@ -16,7 +16,7 @@ export interface NamedExpression {
   readonly value: Expression;
 }
 
-/** How columns of the result are made from columns of the input. */
+/** Columns of the result, made from columns of the input. */
 export type Projection =
   | { readonly kind: 'select'; readonly columns: readonly NamedExpression[] }
   /**

@@ -90,7 +90,7 @@ function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void 
   }
 }
 
-/** Values as pairs of 32-bit halves; those of row i are at i * step. */
+/** Values as pairs of 32-bit halves; the halves of row i are at i * step. */
 interface Halves {
   readonly low: Uint32Array;
   readonly high: Uint32Array;

@@ -29,7 +29,7 @@ const SPARE = 1.03;
 export class ExchangeRoom {
   readonly #memory: ProcessMemory;
   readonly #parent: ExchangeRoom | undefined;
-  /** Bytes of tasks, including those of leases. */
+  /** Bytes of tasks and of leases. */
   #tasks = 0;
   #taken = 0;
 

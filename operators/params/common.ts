@@ -65,7 +65,7 @@ export interface CommonParams {
    */
   readonly biasDamping: OneOrTwo;
   /**
-   * How a GPU stores the factors that it gathers: float32, float16, or 8 bits with a scale for each factor
+   * Precision of the factors that a GPU gathers: float32, float16, or 8 bits with a scale for each factor
    * (only ALS on explicit ratings, with tensor cores that multiply integers). `auto` takes the best for the
    * problem: 8 bits where they suit, see docs/gpu.md. The factors themselves and sums are float32. A CPU
    * computes in float32 and refuses the others. Default 'auto'.

@@ -48,7 +48,7 @@ export interface DividedRows extends GroupEnd {
   readonly divided: NonNullable<ReadRowsValues['divided']>;
 }
 
-/** How the tasks of an exchange divide their rows. */
+/** Division of rows by the tasks of an exchange. */
 export interface Division {
   readonly by: Exchange;
   readonly parts: number;

@@ -3,7 +3,7 @@ import { isId } from '../../engine/keys/find-id.ts';
 import { shown } from '../../engine/shown.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 
-/** How well names match the items of a model. */
+/** Counts of names that match the items of a model. */
 export interface NameMatch {
   /** Number of items in the model. */
   readonly items: number;

@@ -20,7 +20,7 @@ export interface FewOptions extends Pick<RecommendOptions, 'n' | 'columns'> {
   readonly onEnd?: (short: number, ctx: ExecutionContext) => void;
 }
 
-/** The lists of a few rows, equal to those of `Recommend`, with one search each. */
+/** The lists of a few rows, equal to the lists of `Recommend`, with one search each. */
 export class RecommendFew implements Source {
   readonly name = 'recommend-few';
   readonly replayable = true;

@@ -88,7 +88,8 @@ export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): 
  * The data sets of a run of SGD.
  *
  *     rows, columns           factors of the side with more rows, and of the other; with AdaGrad row-sums, column-sums
- *     ratings                 R by row, scaled by its deviation, for errors and for GPUs that make the layout themselves
+ *     ratings                 R by row, scaled by its deviation, for errors and for GPUs that make the layout
+ *                             themselves
  *     blocks                  R cut by a grid, in row-major order
  *     list, lists             R, or each block, shuffled (Hogwild!); order, orders: the order of an epoch's batches
  *     tests                   the validation set: whole, or cut like R

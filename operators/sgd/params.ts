@@ -22,7 +22,7 @@ export interface SgdParams extends CommonParams {
   /** β of the rate `paper`, 0 or more: the rate of epoch t, from 0, is α / (1 + β t^1.5). Default 0.3. */
   readonly decay: number;
   /**
-   * How the learning rate changes: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a
+   * Schedule of the learning rate: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a
    * rate for each row). Default 'paper'.
    */
   readonly rate: 'paper' | 'constant' | 'bold' | 'adagrad';

@@ -25,8 +25,9 @@ type Keyed = { readonly columnBits: number };
  * Sorting ratings into compressed rows takes two steps that both stay within the processor's caches and page
  * tables. A *band* is a sequence of adjacent rows with some ten thousand ratings in total.
  *
- *   1. Ratings are scattered to their bands, in any order within a band, directly to the band's place in the block: the value among
- *      the values, and a *key* of 32 bits among the indices: (row - first row of the band) 2^columnBits + column.
+ *   1. Ratings are scattered to their bands, in any order within a band, directly to the band's place in the
+ *      block: the value among the values, and a *key* of 32 bits among the indices:
+ *      (row - first row of the band) 2^columnBits + column.
  *   2. Each band is sorted in place by key, and its keys become columns.
  *
  * So sorting takes no memory in addition to the block. Both steps are cut into groups that write to separate

@@ -21,7 +21,7 @@ export type ImplicitWeights = {
 export interface ImplicitTasks {
   /**
    * Rows [from, to) of G and, by symmetry, the same columns. Both are multiples of 8, or the end. Output:
-   * `gram`, with at least as many rows as its stride.
+   * `gram`, whose number of rows is at least its stride.
    */
   gram: {
     inputs: { factors: PartitionRef };

@@ -8,7 +8,8 @@
  * Further partition layouts
  *
  *   rating-list    ratings in the order of visits: `rows`, `columns` Uint32[k], `values` Float32[k].
- *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list; all but the last have the same size.
+ *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list; all but the last have the
+ *                  same size.
  *   wave-order     `order` Uint32[waves * workers]: the band of columns for each worker in each wave; 0xffffffff: none.
  *   features       with biases a row of factors is [β, 1, x..] and a column [1, γ, θ..]: their product is β + γ + xᵀθ.
  */

@@ -51,7 +51,7 @@ export type RowsTask = {
 
 /**
  * Every kernel. Other files have the tasks that choose kernels (choosing-tasks.ts), read and prepare data
- * (reading-tasks.ts, data-tasks.ts), and those of data-parallel ALS (equation-tasks.ts, vector-tasks.ts),
+ * (reading-tasks.ts, data-tasks.ts), and tasks of data-parallel ALS (equation-tasks.ts, vector-tasks.ts),
  * implicit ALS (implicit-tasks.ts), requests (search-tasks.ts) and SGD (sgd-tasks.ts).
  */
 export interface KernelTasks

@@ -60,7 +60,7 @@ function endOf({ code, signal, stderr, hung }: Ended): string {
   return hung ? 'no end' : `${code ?? signal}: ${stderr.trimEnd()}`;
 }
 
-/** What a killed writer left is young, so it stays; what else is left must not be. */
+/** Files of a killed writer are young, so they stay; no other file may be left. */
 function clearUp(target: Replacement, isKilled: boolean, find: (text: string) => void): void {
   const { leftovers } = target;
   if (leftovers.length > 0 && !isKilled)

@@ -14,7 +14,7 @@ export interface PartWorkerData {
 export interface PartTasks<Request> {
   readonly worker: URL;
   readonly workerData: Readonly<Record<string, unknown>>;
-  /** Independent requests: any thread can take any of them. */
+  /** Independent requests: every thread can take each of them. */
   readonly requests: readonly Request[];
   readonly workers: number;
   /** Rows of all requests together. */

@@ -14,7 +14,7 @@ export interface ItemLaw {
  * drawn.
  *
  * Draws are repeated while they hit an item already drawn. For a large share of the catalogue that could take
- * forever, so after as many draws as there are items the rest is drawn by exponential keys: item i gets the
+ * forever, so after a draw for each item the rest is drawn by exponential keys: item i gets the
  * key -ln(u) / weight, and the smallest keys are the draws. Both methods have the same distribution, since
  * successive sampling is a race of exponential times, which have no memory. The state is one stamp per item.
  */

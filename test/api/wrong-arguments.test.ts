@@ -37,8 +37,9 @@ const dated = [new Date(Number.NaN), { before: null }, { before: Number.NaN }];
 const rated = [null, {}, { item: null, rating: 1 }, { item: 1, rating: 1e308 }, { item: 1, rating: '' }];
 /** Options with a value of a wrong kind, some of which each method has. */
 const named =
-  'signal onEvent names exclude coldStart similarity columns validation plan userCol timestampCol types filter delimiter onBadRows onDuplicates seed by regParam k metrics checkpointDir workers memoryBudget device ids format'
-    .split(' ')
+  `signal onEvent names exclude coldStart similarity columns validation plan userCol timestampCol types filter
+  delimiter onBadRows onDuplicates seed by regParam k metrics checkpointDir workers memoryBudget device ids format`
+    .split(/\s+/)
     .flatMap((name) => [{ [name]: 1 }, { [name]: null }, { [name]: [null] }]);
 const values: readonly unknown[] = [
   ...plain,
@@ -240,7 +241,7 @@ describe('values that no model can use', () => {
       onEvent: (event) => void (event.type === 'warning' && texts.push(event.text)),
     });
     expect(texts).toContain(
-      '2 ratings other than 0 are too small for float32, and are taken as 0; scale the ratings',
+      '2 ratings other than 0 are too small for float32, and taken as 0; scale the ratings',
     );
   });
 });

@@ -14,7 +14,7 @@ import { context, streamOf, temporaryFolder } from './parquet/parquet-testing.ts
 
 const folder = temporaryFolder();
 const ROWS = 100_000;
-/** Long before the file was written, whatever the clock of the file system. */
+/** Long before the file was written, by any clock. */
 const OTHER_TIME = new Date(0);
 const endings = ['csv', 'csv.gz', 'ndjson', 'parquet', 'arrow', 'arrows'];
 const growing = ['csv', 'ndjson'];
@@ -99,7 +99,7 @@ describe.each(Object.entries(changes))('%s', (_name, [change, pattern]) => {
     // All of another file is read.
     if (pattern === replaced) await expect(reading).resolves.toBe(ROWS);
     else await expect(reading).rejects.toThrow(pattern);
-    // What failed is opened again, as it is now.
+    // A file that failed is opened again, as it is now.
     if (ending === 'csv') {
       const { numRows } = (await (await source.execute(running().ctx))[Symbol.asyncIterator]().next())
         .value as RecordBatch;

@@ -6,7 +6,7 @@ import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { tensorGpu } from '../support/gpu/gpu-info.ts';
 
 describe('kernels that are compiled ahead', () => {
-  it('are requested in the order of their compiling times: for ratings, for rows (the fused one first), then small ones', async () => {
+  it('are requested by compiling time: for ratings, for rows (the fused one first), then small ones', async () => {
     const asked: string[] = [];
     const compile = async (kernel: KernelDescriptor, { longest }: KernelParams) => {
       asked.push(longest === undefined ? kernel.name : `${kernel.name} ${longest}`);

@@ -23,7 +23,7 @@ export interface ReadRatings {
 
 /**
  * The plan from the sizes known after reading. It decides how ratings are divided into parts for sorting, and
- * where these are stored.
+ * the place of each part.
  */
 export interface ExpectedPlan {
   readonly plan: PhysicalPlan;

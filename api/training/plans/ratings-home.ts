@@ -15,7 +15,7 @@ const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 const SLACK = 1.05;
 
 /**
- * Where ratings are stored during training: in memory if the plan fits the budget (in the parts of its grid
+ * The place of ratings during training: in memory if the plan fits the budget (in the parts of its grid
  * if one block cannot hold them), else in parts in files of the spill folder.
  */
 export type RatingsHome = { readonly plan: PhysicalPlan } & (

@@ -48,7 +48,7 @@ export class SgdBench extends BenchReport {
   }
 
   /**
-   * Test RMSE after some numbers of epochs, with the seconds of training until then; as many as fit in the
+   * Test RMSE after some numbers of epochs, with the seconds of training until then, for the epochs that fit in the
    * time.
    */
   async errors(

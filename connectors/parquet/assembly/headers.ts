@@ -5,8 +5,9 @@
  *
  *     out      Int32[4][16]: one number for each struct and field.
  *              -1 absent, -2 negative or more than 31 bits, and for other types: -3 true, -4 false, -5 struct.
- *              Structs: 0 the header, 1 its data page of version 1 (field 5), 2 its dictionary (field 7), 3 its data page of version 2 (field 8).
- *              Field 4 of the header is the page's CRC-32, with all 32 bits. Field 0, which no header uses, is 1 if field 4 is present.
+ *              Structs: 0 the header, 1 its data page of version 1 (field 5), 2 its dictionary (field 7), 3 its
+ *              data page of version 2 (field 8). Field 4 of the header is the page's CRC-32, with all 32 bits.
+ *              Field 0, which no header uses, is 1 if field 4 is present.
  *     cursor   Uint32: address of the next byte; 0 if the header is damaged
  */
 

@@ -4,7 +4,8 @@
  *     run     head (varint), then    head even: head / 2 times the index in the next ceil(width / 8) bytes
  *                                    head odd: head / 2 groups of 8 indices of `width` bits, lowest bits first
  *     state   Uint32[6]: at, end: the unread bytes; width < 32; left: number of indices of the run not yet returned;
- *             packed: 1 for a packed run; value: the repeated index, or the number of indices already returned of a packed run
+ *             packed: 1 for a packed run; value: the repeated index, or the number of indices already returned
+ *             of a packed run
  *
  * `at` stays at the first byte of a packed run until all of its indices are returned.
  */

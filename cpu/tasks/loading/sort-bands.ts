@@ -17,7 +17,7 @@ export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
     const [firstOf, endOf] = [firstRow[band], firstRow[band + 1]];
     const [low, high] = [offsets[firstOf], offsets[endOf]];
     const digits = digitsOf(order === 'kept' ? columnBits : 0, columnBits + bitsBelow(endOf - firstOf));
-    // Where all keys are equal, each rating except the first repeats it.
+    // If all keys are equal, each rating except the first repeats it.
     if (low === high || (order === 'kept' && digits.length === 0)) continue;
     const count = high - low;
     const [first, second, counters] = memory.layOut(2 * count, 2 * count, 2 ** DIGIT_BITS);

@@ -79,7 +79,7 @@ export class WordsTable {
     if (tags.length > CACHED_SLOTS) this.#readAhead(to - from);
   }
 
-  /** Reads the sequences that those of the block probably equal. */
+  /** Reads the stored sequences that the block's sequences probably equal. */
   #readAhead(rows: number): void {
     const tags = this.#tags;
     const known = this.#codes;

@@ -8,7 +8,7 @@ import { type Located, sendRows } from './send-rows.ts';
 export interface Slice {
   readonly rows: number;
   /**
-   * In part order: the sum is always ((P0 + P1) + P2) + ..., in whatever order they arrive. They are freed
+   * In part order: the sum is always ((P0 + P1) + P2) + ..., in any order of arrival. They are freed
    * afterwards.
    */
   readonly partials: readonly Located[];

@@ -5,7 +5,7 @@ import type { KernelParams } from '../../webgpu/kernel.ts';
 export interface KernelCheck {
   /** The kernel's name. */
   readonly name: string;
-  /** What distinguishes it from the kernel's other checks: "rank 100, biases". */
+  /** Its difference from the kernel's other checks: "rank 100, biases". */
   readonly variant: string;
   /** True when the adapter supports the variant; absent when every adapter does. */
   admitted?(gpu: Gpu): boolean;

@@ -77,7 +77,7 @@ export function destroyParts(parts: readonly ProblemPart[]): void {
 const GRAM_WEIGHT = 0.7;
 
 /**
- * What implicit data add to a problem: weights of its ratings, G of the fixed side, and a shift for each row.
+ * Additions of implicit data to a problem: weights of its ratings, G of the fixed side, and a shift for each row.
  */
 export class ImplicitTerms {
   readonly weights: ImplicitWeights = { alpha: 3, base: 1 };

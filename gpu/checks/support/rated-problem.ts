@@ -35,7 +35,7 @@ export interface RatedProblem extends RowData {
   readonly regularization: RowRegularization;
 }
 
-/** How rows are solved. */
+/** Method and settings by which rows are solved. */
 export interface Expectation {
   /**
    * Number of CG steps, compared with the same number in float64; 0 for exact solutions, checked by the

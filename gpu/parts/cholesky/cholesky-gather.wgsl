@@ -31,7 +31,7 @@ fn of_bias(at: u32, scale: f32) -> vec4f {
 {% endif %}
 
 // Sums the slots in order. Only rows beyond the rank are cleared: their columns are right of the diagonal,
-// where no thread reads.
+// and no thread reads them.
 fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
   for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
     var sum = slots[base + at];

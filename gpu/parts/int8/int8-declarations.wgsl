@@ -44,7 +44,8 @@ fn put_digits(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bia
   let number = i32(
     clamp(
       round(
-        {% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias)){% else %}bitcast<f32>(rating.y){% endif %} * params.scale
+        {% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias))
+        {%- else %}bitcast<f32>(rating.y){% endif %} * params.scale
       ),
       -32000.0,
       32000.0

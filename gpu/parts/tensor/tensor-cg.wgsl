@@ -53,7 +53,8 @@ than two.
         );
         // x^T A x - 2 b^T x, with the bias: each step lowers it by alpha |r|^2.
         objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd(
-          {% for e in elements %}{% unless forloop.first %} + {% endunless %}x_{{ e }} * (first_{{ e }} + r_{{ e }}){% endfor %}
+          {% for e in elements %}{% unless forloop.first %} + {% endunless -%}
+          x_{{ e }} * (first_{{ e }} + r_{{ e }}){% endfor %}
         );
         // Below this fraction of its first square the residual is rounding error, and further steps would
         // have random directions.
@@ -72,13 +73,14 @@ than two.
 {%- endfor %}
         let part = one_of_three(
           thread,
-          {% for e in elements %}{% unless forloop.first %} + {% endunless %}vec3f(r_{{ e }} * r_{{ e }}, p_{{ e }} * ap_{{ e }}, ap_{{ e }} * ap_{{ e }}){% endfor %}
+          {% for e in elements %}{% unless forloop.first %} + {% endunless -%}
+          vec3f(r_{{ e }} * r_{{ e }}, p_{{ e }} * ap_{{ e }}, ap_{{ e }} * ap_{{ e }}){% endfor %}
         );
         let total = vec3f(subgroupShuffle(part, 0u), subgroupShuffle(part, 2u), subgroupShuffle(part, 1u));
         let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
         let left = max(alpha * alpha * total.z - total.x, 0.0);
         let beta = select(0.0, left / total.x, total.x > enough);
-        // Where the computed residual almost vanishes, the real one is rounding error and larger; so it
+        // If the computed residual almost vanishes, the real one is rounding error and larger; so it
         // counts as at least 1/1000.
         factor = {{ p_factor }} * inverseSqrt(max(max(left, total.x * 1e-3), 1e-30));
         objective = fma(-alpha, total.x, objective);

@@ -17,7 +17,7 @@ export const FULL_REGISTERS = 144;
 const INT8_FULL_REGISTERS = 128;
 
 /**
- * How the kernel that sums and solves keeps A: A / n in float16 on tensor cores, with `room` tiles passing
+ * Form of A in the kernel that sums and solves: A / n in float16 on tensor cores, with `room` tiles passing
  * through workgroup memory together; or A in float32 in registers.
  */
 export interface SolvingForm {

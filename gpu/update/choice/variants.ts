@@ -89,7 +89,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     sorted: true,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  // The dual system of a row of implicit data would have as many unknowns as θ has rows.
+  // The dual system of a row of implicit data would have an unknown for each row of θ.
   const shorts = [64, 32, 0].filter(
     (longest) =>
       longest === 0 ||

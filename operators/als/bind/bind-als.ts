@@ -143,7 +143,7 @@ function givenParts(
 }
 
 /**
- * Parts of a side: those of its ratings if they are already cut, else the plan's number of parts, balanced by
+ * Parts of a side: its ratings' parts if they are already cut, else the plan's number of parts, balanced by
  * ratings.
  */
 function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {

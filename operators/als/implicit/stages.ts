@@ -125,7 +125,7 @@ export function gramOfParts(
   ];
 }
 
-/** Inputs and parameters of a half-iteration's task in addition to those of explicit ALS. */
+/** Inputs and parameters that a half-iteration's task has for implicit data alone. */
 export function implicitUses(solved: Side, fixed: Side): DataUses {
   return { gram: implicitNames(fixed).gram, shifts: implicitNames(solved).shifts };
 }

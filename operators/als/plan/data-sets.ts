@@ -223,7 +223,7 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
 
 /**
  * Data sets of G of a side on every device, G of each part if the side is fixed in parts, and the rows'
- * shifts. G has as many rows as its stride, which solvers read.
+ * shifts. The number of rows of G is its stride, and solvers read them all.
  */
 function implicitSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { params, grid, places } = problem;

@@ -18,7 +18,7 @@ export type SideGrid = {
    */
   readonly q: number;
   /**
-   * How the other half-iteration reads the side: as one matrix at each place (p = 1), or part by part (p = q
+   * Form of the side for the other half-iteration: one matrix at each place (p = 1), or part by part (p = q
    * of this side).
    */
   readonly fixed: 'whole' | 'parts';
@@ -30,7 +30,7 @@ export type SideGrid = {
    */
   readonly ratings: 'device' | 'host' | 'spill';
   /**
-   * What devices exchange when the side is solved from vertical parts: sums of normal equations (the
+   * Exchange of devices when the side is solved from vertical parts: sums of normal equations (the
    * default), or sums of vectors in each step of conjugate gradients.
    */
   readonly sums?: SumsOfParts;
@@ -86,7 +86,7 @@ export function suits(grid: AlsGrid, asked: Asked): boolean {
   });
 }
 
-/** What is exchanged when a side is solved from vertical parts; undefined if it is not. */
+/** Sums that are exchanged when a side is solved from vertical parts; undefined if it is not. */
 export function sumsOf(grid: AlsGrid, side: Side): SumsOfParts | undefined {
   return isInBlocks(grid, side) ? (grid[side].sums ?? 'equations') : undefined;
 }

@@ -179,7 +179,7 @@ function valuesOf({ columns }: Partition): Float32Array {
   return columns.values as Float32Array;
 }
 
-/** Allocates a matrix rank x rank, with as many rows as its stride, which solvers read. */
+/** Allocates a matrix rank x rank. The number of its rows is its stride, and solvers read them all. */
 export function emptyGram(rank: number): Float32Array {
   return sharedArray(Float32Array, 16 * Math.ceil(rank / 16) * rank);
 }

@@ -24,8 +24,8 @@ export interface AggregatedColumn {
  *     final     states -> results
  *     whole     rows -> results
  *
- * The states of an aggregation are columns after the keys. Every function has states; those of countDistinct
- * and collectList are lists. A list of distinct values is never longer than the rows, and 'final' reads the
+ * The states of an aggregation are columns after the keys. Every function has states; countDistinct
+ * and collectList have lists. A list of distinct values is never longer than the rows, and 'final' reads the
  * states in the order of the rows.
  */
 export type AggregateStep = 'partial' | 'final' | 'whole';

@@ -16,7 +16,7 @@ export class FewerRows {
   isGivenUp = false;
   #isDecided = false;
 
-  /** Counts rows, and those of them that were kept. */
+  /** Counts rows, and how many of them were kept. */
   see(given: number, kept: number): void {
     if (this.#isDecided) return;
     this.#given += given;

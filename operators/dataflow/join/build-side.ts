@@ -87,8 +87,8 @@ interface KeyParts {
 }
 
 /**
- * Numbers the keys of all rows. A single 32-bit key column is numbered at once: the range of all keys decides
- * whether a table indexed by key can be used.
+ * Numbers the keys of all rows. A single 32-bit key column is numbered at once: the range of all keys shows
+ * if a table indexed by key can be used.
  */
 function numbered(numbers: KeyNumbers, keys: readonly KeyParts[]): Uint32Array {
   const [{ type, parts }] = keys;

@@ -13,8 +13,8 @@ export const STAGE = 'index-ids';
 export type Side = 'users' | 'items';
 
 /**
- * Most entries of the table that counts narrow-range ids of all chunks. It may also have half as many entries
- * as there are ratings.
+ * Most entries of the table that counts narrow-range ids of all chunks. It may also have an entry
+ * for each second rating.
  */
 const TABLE_ENTRIES = 1 << 22;
 /** The range of narrow-range ids over all chunks, if one table can count them. */
@@ -106,7 +106,7 @@ function recodedChunk(
 }
 
 /**
- * One task for each chunk. What it replaces is freed only after twice as many tasks as threads, so that no
+ * One task for each chunk. The chunks it replaces are freed only after two tasks a thread, so that no
  * thread waits.
  */
 function recodingSteps(recoded: readonly Recoded[], spilled: boolean, ctx: ExecutionContext) {

@@ -91,11 +91,13 @@ export function reportBadRows(
   policy: BadRowPolicy,
   ctx: ExecutionContext,
 ): void {
-  if (vanished > 0)
+  if (vanished > 0) {
+    const are = vanished === 1 ? 'is' : 'are';
     ctx.events({
       type: 'warning',
-      text: `${counted(vanished, 'rating')} other than 0 ${vanished === 1 ? 'is' : 'are'} too small for float32, and ${vanished === 1 ? 'is' : 'are'} taken as 0; scale the ratings`,
+      text: `${counted(vanished, 'rating')} other than 0 ${are} too small for float32, and taken as 0; scale the ratings`,
     });
+  }
   if (first === null) return;
   ctx.metrics.add(BAD_ROWS, { rows: count });
   const text = `${counted(count, 'bad row')}, the first in ${placeText(first)}: ${first.reason}`;

@@ -177,7 +177,7 @@ export class RatingParts {
     return ranges;
   }
 
-  /** Splits the chunks into those of each part by user. */
+  /** Splits the chunks by user into chunks of each part. */
   #splitChunks(ranges: readonly RowRange[]): Promise<CodedChunk[][]> {
     const { chunks, userCounts, swapped } = this.#indexed;
     const by = swapped ? 'items' : 'users';

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../../engine/json.ts';
 import { type RatingWeight, readWeight } from '../../als/implicit/rating-weight.ts';
 import type { RowRule } from '../../als/rows/solve-rows.ts';
 
-/** How a model's users were solved from its items; used for later users. */
+/** Rule by which a model's users were solved from its items; used for later users. */
 export interface UserRule extends RowRule {
   /** Weights of implicit ratings; undefined for explicit ones. */
   readonly weight?: RatingWeight;

@@ -195,7 +195,7 @@ export function bandsLeave(
 }
 
 /**
- * Where a schedule's factors are stored: on its devices, or in host memory, from which they are copied with
+ * Place of a schedule's factors: on its devices, or in host memory, from which they are copied with
  * the blocks.
  */
 export function staysOnDevice({ deviceBlocks, columnBands }: SgdSchedule): {

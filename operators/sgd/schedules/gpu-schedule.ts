@@ -25,9 +25,11 @@ const BLOCK_RATINGS = 16;
 /**
  * The schedule on a GPU. A pure function.
  *
- *     tile        if the columns' factors fit the workgroups' memories, in at most the number of tiles that ratings can be dealt to
+ *     tile        if the columns' factors fit the workgroups' memories, in at most the number of tiles that
+ *                 ratings can be dealt to
  *     hogwild     otherwise; s teams, at most one for two columns and for a batch
- *     wavefront   only on request: i = s <= 256, j = 2 s, at least 16 ratings a block; waves in sequence, the same bits each time
+ *     wavefront   only on request: i = s <= 256, j = 2 s, at least 16 ratings a block; waves in sequence, the
+ *                 same bits each time
  */
 export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   if (params.schedule === 'wavefront') return wavefront(problem, params, device);

@@ -46,7 +46,7 @@ export interface SgdSchedule {
   readonly kind: 'hogwild' | 'wavefront' | 'tile' | 'blocks';
   /** s: workers that step at the same time. */
   readonly workers: number;
-  /** The side with more rows. Its vectors are streamed, while those of the other side stay in the cache. */
+  /** The side with more rows. Its vectors are streamed; vectors of the other side stay in the cache. */
   readonly rows: 'users' | 'items';
   /** i and j: R is cut into i bands of rows and j bands of columns. */
   readonly rowBands: number;
@@ -77,7 +77,7 @@ export interface ScheduleProblem {
 }
 
 /**
- * Rows are the side with more of them: its vectors are streamed, while those of the other side stay in the
+ * Rows are the side with more of them: its vectors are streamed; vectors of the other side stay in the
  * cache. Returns the sizes of both.
  */
 export function sidesOf({ users, items }: ScheduleProblem): {

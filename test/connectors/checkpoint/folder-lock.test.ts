@@ -26,10 +26,10 @@ afterAll(() => made.forEach((path) => rmSync(path, { recursive: true })));
 
 const file = () => join(folder, 'lock');
 const holds = (holder: object, secondsAgo = 0) => {
-  writeFileSync(
-    file(),
-    `${JSON.stringify({ process: process.pid, start: ownOwner().start, host: 'here', machine: ownOwner().space, since: '2026-01-01T00:00:00.000Z', ...holder })}\n`,
-  );
+  const { start, space } = ownOwner();
+  const since = '2026-01-01T00:00:00.000Z';
+  const own = { process: process.pid, start, host: 'here', machine: space, since };
+  writeFileSync(file(), `${JSON.stringify({ ...own, ...holder })}\n`);
   const then = new Date(Date.now() - 1000 * secondsAgo);
   utimesSync(file(), then, then);
 };

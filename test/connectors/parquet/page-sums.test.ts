@@ -148,8 +148,9 @@ test.each([0, 1])('parquetjs-lite compares them too (codec %i)', async (codec) =
   await expectFound(file, 'parquetjs-lite');
 });
 
-// Written by pyarrow 26.0.1: write_table(..., compression='snappy', write_page_checksum=True), data_page_version 1.0 and 2.0.
-test.each([1, 2])('those of another writer are compared (version %i)', async (version) => {
+// Written by pyarrow 26.0.1: write_table(..., compression='snappy', write_page_checksum=True), with
+// data_page_version 1.0 and 2.0.
+test.each([1, 2])('checksums of another writer are compared (version %i)', async (version) => {
   const file = join(import.meta.dirname, `../../golden/page-sums/pyarrow-${version}.parquet`);
   expect((await pagesOf(file)).every(({ crc }) => crc !== undefined)).toBe(true);
   expect(await countRows({ file })).toBe(600);

@@ -183,7 +183,7 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
     expect(groups.until(Math.floor(groups.all / 2)).solved).toBeLessThan(1200);
     const long = looked([700_000], { cgSteps: 3, tiled: { from: 1, to: 1e6, tileRows: 64 } });
     expect(long.whole.ran.passes).toBeGreaterThan(2 * 4);
-    // The last checks are those of the passes.
+    // Each pass ends with its checks.
     for (const fewer of [1, 2, 5, 8])
       expect(long.until(long.all - fewer).ran.passes).toBe(long.whole.ran.passes - fewer);
   });

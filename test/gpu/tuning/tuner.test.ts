@@ -139,7 +139,7 @@ describe('the tuner', () => {
     expect(await tuner.known(problem)).toBeUndefined();
   });
 
-  it('measures only variants that may be taken: only float32 where that is requested or ratings are large', async () => {
+  it('measures variants that may be taken: float32 alone if requested or for large ratings', async () => {
     for (const exact of [
       { ...problem, precision: 'f32' as const },
       { ...problem, largestRating: 20_000 },

@@ -36,7 +36,7 @@ describe('the schedule blocks on GPUs', () => {
     expect(scheduleOf(one).reasons.at(-1)).toMatch(
       /^one of 2 devices: an epoch takes about \d\.\d ms there, and \d+(\.\d)? ms on all of them, which pass 6\.5 MiB of columns on$/,
     );
-    // So many columns that each rating of a row is in another tile: YahooMusic's shape.
+    // With these columns each rating of a row is in another tile: YahooMusic's shape.
     const shape = { users: 1_000_990, items: 624_961, ratings: 252_800_275 };
     expect(schedule({}, [h200, second], shape)).toMatchObject({
       kind: 'blocks',
