@@ -116,7 +116,7 @@ function wanted(
 }
 
 /**
- * Runs the checks on as many devices as needed, until all have ended or the run is cancelled. Returns the
+ * Runs the checks on one or more devices until all have ended or the run is cancelled. Returns the
  * number of devices.
  */
 async function runAll(

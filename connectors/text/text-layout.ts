@@ -129,8 +129,8 @@ function columnsOf(window: RowWindow, dialect: TextDialect, areNamed: boolean): 
 }
 
 /**
- * True if the first row is a header. It is one if it has text in columns of numbers, in at least as many
- * columns as it has numbers there; with fewer texts it is a row with a bad value. If no column has numbers,
+ * True if the first row is a header. In columns of numbers, a header has texts, and no more numbers than
+ * texts; with fewer texts it is a row with a bad value. If no column has numbers,
  * one of its fields must be a usual name. If it is the only row, none of its fields may be a number.
  */
 function isHeader(

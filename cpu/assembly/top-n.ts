@@ -6,7 +6,8 @@
  *     thresholds   Float32[rows rounded up to 4]: score of the worst entry kept; Infinity for missing rows
  *     rowNorms     Float32[likewise]: ‖x‖
  *     bounds       Float32[columns / 8], or 0: the largest ‖θ‖ of all columns from that eight on.
- *                  Since xᵀθ <= ‖x‖ ‖θ‖, a block whose bound is below all four thresholds is skipped: many, where columns are sorted by falling norm
+ *                  Since xᵀθ <= ‖x‖ ‖θ‖, a block whose bound is below all four thresholds is skipped: many, if
+ *                  columns are sorted by falling norm
  *     scores, items  one heap of n entries a row (heap.ts)
  *     order        Uint32[columns], or 0: the item of each column
  *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out

@@ -11,8 +11,11 @@ import {
 
 const introduction = `# Performance
 
-Measured figures, with machine, day and command. Speed on another machine differs: run the same command there. \`npm run docs\` makes this page of \`bench/results/*.json\`, which have all runs, ranges and further results by the names in code type.
-A cell has the median of its runs. *takes* is the part of the other's time (below 1: faster); *times as fast* is its inverse. Commits of builds were not noted before 2026-11-27. Ideas that were tried and not kept are in [decisions](../decisions/README.md).
+Measured figures, with machine, day and command. Speed on another machine differs: run the same command there.
+\`npm run docs\` makes this page of \`bench/results/*.json\`, which have all runs, ranges and further results by the
+names in code type. A cell has the median of its runs. *takes* is the part of the other's time (below 1: faster);
+*times as fast* is its inverse. Commits of builds were not noted before 2026-11-27. Ideas that were tried and not
+kept are in [decisions](../decisions/README.md).
 `;
 
 export function performancePage(root: string): string {

@@ -111,7 +111,8 @@ ${lines.join('\n')}
 
 ## Measured
 
-On one H200 at f = 100, by the commands of results als-gpu-iteration, hugewiki-quarter and hugewiki-als (bench/results); each is the median of the iterations after the first.
+On one H200 at f = 100, by the commands of results als-gpu-iteration, hugewiki-quarter and hugewiki-als
+(bench/results); each is the median of the iterations after the first.
 
 | problem | planned | measured |
 |---|---|---|

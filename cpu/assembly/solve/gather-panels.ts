@@ -3,7 +3,7 @@ import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
 import { addAndPack, addSumAndPack, halfWords } from './packed-panels';
 import { PANEL, PANEL_STEP, addPanel, addPanelAndSum, multiplyPanel } from './panels';
 
-/** The panels that a pass stores: none, those of panels.ts, or packed ones. */
+/** The panels that a pass stores: none, the form of panels.ts, or packed ones. */
 export const NO_PANELS: i32 = 0;
 export const PANELS: i32 = 1;
 export const PACKED_PANELS: i32 = 2;

@@ -93,10 +93,8 @@ export function reportBadRows(
 ): void {
   if (vanished > 0) {
     const are = vanished === 1 ? 'is' : 'are';
-    ctx.events({
-      type: 'warning',
-      text: `${counted(vanished, 'rating')} other than 0 ${are} too small for float32, and taken as 0; scale the ratings`,
-    });
+    const found = `${counted(vanished, 'rating')} other than 0 ${are} too small for float32`;
+    ctx.events({ type: 'warning', text: `${found}, and taken as 0; scale the ratings` });
   }
   if (first === null) return;
   ctx.metrics.add(BAD_ROWS, { rows: count });

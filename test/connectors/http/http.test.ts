@@ -193,6 +193,7 @@ describe('secrets of a URL', () => {
       JSON.stringify([new ParquetSource(secret()).describe(), new TextSource(secret()).describe()]),
     ).not.toMatch(/SECRET|pa%2Fss/);
     const text = await openSource(secret(), { format: 'csv' });
+    served.handler = answers[0];
     const refused = await text.schema().then(
       () => undefined,
       (thrown: unknown) => thrown,
