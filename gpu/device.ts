@@ -40,9 +40,9 @@ export interface GpuDeviceOptions extends GpuThreadOptions {
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
 /**
- * One GPU, owned by a thread of its own. A partition that is put stays on the host, and is uploaded when a
- * task first names it. Puts, allocations and releases are sent to the thread with the next request, in order.
- * Tasks that are sent together overlap as far as the GPU's queue allows: see Turns.
+ * One GPU, owned by a thread of its own. A partition that is put stays on the host until a task first names
+ * it; then it is uploaded. Puts, allocations and releases are sent to the thread together with the next
+ * request, in order. Tasks that are sent together overlap as far as the GPU's queue allows: see Turns.
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -139,7 +139,7 @@ export class GpuDevice implements Device {
       Record<string, ((task: never, signal?: AbortSignal) => Promise<TaskResult>) | undefined>
     > = this.#answers;
     const answer = answers[task.kernel];
-    // A task is made by its contract, so its parameters are those of its kernel.
+    // `task` was built from its kernel's contract, so its parameters have that kernel's type.
     return answer === undefined ? this.#send(task, signal) : answer(task as never, signal);
   }
 

@@ -7,8 +7,8 @@ import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 import type { GpuRequest } from './requests.ts';
 
 /**
- * Concurrent requests of the thread: it submits some while the GPU works on others, and receives rows of
- * other devices meanwhile.
+ * Most concurrent requests of the thread. It submits some while the GPU works on others, and also receives
+ * rows from other devices.
  */
 const REQUESTS = 64;
 
@@ -30,7 +30,7 @@ export class GpuThread {
    * ended.
    */
   readonly info: Promise<GpuInfo>;
-  /** Makes the error of requests whose thread ended by itself. */
+  /** Makes the error for pending requests if the thread ends by itself. */
   crashed: (cause: unknown) => Error = cannotOpen;
 
   constructor({ card, ...options }: GpuThreadOptions) {

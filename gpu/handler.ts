@@ -5,9 +5,7 @@ import type { Gpu } from './webgpu/gpu.ts';
 import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-tasks.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/resources.ts';
 
-/**
- * The tasks of a GPU: the tasks of KernelTasks with a handler in a file *.task.ts, and the GPU's own tasks.
- */
+/** The tasks of a GPU: KernelTasks that have a handler in a file *.task.ts, and the GPU's own tasks. */
 export interface GpuTasks extends KernelTasks {
   'kernel-times': KernelTimesTask;
   'check-kernels': CheckKernelsTask;
@@ -55,8 +53,8 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
    */
   cancelled(): boolean;
   /**
-   * A handler calls this when everything it does on the GPU is submitted and it only waits for results: the
-   * next task may start. After this call it must not use scratch buffers, matrices or error scopes.
+   * A handler calls this once it has submitted all its GPU work and only waits for results. The next task
+   * may then start. After the call the handler must not use scratch buffers, matrices or error scopes.
    */
   submitted(): void;
 }

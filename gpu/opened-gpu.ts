@@ -63,7 +63,7 @@ export class OpenedGpu {
       place.pass();
     };
     const outcome = await obey(command, gpu, store, { ...place, pass });
-    // The reply to a task carries the spans; spans of fetches wait for the next task.
+    // The reply to a task contains the spans; spans of fetches are sent with the next task's reply.
     const spans = command.type === 'task' ? gpu.journal.take() : [];
     const counts = moved ?? gpu.counters.since(before);
     return { ...outcome, ...counts, ended: turn.ended, spans, memory: gpu.takeMemory() };

@@ -4,8 +4,8 @@ import type { None } from '../operators/tasks/task-types.ts';
 import type { UpdateProblem } from '../operators/tasks/tasks.ts';
 
 /**
- * Runs one check that compares a kernel with its twin on this adapter, by the check's number; without a
- * number only lists the checks.
+ * Runs one check, given by its number, which compares a kernel with its twin on this adapter. Without a
+ * number it only lists the checks.
  *
  * Values with a number: {error, limit}, see KernelCheck. Without: `checks`, a list of {name, variant}, and
  * `kernels`, the names of all kernels with checks, including kernels that this adapter does not support.
@@ -38,10 +38,10 @@ export interface KernelTimesTask {
 }
 
 /**
- * Times variants of `update` on rows of a block, in the given order; writes no outputs.
+ * Times variants of `update` on rows of a block, in the given order. It has no outputs.
  *
- * Values: `times`, see VariantTime, of the variants that were started within `seconds`; the numbers of solved
- * `ratings` and `rows`; `clock`, "gpu" or "host".
+ * Values: `times` of the variants that were started within `seconds`, see VariantTime; `ratings` and `rows`,
+ * the numbers that were solved; `clock`, "gpu" or "host".
  */
 export interface TimeVariantsTask {
   inputs: { block: PartitionRef };

@@ -9,6 +9,6 @@ const byName: Readonly<Record<string, ((scope: GpuTaskScope<never>) => Promise<T
 export async function handle(kernel: string, scope: GpuTaskScope): Promise<TaskOutcome> {
   const handler = byName[kernel];
   if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
-  // A task is made by its contract, so its parameters are those of its kernel.
+  // A task is built from its kernel's contract, so the scope's parameters have that kernel's type.
   return handler(scope as GpuTaskScope<never>);
 }

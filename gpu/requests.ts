@@ -26,10 +26,15 @@ export type GpuCommand =
       readonly outputs: Readonly<Record<string, string>>;
       readonly clocked?: boolean | undefined;
     }
-  /** Returns the partition as `fetched`. `into`: memory that receives a matrix, with the device's padding. */
+  /**
+   * Returns the partition as `fetched`. `into`: memory to which a matrix is copied, with the padding that it
+   * has on the device.
+   */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows }
   | { readonly type: 'trim' }
-  /** Only delivers the store's changes and the request for garbage collection. */
+  /**
+   * Has no effect of its own: it delivers pending changes of the store and the request to collect garbage.
+   */
   | { readonly type: 'collect' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }

@@ -1,20 +1,21 @@
 import type { StoreChange } from './requests.ts';
 
 /**
- * Changes of a GPU's store that its thread has not received yet: they are sent with the next request, in
+ * Changes of a GPU's store that its thread has not received yet. They are sent with the next request, in
  * order.
  */
 export class StoreChanges {
   /**
-   * Pending changes. The first element is change number `#sent` since the start; undefined where a later
-   * change made one unnecessary.
+   * Pending changes. The first element is change number `#sent`, counted since the start. An element is
+   * undefined if a later change made it unnecessary.
    */
   readonly #changes: (StoreChange | undefined)[] = [];
   /** The number of the last pending change, by key of the partition. */
   readonly #lastByKey = new Map<string, number>();
   #sent = 0;
   /**
-   * Changes before this number belong to requests that were made, though these may still wait for the thread.
+   * Changes before this number belong to requests that have been made, though the thread may not have taken
+   * these requests yet.
    */
   #promised = 0;
 
@@ -28,8 +29,8 @@ export class StoreChanges {
   }
 
   /**
-   * For a request that is made now: returns a function that gives the changes to send when the thread takes
-   * the request. Requests are taken in order.
+   * Assigns the pending changes to a request that is made now. Returns a function that returns the changes
+   * to send, to be called when the thread takes the request. Requests are taken in order.
    */
   promise(): () => StoreChange[] {
     const until = this.#sent + this.#changes.length;

@@ -93,8 +93,8 @@ export class GpuStore {
   }
 
   /**
-   * The host form, with the device's content: a new one without padding for a matrix, the one that was put
-   * for a vector. `submitted`: see downloadRows.
+   * The partition in host memory, with the device's content. A matrix gets new host memory without padding;
+   * a vector gets the host memory from which it was put. `submitted`: see downloadRows.
    */
   async fetch(key: string, submitted?: () => void): Promise<Partition> {
     const { matrix, vector, partition } = await this.prepare(key);
@@ -133,7 +133,10 @@ export class GpuStore {
     for (const prepared of block.prepared.values()) destroyBuffers(prepared);
   }
 
-  /** Drops the host form of an uploaded block: later lists of its rows are made without its columns. */
+  /**
+   * Drops the host memory of an uploaded block. Lists of its rows that are made later cannot use its
+   * columns.
+   */
   leave(key: string): void {
     const entry = this.get(key);
     if (entry.block === undefined) return;
@@ -174,8 +177,8 @@ export class GpuStore {
   }
 
   /**
-   * Prepares a block which is the transpose of another one: its values are computed from the other's on the
-   * device.
+   * Prepares a block that is the transpose of another one. The device computes its values from the other
+   * block's values.
    */
   async prepareTransposed(key: string, of: string): Promise<void> {
     const entry = this.get(key);
@@ -184,7 +187,7 @@ export class GpuStore {
       entry.block ??= await this.#uploadBlock(key, entry.partition, block);
   }
 
-  /** `other`: the block whose transpose this one is, if the device has it. */
+  /** `other`: a block on this device whose transpose this block is, if there is one. */
   async #uploadBlock(key: string, { rows, columns }: Partition, other?: DeviceBlock): Promise<DeviceBlock> {
     const offsets = columns.offsets as Int32Array;
     const ratings = columns.indices.length;

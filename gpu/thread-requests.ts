@@ -8,8 +8,8 @@ import type { GpuCommand, GpuRequest } from './requests.ts';
 import { StoreChanges } from './store-changes.ts';
 
 /**
- * Requests to a GPU's thread. Each carries the changes of the store that were noted before it. After the
- * thread or its GPU is lost, all fail with that error.
+ * Requests to a GPU's thread. Each request carries the changes of the store that were noted before it. After
+ * the thread or its GPU is lost, all requests fail with that error.
  */
 export class ThreadRequests {
   readonly changes = new StoreChanges();
@@ -33,7 +33,7 @@ export class ThreadRequests {
     const changes = this.changes.promise();
     try {
       if (this.#lost !== undefined) throw this.#lost;
-      // Else the thread would receive it after the GPU was closed.
+      // Otherwise the thread would receive the request after the GPU was closed.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
       const answer = await this.#pool.run(
         (): GpuRequest => ({ changes: changes(), command, collection: this.#garbage.collection }),
@@ -65,9 +65,12 @@ export class ThreadRequests {
     return this.#lost;
   }
 
-  /** Notes bytes of shared memory that this thread no longer uses, and the GPU's thread soon will not. */
+  /**
+   * Notes bytes of shared memory that this thread no longer uses. The GPU's thread will soon stop using them
+   * too.
+   */
   collect(bytes: number): void {
-    // The thread is about to end, and this process can collect its garbage later.
+    // No collection is needed: the GPU's thread is about to end, and this process can collect later.
     if (this.#closing) return;
     this.#garbage.add(bytes);
     this.#garbage.collectIfDue();

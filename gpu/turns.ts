@@ -1,7 +1,7 @@
 /**
- * Requests to a GPU start in the order in which they arrive. Each has its turn alone, since it may write what
- * the next one reads. A request that has submitted its work and only waits for the outcome passes the turn
- * on: the GPU, which executes submissions in order, then works without a pause.
+ * Orders the requests to a GPU: they start in the order in which they arrive. A request has its turn alone,
+ * since it may write data that the next one reads. Once it has submitted all its work and only waits for
+ * results, it passes the turn on. The GPU executes submissions in order, so it then works without a pause.
  */
 export class Turns {
   #last: Promise<void> = Promise.resolve();
@@ -27,7 +27,10 @@ export class Turns {
     }
   }
 
-  /** For the request that has the turn: resolves when all that passed their turn on have ended. */
+  /**
+   * Called by the request that has the turn: resolves when all requests that passed their turn on have
+   * ended.
+   */
   async othersEnded(): Promise<void> {
     await Promise.all(this.#waiting);
   }

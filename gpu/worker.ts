@@ -14,7 +14,7 @@ import type { OpenedGpu } from './opened-gpu.ts';
 import { Turns } from './turns.ts';
 import type { GpuRequest } from './requests.ts';
 
-/** Piscina passes a thread [its own data, ours] when ports are in use, and only ours otherwise. */
+/** Piscina passes a thread [its own data, our data] if ports are in use, else only our data. */
 const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as {
   readonly flags: Int32Array;
 };
@@ -45,7 +45,7 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
   if (command.type === 'open') {
     const { memoryBytes, ...options } = command.options;
     const acquired = await acquireGpu(options);
-    // Kernels and tasks are loaded after the answer is sent, while the calling thread processes it.
+    // Kernels and tasks are loaded after the answer has been sent, while the calling thread processes it.
     opened = setImmediate().then(
       async () => new (await import('./opened-gpu.ts')).OpenedGpu(acquired, memoryBytes),
     );
@@ -56,7 +56,7 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
   return (await opened).execute(request, command, { slot, flags, turns, pass });
 }
 
-/** Every failure after the loss of the device is reported as that loss. */
+/** After the device was lost, every failure is reported as that loss. */
 async function causeOf(error: unknown): Promise<unknown> {
   if (opened === undefined || error instanceof DeviceLostError) return error;
   await setImmediate();

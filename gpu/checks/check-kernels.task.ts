@@ -11,7 +11,8 @@ interface Listed {
 const lists = new WeakMap<Gpu, Listed>();
 
 export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
-  // Other devices of this card run checks at the same time and should not wait for keepAwake.
+  // Other devices of this card run checks at the same time. They should not have to wait for the work by
+  // which keepAwake keeps the clock high.
   gpu.mayIdle = true;
   gpu.journal.detailed = true;
   const { checks, kernels } = await listOf(gpu);

@@ -5,12 +5,15 @@ import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './unpadded-rows.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
 
 /**
- * Copies of at least this size take tens of milliseconds, as the upload of the start before the first
- * iteration does.
+ * Copies of at least this size take tens of milliseconds, for example the upload of the initial factors
+ * before the first iteration.
  */
 const LONG_BYTES = 1 << 28;
 
-/** Copies rows to a matrix whose padding is 0. The source has no padding, or the matrix's own layout. */
+/**
+ * Copies rows from the host to a matrix, whose padding is already 0. The source either has no padding or has
+ * the matrix's own layout.
+ */
 export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
   const { rows, columns, stride, values } = matrix;
   if (source.length === rows * stride)
@@ -31,8 +34,8 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
 }
 
 /**
- * The rows of a matrix in shared memory, without padding, which the GPU removes. Calls `submitted` when all
- * copies are submitted: later work may then write the matrix.
+ * Copies the rows of a matrix to shared memory. The GPU removes the padding. `submitted` is called once all
+ * copies are submitted; later work may then overwrite the matrix.
  */
 export async function downloadRows(
   gpu: Gpu,

@@ -3,8 +3,9 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 256;
 
 /**
- * The values of a transposed block R(ij)ᵀ, from the values of R(ij): `count` ratings in `rows` rows. So the
- * ratings of the second side are sent to the GPU without values, which saves a third of training's uploads.
+ * Computes the values of a transposed block R(ij)ᵀ from the values of R(ij); it has `count` ratings in
+ * `rows` rows. So the ratings of the second side are uploaded without values, which saves a third of a
+ * training's uploads.
  */
 export const transposedValuesKernel = kernelOf<Record<string, never>>()({
   name: 'transposed-values',

@@ -1,5 +1,5 @@
-// Fills the values of a block from its transpose. A thread finds its rating's row and column, and searches
-// the other block's row, where columns ascend, for that pair.
+// Fills in the values of a block from its transpose. For each rating, a thread determines its row and
+// column, and finds that pair in the other block by binary search (columns ascend within a row).
 
 @compute @workgroup_size(THREADS)
 fn main(

@@ -9,8 +9,8 @@ import { prepareRows } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
 /**
- * See `upload` of KernelTasks. The inputs of a task are on the device when it starts, so there is nothing
- * else to do for them.
+ * See `upload` of KernelTasks. The inputs are already on the device when the task starts. This handler only
+ * prepares what later tasks need, and waits for values that a kernel computes.
  */
 export const upload: GpuTaskHandler<'upload'> = async (scope) => {
   const { rows } = scope.params;

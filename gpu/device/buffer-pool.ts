@@ -5,13 +5,13 @@ import type { Gpu } from '../webgpu/gpu.ts';
 /** The parts of an opened GPU that the pool uses. */
 type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'> & Partial<Pick<Gpu, 'hasRoomFor'>>;
 
-/** A free buffer serves a request whose size differs from its own by at most 1/32. */
+/** A free buffer can be used for a request if the two sizes differ by at most 1/32. */
 const NEAR = 32;
 
 /**
- * Freed buffers, kept for the next request of about the same size: each half-iteration allocates a version of
- * a side's factors and frees one. A buffer is zeroed when it is returned, while no task waits for it, unless
- * its next owner overwrites all of it.
+ * Freed buffers, kept for later requests of about the same size: each half-iteration allocates a new version
+ * of a side's factors and frees an old one. A returned buffer is zeroed at once, while no task waits for it,
+ * unless its next owner will overwrite all of it.
  */
 export class BufferPool {
   readonly #gpu: PoolGpu;
@@ -40,8 +40,9 @@ export class BufferPool {
   }
 
   /**
-   * The smallest free buffers that hold `size`. If there are none, a slightly smaller buffer is destroyed:
-   * parts with different numbers of rows would otherwise leave one of each size here.
+   * The free buffers of the smallest size that holds `size`. If there are none, one slightly smaller buffer
+   * is destroyed. Otherwise parts with different numbers of rows would leave a buffer of each size in the
+   * pool.
    */
   #nearest(size: number): GPUBuffer[] {
     const near = [...this.#free]

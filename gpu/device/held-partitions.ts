@@ -6,19 +6,22 @@ import { hostMeter } from '../../engine/run/memory-meter.ts';
 
 /** A partition of a device, as the main thread knows it. */
 export interface HeldPartition {
-  /** The host form of a partition that was put, or that a task returned. */
+  /** The partition in host memory, as it was put or returned by a task. */
   readonly host?: Partition;
-  /** True if a task may have written it on the device since. */
+  /** True if a task may have changed the partition on the device after that. */
   readonly changed: boolean;
   /** Bytes of the device's memory. */
   readonly bytes: number;
-  /** For a matrix that is kept only in float16: the bytes of its rows. */
+  /** For a matrix that is stored only in float16: the bytes of its rows. */
   readonly halfBytes?: number;
-  /** For a matrix whose host form was dropped and that has not been written since. */
+  /** For a matrix that is no longer in host memory here and has not been written since: its source. */
   readonly source?: MatrixSource;
 }
 
-/** The origin of a matrix: its host memory, as long as others keep it, and its shape there. */
+/**
+ * The host memory from which a matrix was uploaded, if something else still holds it, and the matrix's shape
+ * there.
+ */
 interface MatrixSource extends RowShape {
   readonly memory: WeakRef<ArrayBufferLike>;
 }

@@ -1,4 +1,4 @@
-/** The forms of partitions on a GPU: buffers, and the data needed to use them. */
+/** Partitions as they are stored on a GPU: buffers, and the data needed to use them. */
 import type { FileMemory, Partition } from '../../engine/partition.ts';
 
 /** Strides are multiples of the 16 columns of a tensor-core tile; features beyond the rank are 0. */
@@ -18,11 +18,11 @@ export const vectorLayouts: readonly string[] = [
 ];
 
 /**
- * Layout of rows sent from one GPU to another, as laid out in a matrix or its half mirror: see Device.fetch.
+ * Layout of rows that are sent from one GPU to another: as in a matrix or its half mirror. See Device.fetch.
  */
 export const WIRE_ROWS = 'wire-rows';
 
-/** The bytes of such rows, in host memory or in files in memory. */
+/** The bytes of rows in this layout, in host memory or in memory files. */
 export interface WireRows {
   readonly form: 'f32' | 'f16';
   readonly bytes: number;
@@ -51,8 +51,9 @@ export interface DeviceMatrix {
   readonly stride: number;
   readonly values: GPUBuffer;
   /**
-   * The half mirror, for kernels that read float16: (rows + 1) * stride halves, two in each u32, the lower
-   * address in the lower bits. The last row is 0; reads past the end of a row of ratings use it.
+   * The half mirror, for kernels that read float16: (rows + 1) * stride halves. Two halves share a u32, the
+   * one with the lower address in the lower bits. The extra last row is 0: kernels read it for positions
+   * after the end of a row's ratings.
    */
   half?: GPUBuffer;
   /** True where only the mirror is stored: `values` has no rows. */
@@ -73,7 +74,7 @@ export interface DeviceBlock {
   readonly indices: GPUBuffer;
   /** f32[ratings] */
   readonly values: GPUBuffer;
-  /** For values that a kernel fills: settles when they are filled. */
+  /** For values that a kernel computes: resolves once they are there. */
   readonly filled?: Promise<unknown>;
   /** Data that kernels prepare once and cache with the block, such as lists of its rows in solving order. */
   readonly prepared: Map<string, unknown>;

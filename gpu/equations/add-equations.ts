@@ -18,7 +18,7 @@ export interface AddInputs {
   readonly equations: DeviceMatrix;
 }
 
-/** `rowStart`: the row of the block whose equations are stored first. */
+/** `rowStart`: the block's row that is row 0 of the stored equations. */
 export interface AddSettings extends Pick<
   UpdateSettings,
   'variant' | 'from' | 'to' | 'rank' | 'mean' | 'scale' | 'implicit'
@@ -27,8 +27,8 @@ export interface AddSettings extends Pick<
 }
 
 /**
- * The named variant, as it sums rows. The shape has CG as its solver, since CG has names for all variants;
- * the way to sum does not depend on the solver.
+ * The variant with this name, for summing rows. It is searched with CG as the solver, because every
+ * variant's name exists for CG; summing does not depend on the solver.
  */
 export function summingNamed(
   { info }: Gpu,
@@ -62,7 +62,7 @@ export function prepareSummed(
   );
 }
 
-/** The kernels that sum ratings into slots, and add slots to equations. */
+/** The kernel that sums ratings into slots, and the kernel that adds slots to equations. */
 export async function compileSummed(
   gpu: Gpu,
   settings: Pick<AddSettings, 'variant' | 'rank' | 'implicit'>,
@@ -76,9 +76,9 @@ export async function compileSummed(
 }
 
 /**
- * Adds the ratings of the rows [from, to) of a block to their equations, in one submission. The variant's
- * kernel sums parts of rows into slots, as for rows solved from slots; then each row's slots are added to its
- * equations. With `timed` returns the kernels' times.
+ * Adds the ratings of the rows [from, to) of a block to the rows' equations, in one submission. First the
+ * variant's kernel sums parts of rows into slots, then each row's slots are added to its equations. With
+ * `timed`, returns the kernels' times.
  */
 export async function addEquations(
   gpu: Gpu,

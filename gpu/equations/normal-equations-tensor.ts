@@ -13,31 +13,31 @@ function planOf(rank: number, room: number): TensorPlan {
 }
 
 /**
- * Groups of four numbers of a tile in workgroup memory: 16 rows of four groups, and one group of padding a
- * row against bank conflicts.
+ * Size of a tile in workgroup memory, in groups of four numbers: 16 rows of four groups, and one more group
+ * for each row, so that rows start at different banks.
  */
 const TILE_VECTORS = 80;
 
 export type TensorParams = {
   readonly rank: number;
-  /** Ratings staged at a time: a multiple of 16, at most the threads. */
+  /** Number of ratings staged at a time: a multiple of 16, at most the number of threads. */
   readonly bin: number;
   readonly biases: boolean;
   /**
-   * Implicit data: rows of θ are staged times √w, and t / √w is staged as their rating, so that the products
-   * are w θθᵀ and t θ.
+   * For implicit data. Rows of θ are multiplied by √w when they are staged, and their rating becomes t / √w.
+   * The products are then w θθᵀ and t θ.
    */
   readonly implicit?: boolean;
 };
 
-/** 16-byte groups that a bin's ratings and rows of θ take. */
+/** Memory of one bin's ratings and rows of θ, in groups of 16 bytes. */
 export function gatheredVectors({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): number {
   return bin * (tilesOf(rank) * 2 + 1) + 1;
 }
 
 /**
- * Groups of four numbers to stage, and the plan by which A moves from tensor cores to threads through the
- * same memory.
+ * Memory for staging, in groups of four numbers; and the plan by which the sums of A are moved through the
+ * same memory from tensor cores to threads.
  */
 export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): {
   readonly staged: number;
@@ -66,7 +66,9 @@ export function accumulateValues(
     SUBGROUPS: plan.subgroups,
     BIN: bin,
     CHUNKS: chunks,
-    /** Chunks of a row from θ; the chunk after them holds the rating. */
+    /**
+     * Number of chunks of a staged row that contain features of θ; the chunk after them contains the rating.
+     */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
     STRIDE: chunks + 1,
     STAGED: staged,
@@ -80,7 +82,10 @@ export function accumulateValues(
     IMPLICIT: implicit,
     INT8: false,
     HALF_A: false,
-    /** False: sums start at 0, not at the Gram matrix, and rows of the first bin are not prefetched. */
+    /**
+     * False: sums start at 0, not at the Gram matrix, and the rows of the first bin are not loaded in
+     * advance.
+     */
     GRAM: false,
     AHEAD: false,
     passes: range(Math.max(1, bin / gatherRows)),
@@ -105,10 +110,10 @@ export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
 }
 
 /**
- * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with tensor-core registers as
- * accumulators), one workgroup a part. Factors are float16, sums float32. Where `centresRatings` is true, the
- * kernel subtracts μ and γ (`fixed_bias`, one for each row of θ) from the ratings; elsewhere any numbers may
- * be bound as `fixed_bias`.
+ * Computes A and b of parts of rows on tensor cores, one workgroup a part (MO-ALS, cuMF section 3; the
+ * accumulators are tensor-core registers). Factors are float16, sums float32. If `centresRatings` is true,
+ * the kernel subtracts μ and γ from the ratings; γ is `fixed_bias`, one number for each row of θ. Otherwise
+ * `fixed_bias` is not used, and any buffer may be bound.
  */
 export const normalEquationsTensorKernel = kernelOf<TensorParams>()({
   name: 'normal-equations-tensor',

@@ -71,7 +71,8 @@ fn main(
     if (thread == TILES * 4u - 2u) {
       b = vec4f();
     }
-    // The ratings occupied padding, line and column 8 of the last tile row; in a slot this padding is 0.
+    // The ratings were stored in the padding, as row and column 8 of the last tile row. In a slot the
+    // padding must be 0.
     slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 32u + thread % 4u] = vec4f();
 {%- endunless %}
     slots[slot + LOWER_TILES * 64u + thread] = b;

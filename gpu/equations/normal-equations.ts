@@ -22,15 +22,18 @@ export type NormalEquationsParams = {
   /** A thread reads 16 bytes of θ at a time instead of 4 (clMF, section 3.3.3). */
   readonly vectorized: boolean;
   /**
-   * Memory in which A is summed. `memory`, the slot itself, serves to measure the gain by registers (cuMF, section
-   * 3.4).
+   * Memory in which A is summed. `memory` means the slot itself; it exists to measure the gain of registers
+   * (cuMF, section 3.4).
    */
   readonly accumulate: 'registers' | 'memory';
-  /** `full` computes both triangles, to measure the gain of leaving one out. It requires registers. */
+  /**
+   * The triangles of A that are computed. `full` exists to measure the gain of leaving one out; it requires
+   * registers.
+   */
   readonly triangle: 'lower' | 'full';
   /** s and t are summed too. */
   readonly biases: boolean;
-  /** Implicit data: sums Σ w θθᵀ and Σ t θ instead; see operators/tasks/implicit-tasks.ts. */
+  /** For implicit data: sums Σ w θθᵀ and Σ t θ instead; see operators/tasks/implicit-tasks.ts. */
   readonly implicit?: boolean;
 };
 

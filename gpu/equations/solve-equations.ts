@@ -29,9 +29,9 @@ export interface SolveSettings extends Omit<UpdateSettings, 'mean' | 'scale' | '
 }
 
 /**
- * Solves the rows [from, to) from their equations in one submission, in batches as large as the slots.
- * Returns the first row whose solution is not finite, or -1; with `measured` also the sum of the objectives,
- * and with `timed` the kernels' times.
+ * Solves the rows [from, to) from their equations in one submission, in batches that fit the slots. Returns
+ * the first row whose solution is not finite, or -1. With `measured` also returns the sum of the objectives,
+ * with `timed` the kernels' times.
  */
 export async function solveRows(
   gpu: Gpu,
@@ -54,7 +54,8 @@ export async function solveRows(
   const outputs = {
     previous: previous.values,
     factors: factors.values,
-    // A buffer that is written may be bound only once, so each absent output has a scratch buffer of its own.
+    // WebGPU does not allow two bindings of one writable buffer, so each output that is absent gets its own
+    // scratch buffer.
     half: (variant.precision !== 'f32' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };

@@ -2,11 +2,12 @@ import { TILE, tilesOf } from '../device/slots.ts';
 import { dealTiles, type Tile } from './tile-partition.ts';
 
 /**
- * The plan by which a workgroup with tensor cores forms A of one row and passes it to its threads: plain data
- * that templates unroll.
+ * Plan of a workgroup with tensor cores: which subgroup sums which tiles of a row's A, and how the sums are
+ * passed to the threads. Plain data, from which templates unroll loops.
  *
- * The ratings are an extra column next to the factors, so that the same products give b. It is among the last
- * eight columns of the padding if there are that many (`ratingRow` false), else in one more tile row.
+ * The ratings are an extra column next to the factors, so that the same products also give b. If at least
+ * eight columns of padding are free, the ratings use one of them (`ratingRow` false); else they get one more
+ * tile row.
  */
 export interface TensorPlan {
   /** Tiles of a row: F / 16. */
@@ -22,7 +23,7 @@ export interface TensorPlan {
 
 /**
  * The tiles that one subgroup accumulates, each with its accumulator, and the tile rows and columns they
- * need.
+ * that these rows need.
  */
 interface Deal {
   readonly subgroup: number;
@@ -31,7 +32,7 @@ interface Deal {
   readonly tiles: readonly (Tile & { readonly accumulator: number; readonly index: number })[];
 }
 
-/** Whole tile rows that pass through workgroup memory together; `place` is the tile's index there. */
+/** Whole tile rows that are in workgroup memory at the same time; `place` is a tile's index there. */
 interface Phase {
   readonly stores: readonly {
     readonly subgroup: number;
@@ -46,9 +47,9 @@ export function hasRatingRow(rank: number): boolean {
 }
 
 /**
- * True where kernels on tensor cores that read float16 subtract the mean and the biases from the ratings
- * themselves; elsewhere a pass before them does. Where the ratings are in the padding (rank 100), reading
- * biases as well slowed the fused kernel by more than the pass takes.
+ * True if kernels on tensor cores that read float16 subtract the mean and the biases from the ratings
+ * themselves; else a pass before them does. If the ratings are in the padding (rank 100), reading biases as
+ * well slowed the fused kernel by more than the pass takes.
  */
 export function centresRatings({
   rank,
@@ -61,8 +62,8 @@ export function centresRatings({
 }
 
 /**
- * Subgroups of a workgroup, each thread of which has a row of A. Above eight tiles, the number that the rows
- * need.
+ * Number of subgroups of a workgroup: each thread has a row of A. Above eight tiles, only the number of
+ * subgroups that these rows need.
  */
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
@@ -92,7 +93,7 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
     tiles,
     subgroups,
     ratingRow,
-    // Eight rows a pass of all threads where the number of subgroups is no power of two.
+    // If the number of subgroups is not a power of two, all threads together load eight rows a pass.
     lanesPerRow: tiles <= 8 ? 2 ** Math.ceil(Math.log2(chunks)) : 4 * subgroups,
     accumulators: Math.max(...deals.map((deal) => deal.tiles.length)),
     deals,

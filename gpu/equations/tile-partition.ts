@@ -7,9 +7,9 @@ export interface Tile {
 const dealt = new Map<string, readonly (readonly Tile[])[]>();
 
 /**
- * Deals tiles to subgroups in equal numbers, so that the subgroups together load few tile rows and columns: a
- * subgroup loads each of its tile rows and columns once. Simulated annealing with a fixed seed gives the same
- * result every time; a thread computes it once.
+ * Divides tiles equally among subgroups, so that the subgroups together load few tile rows and columns. A
+ * subgroup loads each tile row and column that it needs once. Found by simulated annealing with a fixed
+ * seed, so the result is always the same; each thread computes it once.
  */
 export function dealTiles(tiles: readonly Tile[], subgroups: number): readonly (readonly Tile[])[] {
   const key = `${subgroups} ${tiles.map(({ row, column }) => `${row},${column}`).join(' ')}`;

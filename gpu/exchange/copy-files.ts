@@ -4,7 +4,10 @@ import type { FileMemory } from '../../engine/partition.ts';
 /** Copies in progress, kept here so that their arrays are not collected. */
 const copies = new Set<Promise<void>>();
 
-/** Writes a piece of rows, the bytes from `at` on, to its file, on a thread of Node's pool. */
+/**
+ * Writes the bytes of a piece to its file, on a thread of Node's pool. `at`: the piece's first byte among
+ * all bytes of the memory.
+ */
 export function writePiece(memory: FileMemory, piece: Uint8Array, at: number): Promise<void> {
   return copy(write, memory, piece, at);
 }

@@ -8,9 +8,9 @@ const PIECE_BYTES = 4 << 20;
 const LEAST_BYTES = 4 * PIECE_BYTES;
 
 /**
- * New shared memory for values that will arrive. The system maps each page when it is first written, which
- * takes longer than the copy itself. Where /dev/zero exists (Linux, macOS), threads of the pool read zeros
- * into the memory while the values are awaited, which maps the pages.
+ * New shared memory for values that will arrive later. The system maps a page when it is first written,
+ * which takes longer than the copy itself. So where /dev/zero exists (Linux, macOS), pool threads read zeros
+ * into the memory while the values are awaited: this maps the pages.
  */
 export class FreshMemory {
   readonly values: Float32Array;
@@ -21,7 +21,10 @@ export class FreshMemory {
     this.#touched = this.values.byteLength < LEAST_BYTES ? [] : touched(this.values);
   }
 
-  /** Resolves when values [from, to) may be written: no zeros are written there any more. */
+  /**
+   * Resolves when values [from, to) may be written, that is, when the pool threads write no more zeros
+   * there.
+   */
   async ready(from: number, to: number): Promise<void> {
     const { BYTES_PER_ELEMENT } = this.values;
     await Promise.all(
@@ -34,8 +37,8 @@ export class FreshMemory {
 }
 
 /**
- * For each piece a promise that never rejects: a page that is not mapped here is mapped when its first value
- * is written.
+ * One promise for each piece; it never rejects. A page that could not be mapped here is mapped when its
+ * first value is written.
  */
 function touched({ buffer, byteOffset, byteLength }: Float32Array): Promise<void>[] {
   let file: number;

@@ -10,7 +10,7 @@ const FOLDER = '/dev/shm';
 /** Bytes of a piece, the unit that one thread copies. */
 export const PIECE_BYTES = 2 << 20;
 
-/** Files of one memory: several, since writes to one file wait for each other. */
+/** Number of files of one memory: writes to the same file wait for each other. */
 const FILES = 8;
 
 /** Share of the folder's free space that may be used. */
@@ -35,7 +35,7 @@ export class MemoryFiles implements FileMemories {
       const count = Math.min(FILES, Math.ceil(bytes / PIECE_BYTES));
       while (files.length < count) files.push(unnamedFile(this.#folder));
     } catch {
-      // The system has no such folder, or no file descriptors left: the caller uses an array.
+      // The system has no such folder, or no free file descriptors: the caller uses an array instead.
       for (const file of files) closeSync(file);
       this.#room = 0;
       return undefined;
@@ -61,7 +61,7 @@ function roomOf(folder: string): number {
 }
 
 function unnamedFile(folder: string): number {
-  // Containers may share the folder, and number their processes alike.
+  // A random name: containers may share the folder and have the same process ids.
   const path = join(folder, `factorflow-${randomUUID()}`);
   const file = openSync(path, 'wx+', 0o600);
   unlinkSync(path);

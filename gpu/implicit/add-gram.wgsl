@@ -1,4 +1,5 @@
-// Adds the Gram matrix to the first slot of each row (slots.ts), so that the solvers of explicit data serve.
+// Adds the Gram matrix to the first slot of each row (slots.ts). After that, the solvers of explicit data
+// can be used unchanged.
 
 #import parts/triangle
 

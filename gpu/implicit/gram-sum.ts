@@ -13,8 +13,8 @@ export function gramSumWorkgroups({ rank }: GramSumParams): number {
 }
 
 /**
- * G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) with parts of ΘᵀΘ,
- * which are summed in a fixed order.
+ * Computes G = weight ΘᵀΘ, F x F with zeros beyond the rank. Input: `slot_count` slots (slots.ts), each with
+ * the product ΘᵀΘ of a part of the rows. The slots are added in a fixed order.
  */
 export const gramSumKernel = kernelOf<GramSumParams>()({
   name: 'gram-sum',

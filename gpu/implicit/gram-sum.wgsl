@@ -1,5 +1,5 @@
-// Sums the slots that hold parts of the sum of theta theta^T over all rows, LANES threads an element, and
-// writes the whole matrix, times a weight.
+// Computes the sum of theta theta^T over all rows, times a weight. Input: slots, each with the sum over a
+// part of the rows. LANES threads share an element. The whole matrix is written, not one triangle.
 
 var<workgroup> parts: array<f32, THREADS>;
 

@@ -11,8 +11,8 @@ import type { Pass } from '../webgpu/pass.ts';
 import { EntryList } from '../update/work.ts';
 
 /**
- * Parts of Θ that are summed in parallel, enough to fill any GPU; the bytes of their slots; the least rows of
- * a part.
+ * Limits of the parts of Θ that are summed in parallel: their number, enough to fill any GPU; the bytes of
+ * their slots; the fewest rows of a part.
  */
 const PARTS = 1056;
 const PART_BYTES = 128 << 20;

@@ -12,9 +12,8 @@ export type ImplicitErrorParams = {
 };
 
 /**
- * Σ w (p - s)² + base p (1 - 2 s) over the ratings [first, last) of the rows [from_row, to_row), one float32
- * sum for each IMPLICIT_ERROR_RATINGS ratings. There is at least one rating.
- *
+ * Sums w (p - s)² + base p (1 - 2 s) over the ratings [first, last) of the rows [from_row, to_row): one
+ * float32 sum for each IMPLICIT_ERROR_RATINGS ratings. There must be at least one rating.
  */
 export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
   name: 'implicit-error',

@@ -1,6 +1,6 @@
-// Sums w (p - s)^2 + base p (1 - 2 s) over the ratings [first, last), s = x.theta, one sum for each
-// workgroup; the host adds them up in double precision. Four threads take STEPS consecutive ratings, and a
-// quarter of the features each.
+// Sums w (p - s)^2 + base p (1 - 2 s) over the ratings [first, last), with s = x.theta. Writes one sum for
+// each workgroup; the host adds them in float64. Four threads share STEPS consecutive ratings, each with a
+// quarter of the features.
 
 // Double-buffered, so that one barrier a step suffices.
 var<workgroup> partial: array<f32, 2 * THREADS>;

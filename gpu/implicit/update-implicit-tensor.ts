@@ -12,11 +12,11 @@ export type UpdateImplicitTensorParams = {
 const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: false, implicit: true });
 
 /**
- * The fused half-iteration of implicit data by CG, which keeps A of a row on the chip. Ranks to 128, whose A
- * fits the registers in float32.
+ * The fused half-iteration of implicit data: sums A of a row and solves it by CG without leaving the chip.
+ * For ranks up to 128, at which A in float32 fits the registers.
  *
  * - `gram`: G, whole rows of the padded rank.
- * - `shifts`: a number for each row.
+ * - `shifts`: one number for each row.
  * - Any number of workgroups may be dispatched.
  */
 export const updateImplicitTensorKernel = kernelOf<UpdateImplicitTensorParams>()({

@@ -23,8 +23,8 @@ fn main(
 ) {
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
-  // In the solver four adjacent lanes hold four rows of A, and each lane has the sums of one of them: row
-  // `thread`.
+  // In the solver, each group of four adjacent lanes holds four rows of A, and each lane has the sums of one
+  // of them: row `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);
@@ -93,7 +93,7 @@ fn main(
       ring[thread] = entry_of(ahead_0);
       ring[BIN + thread] = entry_of(ahead_1);
     }
-    // The next row's first rows of theta are loaded while this row is solved.
+    // Loads the first rows of theta for the next row of the list, while this row is solved.
     workgroupBarrier();
     {
       let slot = 0u;

@@ -1,5 +1,6 @@
-// The largest |x| of each column of a half mirror, as the bits of a float32: for numbers >= 0 the bits have
-// the same order as the numbers. A workgroup has ROWS rows, and a thread four columns of every TEAMS-th.
+// The largest |x| of each column of a half mirror, as the bits of a float32 (for numbers >= 0 the bits have
+// the same order as the numbers). A workgroup takes ROWS rows. A thread takes four columns of every TEAMS-th
+// row.
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
 

@@ -6,20 +6,24 @@ import { hasRatingRow, type TensorPlan, tensorPlan } from '../equations/tensor-p
 const BIN = 64;
 
 /**
- * 16-byte groups between the lines of two features in workgroup memory: an odd number avoids bank conflicts.
+ * Distance in workgroup memory between the lines of two features, in groups of 16 bytes. It is odd to avoid
+ * bank conflicts.
  */
 const ROW_VECTORS = BIN / 16 + 1;
 
 /** Groups of four numbers of a tile of A in workgroup memory, see normal-equations-tensor. */
 const TILE_VECTORS = 80;
 
-/** Least and largest rank of the 8-bit kernels: each thread has a rating of a bin, and a row of A. */
+/** Smallest and largest rank of the 8-bit kernels. Each thread takes one rating of a bin and one row of A. */
 export const INT8_RANKS = { least: 33, most: 256 } as const;
 
-/** Most ratings of a part: sums of that many products of 8-bit numbers fit 32 bits. */
+/** Most ratings of a part: a sum of this number of products of 8-bit numbers fits 32 bits. */
 export const INT8_PART = 2 ** 17;
 
-/** Largest rounded rating. Ratings have 16 bits; the range above this is room for biases before clamping. */
+/**
+ * Largest rounded rating. Ratings are stored in 16 bits; the rest of the range is left for subtracting
+ * biases before clamping.
+ */
 const LARGEST_NUMBER = 8192;
 
 /** The power of two by which ratings are multiplied before they are rounded to whole numbers. */
@@ -27,7 +31,7 @@ export function int8Scale(largestRating: number): number {
   return 2 ** Math.floor(Math.log2(LARGEST_NUMBER / Math.max(largestRating, 2 ** -20)));
 }
 
-/** 16-byte groups of a row of θ in 8 bits, an even number. */
+/** Groups of 16 bytes in a row of θ in 8 bits, rounded up to an even number. */
 export function int8Pieces(rank: number): number {
   return 2 * Math.ceil(tilesOf(rank) / 2);
 }
@@ -38,16 +42,18 @@ export function int8Bytes(rows: number, rank: number): number {
 }
 
 /**
- * Subgroups of a workgroup: a thread loads 16 features of a row of θ, and sixteen rows are loaded at a time.
+ * Number of subgroups of a workgroup: a thread loads 16 features of a row of θ, and sixteen rows are loaded
+ * at a time.
  */
 function int8Subgroups(shape: Int8Shape): number {
   return lanesOf(shape) / 2;
 }
 
 /**
- * Largest ranks, above eight tiles, at which an even number of threads loads a row of θ instead of a power of
- * two. Workgroups then have five or six subgroups instead of eight, and no thread idles. A subgroup has more
- * tiles of A; at larger ranks their registers leave room for fewer workgroups (measured on an H200).
+ * Above eight tiles and up to these ranks, a row of θ is loaded by an even number of threads, not a power of
+ * two. Workgroups then have five or six subgroups instead of eight, and no thread is idle. Each subgroup has
+ * more tiles of A, though; at larger ranks the registers for these tiles leave room for fewer workgroups
+ * (measured on an H200).
  */
 export const INT8_EVEN_LANES = { ofSums: 168, ofRows: 152 } as const;
 
@@ -68,7 +74,9 @@ function planOf(rank: number, room: number, subgroups: number): TensorPlan {
   return plan;
 }
 
-/** Padding, so that lanes that store to lines of different tiles use different banks. */
+/**
+ * Groups of a tile, with padding, so that lanes that store to lines of different tiles use different banks.
+ */
 function tileVectorsOf(lanes: number): number {
   return 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
 }
@@ -80,8 +88,8 @@ const RING_BINS = 3;
 const RING_VECTORS = BIN / 4;
 
 /**
- * In 16-byte groups: the start of a ring, and the distances between its bins and between groups of four
- * ratings.
+ * A ring buffer in workgroup memory, in groups of 16 bytes: its start, the distance between bins, and the
+ * distance between groups of four ratings.
  */
 interface Ring {
   readonly first: number;
@@ -92,14 +100,14 @@ interface Ring {
 interface Int8Plan {
   /** 16-byte groups of workgroup memory. */
   readonly staged: number;
-  /** The first group of θ's tiles; the lines of the ratings are before it. */
+  /** The first group of θ's tiles. The lines of the ratings are stored before it. */
   readonly front: number;
   readonly columns: Ring;
   readonly rated: Ring;
   readonly plan: TensorPlan;
 }
 
-/** `halfA`: see update-tensor; absent for kernels that only sum or keep A in registers. */
+/** `halfA`: see update-tensor; absent for kernels that only sum, or that keep A in registers. */
 export interface Int8Shape {
   readonly rank: number;
   readonly biases: boolean;
@@ -107,8 +115,9 @@ export interface Int8Shape {
 }
 
 /**
- * Bins whose rows of θ are in flight at a time. Two hide more latency, unless their registers cost a
- * workgroup. Measured on an H200 at ranks 64, 100, 128 and from 136 to 152 with Netflix's shape.
+ * Number of bins whose rows of θ are loaded in advance. Two hide more latency, unless their registers leave
+ * room for one workgroup fewer. Measured on an H200 at ranks 64, 100, 128 and from 136 to 152 with Netflix's
+ * shape.
  */
 export const BINS_AHEAD = {
   ofSums: (rank: number): 1 | 2 =>
@@ -118,12 +127,12 @@ export const BINS_AHEAD = {
 } as const;
 
 /**
- * The workgroup memory of the 8-bit kernels, and the plan by which A moves from tensor cores through it. Its
- * size determines how many rows a multiprocessor works on at a time.
+ * Layout of the 8-bit kernels' workgroup memory, and the plan by which A is moved from tensor cores through
+ * it. Its size determines the number of rows that a multiprocessor works on at the same time.
  *
  * Each line of a tile has 16 bytes of padding. With at least three free tiles the rings are stored in this
- * padding, after the tiles that CG's vectors use. Otherwise they are stored after all tiles, for example
- * if operands and products of CG use every tile.
+ * padding, after the tiles that CG's vectors use. Otherwise they are stored after all tiles, for example if
+ * operands and products of CG use every tile.
  */
 export function int8Plan(shape: Int8Shape): Int8Plan {
   const { rank, biases, halfA = false } = shape;

@@ -7,9 +7,9 @@ export type NormalEquationsInt8Params = {
 };
 
 /**
- * A and b of parts of rows on tensor cores in 8 bits; normal-equations-tensor sums the same from float16.
- * `fixed` and `scales` are outputs of to-int8. Ratings are multiplied by `scale` and rounded to 16 bits;
- * parts have at most INT8_PART ratings.
+ * A and b of parts of rows on tensor cores in 8 bits, like normal-equations-tensor in float16. `fixed` and
+ * `scales` are outputs of to-int8. Ratings are multiplied by `scale` and rounded to 16 bits. A part has at
+ * most INT8_PART ratings.
  */
 export const normalEquationsInt8Kernel = kernelOf<NormalEquationsInt8Params>()({
   name: 'normal-equations-int8',

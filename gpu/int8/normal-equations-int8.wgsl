@@ -46,7 +46,7 @@ fn main(
   workgroupBarrier();
   #import parts/int8-accumulate
   let slot = part.w * SLOT_VECTORS;
-  // Converts tile rows to float32 through workgroup memory, in portions that it can hold.
+  // Converts tile rows to float32 through workgroup memory, a few rows at a time as memory allows.
 {%- for phase in phases %}
 {%- unless forloop.first %}
   workgroupBarrier();

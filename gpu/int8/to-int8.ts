@@ -31,8 +31,8 @@ export const columnMaximaKernel = kernelOf<Int8Params>()({
 });
 
 /**
- * Rounds a half mirror to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces 16-byte groups;
- * the last row is 0.
+ * Rounds a half mirror to 8 bits, with a scale for each column. The result has `rows` + 1 rows of int8Pieces
+ * groups of 16 bytes; the last row is 0.
  */
 export const toInt8Kernel = kernelOf<Int8Params>()({
   name: 'to-int8',

@@ -9,8 +9,8 @@ export type UpdateInt8Params = NormalEquationsInt8Params & {
   /** See update-tensor. */
   readonly halfA: boolean;
   /**
-   * Tiles of A / n that pass through workgroup memory together; default: the number that the memory of the
-   * sums can hold.
+   * Number of tiles of A / n that are in workgroup memory at the same time. Default: the number that fits
+   * the memory of the sums.
    */
   readonly room?: number;
 };

@@ -6,8 +6,8 @@ const THREADS = 128;
 export const BIAS_ROWS = 1024;
 
 /**
- * Σ n_u β_u², Σ β_u² and Σ T_u β_u over the rows with ratings in [from_row, to_row): four float32 (the last
- * is 0) for each BIAS_ROWS rows.
+ * Sums n_u β_u², β_u² and T_u β_u over the rows with ratings in [from_row, to_row). Writes four float32 for
+ * each BIAS_ROWS rows: these three sums and 0.
  */
 export const biasSumsKernel = kernelOf<Record<string, never>>()({
   name: 'bias-sums',

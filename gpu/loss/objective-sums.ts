@@ -9,7 +9,7 @@ export const OBJECTIVE_ROWS = 512;
 const TOLD = 4;
 
 /**
- * Bytes of `status`, to which kernels that solve rows write the lowest bad row, and after it the objective of
+ * Bytes of `status`. Kernels that solve rows write the lowest bad row there, followed by the objective of
  * each row.
  */
 export function statusBytes(rows: number): number {
@@ -17,8 +17,8 @@ export function statusBytes(rows: number): number {
 }
 
 /**
- * Sums of the objectives of rows [from_row, to_row): one float32 for each OBJECTIVE_ROWS rows, written after
- * a copy of the lowest bad row.
+ * Sums the objectives of rows [from_row, to_row). Writes a copy of the lowest bad row, and after it one
+ * float32 for each OBJECTIVE_ROWS rows.
  */
 export const objectiveSumsKernel = kernelOf<Record<string, never>>()({
   name: 'objective-sums',

@@ -3,7 +3,7 @@ import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 64;
 const STEPS = 16;
 
-/** Largest stride at which a row's numbers fit a team's registers. */
+/** Largest stride at which the factors of a row fit the registers of a team. */
 const HELD_STRIDE = 256;
 
 /** Ratings that one workgroup sums. */
@@ -12,15 +12,15 @@ export const ERROR_RATINGS = THREADS * STEPS;
 export type SquaredErrorParams = {
   /** Elements of a row of factors. */
   readonly stride: number;
-  /** The errors include both biases; otherwise these buffers are not read. */
+  /** True: both biases are subtracted from the ratings. False: the buffers of biases are not read. */
   readonly biased: boolean;
   /** `column_factors` are a half mirror. */
   readonly half: boolean;
 };
 
 /**
- * Σ e² and Σ |e| over the ratings [first, last) of the rows [from_row, to_row): two float32 sums for each
- * ERROR_RATINGS ratings counted from `origin`. There is at least one rating.
+ * Sums e² and |e| over the ratings [first, last) of the rows [from_row, to_row): two float32 for each
+ * ERROR_RATINGS ratings, counted from `origin`. There must be at least one rating.
  */
 export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
   name: 'squared-error',
@@ -42,7 +42,7 @@ export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
     first: 'u32',
     last: 'u32',
 
-    /** `first` rounded down to a multiple of 4, and with biases the mean. */
+    /** `origin`: `first` rounded down to a multiple of 4. With biases, also the mean. */
     origin: 'u32',
     base: 'f32',
   },
@@ -57,7 +57,7 @@ export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
     /** A row's share of a thread fits its registers. */
     HELD: half && stride <= HELD_STRIDE,
     CHUNKS: stride / 8,
-    /** Only some threads of a team have part of the last chunk of a row. */
+    /** True if the last chunk of a row is so short that some threads of a team have no part of it. */
     RAGGED: stride % 32 !== 0,
     parts: range(Math.ceil(stride / (half ? 32 : 16))).map((part) => 4 * part),
   }),

@@ -1,8 +1,10 @@
 // Template: products of four ratings are in registers, and loops over them are unrolled.
-// Sums e^2 and |e| over the ratings [first, last), e = r - x.theta, one pair of sums for each workgroup; the
-// host adds them up in double precision. A team of four threads takes STEPS * 4 consecutive ratings, of one
-// row or several, four at a time: each thread forms a quarter of the four products, the quarters are
-// exchanged through workgroup memory, and each thread gets one rating's error.
+// Sums e^2 and |e| over the ratings [first, last), with e = r - x.theta: one pair of sums for each
+// workgroup, which the host adds in float64.
+//
+// A team of four threads takes STEPS * 4 consecutive ratings, of one row or several, four at a time. Each
+// thread computes its quarter of the features for all four products. The quarters are exchanged through
+// workgroup memory, after which each thread has the error of one rating.
 {%- if HALF %}
 // The columns' factors are read in float16. With HELD, the row's factors stay in registers while four ratings
 // belong to one row; larger rows do not fit.

@@ -6,8 +6,8 @@ const THREADS = 128;
 export const NORM_ROWS = 64;
 
 /**
- * For each NORM_ROWS rows two float32: Σ shift_u ‖x_u‖², and Σ w_k x_uk² over the rows whose shift is not 0.
- * A row of the matrix has `stride` elements.
+ * Computes two float32 for each NORM_ROWS rows: Σ shift_u ‖x_u‖², and Σ w_k x_uk² over the rows whose shift
+ * is not 0. A row of the matrix has `stride` elements.
  */
 export const weightedNormKernel = kernelOf<Record<string, never>>()({
   name: 'weighted-norm',

@@ -1,6 +1,6 @@
-// Sums shift_u |x_u|^2 and the weighted squares of the features over the rows with a shift, one pair of
-// partial sums for each workgroup; the host adds them up in double precision. All threads of a workgroup
-// share each of its ROWS rows, four elements a thread.
+// Sums shift_u |x_u|^2, and the weighted squares of the features over the rows with a shift: one pair of
+// partial sums for each workgroup, which the host adds in float64. All threads of a workgroup work on each
+// of its ROWS rows together, four elements a thread.
 
 var<workgroup> partial: array<vec2f, THREADS>;
 

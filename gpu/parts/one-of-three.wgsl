@@ -1,5 +1,5 @@
-// The subgroup's sum of one of three numbers: lane 0 returns the first, lane 1 the third, lane 2 the second.
-// Two exchanges between lanes leave each lane with only one number to sum.
+// Sums three numbers over the subgroup. Lane 0 returns the sum of the first number, lane 1 of the third,
+// lane 2 of the second. After two exchanges between lanes, each lane has only one number left to sum.
 fn one_of_three(thread: u32, mine: vec3f) -> f32 {
   let odd = (thread & 1u) == 1u;
   let second = (thread & 2u) == 2u;

@@ -1,6 +1,7 @@
 // Template: only some kernels have buffers of biases and objectives.
 {%- comment -%}
-The row of this workgroup: `entry` and `row`. A row without ratings becomes 0 here, with biases also its bias.
+Finds the row of this workgroup: `entry` and `row`. If it has no ratings, its factors are set to 0 here, and
+with biases its bias too.
 {%- endcomment %}
   let number = id.y * size.x + id.x;
   if (number >= params.count) {

@@ -1,16 +1,15 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
-Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). Inputs: x, b,
-shift, is_feature.
-One reduction a step gives both alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha =
+Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). Inputs: x,
+b, shift, is_feature. One reduction a step gives both alpha and beta, since |r - alpha a_p|^2 = alpha^2
+|a_p|^2 - |r|^2 when alpha =
 |r|^2 / p.a_p.
 With biases, s, t_part and weight are inputs too. The row's bias is eliminated, which leaves A - s s^T /
-weight and b - s t / weight; the bias is returned in beta_row. The matrix itself is changed: updating s^T p
-from step to step would lose its digits as p gets small, since s s^T / weight is far larger than the rest.
-The objective x^T A x - 2 b^T x (the bias's terms are added by the caller) starts at -x.(b + r), and each step
-lowers it by alpha |r|^2.
-With INT8 the real matrix is S A S of the A in registers, and `scaled` multiplies by this thread's number of
-S.
+weight and b - s t / weight; the bias is returned in beta_row. The elimination changes the matrix itself. The
+alternative, updating s^T p from step to step, would lose digits as p gets small, since s s^T / weight is far
+larger than the rest. The objective x^T A x - 2 b^T x (the bias's terms are added by the caller) starts at
+-x.(b + r), and each step lowers it by alpha |r|^2. With INT8 the real matrix is S A S, where A is the matrix
+in registers; `scaled` multiplies by this thread's element of S.
 {%- endcomment %}
 {%- assign scaled = '' %}
 {%- if INT8 %}
@@ -48,8 +47,8 @@ S.
 {%- else %}
     objective -= begun;
 {%- endif %}
-    // Below this fraction of its first square the residual is rounding error, and further steps would have
-    // random directions.
+    // Once the residual's square is below this fraction of its first value, it is only rounding error, and
+    // further steps would have random directions.
     var enough = 0.0;
     {{ between }}
     for (var step = 0u; step < params.steps; step++) {

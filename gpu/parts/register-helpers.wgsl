@@ -3,7 +3,7 @@ const RESIDUAL_TOLERANCE = {{ tolerance }};
 
 // Shared data of conjugate gradients: the vector that A is multiplied by (double-buffered), and partial sums
 // of the subgroups.
-{%- if INT8 %} They lie where ratings and tiles of A were staged.
+{%- if INT8 %} They are stored where ratings and tiles of A were staged before.
 fn vector_part(which: u32, part: u32) -> vec4f {
   return bitcast<vec4f>(staged[which * TILES * 4u + part]);
 }

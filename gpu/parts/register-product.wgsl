@@ -1,7 +1,7 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
-product = (A v)[row] for the vector v in buffer `{{ from }}`: four adjacent lanes share four rows and split
-the columns.
+Computes product = (A v)[row] for the vector v in buffer `{{ from }}`. Four adjacent lanes share four rows
+and divide the columns among themselves.
 {%- endcomment %}
       {
 {%- for q in (0..3) %}

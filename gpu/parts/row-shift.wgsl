@@ -1,5 +1,5 @@
-// The shift of the diagonal of a row's A; with biases followed by the shift of the bias's own element, whose
-// n ones are added elsewhere (solve/row-shifts.wgsl).
+// The shift of the diagonal of a row's A. With biases it is followed by the shift of the bias's own diagonal
+// element; the n that the element also contains is added elsewhere (solve/row-shifts.wgsl).
 fn shift_of(row: u32) -> f32 {
   return shifts[row * SHIFTS];
 }

@@ -1,6 +1,6 @@
 // Template: 64 scores are in registers, and loops over them are unrolled.
-// Scores of a tile in s00 to s77: a thread has eight rows by eight columns. Slabs of eight factors pass
-// through workgroup memory; the next slab is loaded while one is used.
+// Computes the scores of a tile: a thread has eight rows by eight columns, in s00 to s77. Eight factors of
+// the tile at a time are in workgroup memory, and the next eight are loaded meanwhile.
     let first_column = tile * COLUMNS;
     let row_at = own_row * params.quads;
     let column_at = min(first_column + thread % COLUMNS, params.columns - 1) * params.quads

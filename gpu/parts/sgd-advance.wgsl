@@ -1,7 +1,7 @@
 // Template: names of variables are made from the group that is read.
 {%- comment -%}
-Reads the next group of the walk into {{ into }}: NO_RATING after the last rating of a batch, and after the
-last batch.
+Reads the next group of the walk's ratings into {{ into }}: NO_RATING after the last rating of a batch, and
+after the last batch.
 {%- endcomment %}
 {%- for slot in slots %}
     {{ into }}_{{ slot }} = NO_RATING;

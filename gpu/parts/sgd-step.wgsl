@@ -6,7 +6,7 @@ p_* and q_*. With AdaGrad the sums of squared gradients are {{ row_sum }} and {{
     var product = {{ step.pq }};
 {%- if ADAPTIVE %}
     var squares = vec2f({{ step.pp }}, {{ step.qq }});
-    // Sums are read by the lane that writes them, so no barrier is needed.
+    // A sum is read by the same lane that writes it, so no barrier is needed.
     var sums = vec2f();
     if (lane == 0u) { sums = vec2f({{ row_sum }}, {{ column_sum }}); }
 {%- if BIASES %}
@@ -28,8 +28,8 @@ p_* and q_*. With AdaGrad the sums of squared gradients are {{ row_sum }} and {{
 {%- if ADAPTIVE %}
     let row_rate = params.rate * inverseSqrt(1.0 + sums.x);
     let column_rate = params.rate * inverseSqrt(1.0 + sums.y);
-    // Mean squares of e q - lambda p and e p - lambda q over the features; with biases without the constant
-    // 1s.
+    // Mean squares over the features of the gradients e q - lambda p and e p - lambda q. With biases,
+    // without the constant 1s.
     var row_growth = error * error * squares.y - 2.0 * error * params.row_lambda * product
       + params.row_lambda * params.row_lambda * squares.x;
     var column_growth = error * error * squares.x - 2.0 * error * params.column_lambda * product

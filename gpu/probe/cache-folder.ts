@@ -16,21 +16,24 @@ export function cacheFolder(
 }
 
 /**
- * Makes a folder of this user, with the folders above it. Throws an Error where it cannot be made, or others
- * could put files there (see requireOwnFolder).
+ * Creates a folder owned by this user, with its parent folders. Throws an Error if it cannot be created, or
+ * if other users could put files there (see requireOwnFolder).
  */
 export function makeOwnFolder(folder: string): void {
   makeFolder(folder);
   requireOwnFolder(folder);
 }
 
-/** Modes of a folder: its group and others may write; it is sticky, so that they only change what is theirs. */
+/**
+ * Bits of a folder's mode. Group and others may write; sticky: each user may only change his own files
+ * there.
+ */
 const [GROUP_WRITES, OTHERS_WRITE, STICKY] = [0o020, 0o002, 0o1000];
 
 /**
- * Throws an Error for a folder in which another user could put or replace files: it is a symbolic link, belongs
- * to somebody else, others may write to it, or the same holds for a folder above it. On Windows, whose folders
- * have no such modes, all pass.
+ * Throws an Error for a folder in which another user could put or replace files: it is a symbolic link,
+ * another user owns it, other users may write to it, or one of these is true of a parent folder. On Windows
+ * folders have no such modes, so every folder passes.
  */
 export function requireOwnFolder(folder: string): void {
   const uid = process.getuid?.();
@@ -53,8 +56,8 @@ export function requireOwnFolder(folder: string): void {
 }
 
 /**
- * Throws the error of the file system: Node's own recursive way never ends where the system says that no
- * folder is there to make it in, though there is one, as in /proc.
+ * Creates folders one by one and throws the file system's error. Node's recursive mkdir never ends if the
+ * system reports a missing parent folder that does exist, as in /proc.
  */
 function makeFolder(folder: string): void {
   const problem = mkdirProblem(folder);

@@ -4,8 +4,8 @@ import type { ProbeOutcome } from './probe-webgpu.ts';
 const WEBGPU = 'webgpu@0.6.2';
 
 /**
- * The reason for a missing adapter and the remedy, for users who may not want a GPU; undefined when a
- * hardware adapter was found.
+ * A message that explains why no adapter was found and what to do, for users who may not want a GPU.
+ * Undefined if a hardware adapter was found.
  */
 export function explainProbe(outcome: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
   const finding = findingOf(outcome, platform);

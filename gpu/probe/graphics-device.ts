@@ -1,8 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 
 /**
- * True when a GPU's driver could work. On Linux: a render node, NVIDIA's or WSL's device file exists, which a
- * container has only when a graphics card is passed in. Elsewhere always true: only a probe can find out.
+ * False if no GPU driver can work here. On Linux, true if a render node, NVIDIA's device file or WSL's
+ * device file exists; a container has them only if a graphics card was passed in. On other systems always
+ * true: only a probe can find out.
  */
 export function hasGraphicsDevice(platform: NodeJS.Platform = process.platform): boolean {
   if (platform !== 'linux') return true;

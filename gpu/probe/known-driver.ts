@@ -40,9 +40,9 @@ const DRIVER_FOLDERS = [
 ];
 
 /**
- * Remembers the driver that served an earlier run of this system, which need not be probed in a child process
- * again. The entry is deleted before the GPU is opened, so that after a crash the next run probes again.
- * Linux only, where the system identifies its driver.
+ * Remembers that a driver worked in an earlier run on this system, so that it need not be probed in a child
+ * process again. The entry is deleted before the GPU is opened and written again afterwards: after a crash
+ * the next run probes. Linux only, because other systems do not identify their driver.
  */
 export class KnownDrivers {
   readonly #file: string;
@@ -55,7 +55,7 @@ export class KnownDrivers {
 
   /**
    * Returns the known driver's adapter and deletes the entry; undefined for an unknown driver. Never throws.
-   * Synchronous, so that the GPU starts to open before anything else.
+   * It is synchronous, so that opening the GPU is the first thing that a run starts.
    */
   take(): Adapter | undefined {
     if (this.#system === undefined) return undefined;
@@ -71,7 +71,7 @@ export class KnownDrivers {
         typeof adapter.vendor !== 'string'
       )
         return undefined;
-      // Kept, the entry would hide a crash of this run from the next one.
+      // If the entry were kept, a crash of this run would not be noticed by the next one.
       rmSync(this.#file);
       return { ...adapter, isFallback: false };
     } catch {

@@ -40,8 +40,8 @@ async function probe(): Promise<ProbeReport> {
   };
 }
 
-// Usually the parent ends this process; the watchdog does if the parent has ended.
+// Usually the parent process ends this one. If the parent itself has ended, the watchdog does.
 alive.push(new Worker(workerFile(new URL('./probe-watchdog.js', import.meta.url))));
 const report = await probe();
-// A live instance would keep the process from ending by itself.
+// Exits explicitly: a live instance would keep the process running.
 process.stdout.write(`\n${JSON.stringify({ ...report, kept: alive.length })}\n`, () => process.exit(0));

@@ -13,8 +13,8 @@ const REFRESH = 4;
 export const COUNT_BEFORE_ROWS = THREADS;
 
 /**
- * The number of columns before each listed column, for `rows` rows that list columns; see the kernel's text.
- * The result does not depend on the order of threads.
+ * Counts, for each listed column, the columns that are ranked before it, for `rows` rows that list columns;
+ * see the kernel's text. The result does not depend on the order of threads.
  */
 export const countBeforeKernel = kernelOf<Record<never, never>>()({
   name: 'count-before',
@@ -30,16 +30,19 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
     ...writes({ counts: 'array<atomic<u32>>' }),
   ],
   uniforms: {
-    /** Position in `rows` of the first row, and the number of rows from there. */
+    /** `from_row`: index in `rows` of the first row. `count`: the number of rows from there. */
     from_row: 'u32',
     rows: 'u32',
     columns: 'u32',
 
-    /** Groups of four elements in a row of factors, and groups of eight that hold a feature. */
+    /**
+     * `quads`: groups of four elements in a row of factors. `slabs`: groups of eight features that contain
+     * at least one feature.
+     */
     quads: 'u32',
     slabs: 'u32',
 
-    /** The entry of `listed` that index 0 of thresholds and counts belongs to. */
+    /** Index in `listed` that corresponds to index 0 of thresholds and counts. */
     first: 'u32',
     depth: 'i32',
   },

@@ -14,13 +14,13 @@ const LOWEST = -3.40282346638528859812e38f;
 // Eight features of rows and columns: [feature / 4][row].
 var<workgroup> row_tile: array<vec4f, 2 * ROWS>;
 var<workgroup> column_tile: array<vec4f, 2 * COLUMNS>;
-// The lowest threshold of each row among the listed columns that still count.
+// The lowest threshold of each row, among its listed columns that are still counted.
 var<workgroup> lows: array<f32, ROWS>;
 // Ranges of each row's listed columns.
 var<workgroup> starts: array<u32, ROWS>;
 var<workgroup> ends: array<u32, ROWS>;
 var<workgroup> own_counts: array<atomic<u32>, COUNTS>;
-// The last tile that may still change a count, numbered from 1.
+// Number of the last tile, counted from 1, that may still change a count.
 var<workgroup> reach: atomic<u32>;
 
 fn bits(above: vec4<bool>) -> vec4u {
@@ -85,7 +85,7 @@ fn main(
 #import parts/score-tile
     let left_columns = vec4u(0, 8, 16, 24) + (first_column + lane_column);
     let right_columns = left_columns + 32;
-    // A bit for each of the thread's rows with a score above the row's lowest threshold.
+    // One bit for each of the thread's eight rows: 1 if a score is above the row's lowest threshold.
     var above_low = 0u;
     {%- for i in (0..7) %}
     var left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);

@@ -3,8 +3,8 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 64;
 
 /**
- * Subtracts the excluded columns of the rows [from_row, to_row) from the counts of their listed columns, one
- * row a workgroup.
+ * Corrects the counts of listed columns: subtracts the excluded columns that were counted, for the rows
+ * [from_row, to_row), one row a workgroup.
  */
 export const discountExcludedKernel = kernelOf<Record<never, never>>()({
   name: 'discount-excluded',
@@ -25,7 +25,7 @@ export const discountExcludedKernel = kernelOf<Record<never, never>>()({
     to_row: 'u32',
     quads: 'u32',
 
-    /** The entry of `listed` that index 0 of thresholds and counts belongs to. */
+    /** Index in `listed` that corresponds to index 0 of thresholds and counts. */
     first: 'u32',
   },
   needs: () => [],

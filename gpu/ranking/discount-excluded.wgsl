@@ -1,6 +1,7 @@
-// Subtracts the excluded columns of a row from the counts of its listed columns. A workgroup has one row;
-// each thread scores every THREADS-th excluded column, in the order of operations of count-before, and
-// compares the score with all listed ones. A repeated column counts once.
+// Subtracts the excluded columns of a row from the counts of its listed columns. A workgroup has one row.
+// Each thread scores every THREADS-th excluded column, with the order of operations of count-before so that
+// equal products have equal bits, and compares the score with all listed ones. A repeated column counts
+// once.
 
 const LOWEST = -3.40282346638528859812e38f;
 

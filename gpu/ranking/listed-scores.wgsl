@@ -1,5 +1,5 @@
-// The scores of listed columns, with the order of operations of count-before, so that equal products have
-// equal bits there. One thread a listed column.
+// Computes the scores of listed columns, one column a thread. The order of operations is the same as in
+// count-before, so that equal products have equal bits.
 
 const LOWEST = -3.40282346638528859812e38f;
 

@@ -7,8 +7,8 @@ import type { BuffersOf } from '../webgpu/kernel.ts';
 import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 
 /**
- * Multiplications and additions of one submission: small enough that a slow GPU does not seem to hang and
- * that a run can be cancelled between two.
+ * Multiplications and additions of one submission: few enough that a slow GPU does not appear to hang, and
+ * that a run can be cancelled between two submissions.
  */
 const SUBMISSION_WORK = 5e11;
 
@@ -75,7 +75,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
       { from_row: from, to_row: to, first, last, quads },
       Math.ceil((last - first) / LISTED_THREADS),
     );
-  // Excluded columns are subtracted first, so that afterwards counts only grow.
+  // Excluded columns are subtracted first. After that counts only increase, so a count that has reached
+  // `depth` is final.
   if (exclude && discounting)
     pass.dispatch(
       discounting,
@@ -87,8 +88,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
 }
 
 /**
- * Submits the counts in batches of rows as large as one submission allows, each after the previous one has
- * ended.
+ * Counts in several submissions, each with the most rows that one submission allows. A submission is sent when
+ * the previous one has ended.
  */
 async function submitCounts(
   scope: Scope,

@@ -8,14 +8,14 @@ const LIST_BYTES = 1 << 30;
 /** Lists up to this size stay allocated for the next task. */
 const KEPT_BYTES = 64 << 20;
 /**
- * Multiplications and additions of one submission: small enough that a slow GPU does not seem to hang and
- * that a run can be cancelled between two.
+ * Multiplications and additions of one submission: few enough that a slow GPU does not appear to hang, and
+ * that a run can be cancelled between two submissions.
  */
 const SUBMISSION_WORK = 5e11;
 
 /**
- * See `top-n` of KernelTasks. Rows are cut into ranges by the memory of their lists, and these into
- * submissions by their work.
+ * See `top-n` of KernelTasks. Rows are divided into ranges whose lists fit in memory, and each range into
+ * submissions of limited work.
  */
 export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
   const { from, to, n } = scope.params;

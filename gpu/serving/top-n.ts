@@ -10,15 +10,19 @@ const QUEUE = 4;
 export const TOP_N_ROWS = THREADS;
 
 export type TopNParams = {
-  /** Columns in the row's part of `exclude_indices` are left out; otherwise the exclusions are not read. */
+  /**
+   * True: the columns in the row's part of `exclude_indices` are left out. False: the exclusions are not
+   * read.
+   */
   readonly excluding: boolean;
   /**
-   * Columns are ordered by falling bound, so that a workgroup stops when no row can improve; otherwise
-   * `bounds` is not read.
+   * True: columns are in order of descending bound, so a workgroup stops once no row of it can improve.
+   * False: `bounds` is not read.
    */
   readonly bounded: boolean;
   /**
-   * Lists contain the items of `order`, which also break ties; otherwise columns, and `order` is not read.
+   * True: lists contain the items of `order`, which also break ties. False: lists contain columns, and
+   * `order` is not read.
    */
   readonly ordered: boolean;
 };

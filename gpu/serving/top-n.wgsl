@@ -22,7 +22,8 @@ var<workgroup> queued: array<atomic<u32>, ROWS>;
 // Score and item of the worst entry of each row's list.
 var<workgroup> thresholds: array<f32, ROWS>;
 var<workgroup> threshold_items: array<u32, ROWS>;
-// The last round with a full queue; and the last tile that can still improve some row, counted from 1.
+// `overflow`: the last round in which a queue was full. `reach`: number of the last tile, counted from 1,
+// that can still improve some row.
 var<workgroup> overflow: atomic<u32>;
 var<workgroup> reach: atomic<u32>;
 
@@ -91,7 +92,7 @@ fn item_of(column: u32) -> u32 {
   return column;
 }
 
-// A bit for each of eight scores that reaches the threshold.
+// One bit for each of eight scores: 1 if the score reaches the threshold.
 fn above(left: vec4f, right: vec4f, threshold: f32) -> u32 {
   let low = select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), left >= vec4f(threshold));
   let high = select(vec4<u32>(), vec4<u32>(16u, 32u, 64u, 128u), right >= vec4f(threshold));
@@ -165,7 +166,8 @@ fn main(
     {%- for i in (0..7) %}
     let threshold{{ i }} = thresholds[lane_row + {{ i | times: 16 }}];
     {%- endfor %}
-    // A bit for each of the thread's scores that is a candidate: i 0 to 3 in x, 4 to 7 in y.
+    // One bit for each of the thread's 64 scores: 1 if it is a candidate. Rows i = 0 to 3 are in x, rows 4
+    // to 7 in y.
     var candidates = vec2<u32>();
     {%- for i in (0..7) %}
     {%- assign word = "x" %}{% assign shift = i | times: 8 %}
@@ -201,8 +203,8 @@ fn main(
         let row = lane_row + 16u * i;
         let column = first_column + lane_column + 8u * j;
         let score = select(two.y, two.x, (j & 1u) == 0u);
-        // Compares with the lists of the previous round, so that equal scores do not fill the queue again and
-        // again.
+        // Compares with the lists as they were after the previous round. Otherwise equal scores would fill
+        // the queue again and again.
         if (is_worse(thresholds[row], threshold_items[row], score, item_of(column)) && !enqueue(row, column, score, round)) {
           break;
         }

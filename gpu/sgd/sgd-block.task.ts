@@ -3,8 +3,8 @@ import type { GpuTaskHandler } from '../handler.ts';
 import { begin, end, steppedFactors } from './stepped.ts';
 
 /**
- * Threads of a workgroup, and workgroups that share the batches: constants, so that steps have the order of
- * the plan.
+ * Threads of a workgroup, and workgroups that share the batches. They are constants, so that steps are taken
+ * in the order of the plan.
  */
 const THREADS = 128;
 

@@ -9,7 +9,10 @@ export type SgdStepParams = {
   /** The storage of factors. */
   readonly precision: 'f32' | 'f16';
   readonly threads: number;
-  /** Threads that step one rating together: a power of two, at most a subgroup's; 1 needs no subgroups. */
+  /**
+   * Threads that step one rating together: a power of two, at most the size of a subgroup. A kernel with 1
+   * does not use subgroups.
+   */
   readonly lanes: number;
   readonly biases: boolean;
   /** Learning rates by AdaGrad. */
@@ -22,8 +25,8 @@ function featuresAPiece(precision: 'f32' | 'f16'): number {
 }
 
 /**
- * Layout of a row of float16 in a tile: pieces of 16 bytes that divide evenly among a team's threads, then
- * words of two features, at most one a thread.
+ * Layout of a float16 row in a tile: pieces of 16 bytes, the same number for each thread of a team, followed
+ * by words of two features, at most one for each thread.
  */
 export interface EvenRow {
   readonly pieces: number;
@@ -31,8 +34,9 @@ export interface EvenRow {
 }
 
 /**
- * The form of a row; undefined where its pieces divide evenly without it, or where more than one word a
- * thread would remain. Without it, threads whose last piece is partial take up to half as much time again.
+ * The layout for a row. Undefined if the row's pieces divide evenly among the threads without it, or if more
+ * than one word would remain for some thread. Without the layout, the last piece is partial in some threads,
+ * and a step takes up to half as much time again.
  */
 export function evenRow(features: number, lanes: number): EvenRow | undefined {
   const whole = Math.floor(features / 8);
@@ -42,8 +46,8 @@ export function evenRow(features: number, lanes: number): EvenRow | undefined {
 }
 
 /**
- * Template values for all kernels of SGD. Float16 arithmetic, for rows stored as float16, computes two
- * features at once. `even`: how rows are stored in a tile.
+ * Template values for all kernels of SGD. With rows stored as float16, float16 arithmetic computes two
+ * features at once. `even`: the layout of rows in a tile.
  */
 export function stepValues(
   { features, precision, threads, lanes, biases, adaptive }: SgdStepParams,
@@ -95,14 +99,14 @@ export function stepValues(
 }
 
 /**
- * True where alternate teams swap the order of a thread's pieces. With biases the first lane has the first
- * piece, in swapped teams as its second; AdaGrad reads it there.
+ * True if every other team swaps the order of a thread's pieces. With biases, the first lane has the first
+ * piece; in a team that swaps it is that lane's second piece, and AdaGrad reads the bias there.
  */
 function takesTurns(perRow: number, lanes: number, free: boolean): boolean {
   return (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && free;
 }
 
-/** The pieces of a thread, with the WGSL that unpacks them to vectors and packs the vectors. */
+/** The pieces of a thread, with the WGSL that unpacks each piece to vectors and packs the vectors again. */
 function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
   return range(Math.ceil(perRow / lanes)).map((at) => {
     const parts = form.words.map((words, part) => ({
@@ -124,8 +128,8 @@ function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
 }
 
 /**
- * The WGSL of a thread's word after its pieces. Threads without one step the last word too and write the same
- * value, since a branch would cost more; `tail_mask` keeps their copies out of products.
+ * The WGSL for a thread's word after its pieces. A thread without a word of its own steps the last word too
+ * and writes the same value: a branch would cost more. `tail_mask` keeps such copies out of products.
  */
 function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   const half = arithmetic === 'f16';
@@ -144,7 +148,7 @@ function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   };
 }
 
-/** Conversion of 16 bytes of a row to vectors, and the products of these. */
+/** Conversion of 16 bytes of a row to vectors, and the products of these vectors. */
 interface Form {
   readonly vector: string;
   readonly scalar: string;
@@ -152,7 +156,7 @@ interface Form {
   readonly words: readonly (readonly string[])[];
   unpack(source: string, words: readonly string[]): string;
   pack(vectors: readonly string[]): string;
-  /** WGSL of the product of two rows in float32; `pieces` lists the vectors of each piece. */
+  /** WGSL of the product of two rows, in float32. `pieces`: the vectors of each piece. */
   dots(pieces: readonly (readonly number[])[], left: string, right: string): string;
 }
 
@@ -183,7 +187,8 @@ const forms: Readonly<Record<'f32' | 'widened' | 'f16', Form>> = {
       `vec4<u32>(${vectors.flatMap((one) => [`pack2x16float(${one}.xy)`, `pack2x16float(${one}.zw)`]).join(', ')})`,
     dots,
   },
-  // Products of a piece are summed in float16, four for each half of a pair; pieces are summed in float32.
+  // Products within a piece are summed in float16, four for each half of a pair; the pieces' sums are added
+  // in float32.
   f16: {
     vector: 'vec2<f16>',
     scalar: 'f16',

@@ -9,25 +9,25 @@ export type SgdTilesParams = SgdStepParams & {
   readonly arithmetic: 'f32' | 'f16';
 };
 
-/** Ratings that a team loads together; the text is unrolled for each. */
+/** Ratings that a team loads together. The shader repeats its code for each of them. */
 const GROUP = 4;
 
-/** Most pieces of a row in a thread for which the text is unrolled. */
+/** Up to this number of pieces of a row in a thread, the shader repeats its code for each piece. */
 const MOST_PIECES = 8;
 
-/** Most ratings of a batch; and the least, used where the rows in use would not fit the GPU's cache. */
+/** Most ratings of a batch. LEAST_BATCH: the fewest, for blocks whose rows do not all fit the GPU's cache. */
 const TILE_BATCH = 1024;
 const LEAST_BATCH = 32;
 
 /**
- * Bytes of the rows in use at a time. Bounded, so that a row with ratings in many tiles is read from the
- * cache by most of them.
+ * Most bytes of the rows that are used at the same time. A row with ratings in many tiles is then still in
+ * the cache when most of these tiles read it.
  */
 const ROWS_IN_USE = 32 << 20;
 
 /**
- * Number of batches of every tile, the same for each team. `largest`: ratings of the largest tile;
- * `rowBytes`: bytes of all rows.
+ * Number of batches of a tile: the same for all tiles, and a multiple of the number of teams. `largest`:
+ * ratings of the largest tile; `rowBytes`: bytes of all rows.
  */
 export function tileBatches(
   largest: number,
@@ -61,7 +61,7 @@ function evenOf({
   return precision === 'f16' ? evenRow(features, lanes) : undefined;
 }
 
-/** Template values; the loop of the text steps a group of ratings. */
+/** Template values. The shader's loop steps a whole group of ratings. */
 function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
   const step = stepValues(params, arithmetic, evenOf(params));
   const group =
@@ -83,9 +83,9 @@ function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
 }
 
 /**
- * An epoch of SGD with a workgroup for each tile of columns, in which every rating is stepped once. Without
- * locks (Hogwild!), teams of a workgroup may overwrite each other's step of a column, and teams of different
- * workgroups each other's step of a row.
+ * One epoch of SGD, in which every rating is stepped once. A workgroup processes one tile of columns. There
+ * are no locks (Hogwild!): teams of one workgroup may overwrite each other's step of a column, and teams of
+ * different workgroups each other's step of a row.
  */
 export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
   name: 'sgd-tiles',
@@ -94,8 +94,8 @@ export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
       /** Starts of the tiles. */
       starts: 'array<u32>',
       /**
-       * Row; and a word with the column's place in the tile in its lower half, the rating less `level` as
-       * float16 in its upper half.
+       * Two words a rating: the row; and the column's place in the tile (lower half) with the rating less
+       * `level` as float16 (upper half).
        */
       ratings: 'array<vec2<u32>>',
       /** Columns by tile and place; 0xffffffff for a place without a column. */

@@ -1,8 +1,8 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
-// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile,
-// whose columns' factors stay in workgroup memory for the whole epoch. Teams of LANES threads walk the tile's
-// ratings, which are sorted by row, in batches. The row's factors stay in registers until the row changes;
-// the next row's are loaded meanwhile. Teams step without locks.
+// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile and
+// keeps the factors of its columns in workgroup memory for the whole epoch. Teams of LANES threads process
+// the tile's ratings, which are sorted by row, in batches. A row's factors stay in registers until the row
+// changes; the next row's factors are loaded meanwhile. Teams step without locks.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
@@ -13,7 +13,7 @@ enable f16;
 
 var<workgroup> tile: array<{{ stored }}, PLACES * WIDTH>;
 {%- if tail %}
-// Words of two features after the pieces that divide evenly among a team.
+// The words of two features that follow a row's pieces (EvenRow in sgd-step.ts).
 var<workgroup> tile_tails: array<u32, PLACES * TAIL>;
 {%- endif %}
 {%- if ADAPTIVE %}
@@ -24,9 +24,9 @@ const NO_ROW = 0xffffffffu;
 const NO_RATING = vec2<u32>(NO_ROW, 0u);
 
 // A team's position in the ratings of a tile. All tiles are cut into the same number of batches, at the same
-// fractions of the rows, and process them in the epoch's order, so that the rows in use stay in the cache.
-// Each tile starts at another offset in a batch and wraps around; otherwise all tiles would step the same row
-// at once.
+// fractions of their ratings, and process them in the epoch's order. Since ratings are sorted by row, all
+// tiles use about the same rows at a time, and these stay in the cache. Within a batch each tile starts at
+// another offset and wraps around; otherwise all tiles would step the same row at the same time.
 struct Walk {
   batch: u32,
   first: u32,
@@ -35,8 +35,8 @@ struct Walk {
   left: u32,
 }
 
-// Start of batch `which`, computed in whole numbers, so that a batch ends exactly where the next one starts,
-// for all teams.
+// Start of batch `which`, in integer arithmetic, so that for every team a batch ends exactly where the next
+// one starts.
 fn batch_start(which: u32, count: u32) -> u32 {
   return which * (count / params.batches) + min(which, count % params.batches);
 }
@@ -75,8 +75,8 @@ fn main(
   let tail_mask = {{ tail.type }}(select({{ step.scalar }}(0.0), {{ step.scalar }}(1.0), lane < TAIL));
 {%- endif %}
 {%- if TURNS %}
-  // Every second team swaps its pieces in pairs. Otherwise teams of 8 threads that load together would use
-  // only half of the banks of workgroup memory.
+  // In every second team, pieces are swapped in pairs. Otherwise teams of 8 threads that load together would
+  // use only half of the banks of workgroup memory.
   let lane_even = lane + (team % 2u) * LANES;
   let lane_odd = lane - (team % 2u) * LANES;
 {%- endif %}
@@ -107,8 +107,8 @@ fn main(
   let first = starts[number];
   let count = starts[number + 1u] - first;
   var walk = begin_batch(team, first, count, number);
-  // Three groups of ratings: the one being stepped, the next, and the one being loaded. A group that is
-  // spread has one rating in each thread of four.
+  // Three groups of four ratings: a is being stepped, b is next, and c is being loaded. With SPREAD each
+  // thread loads only one rating of a group, number lane % 4.
 {%- for slot in slots %}
   var a_{{ slot }} = NO_RATING;
   var b_{{ slot }} = NO_RATING;

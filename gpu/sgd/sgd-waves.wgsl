@@ -1,7 +1,7 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
-// One wave of wavefront-update (cuMF_SGD, section 3.2.3). Every workgroup is one team, which owns a band of
-// rows and steps one block of it, rating after rating; no two teams have the same band of columns. The
-// factors of the next rating are loaded meanwhile, unless they are the same.
+// One wave of wavefront-update (cuMF_SGD, section 3.2.3). Every workgroup is one team. It owns a band of
+// rows and steps one block of that band, rating by rating; in a wave no two teams have the same band of
+// columns. The next rating's factors are loaded meanwhile, except those that the current rating also uses.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

@@ -9,8 +9,9 @@ export function shrinkRowsWorkgroups(quads: number): number {
 }
 
 /**
- * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` a row. `own` and `one`
- * are the columns of the bias and of the constant 1; without biases, columns after the row's end.
+ * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` groups a row. `own` is
+ * the column of the bias and `one` the column of the constant 1; without biases both are beyond the end of a
+ * row.
  */
 export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
   name: 'shrink-rows',

@@ -1,5 +1,5 @@
-// Shrinks the rows of a matrix in place, four features a thread: x / (1 + rate o), the bias / (1 + rate d).
-// The constant 1 stays.
+// Shrinks the rows of a matrix in place, four features a thread: features become x / (1 + rate o), the bias
+// x / (1 + rate d). The constant 1 does not change.
 
 @compute @workgroup_size(THREADS)
 fn main(

@@ -4,7 +4,7 @@ import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
 import { addHalf } from '../copies/to-half.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
-/** Both sides' factors in the form that a kernel of SGD updates; the half mirrors with float16. */
+/** The factors of both sides in the form that a kernel of SGD updates: with float16, the half mirrors. */
 export interface Stepped {
   readonly rows: DeviceMatrix;
   readonly columns: DeviceMatrix;
@@ -35,8 +35,8 @@ export async function steppedFactors(
 }
 
 /**
- * Copies `rows` and `columns`, which may be the outputs themselves, to the updated form. Takes a fraction of
- * a millisecond.
+ * Copies `rows` and `columns` to the form that is updated (the two may be the same memory as the outputs).
+ * Takes a fraction of a millisecond.
  */
 export async function begin(
   scope: GpuTaskScope,

@@ -4,7 +4,10 @@ import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
-/** Rows of f features; `half`: the float16 mirror of the factors is written too. */
+/**
+ * The form of solved rows. `rank`: number of features; `half`: the float16 mirror of the factors is written
+ * too.
+ */
 type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
 /** An exact solver on a GPU. */
@@ -14,7 +17,7 @@ interface GpuSolver {
   /** True if the kernel writes each row's objective (see gpu/parts), whose sum gives the loss. */
   readonly writesObjective: boolean;
   /**
-   * True where a short row may be solved by its dual system (update-short.ts) instead, which has the same x.
+   * True if a short row may be solved by its dual system instead (update-short.ts), which gives the same x.
    */
   readonly dual: boolean;
 }
@@ -29,7 +32,7 @@ export const exactSolvers: Readonly<Record<ExactSolver, GpuSolver>> = {
     writesObjective: true,
     dual: true,
   },
-  // `dual` is false: the dual system of x >= 0 would have a bound for each feature.
+  // `dual` is false: in the dual system, x >= 0 would become one bound for each feature.
   nonnegative: {
     compile: (gpu, form) => gpu.compile(solveNonnegativeKernel, form),
     writesObjective: false,

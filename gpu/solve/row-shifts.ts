@@ -4,7 +4,9 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
-/** A matrix with the number n of a row's ratings in one of its columns; its first row is row number `row`. */
+/**
+ * A matrix that has, in one column, the number n of ratings of each row; its first row is row number `row`.
+ */
 export interface CountColumn {
   readonly matrix: GPUBuffer;
   readonly stride: number;
@@ -27,9 +29,9 @@ export function shiftBytes(rows: number, biases: boolean): number {
 }
 
 /**
- * Writes the shifts of `count` rows from `first` on, `width` numbers a row: the shift of A, and with biases
- * the shift of the bias's own element, which also has n. n of the first row is at `at` and of each next row
- * `step` further; or row pointers start at `at`.
+ * Writes the shifts of `count` rows from `first` on, `width` numbers a row: the shift of A and, with biases,
+ * the shift of the bias's own element (without its n). n is read from a matrix, at `at` for the first row
+ * and `step` further for each next row, or computed from row pointers, which start at `at`.
  */
 export const rowShiftsKernel = kernelOf<Record<string, never>>()({
   name: 'row-shifts',

@@ -1,6 +1,6 @@
-// Writes a row's shift lambda n^exponent + offset of the diagonal of A, with biases followed by the shift
-// lambda n + damping of the bias's own element, a thread a row. n is the difference of two row pointers, or
-// the rounded number of a row of `counts`.
+// Computes the shifts of a row, one thread a row: lambda n^exponent + offset for the diagonal of A and, with
+// biases, lambda n + damping for the bias's own element. n is the difference of two row pointers, or the
+// rounded number of a row of `counts`.
 
 @compute @workgroup_size(THREADS)
 fn main(

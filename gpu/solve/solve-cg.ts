@@ -12,14 +12,14 @@ export type SolveCgParams = {
   readonly half: boolean;
 };
 
-/** Most features for which a row of A is kept in the registers of one or two threads. */
+/** Up to this number of features, a row of A is kept in the registers of one or two threads. */
 const REGISTER_STRIDE = 128;
 /** Elements of A that one thread keeps. */
 const REGISTER_ELEMENTS = 64;
 
 /**
- * Limits of ‖r‖² relative to its first value and to ‖b‖²: below, float32 cannot improve x
- * (cpu/assembly/solve/conjugate-gradient.ts).
+ * Limits of ‖r‖², relative to its first value and to ‖b‖². Below either of them, float32 cannot improve x
+ * further (cpu/assembly/solve/conjugate-gradient.ts).
  */
 export const RESIDUAL_TOLERANCE = 1e-12;
 export const BIAS_TOLERANCE = 1e-10;
@@ -38,10 +38,10 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 }
 
 /**
- * x of (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS, Algorithm
- * 1); ends early as cpu/reference/conjugate-gradient.ts does. A is kept in registers up to 128 features, and
- * above read from its first slot. Lists, slots, outputs and `status`: see solve-cholesky. Without biases any
- * buffer may be bound as `bias`.
+ * Solves (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS,
+ * Algorithm 1); it ends early as cpu/reference/conjugate-gradient.ts does. Up to 128 features A is kept in
+ * registers, above that it is read from its first slot. Lists, slots, outputs and `status`: see
+ * solve-cholesky. Without biases any buffer may be bound as `bias`.
  */
 export const solveCgKernel = kernelOf<SolveCgParams>()({
   name: 'solve-cg',

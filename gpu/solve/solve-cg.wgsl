@@ -43,7 +43,7 @@ fn matrix_quad(base: u32, slot_count: u32, i: u32, quad: u32) -> vec4f {
 }
 {% if keep == 'memory' and a == 'f16' %}
 
-// The same when each row of a tile is packed into its first half.
+// Like matrix_quad, after each row of a tile has been packed into its first half.
 fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
   let own = i / 16;
   let tile = quad / 4;
@@ -253,7 +253,7 @@ fn main(
       let norms = total(batch);
       bad = bad || !is_finite(norms.x);
       if (step == 0) {
-        // The least limit keeps products of residuals from underflowing.
+        // This minimum keeps products of residuals from underflowing.
         enough = max(max(norms.x * {{ tolerances.residual }}, norms.y * {{ tolerances.bias }}), 1e-30);
         p = r;
       } else if (!done) {

@@ -8,11 +8,11 @@ export type SolveCholeskyParams = {
   readonly biases: boolean;
   /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
-  /** Memory in which A is factored: a copy in workgroup memory, or its first slot. */
+  /** Memory in which A is factorized: a copy in workgroup memory, or A's first slot. */
   readonly where: 'workgroup' | 'global';
 };
 
-/** The variant with workgroup memory if that holds A, else the variant in the slot. */
+/** The variant with workgroup memory if A fits there, else the variant that works in the slot. */
 export function chooseSolveCholesky(
   rank: number,
   biases: boolean,
@@ -72,7 +72,7 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
       QUADS: stride / 4,
       TILES: tilesOf(rank),
       SLOT_QUADS: slotElements(rank, biases) / 4,
-      // Starts of the last row of tiles, and of b, which follows the tiles.
+      // Offsets of the last row of tiles and of b, which is stored after the tiles.
       LAST_TILES: ((tilesOf(rank) * (tilesOf(rank) - 1)) / 2) * 64,
       BIAS_START: matrixElements(rank) / 4,
       THREADS: threads,

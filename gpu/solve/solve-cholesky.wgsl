@@ -6,8 +6,8 @@
 // keeps the 16 elements of its rows of the panel in registers. b is an extra row below A, which becomes y
 // with L y = b. The diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
 
-// Rounding error of A relative to its largest element and the root of f: a smaller shift is raised to it, so
-// that A stays definite.
+// Rounding error of A, relative to its largest element and the root of f. A shift smaller than this is
+// raised to it, so that A stays positive definite.
 const ROUNDING = 5e-6;
 
 // A column of a diagonal tile, double-buffered, so that one barrier a column suffices.
@@ -123,8 +123,8 @@ fn main(
 {% endfor %}
     {{ barrier }}();
 
-    // Subtracts the panel's products from the elements to its right, in blocks of 4 x 4 and groups of four of
-    // b.
+    // Subtracts the products of the panel's columns from the elements to the right of the panel: blocks of 4
+    // x 4 of A, and groups of four of b.
     let first = 16 * panel + 16;
     let side = (STRIDE - first) / 4;
     let triangle = side * (side + 1) / 2;

@@ -27,9 +27,10 @@ function shape({ rank }: SolveNonnegativeParams) {
 }
 
 /**
- * x of min ½ xᵀ(A + λ n_u I) x - bᵀx over x >= 0, one workgroup a row. The positive features of `previous`
- * are the first guess of x's. Lists, slots, outputs and `status`: see solve-cholesky; the first slot of a row
- * is overwritten. A row whose minimum is not found is bad. A feature's gradient counts as 0 up to 1e-5 ‖b‖.
+ * Finds the x >= 0 that minimizes ½ xᵀ(A + λ n_u I) x - bᵀx, one workgroup a row. The first guess is that
+ * the features that are positive in `previous` are positive in x. Lists, slots, outputs and `status`: see
+ * solve-cholesky; the first slot of a row is overwritten. If the minimum is not found, the row is reported
+ * as bad. A component of the gradient counts as 0 up to 1e-5 ‖b‖.
  */
 export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   name: 'solve-nonnegative',

@@ -3,27 +3,29 @@
 // principal pivoting (Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 33, 2011) on
 // swept matrices.
 //
-// Sweeping feature k moves it into the passive set P, where x may differ from 0, or out of it again. With P
-// swept, the matrix holds -inverse(A_PP), and the right side y holds x on P and b - A x elsewhere. So a step
-// reads the signs of y, and each feature on the wrong side costs one sweep of f^2 operations. The threads
-// keep the lower triangle in groups of four elements (slots.ts) and share the pivot's column through
-// workgroup memory. At the end x is checked against A itself, and improved by the inverse where sweeps have
-// lost digits.
+// P, the passive set, has the features whose x may differ from 0. Sweeping feature k moves it into P or out
+// of P. When P is swept, the matrix contains -inverse(A_PP), and the right side y contains x for features in
+// P and b - A x for the others. So one step reads the signs of y, and costs one sweep of f^2 operations for
+// each feature with the wrong sign.
+//
+// The threads keep the lower triangle in groups of four elements (slots.ts) and share the pivot's column
+// through workgroup memory. At the end x is checked with A itself, and improved with the inverse if sweeps
+// have lost digits.
 
-// Limits of a feature's gradient relative to |b|: below the first it counts as 0; below the second the row
-// counts as solved when no step improves it.
+// Limits of a feature's gradient, relative to |b|. Up to the first limit it counts as 0. Up to the second,
+// the row counts as solved if no step improves it.
 const TOLERANCE = 1e-5;
 const LARGEST_GRADIENT = 1e-4;
 // Largest residual A x - b on P, relative to |b|.
 const RESIDUAL = 5e-6;
-// A pivot below this fraction of its diagonal element is rounding error: the feature depends on the features
-// in P, and stays out.
+// A pivot below this fraction of its diagonal element is only rounding error: the feature is linearly
+// dependent on the features in P, and is not moved into P.
 const DEPENDENT = 2.4e-7;
-// Rounding error of A relative to its largest element and the root of f: a smaller shift is raised to it, so
-// that A stays definite.
+// Rounding error of A, relative to its largest element and the root of f. A shift smaller than this is
+// raised to it, so that A stays positive definite.
 const ROUNDING = 5e-6;
-// Steps without a new minimum of features with the wrong sign; after these, features change sides one at a
-// time.
+// Most consecutive steps without a new minimum of the number of features with the wrong sign. After these,
+// features change sides one at a time.
 const PATIENCE = 3;
 const MOST_STEPS = 10 * RANK + 100;
 
@@ -32,17 +34,17 @@ const SWEEP = 0u; const VERIFY = 1u; const CORRECT = 2u;
 const DONE = 3u; const FAILED = 4u;
 
 // A column of the swept matrix and the pivot's element of y, double-buffered, so that one barrier a sweep
-// suffices. One extra vector is read where a group does not exist.
+// suffices. There is one extra vector, which is read for groups that do not exist.
 var<workgroup> column: array<vec4f, 2 * QUADS + 1>;
 var<workgroup> along: array<f32, 2>;
 var<workgroup> solution: array<vec4f, QUADS>;
 var<workgroup> shares: array<f32, LANES * STRIDE>;
 var<workgroup> diagonal: array<f32, STRIDE>;
-// Bits by feature: P, the features that change sides next, and those found on the wrong side.
+// Bit sets of features: P; the features that change sides next; the features found on the wrong side.
 var<workgroup> passive: array<u32, WORDS>;
 var<workgroup> turning: array<u32, WORDS>;
 var<workgroup> misplaced: array<atomic<u32>, WORDS>;
-// 1 if A x - b is too large on P, 2 if a gradient is too large to end.
+// Bit 1: A x - b is too large for a feature in P. Bit 2: a gradient is too large to end.
 var<workgroup> remarks: atomic<u32>;
 var<workgroup> stage: u32;
 // The bits of A's largest element, which have the same order as the numbers.
@@ -61,8 +63,8 @@ fn is_passive(i: u32) -> bool {
   return ((passive[i / 32] >> (i % 32)) & 1) == 1;
 }
 
-// Records features on the wrong side (always for a number that is not finite), and gradients too large to
-// end.
+// Records a feature on the wrong side (always, if its number is not finite), and a gradient that is too
+// large to end.
 fn judge(i: u32, y: f32, length: f32) {
   let lost = !is_finite(y);
   if (lost || select(y > TOLERANCE * length, y < 0.0, is_passive(i))) {

@@ -6,8 +6,8 @@ import type { Pass } from '../webgpu/pass.ts';
 import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
 
 /**
- * True where a variant's kernels do not subtract the mean and the fixed side's biases from ratings, so that a
- * pass before them must.
+ * True if a variant's kernels do not subtract the mean and the fixed side's biases from ratings: a pass
+ * before them must do it.
  */
 export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
   return biases && !(sum.kernel === 'int8' || (sum.kernel === 'tensor' && centresRatings({ rank, biases })));
@@ -19,8 +19,8 @@ export function centredBytes(ratings: number): number {
 }
 
 /**
- * The ratings for the kernels. Where these do not subtract μ and the fixed side's biases, adds a pass that
- * does.
+ * The ratings that the kernels read. If the kernels do not subtract μ and the fixed side's biases, adds a
+ * pass that does, and returns its output.
  */
 export async function addCentred(
   gpu: Gpu,

@@ -22,8 +22,8 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
   };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
-  // Kernels in the order in which they are needed: for ratings while these are uploaded, then for rows, then
-  // for measures.
+  // Kernels in the order in which they are needed: first for ratings, while these are uploaded; then for
+  // rows; then for measuring the error.
   const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
   const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
   const measures = implicit

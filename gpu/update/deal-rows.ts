@@ -1,6 +1,6 @@
 import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
 
-/** Limits that determine which kernel gets a row, in ratings of the row. */
+/** Limits on the number of ratings of a row, which determine the kernel that gets the row. */
 export interface RowLimits {
   /** Rows are processed by falling length. */
   readonly sorted: boolean;
@@ -8,13 +8,13 @@ export interface RowLimits {
   readonly short: number;
   /** Longest rows for CG without A; 0 for none. */
   readonly free: number;
-  /** Most ratings of a part: all other rows are summed into slots in parts. */
+  /** Longest rows for the fused kernel. All longer rows are cut into parts, which are summed into slots. */
   readonly fused: number;
-  /** Ratings of a part, at most: the other rows are summed to slots in parts. */
+  /** Most ratings of a part of a row that is summed into slots. */
   readonly part: number;
   /**
-   * Rows of θ in a region. A row of several parts and at least `bordered` ratings is also cut at the borders
-   * of regions.
+   * Rows of θ in a region. A row that has several parts, and at least `bordered` ratings, is also cut at the
+   * borders of regions.
    */
   readonly regionRows: number;
   readonly bordered: number;
@@ -33,19 +33,19 @@ export interface DealtBatch {
 
 /** The rows of a range, each in one list at most. */
 export interface DealtRows {
-  /** Lists of short rows, by the most ratings that a row of the list may have. */
+  /** Lists of short rows; each list has rows of at most `longest` ratings. */
   readonly short: readonly (Parts & { readonly longest: number })[];
   readonly free: Parts;
   readonly fused: Parts;
   readonly batches: readonly DealtBatch[];
 }
 
-/** Most ratings of the rows of each list of short rows: update-short is compiled for each. */
+/** Most ratings of a row, for each list of short rows. update-short is compiled for each of these lengths. */
 export const SHORT_LENGTHS = [32, 64];
 
 /**
- * Deals the rows [from, to) of compressed rows to kernels. `offsets` are their row pointers. `columns` ascend
- * inside a row; without them no row is cut by regions. A pure function.
+ * Divides the rows [from, to) among the kernels. `offsets`: row pointers. `columns`: ascending within a row;
+ * if undefined, no row is cut by regions. A pure function.
  */
 export function dealRows(
   offsets: Int32Array,
@@ -108,8 +108,8 @@ interface Part extends Cut {
 
 /**
  * Cuts a row into pieces in order, none longer than a part. A row with enough ratings is also cut at the
- * borders of regions of θ, unless it would need more pieces than a batch has slots. A row without ratings has
- * one piece, for the solver to read.
+ * borders of regions of θ, unless that would need more pieces than a batch has slots. A row without ratings
+ * gets one empty piece, so that the solver has a slot to read.
  */
 function cutRow(
   columns: Uint32Array | undefined,
@@ -151,7 +151,10 @@ function firstAtLeast(columns: Uint32Array, from: number, to: number, column: nu
   return low;
 }
 
-/** Parts by region, the longest first, so that parts that run at the same time read the same region of θ. */
+/**
+ * Sorts parts by region, and within a region by descending length. Parts that run at the same time then read
+ * the same region of θ.
+ */
 function partEntries(parts: Part[]): Parts {
   parts.sort(
     (left, right) => left.region - right.region || right.length - left.length || left.slot - right.slot,

@@ -14,7 +14,9 @@ import { addVectorSteps } from '../vectors/steps.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
-  /** θ, with its half mirror when the variant reads float16 or 8 bits, which are rounded from it. */
+  /**
+   * θ. It needs its half mirror if the variant reads float16, or 8 bits, which are computed from the mirror.
+   */
   readonly fixed: DeviceMatrix;
   /** x of the last iteration. */
   readonly previous: DeviceMatrix;
@@ -28,7 +30,9 @@ export interface UpdateInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** Workgroups of one subgroup that walk the short rows: enough to fill any GPU several times over. */
+/**
+ * Workgroups of one subgroup that take short rows from the list: enough to fill any GPU several times over.
+ */
 const SHORT_WORKGROUPS = 4224;
 
 /**
@@ -107,7 +111,8 @@ class HalfIteration {
     await this.#addAll(pass, rows, kernels, (compiled, work, count, workgroups) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     });
-    // The kernel without A does not write the mirror; a pass over all rows is cheap in comparison.
+    // The kernel without A does not write the half mirror. So the mirror of all rows is computed afterwards,
+    // which is cheap in comparison.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, this.#inputs.factors);
   }
 
@@ -164,8 +169,8 @@ class HalfIteration {
       previous: previous.values,
       shifts: shifts ?? (await blockShifts(this.#gpu, block, this.#settings, this.#biases)),
       factors: factors.values,
-      // A buffer that is written may be bound only once, so each absent output has a scratch buffer of its
-      // own.
+      // WebGPU does not allow two bindings of one writable buffer, so each output that is absent gets its
+      // own scratch buffer.
       half: this.#half
         ? required(factors.half, 'half mirror of the factors')
         : await this.#gpu.scratch('no half', 16),
@@ -175,7 +180,7 @@ class HalfIteration {
     };
   }
 
-  /** Copies the last version to the outputs, from which CG without A starts. */
+  /** Copies the last version of x to the outputs: CG without A starts from the values there. */
   #startFree(): void {
     const { previous, factors } = this.#inputs;
     const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });

@@ -11,7 +11,7 @@ import type { Parts } from './work.ts';
 /** Bytes of the slots between the kernel that sums and the solver. */
 export const SLOT_BYTES = 512 << 20;
 
-/** Slots that the scratch buffer holds; `bytes` of one slot, default: normal equations. */
+/** Slots that the scratch buffer can hold. `bytes`: size of a slot; default: normal equations. */
 export function slotsOf(
   { info: { limits } }: Gpu,
   rank: number,
@@ -34,9 +34,9 @@ interface RowList {
   readonly count: number;
 }
 
-/** The rows of a block, dealt to the kernels that solve them. */
+/** The rows of a block, divided among the kernels that solve them. */
 export interface PreparedRows {
-  /** Rows solved by their dual systems, in lists by the most ratings of a row. */
+  /** Rows solved by their dual systems. Each list has rows of at most `longest` ratings. */
   readonly short: readonly (RowList & { readonly longest: number })[];
   /** Rows solved by CG without A. */
   readonly free?: RowList;
@@ -53,8 +53,8 @@ type RowSettings = Pick<
 >;
 
 /**
- * Makes the lists once for a block, range, rank and variant; they are cached with the block. `ratedOnly`:
- * omit rows without ratings.
+ * Makes the lists of rows, once for a block, range, rank and variant; they are cached with the block.
+ * `ratedOnly`: rows without ratings are left out.
  */
 export async function prepareRows(
   gpu: Gpu,
@@ -86,7 +86,9 @@ export async function prepareRows(
   return prepared;
 }
 
-/** Least ratio of a bias's own regularization to n at which a dual system is well enough conditioned. */
+/**
+ * A dual system is well enough conditioned if the bias's own regularization is at least this fraction of n.
+ */
 const LEAST_DUAL_BIAS = 1e-3;
 
 /** True when the dual systems of rows with up to `longest` ratings are regular. */
@@ -109,12 +111,13 @@ export function freeParams(
   });
 }
 
-/** Number of parts of a block above which larger parts still keep all workgroups busy to the end. */
+/** If a block has more parts than this, larger parts still keep all workgroups busy to the end. */
 const PARTS = 8500;
 
 /**
- * Ratings of a part. Blocks with many parts get larger ones, by powers of two: fewer slots are written and
- * read. Measured on an H200 with 279 M ratings: 26.1 ms with parts of 8,192, 24.1 ms with 32,768.
+ * Ratings of a part. Blocks with many parts get larger parts, by powers of two, so that fewer slots are
+ * written and read. Measured on an H200 with 279 M ratings: 26.1 ms with parts of 8,192, 24.1 ms with
+ * 32,768.
  */
 function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
   const larger =
@@ -122,7 +125,9 @@ function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
   return sum.kernel === 'int8' ? Math.min(larger, INT8_PART) : larger;
 }
 
-/** Rows of θ in a region that fits the GPU's cache, and the least ratings of a row that is cut by regions. */
+/**
+ * Rows of θ in a region that fits the GPU's cache, and the fewest ratings of a row that is cut by regions.
+ */
 function regionsOf(
   fixedRows: number,
   rank: number,
@@ -178,7 +183,10 @@ async function uploadLists(
   };
 }
 
-/** Parts that name a row by its index in the batch, which is also the index of its vectors. */
+/**
+ * The parts, with row numbers replaced by the rows' indices in the batch. These are also the indices of the
+ * rows' vectors.
+ */
 function numbered({ entries, count }: Parts, rows: Parts, from: number, to: number): Parts {
   const places = new Uint32Array(to - from);
   for (let at = 0; at < rows.count; at++) places[rows.entries[4 * at] - from] = at;

@@ -22,7 +22,8 @@ export interface SolvedPass {
 }
 
 /**
- * Submits kernels that write the lowest row without a finite solution, and the rows' objectives, to `status`.
+ * Submits kernels that write to `status`: the lowest row without a finite solution, and the objectives of
+ * the rows.
  */
 export async function submitSolved(
   gpu: Gpu,

@@ -7,7 +7,7 @@ import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 const TILE_VECTORS = 80;
 const HALF_VECTORS = 32;
 
-/** A tile of A's lower triangle, or of the ratings' row below it. */
+/** A tile of A's lower triangle, or of the row of ratings below the triangle. */
 interface Place {
   readonly row: number;
   readonly column: number;
@@ -16,9 +16,9 @@ interface Place {
 }
 
 /**
- * Tiles that pass through workgroup memory together, from the tensor cores' sums to their operands. Subgroup
- * w multiplies tile rows w, w + SUBGROUPS, ... Tiles of every phase are in the order of the triangle. Phases
- * with only ratings are not converted.
+ * Tiles that are in workgroup memory at the same time, when sums are moved from the accumulators to the
+ * operands of the tensor cores. Subgroup w multiplies tile rows w, w + SUBGROUPS, ... The tiles of every
+ * phase are in the order of the triangle. Phases that contain only ratings are not converted to float16.
  */
 export interface HalfPhase {
   readonly count: number;
@@ -28,9 +28,9 @@ export interface HalfPhase {
     readonly tiles: readonly { readonly place: number; readonly accumulator: number }[];
   }[];
   /**
-   * Tiles that hold b, and with biases s. For a thread's number `element`, lanes of the lower half of a
-   * subgroup read the tile at `place`, lanes of the upper half the next one; with `side`, only one half
-   * reads.
+   * Tiles that contain b, and with biases s. For a thread's number `element`, lanes in the lower half of a
+   * subgroup read the tile at `place`, and lanes in the upper half the tile after it. With `side`, only one
+   * half reads.
    */
   readonly rated: readonly {
     readonly element: number;
@@ -38,9 +38,12 @@ export interface HalfPhase {
     readonly both: boolean;
     readonly side: number;
   }[];
-  /** The place of the last of these tiles, over all columns; -1 in other phases. */
+  /** `place` of the last tile with b, over all columns; -1 in phases without such tiles. */
   readonly last_rated: number;
-  /** The first tile of each row in the phase; only in the first row may `column` be greater than 0. */
+  /**
+   * The first tile of each tile row in the phase. Only in the phase's first row may its `column` be greater
+   * than 0.
+   */
   readonly lines: readonly Place[];
   readonly loads: readonly {
     readonly subgroup: number;
@@ -99,7 +102,8 @@ function halfPhases(
 }
 
 /**
- * The operands that subgroups load from tiles: a tile below the diagonal serves both as row and as column.
+ * The operands that subgroups load from tiles. A tile below the diagonal is used twice: as it is, and
+ * transposed.
  */
 function operandsOf(places: readonly Place[], subgroups: number) {
   const operand = (row: number, column: number, place: number, transposed: boolean) => ({
@@ -114,7 +118,7 @@ function operandsOf(places: readonly Place[], subgroups: number) {
   ]);
 }
 
-/** The tiles with b, at most two for each number of a thread; `places` have consecutive columns. */
+/** The tiles with b: at most two for each number of a thread. `places` have consecutive columns. */
 function ratedParts(places: readonly Place[]): HalfPhase['rated'] {
   return range(Math.ceil(((places.at(-1)?.column ?? -1) + 1) / 2)).flatMap((element) => {
     const [first, ...others] = places.filter(({ column }) => Math.floor(column / 2) === element);
@@ -129,15 +133,18 @@ function chunks<T>(all: readonly T[], size: number): T[][] {
 }
 
 /**
- * 16-byte groups between columns of a vector in workgroup memory: one more than a column has, to avoid bank
- * conflicts.
+ * Distance between columns of a vector in workgroup memory, in groups of 16 bytes: one more than a column
+ * has, to avoid bank conflicts.
  */
 function pitchOf(rank: number): number {
   return 2 * tilesOf(rank) + 1;
 }
 
 interface StagedPlan {
-  /** 16-byte groups that the sums stage: more than a vector and its product need (56 a tile and eight). */
+  /**
+   * Memory in which the sums are staged, in groups of 16 bytes. It is larger than a vector and its product
+   * need (56 a tile, and eight).
+   */
   readonly staged: number;
   /** Tiles that pass together. */
   readonly room?: number;
@@ -145,7 +152,8 @@ interface StagedPlan {
 }
 
 /**
- * Tiles that pass together: the requested number, else what the sums' memory holds in float32 and float16.
+ * Number of tiles in workgroup memory at the same time: `room` if requested, else the number that fits the
+ * memory of the sums in float32 and in float16.
  */
 function roomOf({ staged, room }: Pick<StagedPlan, 'staged' | 'room'>): number {
   return room ?? Math.max(1, Math.floor(staged / (TILE_VECTORS + HALF_VECTORS)));
@@ -156,8 +164,8 @@ function stagedOf(given: Pick<StagedPlan, 'staged' | 'room'>): number {
 }
 
 /**
- * Template values of the shader parts that solve with A / n in float16 as operands of tensor cores: a
- * subgroup has every SUBGROUPS-th tile row, and all subgroups have the vectors.
+ * Template values of the shader parts that solve with A / n in float16 as operands of tensor cores. A
+ * subgroup has every SUBGROUPS-th tile row; every subgroup has all vectors.
  */
 export function tensorCgValues(
   rank: number,
@@ -176,7 +184,10 @@ export function tensorCgValues(
   };
 }
 
-/** Bytes of workgroup memory for the sums and these parts; separate rings not included. */
+/**
+ * Bytes of workgroup memory for the sums and for these shader parts, without rings that are stored
+ * separately.
+ */
 export function tensorCgBytes(rank: number, biases: boolean, given: StagedPlan): number {
   return 16 * stagedOf(given) + (biases ? 4 * paddedRank(rank) + 4 * given.plan.subgroups : 0);
 }

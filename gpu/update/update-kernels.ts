@@ -24,7 +24,7 @@ export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>
   readonly implicit?: unknown;
 };
 
-/** Which lists have rows; each list has kernels of its own. */
+/** The lists that contain rows; each list needs kernels of its own. */
 interface NeededKernels {
   readonly free: boolean;
   readonly fused: boolean;
@@ -35,8 +35,8 @@ interface NeededKernels {
 }
 
 /**
- * The kernels for the lists that have rows. Dawn compiles two at a time, in the order of requests; the
- * slowest to compile are first (bench/results, `compile-alone`).
+ * Compiles the kernels for the lists that contain rows. Dawn compiles two at a time, in the order of
+ * requests, so the slowest to compile are requested first (bench/results, `compile-alone`).
  */
 export async function compileForRows(
   gpu: Gpu,

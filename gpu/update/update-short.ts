@@ -9,18 +9,18 @@ export type UpdateShortParams = {
   readonly biases: boolean;
   /**
    * True: this kernel subtracts μ and γ (`fixed_bias`, a number for each row of θ) from the ratings. False:
-   * an earlier pass did; `fixed_bias` is bound but not read.
+   * an earlier pass has done it; `fixed_bias` is bound but not read.
    */
   readonly centre: boolean;
 };
 
-/** Chunks of 16 bytes, eight float16 features each, that are staged at a time. */
+/** Chunks of a row that are staged at a time. A chunk has 16 bytes: eight float16 features. */
 const CHUNKS_A_ROUND = 4;
 
 /**
- * Solves rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to
- * rounding, also when CG is requested. Requires `isDualRegular` (prepared-rows.ts). Workgroups of one
- * subgroup walk the list of rows, so any number of them may be dispatched.
+ * Solves rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y. The solution
+ * is exact up to rounding, even if CG is requested. Requires `isDualRegular` (prepared-rows.ts). Workgroups
+ * of one subgroup take rows from the list one after the other, so any number of them may be dispatched.
  */
 export const updateShortKernel = kernelOf<UpdateShortParams>()({
   name: 'update-short',

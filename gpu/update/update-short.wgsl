@@ -9,8 +9,8 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-// Four chunks of 16 bytes of each row of theta and a fifth against bank conflicts; later tile rows of Theta
-// Theta^T.
+// Four chunks of 16 bytes of each row of theta, and a fifth as padding against bank conflicts. Later the
+// memory holds tile rows of Theta Theta^T.
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
@@ -160,7 +160,7 @@ fn main(
     let squares = left;
     let enough = left * 1e-11;
 {%- if BIASES %}
-    // A bias is one more feature, whose column is sqrt(ratio) in every rating: ratio is added to each element
+    // A bias is one more feature, which is sqrt(ratio) in every rating. So ratio is added to every element
     // of Theta Theta^T.
     let ratio = shift / own_shift;
     var sum_p = subgroupAdd(
@@ -231,7 +231,7 @@ fn main(
     }
 
 
-    // r^T y, and with a bias the sum of y: r^2 plus the objective is shift r^T y.
+    // Sums r^T y and, with a bias, y. They give the objective: r^2 plus the objective is shift r^T y.
     let sum_y = subgroupAdd(
       {% for i in own_rows %}{% unless forloop.first %} + {% endunless -%}
       vec2f(r_{{ i }} * y_{{ i }}, y_{{ i }}){% endfor %}

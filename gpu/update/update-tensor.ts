@@ -19,16 +19,16 @@ export type UpdateTensorParams = TensorParams & {
    */
   readonly halfA: boolean;
   /**
-   * Tiles of A / n that pass through workgroup memory together; default: the number that the memory of the
-   * sums can hold.
+   * Number of tiles of A / n that are in workgroup memory at the same time. Default: the number that fits
+   * the memory of the sums.
    */
   readonly room?: number;
 };
 
 /**
- * The fused half-iteration, which keeps A of a row on the chip. Ranks to 256; to 144 with float32 A, which
- * must fit the registers. Workgroups walk the list of rows, so any number of them may be dispatched.
- * `fixed_bias`: see normal-equations-tensor.
+ * The fused half-iteration: sums A of a row and solves it without leaving the chip. For ranks up to 256, and
+ * up to 144 with A in float32, which must fit the registers. Workgroups take rows from the list one after
+ * the other, so any number of workgroups may be dispatched. `fixed_bias`: see normal-equations-tensor.
  */
 export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   name: 'update-tensor',
@@ -82,7 +82,7 @@ export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   ],
 });
 
-/** Tiles of A pass through the memory of the sums, in several rounds where they do not fit. */
+/** Tiles of A are moved through the memory of the sums, in several rounds if they do not fit at once. */
 function cgPlan(params: UpdateTensorParams) {
   return { ...accumulatePlan(params), staged: gatheredVectors(params), room: params.room };
 }

@@ -32,8 +32,8 @@ fn main(
 {%- if HALF_A %}
   let lane = thread & 31u;
 {%- else %}
-  // In the solver four adjacent lanes hold four rows of A, and each lane has the sums of one of them: row
-  // `thread`.
+  // In the solver, each group of four adjacent lanes holds four rows of A, and each lane has the sums of one
+  // of them: row `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);

@@ -10,7 +10,8 @@ export interface Parts {
 }
 
 /**
- * Rows by falling number of ratings, ties by row: neighbours take equally long, and the longest start first.
+ * Rows by descending number of ratings; equal ones by row number. Neighbours in this order take equally
+ * long, and the longest rows start first.
  */
 export function rowsByLength(offsets: Int32Array, from: number, to: number): Uint32Array {
   const lengthOf = (row: number) => offsets[row + 1] - offsets[row];
@@ -30,8 +31,8 @@ export function rowsInOrder(from: number, to: number): Uint32Array {
 }
 
 /**
- * A growing list of entries of four numbers. Allocates memory for the expected number of entries with the
- * first one.
+ * A growing list of entries of four numbers. The first entry allocates memory for the expected number of
+ * entries.
  */
 export class EntryList {
   readonly #expected: number;

@@ -4,7 +4,7 @@ import { vectorQuads } from './vectors.ts';
 export type AddProductsParams = {
   readonly rank: number;
   readonly biases: boolean;
-  /** The sums are gradients, which also have n and three more numbers; else they are products. */
+  /** True: the sums are gradients, which also contain n and three more numbers. False: they are products. */
   readonly first: boolean;
 };
 

@@ -12,7 +12,10 @@ export type EndVectorsParams = {
   readonly half: boolean;
 };
 
-/** Ends the steps of vector-step: writes `factors`, `half`, `bias` and `status` as solve-cholesky does. */
+/**
+ * Ends conjugate gradients after the steps of vector-step: writes `factors`, `half`, `bias` and `status` as
+ * solve-cholesky does.
+ */
 export const endVectorsKernel = kernelOf<EndVectorsParams>()({
   name: 'end-vectors',
   bindings: [

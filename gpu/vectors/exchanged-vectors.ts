@@ -42,7 +42,7 @@ export interface ProductSettings extends RowRange {
   readonly teams?: Teams;
 }
 
-/** A variant that cuts all rows into parts of this many ratings and solves none. */
+/** A variant that only cuts rows into parts of this number of ratings; it solves none. */
 const PARTS: UpdateVariant = {
   name: 'exchanged-vectors',
   precision: 'f32',
@@ -57,7 +57,10 @@ const PARTS: UpdateVariant = {
   sorted: true,
 };
 
-/** Adds the products of the rows [from, to) of a block with their vectors to the sums, in one submission. */
+/**
+ * For the rows [from, to) of a block: adds the products of the block's ratings with the rows' vectors to the
+ * sums, in one submission.
+ */
 export async function addVectorProducts(
   gpu: Gpu,
   { block, fixed, fixedBias, vectors, sums }: ProductInputs,
@@ -110,7 +113,7 @@ export function hasBiases({ stride }: DeviceMatrix, rank: number): boolean {
 }
 
 export interface StepInputs {
-  /** x of the last version, or products; not used by the phase `end`. */
+  /** x of the last version, or the products; not used in the phase `end`. */
   readonly given?: DeviceMatrix;
   readonly gradients: DeviceMatrix;
   readonly factors: DeviceMatrix;

@@ -11,7 +11,7 @@ export type PartProductsParams = {
   readonly biases: boolean;
   /** With the weights of implicit data. */
   readonly implicit: boolean;
-  /** Computes the residual for x instead of products with the direction. */
+  /** True: computes the residual for x. False: computes products with the direction. */
   readonly first: boolean;
 };
 
@@ -24,7 +24,9 @@ function tileOf({ rank, precision }: Pick<PartProductsParams, 'rank' | 'precisio
   return { rank, precision, ratings, lanes: 64, rows: 1 };
 }
 
-/** Products of parts of rows, without subgroups: see product-kernel.ts. */
+/**
+ * Products of parts of rows with the rows' vectors, for adapters without subgroups: see product-kernel.ts.
+ */
 export const partProductsKernel = kernelOf<PartProductsParams>()({
   name: 'part-products',
   bindings: productBindings,

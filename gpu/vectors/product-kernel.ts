@@ -1,9 +1,9 @@
 import { reads, writes } from '../webgpu/kernel.ts';
 
 /**
- * Bindings and uniforms that all kernels share which multiply parts of rows by the rows' vectors, into the
- * parts' slots (vectors.ts). `work` lists row of the vectors, first rating, ratings, slot; `alpha` and `base`
- * are the weights of implicit data.
+ * Bindings and uniforms of all kernels that multiply parts of rows by the rows' vectors and write the
+ * results to the parts' slots (vectors.ts). An entry of `work`: row of the vectors, first rating, ratings,
+ * slot. `alpha` and `base` are the weights of implicit data.
  */
 export const productBindings = [
   ...reads({

@@ -25,17 +25,23 @@ export interface ProductShape {
   readonly teams?: Teams;
 }
 
-/** The buffers of a block and of the side that its ratings multiply. */
+/** The buffers of a block, and of the factors that its ratings are multiplied with. */
 export interface RatedBuffers {
   readonly indices: Binding;
   readonly values: Binding;
   readonly fixed: Binding;
 }
 
-/** Adds to a pass the product of a batch's parts with the vectors of their rows, into the parts' slots. */
+/**
+ * Adds to a pass: multiplies the parts of a batch by the vectors of their rows, and writes the results to
+ * the parts' slots.
+ */
 export type Multiply = (pass: Pass, batch: RowBatch, vectors: Binding, slots: Binding) => void;
 
-/** Compiles the product with the ratings of a block: with subgroups, where the adapter has them. */
+/**
+ * Compiles the kernel that multiplies the ratings of a block by vectors: the one with subgroups if the
+ * adapter has them.
+ */
 export async function ratingProducts(gpu: Gpu, shape: ProductShape): Promise<(of: RatedBuffers) => Multiply> {
   const { rank, precision, biases, first, implicit, teams = chooseVectorProducts(rank, precision) } = shape;
   const byTeams = { rank, precision, biases, first, ...teams };

@@ -5,10 +5,13 @@ import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 /** Most threads of a row. */
 const MOST_LANES = 32;
 const THREADS = 64;
-/** Most bytes of the vectors of a workgroup that has more than one row. */
+/** A workgroup has more than one row only if their vectors take at most this number of bytes. */
 const VECTOR_BYTES = 8192;
 
-/** Threads that share a row whose vectors are in buffers, and the rows of a workgroup. */
+/**
+ * For rows whose vectors are in buffers: the number of threads that share a row, and the number of rows in a
+ * workgroup.
+ */
 export function rowLanes(rank: number): { readonly lanes: number; readonly rows: number } {
   const quads = paddedRank(rank) / 4;
   const lanes = Math.min(MOST_LANES, 2 ** Math.ceil(Math.log2(quads)));

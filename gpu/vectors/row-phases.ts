@@ -6,7 +6,10 @@ import { endVectorsKernel } from './end-vectors.ts';
 import { rowLanes } from './row-lanes.ts';
 import { vectorStepKernel, type VectorStepParams } from './vector-step.ts';
 
-/** A phase of conjugate gradients; rows are multiplied between phases. See vector-step.wgsl. */
+/**
+ * A phase of conjugate gradients. Between phases the rows are multiplied by their vectors. See
+ * vector-step.wgsl.
+ */
 export type Phase = VectorStepParams['phase'] | 'end';
 
 type PhaseShape = Omit<VectorStepParams, 'phase'> & {
@@ -23,8 +26,8 @@ type GivenBuffers = Pick<PhaseBuffers, 'gradients' | 'factors' | 'shifts' | 'sta
 };
 
 /**
- * All buffers of the phases. Unused ones are distinct buffers of a few bytes, since a buffer that is written
- * may be bound only once.
+ * All buffers of the phases. Each unused one is a separate buffer of a few bytes, because WebGPU does not
+ * allow two bindings of one writable buffer.
  */
 export async function phaseBuffers(gpu: Gpu, given: GivenBuffers): Promise<PhaseBuffers> {
   const names = ['work', 'given', 'gram', 'direction', 'half', 'bias'] as const;

@@ -25,9 +25,9 @@ interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
 }
 
 /**
- * Adds the kernels that solve batches of rows by conjugate gradients without A: the exchange of vectors with
- * a single part, whose products stay in slots. One pass over the ratings computes the residual, and one each
- * step.
+ * Adds the kernels that solve batches of rows by conjugate gradients without forming A. It is the exchange
+ * of vectors (exchanged-vectors.ts) with a single part, so products stay in slots. The ratings are read once
+ * for the residual, and once in each step.
  */
 export async function addVectorSteps(
   gpu: Gpu,
@@ -62,7 +62,10 @@ export async function addVectorSteps(
   }
 }
 
-/** The products of addVectorSteps for the residual and for a step, and the phases between them. */
+/**
+ * Compiles the kernels of addVectorSteps: the product for the residual, the product of a step, and the
+ * phases between them.
+ */
 export function compileVectorSteps(
   gpu: Gpu,
   { rank, sum, half, biases }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases'>,

@@ -1,6 +1,6 @@
 import { paddedRank } from '../device/slots.ts';
 
-/** Ratings of rows whose θ is in workgroup memory: see parts/cg/tile-product.wgsl. */
+/** Part of a row's ratings whose θ are in workgroup memory together: see parts/cg/tile-product.wgsl. */
 export interface Tile {
   readonly rank: number;
   readonly precision: 'f32' | 'f16';
@@ -11,7 +11,7 @@ export interface Tile {
   readonly rows: number;
 }
 
-/** Groups of four features between ratings: an odd number avoids bank conflicts. */
+/** Distance between ratings in groups of four features; it is odd to avoid bank conflicts. */
 function pitchOf(rank: number): number {
   return paddedRank(rank) / 4 + 1;
 }

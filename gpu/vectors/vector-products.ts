@@ -15,13 +15,16 @@ export type VectorProductsParams = {
   /** Threads that share a rating: a power of two. */
   readonly lanes: number;
   /**
-   * Threads that reduce their sums by subgroup operations: a multiple of the lanes, at most a subgroup's
-   * threads.
+   * Threads that add their sums by subgroup operations. A multiple of `lanes`, at most the size of a
+   * subgroup.
    */
   readonly width: number;
 };
 
-/** 16-byte groups of θ that a thread has in flight, over its share of two or four ratings. */
+/**
+ * Loads of θ that a thread has in flight, in groups of 16 bytes. They belong to the thread's part of two or
+ * four ratings.
+ */
 const IN_FLIGHT = 8;
 
 /** Pieces of 16 bytes of a row. */
@@ -30,9 +33,9 @@ function piecesOf({ rank, precision }: Pick<VectorProductsParams, 'rank' | 'prec
 }
 
 /**
- * Threads for a rating. Fewer threads have more features each: a rating then needs fewer sums across threads
- * and no thread is idle, until a thread's registers cannot hold its features of p, of the sum and of the
- * loads in flight.
+ * Chooses the number of threads for a rating. With fewer threads, each has more features: a rating then
+ * needs fewer sums across threads, and no thread is idle. The limit is that a thread's registers must hold
+ * its features of p, of the sum and of the loads in flight.
  */
 export function chooseVectorProducts(
   rank: number,
@@ -43,7 +46,7 @@ export function chooseVectorProducts(
   return { threads: 64, lanes, width: 32 };
 }
 
-/** A p of parts of rows without A, or their residual: see product-kernel.ts. */
+/** A p of parts of rows without forming A, or their residual: see product-kernel.ts. */
 export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
   name: 'vector-products',
   bindings: productBindings,

@@ -66,7 +66,7 @@ fn main(
 {%- for e in each %}
   var column_{{ e }} = indices[min(begin + {{ e }}, final_at)];
 {%- endfor %}
-  // All teams take the same number of turns; turns after the end have no effect.
+  // All teams execute the same number of turns. A turn after the team's last rating has no effect.
   for (var turn = part.y; turn < end; turn += TEAMS * EACH) {
     let at = turn + team * EACH;
 {%- for e in each %}

@@ -9,24 +9,26 @@ export type VectorStepParams = {
   /** With a Gram matrix. */
   readonly implicit: boolean;
   /**
-   * Rows are taken from a list (row, first slot, n, slots), and their slots are the input; else consecutive
-   * rows.
+   * True: rows are taken from a list (row, first slot, n, slots), and the input is their slots. False: the
+   * rows are consecutive.
    */
   readonly listed: boolean;
   readonly phase: 'gather' | 'begin' | 'step';
 };
 
 /**
- * A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts). Gradients and direction
- * are indexed by place in the list for listed rows, else by row number. Without implicit data any buffer may
- * be bound as `gram`, without a list as `work`.
+ * A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts). Listed rows index
+ * gradients and direction by their position in the list, other rows by row number. Without implicit data any
+ * buffer may be bound as `gram`, without a list any as `work`.
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
   bindings: [
     ...reads({
       work: 'array<vec4u>',
-      /** `gather`: x of the last version. Else slots, or products in `step`. */
+      /**
+       * In `gather`: x of the last version. Otherwise: slots if rows are listed, else products (in `step`).
+       */
       given: 'array<vec4f>',
       gram: 'array<vec4f>',
       shifts: 'array<f32>',

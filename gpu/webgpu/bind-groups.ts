@@ -1,11 +1,11 @@
 import type { Binding, CompiledKernel } from './compiled-kernel.ts';
 
-/** Bind groups kept for a kernel, at most: an iteration uses the same few again and again. */
+/** Most bind groups that are kept for a kernel: an iteration uses the same few again and again. */
 const MOST_KEPT = 64;
 
 /**
- * Bind groups by their kernel and buffers. Making one takes the thread of the GPU 40 µs, as long as kernels of
- * small data run, and an iteration of ALS binds the same buffers each time (bench/results,
+ * A cache of bind groups, by kernel and buffers. Creating one occupies the GPU's thread for 40 µs, as long
+ * as a kernel on small data runs, and each iteration of ALS binds the same buffers (bench/results,
  * `als-gpu-kept-bindings`).
  */
 export class BindGroups {

@@ -19,7 +19,7 @@ export interface KernelVariant {
   readonly render?: typeof renderKernel;
 }
 
-/** Compiles a variant. Throws an error with the label, and the line where the text is wrong. */
+/** Compiles a variant. Throws an error with the kernel's label and the line of the text that is wrong. */
 export async function compileKernel(
   gpu: CompilingGpu,
   { kernel, params, label, render = renderKernel }: KernelVariant,
@@ -28,11 +28,11 @@ export async function compileKernel(
   const code = render(kernel, params);
   device.pushErrorScope('validation');
   const module = device.createShaderModule({ label, code });
-  // Error scopes are a stack: this one must end before another begins.
+  // Error scopes are a stack, so this one must end before another one begins.
   const scope = device.popErrorScope();
   const layout = bindGroupLayout(device, kernel, label);
-  // The driver starts before this thread renders the next kernel's text. A wrong text also fails here, but
-  // `requireText` throws the better error.
+  // Starts the driver before this thread renders the next kernel's text. If the text is wrong, this fails
+  // too, but `requireText` throws the better error.
   const compiling = device.createComputePipelineAsync({
     label,
     layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
@@ -71,7 +71,10 @@ function requireText(
   if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
 }
 
-/** The layout of the descriptor, since a variant may leave some of its buffers unused. */
+/**
+ * The bind group layout according to the descriptor. A layout derived from the text would omit buffers that
+ * a variant does not use.
+ */
 function bindGroupLayout(
   device: GPUDevice,
   { bindings }: KernelDescriptor,

@@ -7,7 +7,10 @@
 export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor' | 'int8';
 
 export interface AcquireOptions {
-  /** Makes Dawn check every buffer access against its bounds. Off: kernels check where necessary. */
+  /**
+   * True: Dawn checks every buffer access against the buffer's bounds. False: kernels check bounds
+   * themselves where that is necessary.
+   */
   readonly robust?: boolean;
   /** Features to hide, as if the adapter lacked them. */
   readonly without?: readonly GpuFeature[];

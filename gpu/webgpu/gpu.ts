@@ -60,8 +60,8 @@ export class Gpu {
   }
 
   /**
-   * `memoryBytes`: limit within which freed buffers are kept for reuse. Throws UsageError with the reason
-   * when there is no adapter.
+   * Opens a GPU. `memoryBytes`: freed buffers are kept for reuse up to this limit. Throws UsageError with
+   * the reason if there is no adapter.
    */
   static async open({
     memoryBytes,
@@ -71,8 +71,8 @@ export class Gpu {
   }
 
   /**
-   * A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its
-   * memory is too small. `passage`: a buffer for transfers to the host, see takeMemory.
+   * A zeroed storage buffer of at least `bytes`. Throws CapacityError if a limit of the adapter or its
+   * memory is too small. `passage`: the buffer is used for transfers to the host, see takeMemory.
    */
   async buffer(bytes: number, label: string, { passage = false } = {}): Promise<GPUBuffer> {
     const size = Math.max(16, Math.ceil(bytes / 16) * 16);
@@ -104,8 +104,8 @@ export class Gpu {
   }
 
   /**
-   * A buffer of at least `bytes` for use within a submission. A label has one buffer, which is replaced when
-   * it is too small. `passage`: see buffer.
+   * A buffer of at least `bytes` that is used within one submission. There is one buffer for each label; it
+   * is replaced when it is too small. `passage`: see buffer.
    */
   async scratch(label: string, bytes: number, options?: { readonly passage: boolean }): Promise<GPUBuffer> {
     const known = this.#scratch.get(label);
@@ -243,8 +243,8 @@ export class Gpu {
   }
 
   /**
-   * Keeps the GPU busy until `work` of the host ends, such as compiling kernels or uploading a start. Returns
-   * `work`.
+   * Keeps the GPU busy until the host has done `work`, for example compiling kernels or uploading the
+   * initial factors. Returns `work`.
    */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
     return this.info.software || this.mayIdle ? work : this.#idleSpin.during(work);
@@ -271,8 +271,8 @@ export class Gpu {
   }
 
   /**
-   * Closes the device after pending compilations: a thread that ends before one of Dawn's promises settles
-   * crashes the process.
+   * Closes the device once pending compilations have ended: a thread that ends before one of Dawn's promises
+   * settles crashes the process.
    */
   async close(): Promise<void> {
     this.#closing = true;

@@ -4,7 +4,7 @@ import type { DeviceSpan } from '../../engine/trace/trace.ts';
 /** Most spans that wait for the next reply of the thread. */
 const MOST_WAITING = 10_000;
 
-/** Work of a GPU's thread other than tasks, for a trace: transfers and compiling. */
+/** Records the work of a GPU's thread outside tasks, for a trace: transfers and compiling. */
 export class Journal {
   /** True to also note passes and allocations: see inDetail. */
   detailed = false;
@@ -25,7 +25,7 @@ export class Journal {
     return result;
   }
 
-  /** The same for work that is noted only while the journal is detailed. */
+  /** Like `during`, for work that is recorded only if the journal is detailed. */
   inDetail<Result>(row: 'passes' | 'allocations', name: string, work: Promise<Result>): Promise<Result> {
     return this.detailed ? this.during(row, name, work) : work;
   }

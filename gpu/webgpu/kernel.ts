@@ -12,9 +12,9 @@ export interface KernelBinding<Name extends string = string> {
 }
 
 /**
- * A compute shader: the text <name>.wgsl, and its declarations, which are generated from here. Binding 0 is
- * the uniform `params`, a struct of `uniforms` in order; storage buffers follow from binding 1 in the order
- * of `bindings`.
+ * A compute shader: its text is in <name>.wgsl, and its declarations are generated from this descriptor.
+ * Binding 0 is the uniform `params`, a struct of `uniforms` in order. Storage buffers have the bindings from
+ * 1 on, in the order of `bindings`.
  */
 export interface KernelDescriptor<
   Params extends KernelParams = KernelParams,
@@ -33,7 +33,7 @@ export interface KernelDescriptor<
   values(params: Params): Readonly<Record<string, unknown>>;
   /** Threads of a workgroup and bytes of workgroup memory, compared with the adapter's limits. */
   workgroup(params: Params): { readonly threads: number; readonly bytes: number };
-  /** Variants that together use all of the text; tests compile them. */
+  /** Variants that together use every line of the text; tests compile them. */
   readonly samples: readonly Params[];
 }
 
@@ -72,8 +72,7 @@ export function range(count: number): number[] {
 }
 
 /**
- * True when an adapter has the features, threads, workgroup memory and number of buffers that a variant
- * requires.
+ * True if an adapter has what a variant requires: features, threads, workgroup memory and number of buffers.
  */
 export function admits<Params extends KernelParams>(
   { features, limits }: GpuInfo,

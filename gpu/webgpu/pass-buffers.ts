@@ -11,7 +11,10 @@ export class PassBuffers {
     this.#device = device;
   }
 
-  /** The uniform buffer of the next pass; earlier passes have read it by the time it is written. */
+  /**
+   * The uniform buffer for the next pass. Buffers are reused: earlier passes have read one by the time it is
+   * written again.
+   */
   uniforms(bytes: Uint8Array<ArrayBuffer>): GPUBuffer {
     if (this.#uniforms === undefined || this.#uniforms.size < bytes.byteLength) {
       this.#uniforms?.destroy();

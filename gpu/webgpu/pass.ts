@@ -22,7 +22,10 @@ interface PassGpu {
 export interface Turn {
   /** Its passes note when they end. */
   readonly clocked: boolean;
-  /** When its last kernel so far ended, in milliseconds of the GPU's clock; differences alone have a meaning. */
+  /**
+   * Time at which the last kernel so far ended, in milliseconds of the GPU's clock. Its zero is arbitrary:
+   * only differences have a meaning.
+   */
   ended?: number;
 }
 
@@ -71,8 +74,8 @@ export class Pass {
   }
 
   /**
-   * Adds a kernel. Workgroups above the limit of one dimension are dispatched in the second: a workgroup's
-   * number is `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and workgroups above the last number do
+   * Adds a kernel. Workgroups beyond the limit of one dimension use the second dimension: a workgroup's
+   * number is `workgroup_id.y * num_workgroups.x + workgroup_id.x`. Workgroups above the last number must do
    * nothing.
    */
   dispatch<Buffers extends string, Uniforms extends string>(
@@ -127,7 +130,7 @@ export class Pass {
     return this.#turn.clocked ? passBuffers.endStamp() : undefined;
   }
 
-  /** The dispatches, in one compute pass, or where each is stamped in passes of their own. */
+  /** Encodes the dispatches: in one compute pass or, if each gets time stamps, each in a pass of its own. */
   #encode(encoder: GPUCommandEncoder, uniforms: GPUBuffer, stamps: TimeStamps | EndStamp | undefined): void {
     const { limits } = this.#gpu.info;
     let shared: GPUComputePassEncoder | undefined;
@@ -156,7 +159,7 @@ export class Pass {
     shared?.end();
   }
 
-  /** The first bytes of the result when the GPU has finished; `scope` reports validation errors. */
+  /** The first bytes of the result, once the GPU has finished. `scope` reports validation errors. */
   async #content(
     result: GPUBuffer,
     bytes: number,

@@ -6,12 +6,12 @@
  */
 
 /**
- * Milliseconds between two polls: of a graphics card, whose work takes milliseconds, and of a driver that
- * computes on the processor, whose threads need the core.
+ * Milliseconds between two polls. `card`: a graphics card, whose work takes milliseconds. `software`: a
+ * driver that computes on the processor and whose threads need the core.
  */
 const PAUSES = { card: 0.05, software: 1 } as const;
 
-/** Polls sleep on it (Atomics.wait) for their pause: it is never notified. */
+/** Polls pause by waiting for this number to change (Atomics.wait); it never does. */
 const quiet = new Int32Array(new SharedArrayBuffer(4));
 
 const unpaced = setImmediate;
@@ -21,8 +21,8 @@ let urgent = 0;
 let paced = false;
 
 /**
- * Delays each poll of this thread, which must be a GPU's own. The thread's own turns do not use the global
- * setImmediate.
+ * Delays each poll of this thread, which must be a GPU's own thread. The thread's own code does not use the
+ * global setImmediate.
  */
 export function pacePolls(software: boolean): void {
   pause = software ? PAUSES.software : PAUSES.card;
@@ -34,13 +34,13 @@ export function pacePolls(software: boolean): void {
   });
 }
 
-/** The next turn of the event loop; the poll in it does not wait. */
+/** The next turn of the event loop; a poll in that turn does not pause. */
 export function nextTurn(): Promise<void> {
   hurryPolls();
   return new Promise((resolve) => unpaced(resolve));
 }
 
-/** The next polls do not wait: an answer is expected at once. */
+/** Makes the next polls skip their pause, because an answer is expected at once. */
 export function hurryPolls(polls = 1): void {
   urgent = Math.max(urgent, polls);
 }

@@ -3,8 +3,8 @@ import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 
 /**
- * A text with its imports (`#import parts/<file>`) inserted recursively. The first line of a template, its
- * reason, is left out.
+ * A text in which imports (`#import parts/<file>`) are replaced by the files' texts, recursively. The first
+ * line of a template, which has its reason, is left out.
  */
 function withImports(name: string): string {
   const text = kernelTexts[name];
@@ -31,7 +31,7 @@ export function renderKernel<Params extends KernelParams>(
 ): string {
   const text = withImports(kernel.name);
   const values = kernel.values(params);
-  // Plain WGSL, as most parts and a third of the kernels are, needs no template engine.
+  // Plain WGSL needs no template engine. Most parts and a third of the kernels are plain.
   const render = (template: string) =>
     /\{[{%]/.test(template) ? (engine.parseAndRenderSync(template, { ...values }) as string) : template;
   const body = render(text);

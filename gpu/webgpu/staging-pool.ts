@@ -6,7 +6,7 @@ export interface StagingSize {
   readonly buffers: number;
 }
 
-/** Mapped buffers of one direction, shared by transfers; created on demand. */
+/** Mapped buffers for transfers in one direction, shared by all transfers and created on demand. */
 export class StagingPool {
   readonly #device: GPUDevice;
   readonly #buffers: Omit<GPUBufferDescriptor, 'size'>;
@@ -22,8 +22,8 @@ export class StagingPool {
   }
 
   /**
-   * Takes a free buffer. Where none is free, creates one up to the pool's size, else waits for the next.
-   * Creating one takes a millisecond or more, so the thread first sends pending answers.
+   * Takes a free buffer. If none is free, creates one, or waits for the next one if the pool has its full
+   * size. Creating a buffer takes a millisecond or more, so the thread first sends pending answers.
    */
   async take(): Promise<GPUBuffer> {
     const free = this.#ready.findIndex(({ done }) => done);
@@ -47,8 +47,9 @@ export class StagingPool {
   }
 
   /**
-   * Returns a buffer, which can be taken again once `when` has settled. A failure belongs to the transfer
-   * that returned it: the next taker maps the buffer again, which fails if the device is lost.
+   * Returns a buffer. It can be taken again once `when` has settled. If `when` rejects, that is the error of
+   * the transfer that returned the buffer, not of the next one. The next taker maps the buffer again, which
+   * fails if the device is lost.
    */
   give(buffer: GPUBuffer, when: Promise<unknown>): void {
     const ready = {

@@ -6,7 +6,8 @@ import { nextTurn } from './polls.ts';
 import { StagingPool, type StagingSize } from './staging-pool.ts';
 
 /**
- * Large enough for the full speed of the bus, small enough that filling one overlaps with copying another.
+ * Size of a staging buffer: large enough for the full speed of the bus, and small enough that one is filled
+ * while another is copied.
  */
 export const STAGING_BYTES = 16 << 20;
 
@@ -20,8 +21,8 @@ export interface StagingSizes {
 }
 
 /**
- * For uploads and downloads of whole partitions. Readback buffers are small: creating one of 16 MiB blocks
- * the thread for 4 ms, and copying from it for longer, while answers to tasks wait.
+ * Sizes for uploads and downloads of whole partitions. Buffers for downloads are small: creating one of 16
+ * MiB blocks the thread for 4 ms, and copying from it for longer, while answers to tasks wait.
  */
 export const BULK: StagingSizes = {
   up: { bytes: STAGING_BYTES, buffers: 4 },
@@ -29,8 +30,9 @@ export const BULK: StagingSizes = {
 };
 
 /**
- * For exchanges with other GPUs. Small buffers stay in the processor's caches. There are many, since a copy
- * holds its buffer while it waits in the queue for the kernels that were submitted before it.
+ * Sizes for exchanges with other GPUs. The buffers are small, so that they stay in the processor's caches.
+ * There are many, since a copy occupies its buffer while it waits in the queue for kernels that were
+ * submitted before it.
  */
 export const EXCHANGE: StagingSizes = {
   up: { bytes: PIECE_BYTES, buffers: 96 },
@@ -41,15 +43,15 @@ export const EXCHANGE: StagingSizes = {
 const READS = 16;
 
 /**
- * Bytes of a buffer, read in pieces of the size of a readback buffer; `offset` and `bytes` are multiples of
- * 4.
+ * A range of a buffer, which is read in pieces of the size of a download's staging buffer. `offset` and
+ * `bytes` are multiples of 4.
  */
 export interface DownloadRange {
   readonly offset: number;
   readonly bytes: number;
   /**
-   * Submits work that writes the next piece (`bytes` from byte `at` of the range on) to the start of the
-   * buffer, which then only holds one piece.
+   * For a buffer that holds only one piece at a time: submits the work that writes the next piece to the
+   * start of the buffer. The piece is the `bytes` bytes from byte `at` of the range on.
    */
   readonly fill?: (at: number, bytes: number) => void;
 }
@@ -57,8 +59,8 @@ export interface DownloadRange {
 /** Receives the pieces of a download, one at a time. */
 export interface PieceTaker {
   /**
-   * Resolves when the `bytes` from byte `at` of the range on can be taken. The memory is mapped only after
-   * that, since losing the device meanwhile would unmap it.
+   * Resolves when `take` can accept the `bytes` bytes from byte `at` of the range on. The staging memory is
+   * mapped only after that; if it were mapped earlier, losing the device meanwhile would unmap it.
    */
   ready?(at: number, bytes: number): Promise<void>;
   /** Receives a piece, which starts at byte `at` of the range. */
@@ -91,8 +93,8 @@ export class Staging {
   }
 
   /**
-   * Copies `source` to `target` from byte `offset` on. Work submitted later sees the bytes, though the copy
-   * may still be running.
+   * Copies `source` to `target` from byte `offset` on. The promise may resolve before the copy has ended;
+   * work submitted later sees the bytes.
    */
   async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
     for (let at = 0; at < source.byteLength; at += this.#sizes.up.bytes) {
@@ -104,8 +106,8 @@ export class Staging {
   }
 
   /**
-   * Uploads bytes that `fill` writes, at most a staging buffer's. The memory passed to `fill` still holds
-   * bytes of earlier uploads.
+   * Uploads bytes that `fill` writes, at most the size of a staging buffer. `fill` receives memory that
+   * still contains bytes of earlier uploads.
    */
   async uploadFilled(
     target: GPUBuffer,
@@ -114,7 +116,7 @@ export class Staging {
     fill: (staged: ArrayBuffer) => void,
   ): Promise<void> {
     const staging = await this.#up.take();
-    // The mapped range may be longer than the copy: buffers consist of whole words.
+    // The mapped range may be longer than the copy: sizes of buffers are whole words.
     if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes);
     fill(staging.getMappedRange(0, this.#sizes.up.bytes));
     staging.unmap();
@@ -131,9 +133,10 @@ export class Staging {
   }
 
   /**
-   * Passes the bytes of `source` from `offset` on to `to`, piece by piece, each with its offset. A piece is
-   * unmapped after it was taken. Calls `submitted` when the copies are submitted; resolves when they have
-   * ended. Throws the first failure once no piece is in flight any more.
+   * Passes the bytes of `source` from `offset` on to `to`, piece by piece, each with its offset. After a
+   * piece was taken, its staging buffer is unmapped. Calls `submitted` when the copies are submitted;
+   * resolves when they have ended. If pieces fail, throws the first failure once no other piece is in
+   * flight.
    */
   async downloadPieces(
     source: GPUBuffer,
@@ -174,8 +177,8 @@ export class Staging {
   }
 
   /**
-   * Takes a piece in its own turn of the event loop, after the earlier pieces: tasks whose end the GPU
-   * reports at the same time answer first.
+   * Takes a piece in a turn of the event loop of its own, after the earlier pieces. So tasks whose end the
+   * GPU reports at the same time are answered first.
    */
   #inTurn(take: () => Promise<void>): Promise<void> {
     const taken = this.#taken.then(nextTurn).then(take);
@@ -184,8 +187,8 @@ export class Staging {
   }
 
   /**
-   * Copies `bytes` to files in memory. Threads of Node's pool write the pieces, several at a time, also for
-   * concurrent downloads.
+   * Copies `bytes` bytes to memory files. Threads of Node's pool write the pieces, several at a time, also
+   * for concurrent downloads.
    */
   async downloadToFiles(
     source: GPUBuffer,
@@ -209,7 +212,7 @@ export class Staging {
     await allEnded(parts);
   }
 
-  /** Copies `bytes` from files in memory to `target` from byte `offset` on; otherwise like upload. */
+  /** Copies `bytes` bytes from memory files to `target` from byte `offset` on; otherwise like upload. */
   async uploadFromFiles(target: GPUBuffer, source: FileMemory, bytes: number, offset = 0): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < bytes; at += source.pieceBytes) {

@@ -1,6 +1,6 @@
 import { type KernelTimes, Pass } from './pass.ts';
 
-/** Sums up the kernels' times on the GPU while `running`; see the task kernel-times. */
+/** Adds up the kernels' times on the GPU while `running` is true; see the task kernel-times. */
 export class KernelClock {
   running = false;
   #times: Record<string, number> = {};
@@ -19,8 +19,8 @@ export class KernelClock {
 }
 
 /**
- * A pass that adds its kernels' times to a clock. Each kernel becomes a compute pass of its own, which costs
- * some microseconds.
+ * A pass that adds its kernels' times to a clock. For this each kernel is a compute pass of its own, which
+ * costs some microseconds.
  */
 export class TimedPass extends Pass {
   readonly #clock: KernelClock;

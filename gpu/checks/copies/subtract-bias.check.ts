@@ -3,7 +3,7 @@ import type { KernelCheck } from '../support/check.ts';
 import { randomNumbers } from '../support/numbers.ts';
 import { subtractBiasKernel, subtractBiasWorkgroups } from '../../copies/subtract-bias.ts';
 
-/** Ranges of groups of four, among them one that many workgroups share. */
+/** Ranges of groups of four ratings; one of the ranges is divided among many workgroups. */
 export const subtractBiasChecks: readonly KernelCheck[] = [
   [0, 1],
   [3, 70],

@@ -5,8 +5,8 @@ import { randomNumbers } from '../support/numbers.ts';
 import { addHalf, toHalfKernel } from '../../copies/to-half.ts';
 
 /**
- * Limit of the rounding error; it allows rounding towards zero. Relative for normal numbers, absolute below
- * the smallest normal number.
+ * Limit of the rounding error to float16; it allows rounding towards zero. Relative for normal numbers, and
+ * absolute for numbers below the smallest normal one.
  */
 const LIMIT = 2 ** -10;
 

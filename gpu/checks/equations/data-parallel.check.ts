@@ -1,6 +1,6 @@
 /**
- * Checks of half-iterations that sum normal equations over vertical parts of θ: the sums against float64, and
- * the rows solved from them.
+ * Checks of half-iterations whose θ is cut into vertical parts. The normal equations are summed over the
+ * parts and compared with float64, and so are the rows solved from these sums.
  */
 import { equationsOfRow } from '../../../cpu/reference/equations.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
@@ -36,8 +36,8 @@ export interface DataParallelShape {
 const STEPS = 6;
 
 /**
- * Limits of the error of sums, relative to the largest number of a row's equations: in float32, and with θ
- * multiplied by roots of weights in float16.
+ * Limits of the error of sums, relative to the largest number in a row's equations: for float32, and for
+ * rows of θ multiplied by the roots of weights in float16.
  */
 const SUM_LIMIT = 1e-5;
 const TENSOR_SUM_LIMIT = 1e-4;

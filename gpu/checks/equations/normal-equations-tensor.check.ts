@@ -8,7 +8,7 @@ import { centresRatings } from '../../equations/tensor-plan.ts';
 import { partsOf, slotsError, summedSlots } from './normal-equations.check.ts';
 
 /**
- * Limit relative to the largest element of A or b: tensor cores may truncate sums instead of rounding them,
+ * Limit relative to the largest element of A or b. Tensor cores may truncate a sum instead of rounding it,
  * once for every sixteen ratings.
  */
 const SUM_LIMIT = 1e-5 + (LONGEST / 16) * 2 ** -23;

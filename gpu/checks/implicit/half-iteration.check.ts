@@ -35,12 +35,12 @@ const WEIGHT = 0.7;
 const BASE = 1;
 
 /**
- * Limit of the deviation from the same number of CG steps in float64. G has one eigenvalue far above the
- * others, as A has with biases (CG_BIAS_LIMIT).
+ * Limit of the deviation from the same number of CG steps in float64. As with biases (CG_BIAS_LIMIT), one
+ * eigenvalue is far above the others: here an eigenvalue of G.
  */
 const CG_GRAM_LIMIT = 1e-3;
 
-/** Limit of an exact residual with θ multiplied by roots of weights in float16. */
+/** Limit of the residual of exact solutions, if θ is multiplied by the roots of weights in float16. */
 const HALF_LIMIT = 2e-3;
 
 export const implicitShapes: readonly ImplicitShape[] = [
@@ -70,7 +70,7 @@ export function implicitChecks(
   );
 }
 
-/** A problem with some ratings of 0 and below, and G in float64. */
+/** A problem with some ratings of 0 and some below 0, and its G in float64. */
 const kept = keptBy((key) => {
   const problem = ratedProblem(JSON.parse(key) as RatedRowsOptions);
   const { values, theta, stride, rank, columns } = problem.ratings;

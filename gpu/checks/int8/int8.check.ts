@@ -17,10 +17,13 @@ import { updateInt8Kernel, type UpdateInt8Params } from '../../int8/update-int8.
 
 const BIN = 64;
 
-/** Powers of two by which ratings, multiples of 1/64, become whole numbers. */
+/** Powers of two. Ratings are multiples of 1/64, so multiplied by these they become whole numbers. */
 const SCALES = [64, 1024];
 
-/** Limit over the largest element of A or b: whole numbers are summed exactly and rounded to float32 once. */
+/**
+ * Limit relative to the largest element of A or b. Whole numbers are summed exactly, and the sum is rounded
+ * to float32 once.
+ */
 const SUM_LIMIT = 1e-6;
 
 const sums = [
@@ -120,8 +123,8 @@ export const toInt8Checks: readonly KernelCheck[] = [
 export const int8Checks: readonly KernelCheck[] = [...sumChecks, ...updateChecks];
 
 /**
- * Compares each rounded number times its column's scale with the original, in halves of a scale. Scales,
- * padding and the row of zeros must be exact.
+ * Compares each rounded number, times its column's scale, with the original; the error is in units of half a
+ * scale. Scales, padding and the last row (zeros) must be exact.
  */
 async function checkRounding(gpu: Gpu, rank: number, rows: number) {
   const stride = paddedRank(rank);

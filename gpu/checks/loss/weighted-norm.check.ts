@@ -61,7 +61,8 @@ function biasSumsCheck(): KernelCheck {
       );
       const factors = randomMatrix(BIASED_ROWS, 2, 4);
       const random = new CounterRandom(5);
-      // Totals of one sign, since a sum that cancels has no relative error.
+      // All terms of a total have the same sign: a sum in which terms cancel has no meaningful relative
+      // error.
       const [bias, totals] = [0, 1].map((side) =>
         Float32Array.from({ length: BIASED_ROWS }, (_, k) => random.uniform(side * BIASED_ROWS + k)),
       );

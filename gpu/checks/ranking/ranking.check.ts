@@ -14,8 +14,8 @@ interface RankingCase {
   readonly rowFactors: HostMatrix;
   readonly columnFactors: HostMatrix;
   /**
-   * Share of the columns that a row lists; the same number are excluded, each twice. Every third row lists
-   * none.
+   * The share of all columns that a row lists. The row excludes the same number of columns, each of them
+   * twice. Every third row lists none.
    */
   readonly share: number;
   readonly excluding: boolean;

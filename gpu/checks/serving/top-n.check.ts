@@ -1,6 +1,6 @@
 /**
- * Checks of top-n against its float64 twin. Where a column differs from the twin's, the error is the
- * difference of their scores.
+ * Checks of top-n against its float64 twin. Where the kernel returns another column than the twin, the error
+ * is the difference of the two columns' scores.
  */
 import { predictPair } from '../../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../../cpu/reference/top-n.ts';
@@ -33,7 +33,7 @@ export interface TopNCase {
   readonly rowStart?: number;
   readonly bounds?: Float32Array;
   readonly order?: Uint32Array;
-  /** 0 when products are exact, so that ties must be broken as the twin does. */
+  /** The limit; 0 if products are exact, so that ties must be broken as the twin breaks them. */
   readonly limit?: number;
 }
 
@@ -88,8 +88,8 @@ function allScores({ rowFactors, columnFactors, order }: TopNCase, row: number):
 }
 
 /**
- * A row's largest error; Infinity for errors that rounding cannot explain: wrong length or order, an excluded
- * or repeated column.
+ * The largest error of a row. Infinity for a fault that rounding cannot explain: a wrong length or order, or
+ * an excluded or repeated column.
  */
 function rowError(
   { items, scores }: { readonly items: Uint32Array; readonly scores: Float32Array },
@@ -115,8 +115,8 @@ function rowError(
 }
 
 /**
- * Columns by falling norm, their original numbers, and the norm of the first of each eight columns with a
- * margin for rounding, as in operators/serving/items-by-norm.ts.
+ * The columns sorted by descending norm, with their original numbers. Also the bounds: the largest norm of
+ * each eight columns, with a margin for rounding, as in operators/serving/items-by-norm.ts.
  */
 export function byNorm(matrix: HostMatrix): {
   readonly matrix: HostMatrix;

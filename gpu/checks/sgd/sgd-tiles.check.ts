@@ -1,6 +1,6 @@
 /**
- * Checks of SGD over tiles of columns, against the twin in the kernel's order. Teams share no row and no
- * column.
+ * Checks of SGD over tiles of columns, against the twin in the kernel's order of steps. In these problems no
+ * two teams share a row or a column.
  */
 import { CounterRandom } from '../../../engine/random.ts';
 import { batchOrder } from '../../sgd/sorting/batch-order.ts';
@@ -35,8 +35,8 @@ interface Problem {
 }
 
 /**
- * A problem whose tiles share no rows. Columns fill two places of every tile and half of the third places;
- * the first column has `most` ratings.
+ * A problem in which no row has ratings in two tiles. Columns fill the first two places of every tile and
+ * half of the third places; the first column has `most` ratings.
  */
 function ownRows(tiles: number, most: number, threads: number): Problem {
   const columns = 2 * tiles + Math.ceil(tiles / 2);
@@ -44,7 +44,8 @@ function ownRows(tiles: number, most: number, threads: number): Problem {
   const random = new CounterRandom(most, tiles);
   const ratings: Rating[] = [];
   for (let column = 0; column < columns; column++) {
-    // Columns are dealt by falling number of ratings, alternately in ascending and descending order of tiles.
+    // Columns are assigned to tiles by descending number of ratings: to the tiles in ascending order, then
+    // in descending order, and so on.
     const [place, across] = [Math.floor(column / tiles), column % tiles];
     const tile = place % 2 === 0 ? across : tiles - 1 - across;
     for (let k = 0; k < most - column; k++)
@@ -68,7 +69,7 @@ function matching(count: number, tiles: number, threads: number): Problem {
   return { block: blockOf(ratings, count), columns: count, tiles, threads };
 }
 
-/** A problem with tiles without ratings, of one column each. */
+/** A problem in which some tiles have no ratings; each tile has one column. */
 function emptyTiles(): Problem {
   const ratings = [3, 1, 1, 2].map((row, k): Rating => ({
     row,
@@ -189,7 +190,7 @@ const halves: readonly TilesShape[] = [
   { ...f16, rank: 256, lanes: 8 },
 ].map((shape): TilesShape => ({ ...shape, arithmetic: 'f16' }));
 
-/** Rows with words after their last whole piece, in float32 arithmetic. */
+/** Shapes whose rows end with words that do not fill a whole piece, in float32 arithmetic. */
 const tails: readonly TilesShape[] = [
   { rank: 128, lanes: 4 },
   { rank: 36, lanes: 4 },

@@ -36,8 +36,8 @@ const usual: Problem = {
 const single: Problem = { block: randomBlock([3, 0, 2], 3, 6), rowStarts: [0, 3], columnStarts: [0, 1, 3] };
 
 /**
- * The band of each worker in each wave. No two workers share a band, and each worker has every band once. In
- * the last wave no worker has a band.
+ * The band of columns of each worker in each wave. Within a wave no two workers have the same band, and over
+ * all waves each worker has every band once. In the last wave no worker has a band.
  */
 function wavesOf({ rowStarts, columnStarts }: Problem): number[][] {
   const bands = columnStarts.length - 1;
@@ -105,7 +105,8 @@ function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck 
 }
 
 export const sgdWavesChecks: readonly KernelCheck[] = [
-  // Few ratings are stepped at once, so each thread has few features of a row.
+  // This kernel steps few ratings at the same time, so a row has many threads, each with few features of
+  // it.
   ...stepShapes
     .filter(({ rank, lanes }) => rank <= 32 * lanes)
     .map((shape) => checkOf(shape, '4 workers', usual)),

@@ -15,8 +15,8 @@ const exact: readonly SolveCholeskyParams[] = [
 ];
 
 /**
- * Checks of exact solutions by their residual, in workgroup memory and in place; of a singular A; and that an
- * A that is not finite is reported.
+ * Checks of exact solutions by their residual, with A in workgroup memory and in its slot. Also checks a
+ * singular A, and that an A with an infinite element is reported.
  */
 export const solveCholeskyChecks: readonly KernelCheck[] = [
   ...exact.map((params) => ({

@@ -17,8 +17,8 @@ const variants: readonly SolveNonnegativeParams[] = [
 const small = { rank: 20, biases: false, half: false } as const;
 
 /**
- * Checks of minima by their gradients and against the twin in float64; of a singular A; and that an A that is
- * not finite is reported.
+ * Checks of minima over x >= 0, by their gradients and against the twin in float64. Also checks a singular
+ * A, and that an A with an infinite element is reported.
  */
 export const solveNonnegativeChecks: readonly KernelCheck[] = [
   ...variants.map((params) => ({
@@ -46,7 +46,7 @@ async function check(gpu: Gpu, params: SolveNonnegativeParams) {
   return { error: errors.reduce(worse), limit: 1 };
 }
 
-/** Checks that for a singular A (a row of one rating with λ = 0) gradients are within rounding. */
+/** Checks that the gradients are 0 up to rounding if A is singular (a row of one rating with λ = 0). */
 async function checkSingular(gpu: Gpu) {
   const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), regularization: { lambda: 0 } };
   const solved = await solveRows(gpu, solveNonnegativeKernel, small, rows, rows.count);

@@ -5,7 +5,7 @@ import type { KernelParams } from '../../webgpu/kernel.ts';
 export interface KernelCheck {
   /** The kernel's name. */
   readonly name: string;
-  /** Its difference from the kernel's other checks: "rank 100, biases". */
+  /** The variant's difference from the other checks of the same kernel, such as "rank 100, biases". */
   readonly variant: string;
   /** True when the adapter supports the variant; absent when every adapter does. */
   admitted?(gpu: Gpu): boolean;
@@ -20,8 +20,8 @@ export interface KernelCheck {
 export const CHECKED_RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200];
 
 /**
- * The same for kernels on tensor cores; includes workgroups of five and six subgroups and the largest rank
- * they support.
+ * The ranks at which kernels on tensor cores are checked. They include workgroups of five and six subgroups,
+ * and the largest supported rank.
  */
 export const TENSOR_RANKS = [...CHECKED_RANKS, 136, 176, 256];
 

@@ -6,23 +6,25 @@ export const RESIDUAL_LIMIT = 1e-4;
  * Limit of the deviation from the same number of CG steps in float64, relative to the largest element of x.
  */
 export const CG_LIMIT = 1e-4;
-/** The same with A in float16: an adapter may round the last bit either way. */
+/** Like CG_LIMIT, with A in float16: an adapter may round the last bit up or down. */
 export const CG_HALF_LIMIT = 4e-3;
 /**
- * The same with biases: one eigenvalue of A is far above the others, so in float32 the directions lose
- * conjugacy in any implementation.
+ * Like CG_LIMIT, with biases. One eigenvalue of A is then far above the others, so in float32 the search
+ * directions lose conjugacy in any implementation.
  */
 export const CG_BIAS_LIMIT = 2e-3;
 /**
- * The same with A from tensor cores: the deviation of the solution that follows from their limit for sums.
+ * Like CG_LIMIT, with A from tensor cores. Derived from the limit for sums on tensor cores: the deviation of
+ * the solution that this error in A causes.
  */
 export const CG_TENSOR_LIMIT = 1e-3;
 /**
- * The same with A from tensor cores and biases, see CG_BIAS_LIMIT; rows of thousands of ratings have the
- * largest eigenvalues.
+ * Like CG_TENSOR_LIMIT, with biases (see CG_BIAS_LIMIT). Rows of thousands of ratings have the largest
+ * eigenvalues.
  */
 export const CG_TENSOR_BIAS_LIMIT = 8e-3;
 /**
- * Limit of products and their sums in float32: each product is rounded by about 1e-7 of itself, up or down.
+ * Limit of the relative error of sums of products in float32. Each product has a rounding error of about
+ * 1e-7 of its value, of either sign.
  */
 export const PRODUCT_LIMIT = 2e-6;

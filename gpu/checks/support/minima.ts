@@ -10,14 +10,15 @@ import { deviation, worse } from './numbers.ts';
 const TWIN_RANKS = 64;
 
 /**
- * Limit of the deviation from the float64 minimum, relative to the largest element: A's condition times the
- * gradient that counts as 0.
+ * Limit of the deviation from the float64 minimum, relative to the largest element. It is the condition
+ * number of A times the largest gradient that counts as 0.
  */
 const NONNEGATIVE_LIMIT = 2e-3;
 
 /**
- * Two errors of x (with biases [x, β]), each divided by its limit: its gradients, and its deviation from the
- * float64 minimum. β comes from the equations with a positive definite A.
+ * The two errors of x (with biases: [x, β]), each divided by its limit: the error of its gradients, and its
+ * deviation from the float64 minimum. With biases, β follows from the factors by elimination, which needs a
+ * positive definite A.
  */
 export function minimumError(
   equations: NormalEquations,
@@ -40,8 +41,8 @@ export function minimumError(
 }
 
 /**
- * The largest gradient along which the objective could still fall within x >= 0, relative to ‖b‖; Infinity if
- * a feature of x is negative.
+ * The largest component of the gradient along which the objective could still decrease within x >= 0,
+ * relative to ‖b‖. Infinity if a feature of x is negative.
  */
 export function gradientError({ matrix, bias }: NormalEquations, x: Float64Array): number {
   const product = multiply(matrix, x);

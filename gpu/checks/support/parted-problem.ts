@@ -1,4 +1,4 @@
-/** Problems whose devices have vertical parts of θ, and problems of implicit data. */
+/** Test problems in which each device has a vertical part of θ, and test problems of implicit data. */
 import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
@@ -11,7 +11,7 @@ import type { RatedProblem } from './rated-problem.ts';
 import { uploadAll } from './rated-rows.ts';
 import { downloadOutputs, solvedRow } from './solved-rows.ts';
 
-/** Row lengths of such problems, the longest in a middle row. */
+/** Row lengths of such problems; the longest row is in the middle. */
 export function lengthsTo(longest: number): number[] {
   return [1, 0, 64, 65, longest, 33, 32, 2, 700, 16, 7, 0, 130, 1];
 }
@@ -77,7 +77,8 @@ export function destroyParts(parts: readonly ProblemPart[]): void {
 const GRAM_WEIGHT = 0.7;
 
 /**
- * Additions of implicit data to a problem: weights of its ratings, G of the fixed side, and a shift for each row.
+ * The extra inputs of an implicit problem: the weights of its ratings, G of the fixed side, and a shift for
+ * each row.
  */
 export class ImplicitTerms {
   readonly weights: ImplicitWeights = { alpha: 3, base: 1 };

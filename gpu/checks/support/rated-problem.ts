@@ -38,13 +38,13 @@ export interface RatedProblem extends RowData {
 /** Method and settings by which rows are solved. */
 export interface Expectation {
   /**
-   * Number of CG steps, compared with the same number in float64; 0 for exact solutions, checked by the
-   * residual.
+   * Number of CG steps; the result is compared with the same number of steps in float64. 0: exact solutions,
+   * checked by their residual.
    */
   readonly steps: number;
   /** Longest row that is solved exactly even with CG; -1 for none. */
   readonly exactTo: number;
-  /** True for exact minima over x >= 0, whose error is relative to their limits. */
+  /** True for exact minima over x >= 0. Their error is then already divided by its limit. */
   readonly nonnegative?: boolean;
   /** The objectives that the kernel wrote: one for each row, or their sum. Not checked where absent. */
   readonly objectives?: ArrayLike<number>;
@@ -79,8 +79,8 @@ export function keptBy<Value>(make: (key: string) => Value): (key: string) => Va
 const kept = keptBy((key) => ratedProblem(JSON.parse(key) as RatedRowsOptions));
 
 /**
- * The same for checks of many variants: its equations in float64 are computed once. Checks must not change
- * it.
+ * Like ratedProblem, for checks of many variants: the float64 equations are computed once and shared. Checks
+ * must not change the problem.
  */
 export function commonProblem(options: RatedRowsOptions): RatedProblem {
   return kept(JSON.stringify(options));
@@ -202,7 +202,10 @@ function rowError(
   return deviation(x, expectedSteps(equations, biases, start, steps));
 }
 
-/** Lengths around one bin and around the four bins of the ring; more rows than workgroups. */
+/**
+ * Row lengths just below and above one bin, and around the four bins of the ring. There are more rows than
+ * workgroups.
+ */
 export function lengthsAround(bin: number): number[] {
   return [LONGEST, 0, 5 * bin + 1, 4 * bin, 3 * bin - 1, bin + 1, bin, bin - 1, 17, 16, 15, 2, 1, 0, 1];
 }

@@ -25,7 +25,7 @@ export interface RatedRows {
   /** Columns, ascending within a row as in blocks; a column may occur twice. */
   readonly indices: Uint32Array;
   /**
-   * Ratings. Like mean and biases they are multiples of 1/64, so float16 holds them and their differences
+   * Ratings. Ratings, mean and biases are multiples of 1/64, so float16 holds them and their differences
    * exactly.
    */
   readonly values: Float32Array;
@@ -45,7 +45,8 @@ export interface RatedRowsOptions {
   readonly precision: 'f32' | 'f16' | 'int8';
   readonly columns?: number;
   /**
-   * θ >= 0 with rows of about unit norm, like the start of training: with biases CG ends after a few steps.
+   * θ >= 0 with rows of about unit norm, like the initial factors of a training. With biases, CG then
+   * converges within a few steps.
    */
   readonly level?: boolean;
 }
@@ -68,7 +69,8 @@ export function ratedRows({
     for (let k = 0; k < rank; k++)
       theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
   }
-  // Every column contains the largest 8-bit number, so its scale is the power of two.
+  // Every feature has the largest 8-bit number in the first row of θ, so its scale is exactly the power of
+  // two.
   if (precision === 'int8') theta.fill(largestOf8(rank), 0, rank);
   const offsets = Int32Array.from([0, ...lengths]);
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
@@ -81,8 +83,8 @@ export function ratedRows({
   );
   const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
   const mean = 3.125;
-  // No rating equals the mean plus a bias: the solution of a row with only that rating would be 0, with
-  // nothing to compare.
+  // A rating equal to the mean plus its column's bias is changed by 1/64. Otherwise the solution of a row
+  // with only that rating would be 0, and there would be nothing to compare.
   if (biases)
     values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
   const centred = biases ? values.map((value, k) => value - mean - fixedBias[indices[k]]) : values;
@@ -185,8 +187,8 @@ export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: No
 }
 
 /**
- * The normal equations in a slot, from its lower tiles. `count`: the part's ratings (needed with biases; a
- * slot does not contain it).
+ * Reads the normal equations of a slot, from the lower tiles of A. `count`: the part's number of ratings,
+ * which a slot does not contain; needed with biases.
  */
 export function readSlot(slot: Float32Array, rank: number, biases: boolean, count: number): NormalEquations {
   const features = rank + (biases ? 1 : 0);

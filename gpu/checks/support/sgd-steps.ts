@@ -37,7 +37,8 @@ export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as
 /** Limit of the deviation in float32, relative to the largest element. */
 const LIMIT = 1e-5;
 /**
- * The same for factors stored as float16: a value near the midpoint of two halves may be rounded either way.
+ * Limit of the deviation for factors stored as float16: a value near the midpoint of two halves may be
+ * rounded up or down.
  */
 const HALF_LIMIT = 2 ** -9;
 
@@ -48,7 +49,10 @@ function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape):
   );
 }
 
-/** Random factors with the columns of 1s that biases need, and positive sums. */
+/**
+ * Random factors, with the columns of 1s that biases need, and positive sums of squared gradients for
+ * AdaGrad.
+ */
 export function randomSides(rows: number, columns: number, { rank, biases }: StepShape, seed: number): Sides {
   const features = rank + (biases ? 2 : 0);
   const random = new CounterRandom(seed, 7);
@@ -68,9 +72,9 @@ export function randomSides(rows: number, columns: number, { rank, biases }: Ste
 }
 
 /**
- * The sides after these runs of steps, one run after the other. Factors are rounded to float16 after every
- * step. Exception: factors of the `kept` sides stay in float64 while the next rating of the run has the same
- * row or column.
+ * The sides after all runs of steps, executed one run after the other. Factors are rounded to float16 after
+ * every step. An exception are the `kept` sides: there the factors of a row or column stay in float64 while
+ * consecutive ratings of the run have the same row or column.
  */
 export function steppedSides(
   start: Sides,

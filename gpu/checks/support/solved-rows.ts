@@ -28,7 +28,10 @@ export interface RowData {
   readonly bias: Float32Array;
 }
 
-/** Random starts for `solved` rows and the others; outputs filled with stale numbers. */
+/**
+ * Random initial factors for `solved` rows and the extra rows after them; the outputs are filled with stale
+ * numbers.
+ */
 export function rowData(solved: number, rank: number, random: () => number): RowData {
   const rows = solved + OTHER_ROWS;
   const stride = strideOf(rank);
@@ -76,8 +79,8 @@ export interface SolvedRows extends RowData {
 }
 
 /**
- * Rows of the given lengths. The first has three slots, a row without ratings names the last row's slot, and
- * row numbers descend.
+ * Test rows of the given lengths. They cover special cases of the work list: the first row has three slots,
+ * a row without ratings refers to the last row's slot, and row numbers descend.
  */
 export function rowsToSolve(
   rank: number,
@@ -118,8 +121,8 @@ export function rowsToSolve(
 }
 
 /**
- * Another regularization of rows with biases, so that all its terms are checked; training's own with `level`
- * (RatedRowsOptions).
+ * The regularization of test rows. With biases it differs from the training's, so that all its terms are
+ * checked; with `level` (RatedRowsOptions) it is the training's own.
  */
 export function regularizationFor(biases: boolean, level = false): RowRegularization {
   if (level) return { lambda: 0.02, offset: 10, damping: 5 };
@@ -157,8 +160,8 @@ export function regularized(
 }
 
 /**
- * A with λ n, and b, from the float32 values of a row's slots. `round` is applied to A / n first. With biases
- * the last feature is the bias.
+ * A with λ n on its diagonal, and b, from the float32 values of a row's slots. `round` is applied to the
+ * elements of A / n first. With biases the last feature is the bias.
  */
 export function equationsOf(
   rows: SolvedRows,
@@ -208,7 +211,7 @@ export function relativeResidual({ matrix, bias }: NormalEquations, x: Float64Ar
 
 export interface SolvedRow {
   readonly x: Float64Array;
-  /** Infinity when padding or the rounding of the mirror is wrong, else 0. */
+  /** Infinity if the padding or the half mirror's rounding is wrong, else 0. */
   readonly wrong: number;
 }
 

@@ -29,8 +29,8 @@ type StepParams = KernelParams & { readonly rank: number; readonly biases: boole
 export const LEVEL_LENGTHS = [10_000, 3000, 1000, 300];
 
 /**
- * Compares a kernel's CG steps with the same number in float64, one workgroup a row. `halfA`: A / n is
- * rounded to float16.
+ * Compares a kernel's CG steps with the same number of steps in float64. The kernel has one workgroup a row.
+ * `halfA`: A / n is rounded to float16.
  */
 export async function checkSteps<Params extends StepParams>(
   gpu: Gpu,
@@ -60,8 +60,8 @@ export async function checkSteps<Params extends StepParams>(
 }
 
 /**
- * Checks that an infinite element of A, at index `at` of the first slot, is reported; its row has the highest
- * number.
+ * Checks that an infinite element of A is reported. It is element `index` of the first slot, whose row has
+ * the highest row number.
  */
 export async function checkNotFinite<Params extends KernelParams>(
   gpu: Gpu,
@@ -76,8 +76,8 @@ export async function checkNotFinite<Params extends KernelParams>(
 }
 
 /**
- * The rows that a solver writes; or a single row with an infinite error when it reports a bad row or writes
- * past the rows.
+ * The rows that a solver writes. If it reports a bad row or writes past the rows, returns a single row with
+ * an infinite error.
  */
 export async function solveRows<Params extends KernelParams>(
   gpu: Gpu,
@@ -99,7 +99,7 @@ export async function solveRows<Params extends KernelParams>(
   );
 }
 
-/** Ratings of each row; entries list rows in another order. */
+/** Number of ratings of each row, by row number (the entries are in another order). */
 function countsByRow({ work, count }: SolvedRows): number[] {
   const counts = Array.from({ length: count }, () => 0);
   for (let at = 0; at < 4 * count; at += 4) counts[work[at]] = work[at + 2];

@@ -21,8 +21,8 @@ interface UpdateCheck {
   /** Precision of the factors that the kernel reads. */
   readonly precision?: 'f16' | 'int8';
   /**
-   * The kernel subtracts mean and biases from the ratings; else ratings are centred before, as for kernels
-   * that sum.
+   * True: the kernel subtracts mean and bias from the ratings. False: the ratings are already centred, as
+   * for kernels that only sum.
    */
   readonly centre?: boolean;
 }

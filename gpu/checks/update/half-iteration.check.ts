@@ -41,8 +41,8 @@ const shapes: readonly HalfIterationShape[] = [
 ];
 
 /**
- * Row lengths for every path (dual systems, CG without A, the fused kernel, parts), in an order that sorting
- * changes.
+ * Row lengths that reach every path: dual systems, CG without A, the fused kernel, and rows cut into parts.
+ * Their order is not sorted.
  */
 function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
   const end = Math.min(longest, fused?.longest ?? 0);
@@ -84,8 +84,8 @@ export function halfIterationChecks(
 }
 
 /**
- * Solves all rows of a small problem with a variant, cut into small parts and regions, and compares them with
- * float64.
+ * Solves all rows of a small problem with a variant and compares them with float64. Rows are cut into small
+ * parts and θ into small regions.
  */
 export async function checkHalfIteration(
   gpu: Gpu,

@@ -1,6 +1,6 @@
 /**
- * Checks of half-iterations whose devices exchange vectors, over vertical parts of θ: the rows after a number
- * of CG steps against the same number in float64.
+ * Checks of half-iterations whose devices exchange vectors, with θ cut into vertical parts. The rows after
+ * some CG steps are compared with the same number of steps in float64.
  */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { destroyBuffers, type DeviceMatrix } from '../../device/resources.ts';

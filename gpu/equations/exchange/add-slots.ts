@@ -11,7 +11,7 @@ export const addSlotsKernel = kernelOf<EquationsParams>()({
   uniforms: {
     count: 'u32',
 
-    /** The row that is row 0 of `equations`, and the numbers of a row there. */
+    /** The row number of the first row in `equations`, and the numbers that a row has there. */
     row_start: 'u32',
     stride: 'u32',
   },

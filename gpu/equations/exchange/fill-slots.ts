@@ -11,7 +11,7 @@ export const fillSlotsKernel = kernelOf<EquationsParams>()({
   uniforms: {
     count: 'u32',
 
-    /** The first of these rows in `equations`, and its row in the outputs of solvers. */
+    /** The index in `equations` of the first row, and that row's number in the solvers' outputs. */
     first: 'u32',
     row: 'u32',
 

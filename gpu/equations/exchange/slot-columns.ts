@@ -6,7 +6,10 @@ export type EquationsParams = { readonly rank: number; readonly biases: boolean 
 /** Threads that serve a row. */
 export const THREADS = 256;
 
-/** Column offsets of equations, and offsets in a slot, for the kernels that convert between the two. */
+/**
+ * Template values of the kernels that convert between equations and slots: offsets of the columns of
+ * equations, and offsets in a slot.
+ */
 export function equationValues({ rank, biases }: EquationsParams) {
   const b = (rank * (rank + 1)) / 2;
   const n = b + rank;

@@ -1,8 +1,9 @@
 // Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
-One step of conjugate gradients of a row (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p) along p,
-where q = sum of (theta_v^T p) theta_v; see cg-begin.
-A row whose steps have ended has p = 0 and does not change. A step lowers the objective by alpha |r|^2.
+One step of conjugate gradients of a row along p (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p),
+where q = sum of (theta_v^T p) theta_v; see cg-begin. The step lowers the objective by alpha |r|^2.
+
+If the row has taken its last step, p is 0 and nothing changes.
 {%- endcomment %}
   {
 {%- if biases %}
@@ -24,7 +25,8 @@ A row whose steps have ended has p = 0 and does not change. A step lowers the ob
     let going = rho != 0.0 && (curvature > 0.0 || !is_finite(curvature));
     var alpha = 0.0;
     if (going) { alpha = rho / curvature; }
-    // If the row is not finite, x becomes so, which is reported at the end.
+    // If the row is not finite, alpha is set so that x becomes not finite too; the end of the solve reports
+    // that.
     if (!is_finite(curvature) || !is_finite(rho)) { alpha = curvature; }
     objective = fma(-alpha, rho, objective);
     var square = 0.0;

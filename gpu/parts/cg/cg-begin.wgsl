@@ -38,7 +38,7 @@ weight.
     objective = -(product + of_r.y){% if biases %} - rated / weight * rated{% endif %};
     // x^T b bounds |b| from below. The residual of x = 0 is b.
     let square_of_b = select(rho, product / squares * product, squares > 0.0);
-    // The least limit keeps products of residuals from underflowing.
+    // This minimum keeps products of residuals from underflowing.
     enough = max(max(rho * {{ tolerances.residual }}, square_of_b * {{ tolerances.bias }}), 1e-30);
     let ended = rho <= enough;
     rho = select(rho, 0.0, ended);

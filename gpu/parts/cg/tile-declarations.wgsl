@@ -1,7 +1,8 @@
 // Template: the type of an element of the tile follows from the precision.
 {%- comment -%}
-The memory of tile-product: tiles of theta for ROWS rows, with an odd number of fours between ratings, so that
-threads with different ratings read different banks; the rows' vectors; and the factors of the ratings.
+The memory of tile-product: tiles of theta for ROWS rows; the rows' vectors; and the factors of the ratings.
+The distance between ratings is an odd number of groups of four, so that threads with different ratings read
+different banks.
 {%- endcomment -%}
 var<workgroup> tile: array<{{ quad_type }}, ROWS * TILE * PITCH>;
 var<workgroup> own: array<vec4f, ROWS * QUADS>;
@@ -15,8 +16,8 @@ fn features(content: {{ quad_type }}) -> vec4f {
 {% endif %}
 }
 
-// A thread's share of the product of a rating in the tile with its row's vector: every SPLIT-th four
-// features.
+// This thread's part of the product of a rating in the tile with its row's vector: every SPLIT-th group of
+// four features.
 fn share_of(batch: u32, rating: u32, first: u32) -> f32 {
   var share = vec4f();
   for (var quad = first; quad < QUADS; quad += SPLIT) {

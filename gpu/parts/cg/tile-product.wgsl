@@ -1,13 +1,15 @@
 // Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
-Multiplies `inside` ratings from number `at` on, whose theta are a row's TILE in workgroup memory, by the
-row's vector in `own`. SPLIT of the row's LANES threads share a rating; then each thread adds its features of
-the sum of (theta_v^T p) theta_v to q.
-With `first` the vector is x, a rating counts r_v - theta_v^T x, and sums are added to r. This thread's shares
-of the sums of r_v and r_v theta_v^T x are added to rated_share and along_share and, with biases, theta_v to
-s.
-With `padded` the rest of the tile is 0, so that the loop has a constant length. The row's threads fill `tile`
-and `own` before this, and may do so again only after a barrier that follows it.
+Multiplies `inside` ratings, from number `at` on, by the row's vector in `own`. Their theta are the row's
+TILE in workgroup memory. SPLIT of the row's LANES threads share a rating. Then each thread adds its features
+of the sum of (theta_v^T p) theta_v to q.
+
+With `first` the vector is x: a rating contributes r_v - theta_v^T x, and the sums are added to r. This
+thread's parts of the sums of r_v and of r_v theta_v^T x are added to rated_share and along_share and, with
+biases, theta_v to s.
+
+With `padded` the rest of the tile is 0, so that the loop has a constant length. The row's threads fill
+`tile` and `own` before this code, and may change them only after a barrier that follows it.
 {%- endcomment %}
     workgroupBarrier();
 {%- if split > 1 %}

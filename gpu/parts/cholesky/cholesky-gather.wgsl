@@ -1,6 +1,7 @@
 // Template: code of biases uses workgroup memory that only variants with biases have.
-// Gathers A and b of one row from its slots, less the terms of the eliminated bias. Which of four consecutive
-// elements of a slot belong to features, in the last row of tiles and in b.
+// Gathers A and b of one row from its slots, and subtracts the terms of the eliminated bias. is_feature:
+// true for the elements that belong to features, among four consecutive elements of a slot (in the last row
+// of tiles or in b).
 fn is_feature(at: u32) -> vec4<bool> {
   let within = at - LAST_TILES;
   let row = STRIDE - 16 + within % 64 / 4;
@@ -30,8 +31,8 @@ fn of_bias(at: u32, scale: f32) -> vec4f {
 }
 {% endif %}
 
-// Sums the slots in order. Only rows beyond the rank are cleared: their columns are right of the diagonal,
-// and no thread reads them.
+// Sums the slots in order. Only rows beyond the rank are cleared: columns beyond the rank are to the right
+// of the diagonal, and no thread reads them.
 fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
   for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
     var sum = slots[base + at];

@@ -11,8 +11,8 @@ fn keep_quad(base: u32, at: u32, content: vec4f) {
   matrix[at] = content;
 }
 
-// Index of a group of four in a row of a tile, permuted so that neighbouring threads, which read rows four
-// apart, use different banks.
+// Index of a group of four in a row of a tile. Neighbouring threads read rows that are four apart; the index
+// is permuted so that they use different banks.
 fn shuffled(row: u32, quad: u32) -> u32 {
   return quad ^ (row / 4);
 }

@@ -1,11 +1,14 @@
 // Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
-Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. Before: the rings hold the
-ratings of the first two bins, `coming` the ratings of the third.
-With biases, where the ratings have a tile row, t_part gets this thread's part of t.
-While a bin is multiplied, the next bin's rows of theta are loaded to next_0_*; with two `sets` the next two
-bins' alternate between these and next_1_*. The variables are declared here where A moves back to the tensor
-cores, which leaves registers for another workgroup; elsewhere that is slower, and the caller declares them.
+Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. Before this code, the rings
+contain the ratings of the first two bins, and `coming` the ratings of the third.
+
+With biases, if the ratings have a tile row, t_part gets this thread's part of t.
+
+While a bin is multiplied, the rows of theta of the next bin are loaded to next_0_*. With two `sets`, rows
+are loaded two bins in advance, alternately to next_0_* and next_1_*. These variables are declared here if A
+is moved back to the tensor cores, which leaves registers for another workgroup. Otherwise that would be
+slower, and the including shader declares them.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<i32, 16, 16>(0);
@@ -62,8 +65,8 @@ cores, which leaves registers for another workgroup; elsewhere that is slower, a
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      // The ratings have an extra tile row. Only its first lines are stored, before the first tile; its other
-      // lines overlap that tile and are ignored.
+      // The ratings have an extra tile row. Only its first lines are stored, before the first tile. Its
+      // other lines overlap that tile and are ignored.
       if (thread < BIN / 4u) {
         let ratings = staged[rated_at(bin, thread)];
         let place = thread / 4u;

@@ -4,11 +4,14 @@ const WORDS = vec4<u32>(0x0000ffffu);
 const EIGHT = vec4<u32>(8u);
 const SIXTEEN = vec4<u32>(16u);
 
-// Staging of rows of theta in the layout that tensor cores need for 8 bits: a line for each feature with the
-// numbers of BIN ratings, ROW_VECTORS apart. Rows of four ratings are transposed when they are stored. Rings
-// of three bins are stored between or after the lines, with four ratings an element: columns, and ratings as
-// two 8-bit digits, followed by a 1 with biases. While one bin is multiplied, the next one's rows are loaded
-// and the third is filled. After the ratings of a row, the tiles of A pass through all of this memory.
+// Memory in which rows of theta are staged, in the layout that tensor cores need for 8 bits: one line for
+// each feature, with the numbers of BIN ratings; lines are ROW_VECTORS apart. Rows of four ratings are
+// transposed when they are stored.
+//
+// Rings of three bins are stored between or after the lines. An element has four ratings: their columns, or
+// their values as two 8-bit digits, followed by a 1 with biases. While one bin is multiplied, rows of the
+// next are loaded and the third is filled. After the ratings of a row, the tiles of A are moved through the
+// whole memory.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
 
 // Indices in the rings of four ratings of a bin.
@@ -29,7 +32,7 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
 }
 
 {%- if BIASES %}
-// The bias of a column. The row of zeros has none and gets the last column's, which is not used.
+// The bias of a column. The row of zeros has no bias; it gets the last column's, which is not used.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }

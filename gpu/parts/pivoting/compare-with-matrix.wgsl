@@ -1,7 +1,7 @@
 // Template: a thread's features are in registers, and loops over them are written out.
 {%- comment -%}
-On P, left_* = b - A x for the x in y; elsewhere left_* = y. Sets a bit of `remarks` where it is too large on
-P.
+For a feature in P: left_* = b - A x, with x taken from y. For other features: left_* = y. Sets a bit of
+`remarks` if left_* is too large for a feature in P.
 {%- endcomment %}
 {% for right in rights %}
       if (own_{{ right }} < STRIDE) {

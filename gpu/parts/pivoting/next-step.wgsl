@@ -1,4 +1,4 @@
-// The first thread decides on the next stage, and on the features that change sides then.
+// The first thread chooses the next stage, and the features that move into or out of P in it.
     if (thread == 0) {
       let remarked = atomicExchange(&remarks, 0u);
       var count = 0u;

@@ -1,6 +1,6 @@
 // Template: code of biases uses workgroup memory that only variants with biases have.
-// Row and group of four columns of the group at `at` of a slot; indices after the end give groups after the
-// last.
+// place_of: row and group of four columns for the group at index `at` of a slot. Indices after the end give
+// groups after the last one.
 fn place_of(at: u32) -> vec2u {
   let tile = triangle_place(at / 64);
   let place = vec2u(16 * tile.x + at % 64 / 4, 4 * tile.y + at % 4);
@@ -76,8 +76,8 @@ fn matrix_quad(base: u32, i: u32, quad: u32) -> vec4f {
   return vec4f(slots[at][c], slots[at + 4][c], slots[at + 8][c], slots[at + 12][c]);
 }
 
-// Writes a group's part of column k to `column` from `start` on. Up to k's tile the part is in row k of the
-// triangle, below in column k.
+// Writes a group's part of column k to `column` from `start` on. The triangle stores that part in row k for
+// groups up to k's tile, and in column k for groups below it.
 fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   if (place.x == k) {
     column[start + place.y] = group;
@@ -86,8 +86,8 @@ fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   }
 }
 
-// A group after the sweep of feature k; `inverse` is the reciprocal of the pivot, `sign` 1 for a sweep into P
-// and -1 for a sweep out of P.
+// A group after feature k was swept. `inverse`: reciprocal of the pivot. `sign`: 1 if the feature moves into
+// P, -1 if it moves out.
 fn swept(group: vec4f, place: vec2u, k: u32, start: u32, inverse: f32, sign: f32) -> vec4f {
   let down = inverse * column[start + place.x / 4][place.x % 4];
   let across = column[start + place.y];

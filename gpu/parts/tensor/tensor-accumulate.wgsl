@@ -1,10 +1,13 @@
 // Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
-Sums A of the ratings [first, end) into the accumulators. Before: the ring holds the ratings of the first two
-bins, `coming` the ratings of the third.
-With biases, where the ratings have a tile row, t_part gets this thread's part of t.
-While a bin is multiplied, the next bin's rows of theta are loaded into next_*, which are declared here where
-A moves back to the tensor cores, as in int8-accumulate. With AHEAD the first bin's rows are loaded already.
+Sums A of the ratings [first, end) into the accumulators. Before this code, the ring contains the ratings of
+the first two bins, and `coming` the ratings of the third.
+
+With biases, if the ratings have a tile row, t_part gets this thread's part of t.
+
+While a bin is multiplied, the rows of theta of the next bin are loaded into next_*. These variables are
+declared here if A is moved back to the tensor cores, as in int8-accumulate. With AHEAD the rows of the first
+bin have been loaded before.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);

@@ -1,11 +1,11 @@
 // Template: the tolerance is not an integer, and biases have memory of their own.
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
-// Layout of `staged` during conjugate gradients. First the tiles of A from the tensor cores, followed by the
-// same tiles of A / n in float16 for the tensor cores, 16 lines of 16 numbers each. Later the vector that A
-// is multiplied by: rounded to float16 in the first column, its rounding error in the second (other columns
-// of the product are not used). After the vector its products, tile row by tile row: columns of 16 numbers,
-// 20 apart to avoid bank conflicts.
+// Layout of `staged` during conjugate gradients. First it contains the tiles of A from the tensor cores,
+// followed by the same tiles of A / n in float16 for the tensor cores, 16 lines of 16 numbers each. Later it
+// contains the vector that A is multiplied by: rounded to float16 in the first column, its rounding error in
+// the second. (The product's other columns are not used.) The products are stored after the vector, tile row
+// by tile row: columns of 16 numbers, 20 apart to avoid bank conflicts.
 const HALVES = ROOM * 80;
 const PRODUCTS = 8 * VECTOR_PITCH;
 {%- if BIASES %}

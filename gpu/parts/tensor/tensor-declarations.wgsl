@@ -15,20 +15,21 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
   return result;
 }
 
-// The ring's entry for a rating. It is computed when the ring is filled, not where the rating is loaded,
-// which would wait for the load.
+// The ring's entry for a rating. It is computed when the ring is filled. Computing it directly after the
+// load would wait for the load.
 fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 {%- if CENTRE %}
   return rating;
 {%- else %}
   let value = bitcast<f32>(rating.y);
 {%- if IMPLICIT %}
-  // t / sqrt(w), followed by the rounded sqrt(w), by which the row of theta is multiplied.
+  // t / sqrt(w) in the lower half. The upper half is the rounded sqrt(w), by which the row of theta is
+  // multiplied.
   let root = f32(f16(sqrt(params.alpha * abs(value))));
   let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
   return vec2<u32>(rating.x, pack2x16float(vec2f(target_ * params.scale, root)));
 {%- elsif BIASES %}
-  // Followed by a 1, so that the same products sum the rows of theta.
+  // The rating is followed by a 1, so that the same products also sum the rows of theta.
   return vec2<u32>(
     rating.x,
     select(pack2x16float(vec2f(value * params.scale, 1.0)), 0u, rating.x == params.zero_row)
@@ -40,13 +41,13 @@ fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 }
 {%- if CENTRE %}
 
-// The bias of a column. The row of zeros has none and gets the last column's, which is not used.
+// The bias of a column. The row of zeros has no bias; it gets the last column's, which is not used.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }
 
-// The scaled float16 rating of a ring entry less mean and bias, followed by a 1, so that the same products
-// sum the rows of theta.
+// The rating of a ring entry, less mean and bias, as scaled float16. It is followed by a 1, so that the same
+// products also sum the rows of theta.
 fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
   let rated = bitcast<f32>(entry.y) - (params.mean + column_bias);
   return select(pack2x16float(vec2f(rated * params.scale, 1.0)), 0u, entry.x == params.zero_row);
@@ -54,7 +55,7 @@ fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
 {%- endif %}
 {%- if IMPLICIT %}
 
-// Eight features times the root of the weight that is stored after a rating.
+// Eight features, multiplied by the root of the weight, which is stored after the rating.
 fn weighted(content: vec4<u32>, rated: u32) -> vec4<u32> {
   let root = bitcast<vec2<f16>>(rated).yy;
   return vec4<u32>(

@@ -1,7 +1,7 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
-Moves accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q; b; and with biases
-s and t_part. With INT8 tiles are whole numbers and ratings have two digits.
+Moves accumulated tiles to registers. a_m_q: four columns of tile m of this thread's row q. Also b and, with
+biases, s and t_part. With INT8 tiles are whole numbers, and ratings have two digits.
 {%- endcomment %}
 {%- for phase in phases %}
 {%- unless forloop.first %}

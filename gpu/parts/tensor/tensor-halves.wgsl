@@ -1,9 +1,11 @@
 // Template: operands of tensor cores are variables of their own, dealt by the host.
 {%- comment -%}
-Moves accumulated tiles of A / n, with biases less s s^T / (n weight), to the left operands a_k_j of the
-tensor cores: tile column j of the subgroup's tile row number k, which is row `subgroup` + k SUBGROUPS.
-The tiles also give b_e, and with biases s_e and t: numbers e * 32 + lane of the vectors, which all subgroups
-hold. With INT8 tiles are whole numbers and ratings have two digits.
+Moves accumulated tiles of A / n to the left operands a_k_j of the tensor cores; with biases, of A / n less s
+s^T / (n weight). a_k_j is tile column j of the subgroup's k-th tile row, which is row `subgroup` + k
+SUBGROUPS.
+
+The tiles also contain b_e and, with biases, s_e and t: numbers e * 32 + lane of the vectors, which all
+subgroups hold. With INT8 tiles are whole numbers, and ratings have two digits.
 {%- endcomment %}
 {%- assign last = TILES | minus: 1 %}
 {%- if RATING_ROW %}{% assign b_line = 0 %}{% else %}{% assign b_line = 8 %}{% endif %}

@@ -1,6 +1,7 @@
 // Template: operands of tensor cores are variables of their own.
 {%- comment -%}
-product_e = (A v)[e * 32 + lane] for the vector written by put_vector; after the last tile it is undefined.
+Computes product_e = (A v)[e * 32 + lane] for the vector written by put_vector. Elements after the last tile
+are undefined.
 {%- endcomment %}
       workgroupBarrier();
       {

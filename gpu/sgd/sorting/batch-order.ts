@@ -1,8 +1,8 @@
 import { CounterRandom } from '../../../engine/random.ts';
 
 /**
- * An order of an epoch's batches that needs no memory: number i is batch (i * multiplier + offset) mod n, a
- * permutation for every n below the prime multiplier.
+ * An order of an epoch's batches that needs no memory: the i-th batch is (i * multiplier + offset) mod n.
+ * This is a permutation for every n below the multiplier, which is prime.
  */
 export function batchOrder(
   mostBatches: number,

@@ -3,7 +3,7 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 /** Largest number of tiles. */
 export const MOST_TILES = 4096;
 
-/** Rows of a chunk, the unit that one workgroup deals to tiles. */
+/** Rows of a chunk; one workgroup sorts a chunk's ratings into tiles. */
 export const TILE_CHUNK_ROWS = 64;
 
 /** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */

@@ -1,5 +1,5 @@
-// Copies the ratings of each chunk of CHUNK rows to their tiles, row after row, to the chunk's range of each
-// tile.
+// Copies the ratings of each chunk of CHUNK rows to their tiles, row by row. Within a tile each chunk has
+// its own range.
 
 var<workgroup> cursors: array<atomic<u32>, MOST_TILES>;
 

@@ -1,9 +1,10 @@
-// Copies the ratings of each band of rows to its blocks, by row and then by column: the same order each time.
-// Columns ascend in a row and bands are ranges of columns, so a row's ratings of a block are adjacent.
+// Copies the ratings of each band of rows to its blocks, in order of row and then of column, which is the
+// same order every time. Columns ascend in a row and bands are ranges of columns, so a row's ratings of one
+// block are adjacent.
 
 var<workgroup> cursors: array<u32, MOST_BANDS>;
 
-// Number of the row's ratings directly before `at` in the same band.
+// Number of ratings directly before `at` that belong to the same row and the same band.
 fn before(at: u32, first: u32, band: u32) -> u32 {
   var count = 0u;
   while (at - count > first && band_of[indices[at - count - 1u]] == band) {

@@ -19,11 +19,11 @@ export interface TileLists {
 const NO_COLUMN = 0xffff_ffff;
 
 /**
- * Deals columns to tiles, and ratings by their columns; once for a block and a number of tiles, cached with
- * the block. Columns are dealt by falling number of ratings, alternately in ascending and descending order of
- * tiles, so that all tiles have about the same numbers of columns and ratings. Inside a tile ratings are
- * sorted by row; the order within a row is not determined. A rating is stored as its difference to `level`,
- * in float16.
+ * Assigns columns to tiles, and ratings to the tiles of their columns. Done once for a block and a number of
+ * tiles, and cached with the block. Columns are assigned by descending number of ratings, to the tiles in
+ * ascending order, then in descending order, and so on: all tiles then have about the same numbers of
+ * columns and ratings. Within a tile, ratings are sorted by row; the order within a row is undefined. A
+ * rating is stored as its difference to `level`, in float16.
  */
 export async function tileLists(
   gpu: Gpu,
@@ -55,7 +55,7 @@ export async function tileLists(
 interface DealtColumns {
   readonly places: number;
   readonly largest: number;
-  /** Start of each tile's ratings, then the number of all ratings. */
+  /** Index of each tile's first rating, followed by the number of all ratings. */
   readonly starts: Uint32Array;
   /** Columns by tile and place. */
   readonly columns: Uint32Array;
@@ -92,7 +92,10 @@ export function dealColumns(indices: Uint32Array, columnCount: number, tiles: nu
   };
 }
 
-/** Counts ratings by chunk of rows and tile, sums the counts to starts, and copies the ratings there. */
+/**
+ * Counts the ratings of each chunk of rows in each tile, adds the counts up to start indices, and copies the
+ * ratings there.
+ */
 async function dealRatings(
   gpu: Gpu,
   block: DeviceBlock,

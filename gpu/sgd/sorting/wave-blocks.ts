@@ -18,8 +18,8 @@ export interface WaveBlocks {
 }
 
 /**
- * Sorts ratings by band of rows and band of columns, and by row and column inside a block; once for a block
- * and its bands, cached with the block. The order depends on the ratings alone.
+ * Sorts ratings into blocks (a band of rows by a band of columns), and within a block by row and column.
+ * Done once for a block of ratings and its bands, and cached with it. The order depends only on the ratings.
  */
 export async function waveBlocks(
   gpu: Gpu,

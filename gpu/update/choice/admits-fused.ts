@@ -17,8 +17,8 @@ export const FULL_REGISTERS = 144;
 const INT8_FULL_REGISTERS = 128;
 
 /**
- * Form of A in the kernel that sums and solves: A / n in float16 on tensor cores, with `room` tiles passing
- * through workgroup memory together; or A in float32 in registers.
+ * The form of A in the kernel that sums and solves. Either A / n in float16 on tensor cores, with `room`
+ * tiles in workgroup memory at the same time; or A in float32 in registers.
  */
 export interface SolvingForm {
   readonly halfA: boolean;
@@ -26,7 +26,7 @@ export interface SolvingForm {
 }
 
 /**
- * The rule for the form. A / n is on tensor cores where A does not fit registers, and also:
+ * The rule for this form. A / n is on tensor cores if A does not fit the registers, and also in these cases:
  *
  * | factors | biases | tiles |
  * |---|---|---|
@@ -59,8 +59,8 @@ export function solvingForm(
 }
 
 /**
- * The rule for `room`. Registers and 48 KiB of memory bound the workgroups of a multiprocessor of an H200;
- * this room costs none of the workgroups that registers allow.
+ * The rule for `room`. On an H200, the registers and 48 KiB of memory limit the number of workgroups of a
+ * multiprocessor. With this `room`, memory allows at least as much as the registers do.
  */
 function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
   const tiles = tilesOf(rank);

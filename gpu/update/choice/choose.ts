@@ -16,12 +16,12 @@ import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
 /**
- * Largest rating for which factors, and sums of their products over n, stay far below float16's largest
- * number, 65,504.
+ * Largest rating for which factors, and sums of their products divided by n, stay far below 65,504, the
+ * largest number of float16.
  */
 const LARGEST_HALF_RATING = 10_000;
 
-/** Ratings are scaled to at most this before they are rounded to float16. */
+/** Before ratings are rounded to float16, they are scaled so that the largest is at most this. */
 const LARGEST_SCALED = 2048;
 
 /** The variant that was measured fastest, and the measurement; see the tuner. */
@@ -31,8 +31,9 @@ export interface TunedVariant {
 }
 
 /**
- * The variant for one half-iteration: the one requested by name, else the one measured fastest, else the best
- * by rule. Throws UsageError for a name that the adapter, the rank or the solver does not support.
+ * Chooses the variant for one half-iteration: the variant requested by name, else the one measured fastest,
+ * else the best by rule. Throws UsageError for a name that the adapter, the rank or the solver does not
+ * support.
  */
 export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
   const { kernel } = problem;
@@ -82,10 +83,10 @@ function whyByRule(info: GpuInfo, problem: UpdateProblem, best: UpdateVariant): 
 }
 
 /**
- * The first supported variant; or, where there is one, its counterpart in 8 bits, with the same dual systems
- * and the same way to solve. On an H200 8 bits took less time at all measured ranks from 40 to 256, except
- * 1.07 times as much at rank 80 with biases, and reached the test error of float16 (bench/results,
- * `als-gpu-biases-f16`).
+ * The first supported variant, or its counterpart in 8 bits if there is one: with the same dual systems and
+ * the same way to solve. On an H200 8 bits took less time at all measured ranks from 40 to 256, except at
+ * rank 80 with biases, where they took 1.07 times as much. They reached the same test error as float16
+ * (bench/results, `als-gpu-biases-f16`).
  */
 function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | undefined {
   const admitted = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
@@ -152,7 +153,7 @@ function choiceOf(
     precision: variant.precision,
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    // Lists of rows, and their shifts for the update and for the penalty.
+    // Lists of rows, and the shifts of the rows, for the update and for the regularization term of the loss.
     deviceBytes: mirrors + 32 * rows + (implicit ? 0 : shiftBytes(rows, biases) + 4 * rows),
     ...(solver === 'cg' || exactSolvers[solver].writesObjective ? { tellsLoss: true } : {}),
     scratchBytes: {
@@ -170,7 +171,8 @@ function scaleOf(largest: number): number {
 }
 
 /**
- * "A on tensor cores, solved in place for rows to 2,048 ratings, dual systems to 64 ratings, θ in float16".
+ * A variant in words: "A on tensor cores, solved in place for rows to 2,048 ratings, dual systems to 64
+ * ratings, θ in float16".
  */
 function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant): string {
   return [

@@ -10,8 +10,8 @@ import { admitsFused, admitsInt8, fullRegisters } from './admits-fused.ts';
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
 
 /**
- * A part of a variant's name, and the change that it means; `apply` returns undefined when nothing would
- * change.
+ * One part of a variant's name, and the change of settings that it means. `apply` returns undefined if
+ * the variant would not change.
  */
 interface Change {
   readonly part: string;
@@ -77,8 +77,9 @@ function tiled(
 }
 
 /**
- * Parts that share a workgroup of about `threads` threads (clMF, section 3.2.1), and the bin that needs the
- * same memory.
+ * Returns the settings `rows` (parts of rows in one workgroup, for about `threads` threads: clMF, section
+ * 3.2.1) and `bin`, lowered so that the staged ratings still take at most 16 KiB. Undefined if `rows` would
+ * not change.
  */
 function batching(
   threads: number,
@@ -95,9 +96,10 @@ function batching(
 }
 
 /**
- * Further variants (clMF, section 3: the fastest code variant differs from device to device, and is
- * measured), named by their base and the changes: "tensor-fused-short64-to1024-bin16",
- * "tiled8-f32-strided-scalar". The rule never chooses them; the tuner may, and users may name them.
+ * Variants derived from others by one or more changes. Each is named after its base and the changes:
+ * "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". The rule never chooses them, but the
+ * tuner may, and users may name them. They exist because the fastest code variant differs from device to
+ * device and must be measured (clMF, section 3).
  */
 export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
   return among.flatMap((variant) => {
@@ -131,7 +133,8 @@ function runs(
 }
 
 /**
- * The variants whose names differ in one part: "tiled8-f32" and "tiled4-f32", "tensor" and "tensor-short32".
+ * The variants whose names differ from `name` in exactly one part, as "tiled4-f32" differs from "tiled8-f32"
+ * and "tensor-short32" from "tensor".
  */
 export function neighboursOf(name: string, among: readonly UpdateVariant[]): UpdateVariant[] {
   const own = partsOf(name);
@@ -142,7 +145,10 @@ export function neighboursOf(name: string, among: readonly UpdateVariant[]): Upd
   });
 }
 
-/** The parts of a name by their letters: "tiled" for "tiled8", "f" for "f16", "free" for "free". */
+/**
+ * The parts of a name, keyed by the part without its trailing digits: "tiled" for "tiled8", "f" for "f16",
+ * "free" for "free".
+ */
 function partsOf(name: string): ReadonlyMap<string, string> {
   return new Map(name.split('-').map((part) => [part.replace(/\d+$/, ''), part]));
 }

@@ -6,9 +6,9 @@ export interface HostRatings {
 }
 
 /**
- * Whole rows of a block, evenly spaced and in order, with about `limit` ratings; the block itself when it has
- * at most 1.5 times that number. A variant is as fast on the sample as on all rows, except for effects of the
- * number of rows.
+ * Returns whole rows of a block, evenly spaced and in order, with about `limit` ratings in total; the block
+ * itself if it has at most 1.5 times that number. A variant is as fast on this sample as on all rows, except
+ * for effects of the number of rows.
  */
 export function sampleRows(block: HostRatings, limit: number): HostRatings {
   const { offsets, indices, values } = block;

@@ -5,11 +5,12 @@ import { hasRatingRow } from '../../equations/tensor-plan.ts';
 export const LEAST_BIN = 32;
 
 /**
- * Bins (ratings loaded at a time) of the kernels on tensor cores, the best first: for the kernel that sums,
- * and for the kernel that also solves. Larger bins hide more memory latency, until their registers leave room
- * for fewer workgroups. Measured on an H200 at ranks 64 to 256 with Netflix's shape: above rank 64 bins of 64
- * shorten an iteration by 3 to 16 %, but without a tile row for the ratings bins of 32 are better with 6 and
- * 7 tiles (bench/results, `ranks` and `tensor-128`).
+ * Bins (numbers of ratings loaded at a time) of the kernels on tensor cores, the best first: `sum` for the
+ * kernel that only sums, `fused` for the kernel that also solves. Larger bins hide more memory latency,
+ * until their registers leave room for fewer workgroups. Measured on an H200 at ranks 64 to 256 with
+ * Netflix's shape: above rank 64, bins of 64 shorten an iteration by 3 to 16 %. An exception are 6 and 7
+ * tiles if the ratings have no tile row: there bins of 32 are better (bench/results, `ranks` and
+ * `tensor-128`).
  */
 export function tensorBins(rank: number): {
   readonly sum: readonly number[];

@@ -10,7 +10,7 @@ import type { UpdateSettings, UpdateVariant } from './variant.ts';
 export type VariantTime = {
   readonly variant: string;
   readonly milliseconds: number | null;
-  /** Number of timed runs; fewer for a variant that is far slower than another. */
+  /** Number of timed runs; fewer if the variant is far slower than another one. */
   readonly runs: number;
   readonly problem?: string;
 };
@@ -35,7 +35,7 @@ export interface TimingOptions {
 /** Runs of a variant, of which the median counts. */
 const RUNS = 7;
 
-/** A variant this many times slower than the fastest is not timed again. */
+/** A variant that takes this many times the fastest one's time is not timed again. */
 const FAR_SLOWER = 1.5;
 
 /** Milliseconds of work before the first measurement, since an idle card lowers its clock. */

@@ -29,8 +29,9 @@ const FILE = 'tuned-kernels.json';
 const MOST_WRITE_MILLISECONDS = 60_000;
 
 /**
- * Measured choices, by a key of everything they depend on. A file that is damaged, foreign or of another
- * version counts as empty and is replaced. When a write fails, the run continues and gets a note.
+ * Measured choices. The key of a choice contains everything that it depends on. A file that is damaged, has
+ * another format or another version counts as empty and is replaced. If a write fails, the run continues and
+ * prints a note.
  */
 export class TunerCache {
   readonly file: string;
@@ -47,8 +48,8 @@ export class TunerCache {
   }
 
   /**
-   * Adds an entry and keeps entries of other processes. Returns a note with the reason when the file cannot
-   * be written.
+   * Adds an entry; entries of other processes are kept. If the file cannot be written, returns a note with
+   * the reason.
    */
   async keep(key: string, tuned: TunedVariant): Promise<string | undefined> {
     const content: CacheFile = {
@@ -84,8 +85,9 @@ export class TunerCache {
 }
 
 /**
- * Removes what killed processes have left: files older than `own`, which is new, by more than any write takes.
- * The process that made one cannot always be looked for, as in another container.
+ * Removes temporary files of processes that were killed. These are files so much older than `own`, which is
+ * new, that no write takes this time. It does not test for the process itself: that may be in another
+ * container.
  */
 async function clearUnfinished(file: string, own: string): Promise<void> {
   const { mtimeMs } = await stat(own);

@@ -12,7 +12,7 @@ import { everyVariant, updateVariants } from './variants.ts';
 /** Runs the task time-variants. */
 export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;
 
-/** Keeps choices between runs: gpu/update/choice/tuner-cache.ts. */
+/** Keeps choices from one run to the next: see gpu/update/choice/tuner-cache.ts. */
 export interface TunedKernels {
   find(key: string): Promise<TunedVariant | undefined>;
   /** Returns the reason if the choice could not be kept. */
@@ -20,25 +20,28 @@ export interface TunedKernels {
 }
 
 export interface TuneEffort {
-  /** Approximate seconds of measuring: a variant that was started is finished. */
+  /** Approximate seconds of measuring; a variant that has been started is finished. */
   readonly seconds: number;
-  /** True to also measure variants that differ from the fastest in one part, until none is faster. */
+  /**
+   * True: then also measures variants that differ from the fastest one in one part, and repeats this until
+   * none is faster.
+   */
   readonly thorough: boolean;
 }
 
 /**
- * Operations of a run's half-iterations of one side above which tuning before the run pays: a large GPU takes
- * a second for them and a few seconds for tuning, a small one a minute.
+ * Tuning before a run pays if the run's half-iterations of one side have more operations than this. A large
+ * GPU takes a second for them and a few seconds for tuning, a small one a minute.
  */
 const WORTHWHILE = 1e14;
 
 /** Seconds of measuring before a training run, for each side. */
 const TUNE_SECONDS = 2;
 
-/** Ratings of a sample; a hardware GPU takes milliseconds for them. */
+/** Most ratings of a sample. A hardware GPU takes milliseconds for its number, a software one needs fewer. */
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
 
-/** Finds the fastest code variant by measuring where that pays, and remembers it (clMF, section 3). */
+/** Finds the fastest code variant by measuring, if that pays, and remembers it (clMF, section 3). */
 export class KernelTuner {
   readonly #info: GpuInfo;
   readonly #kept: TunedKernels;
@@ -61,8 +64,8 @@ export class KernelTuner {
   }
 
   /**
-   * True where measuring before a training run pays: once, on hardware, for a problem large enough, when no
-   * kernel is requested.
+   * True if measuring before a training run pays: on hardware, for a problem large enough that was not
+   * measured before, if no kernel is requested.
    */
   async pays(problem: UpdateProblem): Promise<boolean> {
     const { kernel, ratings, rank, iterations } = problem;
@@ -127,16 +130,16 @@ export class KernelTuner {
 }
 
 /**
- * The rule's variants, reduced unless `thorough`. With tensor cores, only the first variant of each other
- * kind; with CG by vectors, no tiles.
+ * The variants that the rule can choose; all of them if `thorough`. Otherwise fewer: with tensor cores only
+ * the first variant of each other kind, with CG by vectors no tiles.
  */
 function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
   const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
   const first = main[0]?.sum.kernel ?? 'tiled';
   if (thorough || first === 'tiled') return main;
   const of = (kernel: SumKernel['kernel']) => main.filter(({ sum }) => sum.kernel === kernel);
-  // 8 bits speed up summing more than solving in place, which may not pay above float32 registers. Time may
-  // not suffice for all variants, so the first of each kind are measured first.
+  // 8 bits speed up summing more than solving in place, and may not pay for ranks whose A does not fit
+  // float32 registers. There may not be time for all variants, so the first of each kind are measured first.
   const eighths = of('int8').filter(({ fused }) => fused !== undefined || problem.rank > FULL_REGISTERS);
   const kinds = [of('tensor'), eighths, of('vectors').slice(0, 1)];
   const turns = Array.from({ length: Math.max(...kinds.map(({ length }) => length)) }, (_, turn) =>
@@ -180,7 +183,10 @@ function byTime(times: readonly VariantTime[]) {
     .sort((left, right) => left.milliseconds - right.milliseconds);
 }
 
-/** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
+/**
+ * The reason as text: "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000
+ * ratings"
+ */
 function reasonOf(
   best: { readonly milliseconds: number },
   times: readonly VariantTime[],
@@ -199,8 +205,9 @@ function shown(milliseconds: number): string {
 }
 
 /**
- * The key of a measurement: adapter, rank, solver, precision; numbers of rows and columns and lengths of rows
- * within factors of two; and the available variants, which depend on this package's version.
+ * The key of a measurement. It contains adapter, rank, solver and precision; numbers of rows and columns and
+ * lengths of rows, in steps of factors of two; and the available variants, which depend on this package's
+ * version.
  */
 function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {
   const {

@@ -5,8 +5,8 @@ import type { ExactSolver, RowRegularization, SolverChoice } from '../../../oper
 /**
  * The kernel that sums A and b into slots, for rows that another kernel solves.
  *
- * - `vectors` instead sums A p, in each step of CG.
- * - `byRow`: parts name their rows, not the rows' places in a batch.
+ * - `vectors` does not sum A: it sums A p, once in each step of CG.
+ * - `byRow`: a part refers to its row by row number, not by the row's index in the batch.
  */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
@@ -26,16 +26,16 @@ export type SumKernel =
 /** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */
 export interface UpdateVariant {
   readonly name: string;
-  /** Precision in which θ is read; sums are float32. With `int8`, dual systems read float16. */
+  /** Precision in which θ is read; sums are float32. With `int8`, dual systems read θ in float16. */
   readonly precision: 'f32' | 'f16' | 'int8';
   readonly sum: SumKernel;
   /**
-   * Rows of up to `longest` ratings are summed and solved by CG in one kernel on tensor cores, whose
-   * `workgroups` walk the list.
+   * Rows of up to `longest` ratings are summed and solved by CG in one kernel on tensor cores. Its
+   * `workgroups` take rows from the list one after the other.
    *
-   * - `halfA`: CG multiplies A/n in float16 on tensor cores too (cuMF_ALS, section 4.2); else A is in
+   * - `halfA`: CG too runs on tensor cores, with A/n in float16 (cuMF_ALS, section 4.2); else A is in
    *   registers in float32.
-   * - `room`: tiles of A/n that pass through workgroup memory together.
+   * - `room`: number of tiles of A/n that are in workgroup memory at the same time.
    */
   readonly fused?: {
     readonly bin: number;
@@ -53,17 +53,21 @@ export interface UpdateVariant {
   /** CG keeps A in the registers of a workgroup, which requires subgroups; else the portable kernel runs. */
   readonly registers: boolean;
   /**
-   * Rows with more ratings are cut into parts of this size; in large blocks parts are several times larger.
+   * Rows with more ratings are cut into parts of this number of ratings. Large blocks use parts several
+   * times larger.
    */
   readonly partRatings: number;
   /**
-   * Bytes of a region of θ that fits the GPU's cache: long rows are cut and ordered by regions. 0 for no
-   * regions.
+   * Bytes of a region of θ; a region fits the GPU's cache. Long rows are cut at the borders of regions, and
+   * their pieces are processed region by region. 0: no regions.
    */
   readonly regionBytes: number;
-  /** Average ratings of a row in a region from which the row is cut by regions: each piece costs a slot. */
+  /**
+   * A row is cut by regions only if it has on average this number of ratings in a region, since each piece
+   * costs a slot.
+   */
   readonly regionRatings: number;
-  /** Rows are processed by falling length; false only to measure the gain. */
+  /** Rows are processed in order of descending length. False only to measure the gain of this order. */
   readonly sorted: boolean;
 }
 /** Parameters of one half-iteration, besides its inputs. */

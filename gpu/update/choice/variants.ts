@@ -17,23 +17,23 @@ import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
 
-/** Ratings of a part: long rows are cut so that no workgroup runs much longer than others. */
+/** Ratings of a part: long rows are cut, so that no workgroup runs much longer than the others. */
 const PART_RATINGS = 8192;
 
 /** Half of the second-level cache of a large GPU. */
 const REGION_BYTES = 24 << 20;
 
 /**
- * Fewest ratings for which a slot pays. Measured on an H200 at rank 100 with 40,000 rows and 279 M ratings of
- * 4.5 M columns (42 regions): a half-iteration took 35.0 ms with pieces of some hundred ratings, and 27.4 ms
- * without cuts by regions.
+ * Fewest ratings of a piece for which a slot pays. Measured on an H200 at rank 100 with 40,000 rows and 279
+ * M ratings of 4.5 M columns (42 regions): a half-iteration took 35.0 ms with pieces of some hundred
+ * ratings, and 27.4 ms without cuts by regions.
  */
 const REGION_RATINGS = 2048;
 
-/** Workgroups that walk a list: enough to fill any GPU several times over. */
+/** Workgroups that take rows from a list one after the other: enough to fill any GPU several times over. */
 const WALKERS = 4224;
 
-/** Least rank with variants of CG by vectors, and the ratings of their parts. */
+/** Smallest rank that has variants of CG by vectors. VECTOR_PART: ratings of their parts. */
 const VECTOR_RANKS = 129;
 const VECTOR_PART = 2048;
 
@@ -71,7 +71,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })
   )
     return [];
-  // A of implicit data does not grow with n, and float16 would divide it by n.
+  // A of implicit data does not grow with n, so A / n in float16 would lose it.
   const halfA = rank > FULL_REGISTERS && !implicit;
   const form = solvingForm(info, { rank, biases, implicit }, 'f16');
   const bins = tensorBins(rank);
@@ -89,7 +89,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     sorted: true,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  // The dual system of a row of implicit data would have an unknown for each row of θ.
+  // In implicit data every row of θ contributes to a row, so its dual system would have an unknown for each
+  // row of θ.
   const shorts = [64, 32, 0].filter(
     (longest) =>
       longest === 0 ||
@@ -97,7 +98,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
         (solver === 'cg' || exactSolvers[solver].dual) &&
         admits(info, updateShortKernel, { rank, longest, biases, centre: biases })),
   );
-  // A dual system of 64 x 64 gains nothing where A itself is hardly larger.
+  // A dual system of 64 x 64 gains nothing if A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({
     name: named('tensor', short),
@@ -122,15 +123,15 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
   ];
 }
 
-/** Bins of the fused kernel. With A on tensor cores, small workgroups gain more than large bins. */
+/** Bins of the fused kernel. With A on tensor cores, smaller workgroups gain more than larger bins. */
 function fusedBins(rank: number, { halfA }: SolvingForm): readonly number[] {
   const { fused } = tensorBins(rank);
   return halfA ? fused.filter((bin) => bin <= (rank <= FULL_REGISTERS ? LEAST_BIN : 64)) : fused;
 }
 
 /**
- * The variants on tensor cores with factors in 8 bits: with a fused kernel and with slots, each with the dual
- * systems that the rule has for float16.
+ * The variants on tensor cores with factors in 8 bits: with a fused kernel and with slots. Each has the dual
+ * systems that the rule chooses for float16.
  */
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
@@ -159,8 +160,8 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
 }
 
 /**
- * The variant whose kernels sum equations over parts of θ: not by vectors, and not in 8 bits, whose scales
- * are of all of θ.
+ * The variant that sums equations over parts of θ, derived from the given one. It cannot use vectors, and
+ * not 8 bits, because the scales of 8 bits are computed from all of θ.
  */
 export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Shape): UpdateVariant {
   const precision = variant.precision === 'f32' ? 'f32' : 'f16';
@@ -172,7 +173,7 @@ export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Sha
   );
 }
 
-/** CG by vectors, for ranks whose A is too large for registers and workgroup memory. */
+/** The variants of CG by vectors, for ranks whose A does not fit registers and workgroup memory. */
 function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
   if (rank < VECTOR_RANKS || solver !== 'cg' || implicit) return [];
   return (['f16', 'f32'] as const)
@@ -244,7 +245,7 @@ function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }
 }
 
 /**
- * True when the solver with A in registers can be used: a thread has a row of A, in float32 up to
+ * True if the solver with A in registers can be used, in which each thread has a row of A: in float32 up to
  * FULL_REGISTERS features.
  */
 function registers(info: GpuInfo, rank: number, halfA: boolean, biases: boolean): boolean {
