@@ -88,8 +88,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
 }
 
 /**
- * Counts in several submissions, each with the most rows that one submission allows. A submission is sent when
- * the previous one has ended.
+ * Counts in several submissions, each with the most rows that one submission allows. A submission is sent
+ * when the previous one has ended.
  */
 async function submitCounts(
   scope: Scope,
