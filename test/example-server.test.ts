@@ -22,7 +22,7 @@ beforeAll(async () => {
     [address] = found;
     break;
   }
-}, 120_000);
+});
 afterAll(async () => {
   server.kill('SIGTERM');
   await ended;

@@ -156,7 +156,7 @@ describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patt
       }
       expect((await ended).stdout, line ?? program).toMatch(patterns[at]);
     }
-  }, 240_000);
+  });
 });
 
 /**

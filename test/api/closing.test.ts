@@ -99,7 +99,7 @@ describe('a session that closes among work', () => {
 });
 
 describe('a model that closes among requests', () => {
-  it('answers those under way, and refuses later ones, at any moment', { timeout: 120_000 }, async () => {
+  it('answers those under way, and refuses later ones, at any moment', async () => {
     const { session, data, model: first } = await opened();
     const random = randomOf(5);
     const user = rows[0].user;

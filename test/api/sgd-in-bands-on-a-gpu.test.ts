@@ -32,7 +32,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
     current.session = await Session.create({ device: 'gpu', workers: 2 });
     whole = await fit(usual, onGpu);
     full = (await fit(LIMIT, { ...onGpu, maxIter: 1 })).training!.plan.memory['gpu:0'];
-  }, 120_000);
+  });
 
   it.each(forms)(
     '%s',
@@ -106,7 +106,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
       expect(measured / planned).toBeGreaterThan(0.9);
       expect(measured / planned).toBeLessThan(1.1);
     }
-  }, 120_000);
+  });
 
   it('whose factors of rows are larger than a buffer', async () => {
     await using limited = await sessionWith(undefined);
@@ -121,7 +121,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
     });
     expect(scheduleOf(model.training!.plan).rowBands).toBeGreaterThan(1);
     expect(Math.abs(last(model).testRmse! - last(whole).testRmse!)).toBeLessThan(0.02);
-  }, 60_000);
+  });
 
   it('leave host memory behind the first epoch where all stay on the GPU', async () => {
     const seen: number[] = [];
@@ -137,7 +137,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
     );
     expect(seen).toHaveLength(3);
     for (const now of seen) expect(now).toBeLessThan(8 * rows.length);
-  }, 60_000);
+  });
 
   it('leave nothing there behind a cancel in the middle of an epoch', async () => {
     await using limited = await sessionWith(undefined);
@@ -161,7 +161,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
     ).rejects.toBeInstanceOf(CancelledError);
     for (const { device: at, ref } of put.values())
       await expect(at.fetch(ref)).rejects.toThrow('not on device');
-  }, 60_000);
+  });
 });
 
 /** A session whose GPU has `memoryBytes`. */

@@ -200,7 +200,7 @@ function text(value: unknown): string {
 }
 
 describe.each(Object.keys(tables))('wrong arguments of %s', (name) => {
-  it('give errors of the library alone', { timeout: 300_000 }, async () => {
+  it('give errors of the library alone', async () => {
     const [target, methods] = tables[name]();
     const foreign: string[] = [];
     for (const { method, at, value, args } of casesOf(methods)) {

@@ -175,7 +175,7 @@ describe('--item-names', () => {
     expect(some.stderr).toMatch(
       /item names: 1 id is no item of the model; 6 of 7 items have no name and are shown as ids/,
     );
-  }, 60_000);
+  });
 
   it('has genres that colour the map of a report', async () => {
     const pairs = Array.from({ length: 60 }, (_, i) => `${i % 10},${i % 7},${((3 * i) % 5) + 1}`);
@@ -207,7 +207,7 @@ describe('--item-names', () => {
     expect(await legendOf()).toEqual(['x 2', 'y 2', 'none 3']);
     expect(await legendOf('--item-names-genre-col', 'kind')).toEqual(['Drama 2', '<b>Odd</b> 2', 'none 3']);
     expect(parseHTML(readFileSync(page, 'utf8')).document.querySelectorAll('b')).toHaveLength(0);
-  }, 60_000);
+  });
 
   it('of a model and ratings are not mixed up: a model as ratings is refused by name', async () => {
     const users = ['recommend', model, '--users', '26', ...onCpu];

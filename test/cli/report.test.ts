@@ -140,7 +140,7 @@ describe('--report of train', () => {
     expect([refused.code, readFileSync(path('mine.html'), 'utf8')]).toEqual([2, '<p>mine</p>']);
     expect((await train(path('report.pdf'))).code).toBe(2);
     expect((await train(path('absent/below/report.html'))).code).toBe(0);
-  }, 60_000);
+  });
 });
 
 describe('names of items', () => {
@@ -185,7 +185,7 @@ describe('names of items', () => {
       2,
       expect.stringContaining('--item-names acts only with --report'),
     ]);
-  }, 60_000);
+  });
 });
 
 describe('the page in a browser', () => {

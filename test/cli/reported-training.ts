@@ -38,6 +38,6 @@ beforeAll(async () => {
   expect([code, stderr]).toEqual([0, expect.any(String)]);
   page = readFileSync(path('train.html'), 'utf8');
   copyFileSync(path('train.html'), path('shown.html'));
-}, 60_000);
+});
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

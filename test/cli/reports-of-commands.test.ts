@@ -82,5 +82,5 @@ describe('--report of other commands', () => {
       /Calibration[\s\S]*Items by their number of ratings/,
     );
     expect(readFileSync(path('ranking.html'), 'utf8')).toMatch(/Ranking metrics[\s\S]*95 % interval/);
-  }, 60_000);
+  });
 });

@@ -93,5 +93,5 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
     expect(spilled.training!.plan.memory['gpu:0']).toBeLessThan(whole.training!.plan.memory['gpu:0']);
     expectSame(spilled, whole);
     expect(readdirSync(folder)).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -60,7 +60,7 @@ beforeAll(async () => {
       { recursive: true },
     );
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }\n');
-}, 120_000);
+});
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
 /** Folders of the packages that an installation without optional ones brings. */

@@ -123,6 +123,9 @@ it('rows of a union that are grouped are those of its inputs', async () => {
   ).toEqual(expected);
 });
 
+/** Longest wait for what ends a little after a call: a loaded machine may take long. */
+const wait = { timeout: 120_000 };
+
 /**
  * Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again.
  */
@@ -139,7 +142,7 @@ async function leavesNothing(
   expect(hostMeter.now).toBe(before);
   await work(plan, new AbortController());
   // A cancelled stream ends after a tenth of a second at the latest, its tasks a little later.
-  await vi.waitUntil(() => hostMeter.now === before, { timeout: 20_000 });
+  await vi.waitUntil(() => hostMeter.now === before, wait);
   vi.restoreAllMocks();
   expect(room.take(room.bytes)).toBe(true);
   room.give(room.bytes);
@@ -147,7 +150,7 @@ async function leavesNothing(
   expect(hostMeter.now).toBe(before);
   const [own, ...others] = existsSync(path('spill')) ? readdirSync(path('spill')) : [];
   expect(others).toEqual([]);
-  if (own !== undefined) await vi.waitUntil(() => readdirSync(join(path('spill'), own)).length === 0);
+  if (own !== undefined) await vi.waitUntil(() => readdirSync(join(path('spill'), own)).length === 0, wait);
 }
 
 async function pulled(plan: Dataset, signal: AbortSignal, each: () => void = () => undefined) {

@@ -38,7 +38,7 @@ describe('the output and the flags of split', () => {
     );
     expect(existsSync(path('none'))).toBe(false);
     expect(temporariesIn(folder)).toEqual([]);
-  }, 60_000);
+  });
 
   it('refuses flags that name no split, two, or none that acts', async () => {
     const refused = (pattern: RegExp, ...flags: readonly string[]) =>

@@ -98,7 +98,7 @@ describe('split', () => {
       metrics['ndcg@10'],
       12,
     );
-  }, 120_000);
+  });
 
   it('cuts by time, into three parts as well, and before a moment', async () => {
     await splitOf('newest', '--test-fraction', '0.1', '--validation-fraction', '0.2', '--test-by', 'time');
@@ -159,7 +159,7 @@ describe('split', () => {
       '2013-03-01',
     )) as unknown as { readonly parts: readonly Part[] };
     expect(days.parts[1].rows).toBe(await count(`'${dated}' WHERE timestamp >= '2013-03-01 00:00:00+00'`));
-  }, 60_000);
+  });
 
   it('leaves ratings of each user out, at random and the last', async () => {
     const { parts } = await splitOf('last', '--test-leave-out', '1', '--test-by', 'time');
@@ -181,7 +181,7 @@ describe('split', () => {
     expect(bytes('again').equals(bytes('left'))).toBe(true);
     expect(bytes('other').equals(bytes('left'))).toBe(false);
     expect(other.parts[1].rows).toBe(first.parts[1].rows);
-  }, 60_000);
+  });
 
   it('writes folds, in another format', async () => {
     const { parts } = await splitOf('folds', '--folds', '3', '--to', 'csv');
@@ -204,5 +204,5 @@ describe('split', () => {
     expect(stdout).toMatch(
       /^ {2}fold-1\/train +\d\d,\d{3} rows, .*fold-1\/train \([\d.]+ KiB\)\n[^]*\n {2}time +/,
     );
-  }, 60_000);
+  });
 });

@@ -49,7 +49,7 @@ describe('the trials of tune', () => {
       );
     expect(values(resumed.stdout)).toEqual(values(whole.stdout));
     expect(existsSync(path('cut.trials.ndjson'))).toBe(false);
-  }, 120_000);
+  });
 
   it('tells where the trials are when the model cannot be saved, and goes on', async () => {
     const search = (...more: readonly string[]) => [
@@ -75,7 +75,7 @@ describe('the trials of tune', () => {
     expect(resumed.code).toBe(0);
     expect(resumed.stderr).toContain('4 trials of');
     expect(existsSync(path('taken.trials.ndjson'))).toBe(false);
-  }, 120_000);
+  });
 
   it('replaces no file that has no trials, and no output by another', async () => {
     const search = (...more: readonly string[]) => [
@@ -153,5 +153,5 @@ describe('the trials of tune', () => {
       /trials of another search: ratings/,
       ...search('glued-5', '--resume').filter((word) => word !== '--quiet'),
     );
-  }, 60_000);
+  });
 });

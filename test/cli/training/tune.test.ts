@@ -57,7 +57,7 @@ describe('tune', () => {
     expect(readFileSync(path('page.html'), 'utf8')).toMatch(
       /rmse by trial[\s\S]*rmse by reg-param[\s\S]*Run it again/,
     );
-  }, 60_000);
+  });
 
   it('ranks the validation ratings of implicit data next to popularity', async () => {
     const search = [
@@ -86,7 +86,7 @@ describe('tune', () => {
         expect.objectContaining({ code: 'no-better-than-popularity' }),
       ]) as object[],
     });
-  }, 60_000);
+  });
 
   it('prints a table from the best to the worst', async () => {
     const { code, stdout } = await runHere(
@@ -112,7 +112,7 @@ describe('tune', () => {
     expect(found).toHaveLength(5);
     expect(found).toEqual(found.toSorted((a, b) => a - b));
     expect(stdout).toContain('best: trial');
-  }, 60_000);
+  });
 
   it.each([
     ['--try', 'rnak=2', /ALS has no parameter rnak, which --try names/],
@@ -203,7 +203,7 @@ describe('tune', () => {
       regParam: 0.02,
       regOffset: 10,
     });
-  }, 60_000);
+  });
 
   it('ends the last training where the best trial was best, and says so', async () => {
     const { code, stdout, stderr } = await runHere(
@@ -227,7 +227,7 @@ describe('tune', () => {
     const last = `${best} iteration${best === '1' ? '' : 's'}`;
     expect(stderr).toContain(`the last training has ${last}, after which trial 1 was best; it ran 6`);
     expect(stderr).toContain(`train: started, ${last}`);
-  }, 60_000);
+  });
 
   it('searches no parameter that a flag sets', async () => {
     const flags = [
@@ -274,7 +274,7 @@ describe('tune', () => {
       '--reg-exponent',
       '1',
     );
-  }, 60_000);
+  });
 });
 
 describe('the space of a search that names none', () => {

@@ -108,7 +108,7 @@ it('orders by several random keys as DuckDB does', async () => {
     }));
     await compare(Math.floor(random() * 300), [{ column: 'prefixed', descending: random() < 0.5 }, ...keys]);
   }
-}, 60_000);
+});
 
 function single(data: RecordBatch['data']['children'][number]): RecordBatch {
   const fields = [new Field('x', data.type, true)];

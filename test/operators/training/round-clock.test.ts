@@ -1,9 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RoundClock } from '../../../operators/training/round-clock.ts';
 
 const endsAt = (milliseconds: number) => ({ ends: new Map([['gpu:0', milliseconds]]) }) as never;
 const withoutClock = { ends: new Map() } as never;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Sets the host's clock, in milliseconds. */
+function hostIsAt(milliseconds: number): void {
+  vi.spyOn(performance, 'now').mockReturnValue(milliseconds);
+}
 
 describe('the time of a round', () => {
   it('is from the end of the measure before it to its own, by the clock of the device', () => {
@@ -17,15 +25,15 @@ describe('the time of a round', () => {
     expect(clock.round(endsAt(5_000_107.5), sent, true)).toBeCloseTo(0.004, 12);
   });
 
-  it('is by the host where the round was sent after the host had seen what came before', async () => {
+  it('is by the host where the round was sent after the host had seen what came before', () => {
     const clock = new RoundClock();
-    clock.round(endsAt(100), performance.now(), false);
+    hostIsAt(1000);
+    clock.round(endsAt(100), 990, false);
+    hostIsAt(1001);
     clock.measured(endsAt(101));
-    await sleep(20);
     // Twenty milliseconds of the host's own, in which the device was idle, are not the round's.
-    const seconds = clock.round(endsAt(150), performance.now(), false);
-    expect(seconds).toBeGreaterThanOrEqual(0);
-    expect(seconds).toBeLessThan(0.02);
+    hostIsAt(1024);
+    expect(clock.round(endsAt(150), 1021, false)).toBe(0.003);
   });
 
   it('is by the host for devices without a clock, for several of them, and where a clock went back', () => {
@@ -39,9 +47,10 @@ describe('the time of a round', () => {
       [endsAt(2000), endsAt(1000)],
     ]) {
       const clock = new RoundClock();
-      const sent = performance.now();
-      clock.round(before, sent, false);
-      expect(clock.round(after, sent, true)).toBeLessThan(1);
+      hostIsAt(1000);
+      clock.round(before, 990, false);
+      hostIsAt(1008);
+      expect(clock.round(after, 995, true)).toBe(0.008);
     }
   });
 });
