@@ -7,7 +7,7 @@ function tableAfter(threads: number): readonly [before: number | undefined, afte
     const { makeRoomForFiles, tableSize } = await import(${JSON.stringify(new URL('../../../api/devices/file-table.ts', import.meta.url).href)});
     const before = tableSize();
     makeRoomForFiles(${threads});
-    for (let waits = 0; waits < 200 && tableSize() < 6 * ${threads}; waits++) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (let waits = 0; waits < 6000 && tableSize() < 6 * ${threads}; waits++) await new Promise((resolve) => setTimeout(resolve, 10));
     console.log(JSON.stringify([before ?? null, tableSize() ?? null]));`;
   const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
     encoding: 'utf8',

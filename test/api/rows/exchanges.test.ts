@@ -123,9 +123,6 @@ it('rows of a union that are grouped are those of its inputs', async () => {
   ).toEqual(expected);
 });
 
-/** Longest wait for what ends a little after a call: a loaded machine may take long. */
-const wait = { timeout: 120_000 };
-
 /**
  * Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again.
  */
@@ -158,6 +155,7 @@ async function pulled(plan: Dataset, signal: AbortSignal, each: () => void = () 
 }
 
 const cancelled = { name: 'CancelledError' };
+const wait = { timeout: 120_000 };
 
 describe.each(ending)('%s that end early', (_name, make) => {
   let session: Session;

@@ -9,7 +9,7 @@ import { json, objectOf, type Outcome, start, temporariesIn, temporaryFolder } f
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 /** Longer than a run may take to end after a signal, and far less than the waits last. */
-const PATIENCE_MILLISECONDS = 20_000;
+const PATIENCE_MILLISECONDS = 120_000;
 
 /** Connections are taken, and never answered. */
 const asked: (() => void)[] = [];
