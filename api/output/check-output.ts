@@ -8,6 +8,7 @@ import {
   siblingName,
 } from '../../connectors/output/temporaries.ts';
 import { CapacityError, DataError } from '../../engine/errors.ts';
+import { refuseLossyName } from '../../connectors/files/lossy-name.ts';
 
 /**
  * Checks before any long work that `target` can be written: creates an empty folder in the nearest existing
@@ -15,6 +16,7 @@ import { CapacityError, DataError } from '../../engine/errors.ts';
  * place and advice, CapacityError for a full disk.
  */
 export async function checkWritable(target: string): Promise<void> {
+  refuseLossyName(target, 'write');
   const parent = await nearestFolder(dirname(resolve(target)), target);
   const place = join(parent, relative(parent, resolve(target)).split(sep)[0]);
   try {

@@ -93,6 +93,7 @@ async function checkPlaces({ values, ratings }: SearchRun, trialsPath: string): 
   const { modelDir, force, validation } = values;
   for (const output of [modelDir, trialsPath]) await refuseOverlap(output, [...ratings, validation]);
   await checkWritable(modelDir);
+  await checkWritable(trialsPath);
   const { checkModelDirectory } = await import('../../api/inspect/model-folder.ts');
   await checkModelDirectory(modelDir, force);
 }

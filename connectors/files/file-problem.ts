@@ -1,4 +1,4 @@
-import { isLossy } from './lossy-name.ts';
+import { isLossy } from '../../engine/lossy-path.ts';
 import { CapacityError, DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 
 /** Summary of the error for a full disk. */

@@ -1,14 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
-
-/**
- * True for a path with U+FFFD, the replacement of bytes that are not UTF-8, or with an unpaired surrogate of
- * UTF-16. Node passes such a path to the system as a different name.
- */
-export function isLossy(path: string): boolean {
-  return path.includes('\uFFFD') || !path.isWellFormed();
-}
+import { isLossy } from '../../engine/lossy-path.ts';
 
 /** Throws UsageError if a file or folder would get a different name than the user gave. */
 export function refuseLossyName(target: string, phase: string): void {

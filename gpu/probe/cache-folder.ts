@@ -1,6 +1,7 @@
-import { lstatSync, mkdirSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { isLossy } from '../../engine/lossy-path.ts';
 
 /** FACTORFLOW_CACHE_DIR, else factorflow's folder in the system's cache folder. */
 export function cacheFolder(
@@ -20,6 +21,8 @@ export function cacheFolder(
  * if other users could put files there (see requireOwnFolder).
  */
 export function makeOwnFolder(folder: string): void {
+  if (isLossy(folder) && !existsSync(folder))
+    throw new Error(`the name of the folder ${folder} is not UTF-8, and would be written as another name`);
   makeFolder(folder);
   requireOwnFolder(folder);
 }

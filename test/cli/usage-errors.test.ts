@@ -82,6 +82,10 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['train', ratings, '--lambda', '1'], /Did you mean --reg-param\?/],
     [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
     [
+      ['tune', 'ratings.csv', '--model-dir', 'no/model', '--trials-file', 'no/a\uFFFD'],
+      /the name is not UTF-8, and would be written as another name \(no\/a\uFFFD\)/,
+    ],
+    [
       ['recommend', 'model', '--users', '1', '--escape-formulas'],
       /--escape-formulas acts only with --output/,
     ],

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
 import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
+import { checkWritable } from '../../../api/output/check-output.ts';
 import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { resolveDataset } from '../../../connectors/files/dataset-path.ts';
 import { atomicOutput } from '../../../connectors/output/atomic-output.ts';
@@ -14,6 +15,7 @@ import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
 import { readSpilled } from '../../../cpu/read-spilled.ts';
 import { writeSpilled } from '../../../cpu/write-spilled.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
+import { makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
@@ -108,12 +110,14 @@ describe('a name that is not UTF-8', () => {
       () => atomicOutput(path, { kind: 'file', recognizes: () => true }),
       () => CheckpointFolder.open(path),
       () => new SpillFolder(path).open(),
+      () => checkWritable(path),
     ];
     for (const one of make) {
       const error = await one().catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(UsageError);
       expect(String(error)).toContain('the name is not UTF-8, and would be written as another name');
     }
+    expect(() => makeOwnFolder(path)).toThrow('is not UTF-8, and would be written as another name');
     expect(readdirSync(folder)).toEqual([]);
   });
 
