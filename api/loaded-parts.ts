@@ -27,7 +27,7 @@ export async function loadedParts(
     itemCounts,
   } = stored;
   if (hasBiases(metadata) && rank < 3)
-    throw new DataError(`the metadata tell of biases, which are two features of ${rank}`, {
+    throw new DataError(`the metadata contain biases, which are two features of ${rank}`, {
       phase: 'load',
       file: directory,
     });

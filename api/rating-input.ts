@@ -198,7 +198,7 @@ export class RatingInput {
   }
 
   /** Reports, as a note, ratings whose pair occurred before. */
-  tellDuplicates(count: number, { events }: ExecutionContext): void {
+  reportDuplicates(count: number, { events }: ExecutionContext): void {
     if (count > 0)
       events({
         type: 'note',

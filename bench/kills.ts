@@ -41,7 +41,7 @@ for (const [name, train] of Object.entries(runs)) {
   try {
     const onKill = ({ told, resumedFrom, differing, left }: Kill) =>
       console.log(
-        `${name}: killed behind ${told}, resumed from ${resumedFrom}; files that differ ${differing.length}, left ${left.length}`,
+        `${name}: killed after ${told}, resumed from ${resumedFrom}; files that differ ${differing.length}, left ${left.length}`,
       );
     const made = await killedRuns({
       train: train(folder),

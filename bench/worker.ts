@@ -54,7 +54,7 @@ async function countRows(): Promise<number> {
   let rows = 0;
   await run(0, ({ type, message }) => {
     if (type === 'error')
-      rows = Number(/([\d,]+) ratings came/.exec(message ?? '')?.[1].replaceAll(',', '') ?? 0);
+      rows = Number(/([\d,]+) ratings arrived/.exec(message ?? '')?.[1].replaceAll(',', '') ?? 0);
   }).catch(() => {});
   return rows;
 }

@@ -43,13 +43,13 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: 'similar',
     words: '<model>',
-    summary: 'Find the items or users most like some',
+    summary: 'Find the items or users most similar to given ones',
     load: async () => (await import('./commands/serving/similar.ts')).similar,
   },
   {
     name: 'fold-in',
     words: '<model> <ratings..>',
-    summary: 'Solve users who came later from their ratings',
+    summary: 'Solve new users from their ratings',
     load: async () => (await import('./commands/serving/fold-in.ts')).foldIn,
   },
   {

@@ -81,7 +81,7 @@ export class GpuDevice implements Device {
       { capacity: memoryBytes ?? Number.POSITIVE_INFINITY, binding: bindingBytesOf(adapter) },
     );
     this.#ended = mustEndFirst(() => {
-      pool.hurry();
+      pool.returnEarly();
       return this.close();
     });
   }

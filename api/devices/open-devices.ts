@@ -26,7 +26,7 @@ export interface SessionDevice {
 }
 
 export interface OpenedDevices {
-  /** The first is a CPU device, which sorts and numbers. */
+  /** The first is a CPU device, which numbers ids and sorts ratings. */
   readonly devices: readonly Device[];
   readonly device: SessionDevice;
 }

@@ -54,7 +54,7 @@ function overlapOf(
   if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver))
     return undefined;
   return [
-    'would lie in a folder that is read',
+    'would be in a folder that is read',
     'Choose another output, or a name that starts with "_", which readers pass over',
   ];
 }

@@ -46,13 +46,13 @@ export class Profile {
 /** Byte counts come from Linux, which includes every thread. */
 function usageOfProcess(): () => Usage {
   let bytes: Pick<Usage, 'read' | 'written'> = {};
-  let looked = Number.NEGATIVE_INFINITY;
+  let lastRead = Number.NEGATIVE_INFINITY;
   return () => {
     const at = performance.now();
     const { user, system } = process.cpuUsage();
-    if (at - looked >= BYTES_EVERY) {
+    if (at - lastRead >= BYTES_EVERY) {
       bytes = bytesOfProcess();
-      looked = at;
+      lastRead = at;
     }
     return { at, cpu: (user + system) / 1000, ...bytes };
   };

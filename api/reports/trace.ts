@@ -41,7 +41,7 @@ export class Trace {
    */
   static async open(path: string): Promise<Trace> {
     if (typeof path !== 'string' || path === '' || path === '-')
-      throw new UsageError(`a trace goes to a file, got ${shown(path)}`, {
+      throw new UsageError(`a trace must be written to a file, got ${shown(path)}`, {
         advice: 'Name one, such as trace.json',
       });
     const output = await atomicOutput(path, {

@@ -67,7 +67,7 @@ export function recommendAll(
         ? blockOfExclusions(exclude, model, ctx)
         : excludeBlock(exclude, { served, swapped }, model, ctx));
   const unit = swapped ? 'items' : 'users';
-  const onEnd = (short: number, ctx: ExecutionContext) => tell(chosen, short, n, unit, ctx);
+  const onEnd = (short: number, ctx: ExecutionContext) => reportLists(chosen, short, n, unit, ctx);
   return datasetOf(
     served.session,
     new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }),
@@ -98,7 +98,7 @@ export function recommendSome(
     return findItems(served, row < positions.length ? positions[row] : undefined, n, chosen, exclusions, ctx);
   };
   const onEnd = (short: number, ctx: ExecutionContext) => {
-    tell(chosen, short, n, 'users', ctx);
+    reportLists(chosen, short, n, 'users', ctx);
     if (unknown.length > 0)
       ctx.events({
         type: 'warning',
@@ -272,7 +272,7 @@ function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
   return { ...model, users: takeKeys(users, positions), userFactors: rows };
 }
 
-function tell(
+function reportLists(
   { unknown }: ChosenItems,
   short: number,
   n: number,

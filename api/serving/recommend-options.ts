@@ -136,7 +136,10 @@ function checkUnknown(unknownUsers: UnknownUsers = 'empty', { itemCounts }: Serv
   if (!['empty', 'popular', 'error'].includes(unknownUsers))
     throw new UsageError(`unknownUsers must be one of empty, popular, error, got ${shown(unknownUsers)}`);
   if (unknownUsers === 'popular' && itemCounts === undefined)
-    throw new UsageError('the model does not tell the number of ratings of its items, so none is popular', {
-      advice: 'Train it again with this release; models of Spark have no such counts',
-    });
+    throw new UsageError(
+      'the model does not contain the number of ratings of its items, so popular items are unknown',
+      {
+        advice: 'Train it again with this release; models of Spark have no such counts',
+      },
+    );
 }

@@ -5,7 +5,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { ModelRows } from '../../operators/training/model-rows.ts';
 import type { LoopResult } from '../../operators/training/training.ts';
 import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
-import type { LookedAt, ValidationPairs } from './look-at-ratings.ts';
+import type { RatingFindings, ValidationPairs } from './rating-findings.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { RunSession } from '../run-session.ts';
@@ -34,7 +34,7 @@ export interface EndedTraining {
   readonly ratings: number;
   readonly duplicates: number;
   readonly test: ValidationPairs | undefined;
-  readonly looked: LookedAt;
+  readonly findings: RatingFindings;
   readonly result: Omit<LoopResult<unknown>, 'factors'> & {
     readonly sides: ModelRows;
     readonly plan: PhysicalPlan;

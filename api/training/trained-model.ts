@@ -3,7 +3,7 @@ import { withMeasures } from '../../engine/plan/physical-plan.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { judgeRanking } from './rank-held-out.ts';
-import { judge, judgeCourse, tellWarnings } from './look-at-ratings.ts';
+import { judge, judgeCourse, reportWarnings } from './rating-findings.ts';
 import { Model } from '../model.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
@@ -18,7 +18,7 @@ export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model
   const { about, columns, result } = ended;
   const { rank, biases } = about.params;
   const verdict = verdictOf(ended);
-  tellWarnings(verdict, ctx);
+  reportWarnings(verdict, ctx);
   const model = new Model({
     rank: rank + (biases ? 2 : 0),
     users: ended.users,
@@ -29,7 +29,7 @@ export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model
     userCounts: ended.userCounts,
     columns: { user: columns.user, item: columns.item, rating: columns.rating, prediction: 'prediction' },
     coldStartStrategy: ended.input.coldStartStrategy,
-    means: ended.looked.means,
+    means: ended.findings.means,
     session: ended.session,
     training: reportOf(ended, verdict, ctx),
   });
@@ -38,11 +38,11 @@ export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model
 }
 
 /** Warnings about the model, from its best iteration, its course and its rankings. */
-function verdictOf({ about, test, looked, result, ranked }: EndedTraining): TrainingWarning[] {
+function verdictOf({ about, test, findings, result, ranked }: EndedTraining): TrainingWarning[] {
   const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
   return [
     ...(best ? judge(about.params, best, test?.baselines) : []),
-    ...(test ? judgeCourse({ ...about, ...result }, test, looked) : []),
+    ...(test ? judgeCourse({ ...about, ...result }, test, findings) : []),
     ...(ranked ? judgeRanking(about, ranked.ranking) : []),
   ];
 }
@@ -64,7 +64,7 @@ function reportOf(
     coldPairs: test?.coldPairs,
     baselines: test?.baselines,
     ranking: ranked?.ranking,
-    warnings: [...ended.looked.warnings, ...verdict],
+    warnings: [...ended.findings.warnings, ...verdict],
     seconds: secondsOf(ended),
     plan: withMeasures(result.plan, ctx.metrics),
     planned: ended.planned,

@@ -79,7 +79,7 @@ export async function updateImplicit(
         ratings: byUser.ratings,
         duplicates,
         test: undefined,
-        looked: { warnings: [] },
+        findings: { warnings: [] },
         result,
         planned: plan,
         started,
@@ -150,7 +150,7 @@ async function prepare(
     ctx,
   );
   const read = await sortRatings(indexed, { duplicates: input.onDuplicates }, ctx);
-  input.tellDuplicates(read.duplicates, ctx);
+  input.reportDuplicates(read.duplicates, ctx);
   const itemCounts = Uint32Array.from(indexed.itemCounts);
   model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
   const weight = readWeight(model.metadata.ratingWeight);

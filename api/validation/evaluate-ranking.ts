@@ -24,7 +24,7 @@ import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
-import { tellWarnings } from '../training/look-at-ratings.ts';
+import { reportWarnings } from '../training/rating-findings.ts';
 import { requireDataset } from '../require-dataset.ts';
 import { reportExclusions } from '../serving/report-exclusions.ts';
 import type { RunSession } from '../run-session.ts';
@@ -63,7 +63,7 @@ export async function evaluateRanking(
   const warnings: TrainingWarning[] =
     exclude === undefined ? [nothingExcluded(candidates !== undefined)] : [];
   warnOfTraining(model.metadata, exclude !== undefined, ctx);
-  tellWarnings(warnings, ctx);
+  reportWarnings(warnings, ctx);
   const columns =
     minRating === undefined
       ? await pairsOf(test, model.columns, ctx)

@@ -36,12 +36,12 @@ export class ParentInput {
    */
   async *bytes(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     signal.addEventListener('abort', () => this.#wake?.(), { once: true });
-    this.#tell({ taken: 0 });
+    this.#send({ taken: 0 });
     for (;;) {
       if (signal.aborted) throw new CancelledError({ phase: 'read', cause: signal.reason });
       const chunk = this.#chunks.shift();
       if (chunk !== undefined) {
-        this.#tell({ taken: chunk.length });
+        this.#send({ taken: chunk.length });
         yield chunk;
       } else if (this.#failure !== undefined) {
         throw this.#failure;
@@ -55,14 +55,14 @@ export class ParentInput {
 
   /** Allows the process more time to end: everything that the parent must know has been sent. */
   ending(): void {
-    this.#tell({ ending: true });
+    this.#send({ ending: true });
   }
 
   async close(): Promise<void> {
     await this.#thread.terminate();
   }
 
-  #tell(message: ToStdin): void {
+  #send(message: ToStdin): void {
     this.#thread.postMessage(message, []);
   }
 }

@@ -22,7 +22,7 @@ export class Parent {
   readonly cursor: ByteCursor;
   readonly #link: ParentLink;
   readonly #gone = new AbortController();
-  #told = 0;
+  #reported = 0;
   #violation: UsageError | undefined;
 
   constructor(link: ParentLink) {
@@ -52,11 +52,11 @@ export class Parent {
     const look = async () => {
       const more = await this.cursor.some(1);
       if (more !== undefined)
-        this.#violation = new UsageError('bytes came behind the trailer', {
+        this.#violation = new UsageError('bytes arrived after the trailer', {
           phase: 'read',
           advice: 'Keep stdin open, and send nothing more',
         });
-      this.#gone.abort(new Error(more === undefined ? 'stdin has ended' : 'bytes came behind the trailer'));
+      this.#gone.abort(new Error(more === undefined ? 'stdin has ended' : 'bytes arrived after the trailer'));
     };
     void look().catch((error: unknown) => this.#gone.abort(error));
   }
@@ -82,8 +82,8 @@ export class Parent {
       return { type: 'progress', phase: event.phase, done: 0, total: event.total, unit: event.unit };
     if (event.type !== 'phase-progress') return { ...event };
     const now = performance.now();
-    if (now - this.#told < PROGRESS) return undefined;
-    this.#told = now;
+    if (now - this.#reported < PROGRESS) return undefined;
+    this.#reported = now;
     return { type: 'progress', phase: event.phase, done: event.done, total: event.total, unit: event.unit };
   }
 }

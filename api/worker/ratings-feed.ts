@@ -67,21 +67,24 @@ export class RatingsFeed {
     const line = await this.#cursor.line(LONGEST_LINE);
     const rows = line && rowsOf(line);
     if (rows === undefined)
-      throw new DataError('the trailer {"rows":n} is missing behind the ratings', {
+      throw new DataError('the trailer {"rows":n} is missing after the ratings', {
         phase: 'read',
         file: FEED,
         advice: 'Send them again',
       });
-    for (const [who, told] of [
+    for (const [who, stated] of [
       ['the trailer', rows],
       ['the first line', expected ?? rows],
     ] as const) {
-      if (told !== this.rows)
-        throw new DataError(`${formatCount(this.rows)} ratings came, but ${who} says ${formatCount(told)}`, {
-          phase: 'read',
-          file: FEED,
-          advice: 'Send them again',
-        });
+      if (stated !== this.rows)
+        throw new DataError(
+          `${formatCount(this.rows)} ratings arrived, but ${who} says ${formatCount(stated)}`,
+          {
+            phase: 'read',
+            file: FEED,
+            advice: 'Send them again',
+          },
+        );
     }
   }
 }

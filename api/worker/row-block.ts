@@ -102,7 +102,7 @@ export class RowBlock {
   }> {
     if (rows !== this.#rows)
       throw new DataError(
-        `${formatCount(this.#rows)} ratings came, but the block should have ${formatCount(rows)}`,
+        `${formatCount(this.#rows)} ratings arrived, but the block should have ${formatCount(rows)}`,
         { phase: 'load', file: 'the feed', advice: 'Send them again' },
       );
     if (rows === 0) return this.#buildEmpty();
@@ -142,7 +142,7 @@ export class RowBlock {
     const { keys, columns, block } = this.#require();
     const unit = unitOfSize(Math.sqrt(squares / ratings));
     if (this.#solver !== undefined && this.#unit !== unit)
-      throw new UsageError('squares and ratings are not those of the requests before', { phase: 'train' });
+      throw new UsageError('squares and ratings differ from the earlier requests', { phase: 'train' });
     if (this.#solver === undefined) {
       this.#unit = unit;
       this.#solver = new RowSolver(

@@ -192,10 +192,10 @@ class RowRequests {
     const { ids, factors } = readFactorFrame(payload, rank);
     const positions = new KeyLookup(block.keys).positionsOf(keysOf(ids));
     if (positions.length !== keyCount(block.keys) || positions.includes(UNKNOWN_KEY))
-      throw new DataError(
-        `${positions.length} rows came, which are not the ${keyCount(block.keys)} of the block`,
-        { phase: 'train', file: 'the feed' },
-      );
+      throw new DataError(`${positions.length} rows arrived, but the block has ${keyCount(block.keys)}`, {
+        phase: 'train',
+        file: 'the feed',
+      });
     const ordered = new Float32Array(factors.length);
     positions.forEach((position, row) =>
       ordered.set(factors.subarray(row * rank, (row + 1) * rank), position * rank),

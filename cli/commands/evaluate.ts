@@ -15,7 +15,7 @@ import { rankingResult } from '../report/ranking-report.ts';
 import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
 
 const IMPLICIT_NOTE =
-  'The model is of implicit data: it predicts preferences from 0 to 1, and their errors tell little. Measure it with --ranking';
+  'The model is of implicit data: it predicts preferences from 0 to 1, and their errors say little. Measure it with --ranking';
 
 const options = {
   ...columnOptions,

@@ -21,11 +21,11 @@ const options = {
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
   devices: text({
     describe:
-      'GPUs to assume instead of those of this machine, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB of two sockets; the time of an iteration is estimated, --memory-budget bounds the host',
+      'GPUs to assume instead of those of this machine, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB for two sockets; estimates the time of an iteration, --memory-budget limits the host',
     group: 'Without data:',
   }),
   analyze: toggle({
-    describe: 'train too, and print the measured figures beside the planned ones; saves nothing',
+    describe: 'also train, and print measured next to planned figures; saves nothing',
     group: 'Options:',
   }),
   ...trainingOptions,

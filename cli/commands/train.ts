@@ -21,11 +21,11 @@ export const train = defineCommand({
     ],
     ['train ratings.parquet --model-dir model --user-col userId --item-col movieId', 'name the columns'],
     ['train ratings/ --model-dir model --algorithm sgd --rank 64', 'by stochastic gradient descent'],
-    ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
+    ['train new-ratings/ --init-model model --model-dir updated', 'update a model with new ratings'],
     ['train ratings/ --model-dir model --plan plan.json', 'run a plan that plan --json printed'],
     [
       'train ratings/ --model-dir model --checkpoint-dir checkpoints --resume',
-      'go on where a run that was stopped had its last checkpoint',
+      'continue a stopped run from its last checkpoint',
     ],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],

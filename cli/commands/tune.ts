@@ -24,9 +24,9 @@ export const tune = defineCommand({
     ],
     [
       'tune plays/ --model-dir model --implicit --metric ndcg@20 --report search.html',
-      'by the quality of rankings, with a page to look at',
+      'by the quality of rankings, with a report page',
     ],
-    ['tune ratings/ --model-dir model --resume', 'go on after an interruption'],
+    ['tune ratings/ --model-dir model --resume', 'continue after an interruption'],
   ],
   epilog:
     'Ratings are read, numbered and sorted once for all trials. The same ratings, flags and seed try the same parameters with the same results.',

@@ -150,7 +150,7 @@ async function runAll(
         (error: unknown) =>
           void onEvent({
             type: 'note',
-            text: `goes on with ${devices} of ${most} devices: ${textOf(error)}`,
+            text: `continues with ${devices} of ${most} devices: ${textOf(error)}`,
           }),
       );
       if (another === undefined) break;

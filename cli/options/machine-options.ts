@@ -15,7 +15,7 @@ const device: Option<DeviceRequest> = {
 
 /** In bytes. */
 const deviceMemory: Option<number | undefined> = {
-  describe: "bound on each GPU's memory that is used, such as 8GiB",
+  describe: 'limit of the memory used on each GPU, such as 8GiB',
   group: 'Machine:',
   defaultText: 'until the GPU refuses',
   fallback: undefined,
@@ -31,7 +31,7 @@ export const machineOptions = {
     group: 'Machine:',
     least: 1,
     most: 256,
-    defaultText: 'one a core, beside a GPU three for four cores',
+    defaultText: 'one per core; with a GPU three for four cores',
   }),
 };
 
@@ -43,7 +43,7 @@ export const fakeDevicesOption: Option<number | undefined> = {
 
 /** In bytes. */
 export const memoryBudgetOption: Option<number | undefined> = {
-  describe: 'bound on the resident memory of the whole process, such as 4GiB',
+  describe: 'limit of the resident memory of the whole process, such as 4GiB',
   group: 'Machine:',
   defaultText: "the machine's memory",
   fallback: undefined,

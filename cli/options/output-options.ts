@@ -9,7 +9,7 @@ export const commonOptions = {
 
 /** For commands that run long. */
 export const profileOption = toggle({
-  describe: 'tell where the time of the whole command went, phase by phase, with busy cores and bytes moved',
+  describe: 'print the time of the whole command by phase, with busy cores and bytes moved',
   group: 'Output:',
 });
 

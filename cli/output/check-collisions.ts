@@ -40,7 +40,7 @@ export async function refuseCollisions({ inputs, results, others }: CommandFiles
     if (inner.place === outer.place) throw fail(`${outer.name} and ${inner.name} are the same place`);
     if (!inner.place.startsWith(inside(outer.place))) continue;
     const [first] = relative(outer.place, inner.place).split(sep);
-    if (!outer.isShared || CHECKPOINT_NAME.test(first)) throw fail(`${inner.name} lies in ${outer.name}`);
+    if (!outer.isShared || CHECKPOINT_NAME.test(first)) throw fail(`${inner.name} is inside ${outer.name}`);
   }
   for (const output of others) {
     if (output.path === '-') continue;

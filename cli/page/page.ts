@@ -43,7 +43,7 @@ export function pageOf({ title, lead, warnings = [], sections }: Report): string
 }
 
 function leadOf({ verdict: { tone, text, detail }, tiles = [] }: Lead): HTMLElement[] {
-  const told = element(
+  const line = element(
     'p',
     { class: `verdict ${tone}` },
     element('strong', {}, text),
@@ -62,7 +62,7 @@ function leadOf({ verdict: { tone, text, detail }, tiles = [] }: Lead): HTMLElem
       ),
     ),
   );
-  return [told, ...(numbers.length === 0 ? [] : [element('dl', { class: 'tiles' }, ...numbers)])];
+  return [line, ...(numbers.length === 0 ? [] : [element('dl', { class: 'tiles' }, ...numbers)])];
 }
 
 function sectionOf({ heading, text, facts, charts = [], tables = [], drawing, code }: Section): HTMLElement {

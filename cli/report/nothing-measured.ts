@@ -25,7 +25,7 @@ export function requireRankedUsers(found: RankingEvaluation): void {
       [
         leakedPairs,
         'are excluded as well',
-        'that the test ratings are not among those of the option exclude',
+        'that the test ratings are not in the data set of the option exclude',
       ],
       [irrelevantPairs, 'are rated below minRating', 'minRating'],
     ] as const

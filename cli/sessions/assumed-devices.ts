@@ -24,7 +24,7 @@ function devicesOf(text: string): AssumedDevice[] {
     /^\s*(?:(\d{1,3})\s*x\s*(?=\d{1,3}\s*x))?(?:(\d{1,3})\s*x)?\s*(.+)$/i.exec(text) ?? [];
   const count = Number(each) * Number(sockets ?? 1);
   if (size !== undefined && /^[\d.]+$/.test(size))
-    throw new UsageError(`--devices needs a unit of memory behind ${size}`, {
+    throw new UsageError(`--devices needs a unit of memory after ${size}`, {
       advice: 'Write 4x12GB, or 4x12GiB',
     });
   if (size === undefined || count < 1 || count > MOST_DEVICES)

@@ -176,7 +176,7 @@ async function keepingTrials(
     else
       onEvent({
         type: 'warning',
-        text: `the trials that have ended are in ${file.path}; the same command with --resume goes on`,
+        text: `the trials that have ended are in ${file.path}; the same command with --resume continues`,
       });
     throw error;
   }

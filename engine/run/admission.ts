@@ -33,7 +33,7 @@ export class Admission {
   }
 
   /** Sets the need of a waiting stage. */
-  know(stage: number, need: StageNeed): void {
+  setNeed(stage: number, need: StageNeed): void {
     this.#needs[stage] = need;
   }
 
@@ -53,9 +53,9 @@ export class Admission {
     return this.#fits(stage, this.live + need.during);
   }
 
-  /** True if all earlier waiting stages fit, one by one, while `beside` bytes are in use. */
-  #fits(stage: number, beside: number): boolean {
-    let live = beside;
+  /** True if all earlier waiting stages fit, one by one, while `inUse` bytes are allocated. */
+  #fits(stage: number, inUse: number): boolean {
+    let live = inUse;
     for (let at = 0; at < stage && live <= this.#capacity; at++) {
       if (this.#states[at] !== 'waiting') continue;
       const need = this.#needs[at];

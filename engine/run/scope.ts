@@ -196,7 +196,7 @@ export class Scope {
 
   /** Waits for memory for a stage; `turn` is its number in the admission. */
   async #admit(turn: number, need: StageNeed | undefined): Promise<void> {
-    if (need !== undefined) this.#admission?.know(turn, need);
+    if (need !== undefined) this.#admission?.setNeed(turn, need);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push({ turn, begin: resolve });
     this.#waiting.sort((left, right) => left.turn - right.turn);

@@ -79,7 +79,7 @@ export class MemoryWalk {
   }
 
   /** Adds bytes to the current ones at places, for the peak only. */
-  beside(bytes: Readonly<Record<Place, number>> = {}): this {
+  addToPeak(bytes: Readonly<Record<Place, number>> = {}): this {
     for (const [place, more] of Object.entries(bytes))
       this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, (this.#now.get(place) ?? 0) + more));
     return this;
@@ -207,7 +207,7 @@ export function peakOf(
     walk
       .add(round.steps)
       .add(expand(bound, contracts, 'measure', round.versions, { number }).steps)
-      .beside(bound.measureBytes);
+      .addToPeak(bound.measureBytes);
     // The peak is highest if the first round stays the best.
     const next = older && keep.best && number > 1 ? best : round.versions;
     for (const old of overlaps ? left : kept)

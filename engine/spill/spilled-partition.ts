@@ -131,7 +131,7 @@ export function spilledSize(partitions: readonly Partition[]): number {
 function fileChanged({ file, number, layout }: SpilledPartition, found: string): DataError {
   return new DataError(
     `a spill file was changed by another program: its partition ${number} (${layout}) ${found}`,
-    { phase: 'spill', file, advice: 'Leave the folder alone while the run goes on' },
+    { phase: 'spill', file, advice: 'Do not change the folder during the run' },
   );
 }
 

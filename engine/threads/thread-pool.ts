@@ -108,7 +108,7 @@ export class ThreadPool {
   }
 
   /** Asks running requests to return early; their outcomes are not used. */
-  hurry(): void {
+  returnEarly(): void {
     for (let slot = 0; slot < this.#flags.length; slot++) Atomics.store(this.#flags, slot, 1);
   }
 

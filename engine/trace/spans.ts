@@ -60,7 +60,7 @@ export class Spans {
 
   /** Starts a span; it ends when disposed. */
   begin(name: string): Disposable {
-    this.#tell();
+    this.#account();
     this.#began = true;
     const span = { name };
     this.#open.push(span);
@@ -69,7 +69,7 @@ export class Spans {
       [Symbol.dispose]: () => {
         const place = this.#open.lastIndexOf(span);
         if (place < 0) return;
-        this.#tell();
+        this.#account();
         this.#open.splice(place, 1);
       },
     };
@@ -84,7 +84,7 @@ export class Spans {
 
   /** The shares until now, in the order in which phases first started; the time outside them is last. */
   shares(): PhaseShare[] {
-    this.#tell();
+    this.#account();
     this.#endTraced(this.#last.at);
     const knows = this.#last.read !== undefined;
     const all = [...this.#shares.values()].sort(
@@ -96,7 +96,7 @@ export class Spans {
   }
 
   /** Assigns the use since the last call to the open span that started last. */
-  #tell(): void {
+  #account(): void {
     const now = this.#usage();
     const share = this.#current();
     if (this.tracer !== undefined && now.at > this.#last.at) this.#trace(share.phase, this.#last.at);

@@ -78,8 +78,8 @@ export class TraceText implements Tracer {
     let found = this.#timelines.get(place);
     if (found === undefined) {
       this.#timelines.set(place, (found = { id: this.#timelines.size + 1, rows: new Map() }));
-      this.#tell(found.id, 0, 'process_name', { name: place });
-      this.#tell(found.id, 0, 'process_sort_index', {
+      this.#writeMetadata(found.id, 0, 'process_name', { name: place });
+      this.#writeMetadata(found.id, 0, 'process_sort_index', {
         sort_index: places.indexOf(place.split(':')[0]) * 100 + found.id,
       });
     }
@@ -94,13 +94,15 @@ export class TraceText implements Tracer {
     if (row === undefined) {
       row = { id: ++this.#rows, end: 0 };
       found.push(row);
-      this.#tell(id, row.id, 'thread_name', { name: found.length === 1 ? name : `${name} ${found.length}` });
-      this.#tell(id, row.id, 'thread_sort_index', { sort_index: this.#rows });
+      this.#writeMetadata(id, row.id, 'thread_name', {
+        name: found.length === 1 ? name : `${name} ${found.length}`,
+      });
+      this.#writeMetadata(id, row.id, 'thread_sort_index', { sort_index: this.#rows });
     }
     return row;
   }
 
-  #tell(pid: number, tid: number, name: string, args: JsonObject): void {
+  #writeMetadata(pid: number, tid: number, name: string, args: JsonObject): void {
     this.#write(`,\n{"ph":"M","pid":${pid},"tid":${tid},"name":"${name}","args":${JSON.stringify(args)}}`);
   }
 }

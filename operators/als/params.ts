@@ -59,7 +59,7 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     start: {
       kind: 'choice',
-      help: "users to begin with: absolute values of Gaussian rows, which find the ratings' level at once, or Spark's Gaussian rows",
+      help: "initial user factors: absolute Gaussian values (level; converges faster), or Spark's Gaussian values",
       choices: ['level', 'spark'],
       fallback: 'level',
       defaultText: 'level; implicit: spark',
@@ -105,13 +105,13 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     partitionSums: {
       kind: 'choice',
-      help: 'what devices add up of vertical parts: normal equations, or vectors in each step of conjugate gradients',
+      help: 'what devices add for vertical parts: normal equations, or vectors in each step of conjugate gradients',
       choices: ['auto', 'equations', 'vectors'],
       fallback: 'auto',
     },
     partitionGroups: {
       kind: 'text',
-      help: 'devices in each group, such as 4,4, in which sums of vertical parts add up before they cross; without it those of the sockets, where that is faster',
+      help: 'devices in each group, such as 4,4: sums of vertical parts are added inside a group first; default: groups by processor socket, if that is faster',
       meaning: 'numbers of devices, n,n',
     },
   },

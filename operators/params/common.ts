@@ -135,8 +135,8 @@ export const commonParams: ParamsOf<CommonParams> = {
   },
   biases: {
     kind: 'toggle',
-    help: 'learn the mean and a bias of each user and item beside the factors',
-    off: 'learn factors alone, not the mean and a bias of each user and item beside them',
+    help: 'learn the mean and a bias of each user and item too',
+    off: 'learn only factors, without the mean and a bias of each user and item',
     fallback: true,
   },
   biasDamping: {

@@ -48,7 +48,7 @@ export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<
     ...workerData,
     written,
   });
-  const tell = () => {
+  const reportProgress = () => {
     if (!stop.aborted)
       onEvent({
         type: 'phase-progress',
@@ -58,7 +58,7 @@ export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<
         unit: 'ratings',
       });
   };
-  const timer = setInterval(tell, PROGRESS_MILLISECONDS);
+  const timer = setInterval(reportProgress, PROGRESS_MILLISECONDS);
   let failure: unknown;
   const run = async (request: Request): Promise<TaskOutcome | undefined> => {
     try {

@@ -59,7 +59,7 @@ describe.each([
     for (const wrong of [3, [], {}, { planVersion: 6 }]) await expect(fit(wrong)).rejects.toThrow(UsageError);
     await expect(
       fit({ ...plan.toJSON(), choices: { ...plan.plan.choices, start: 'a model' } }),
-    ).rejects.toThrow('it goes on from a model, and this training starts anew');
+    ).rejects.toThrow('it continues a model, and this training starts anew');
   });
 
   it('is no option of plan', async () => {

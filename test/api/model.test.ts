@@ -207,7 +207,7 @@ describe('the rank of a model with biases', () => {
       .then((trained) => trained.save(path));
     editMetadata(path, (line) => line.replaceAll('"biases":false', '"biases":true'));
     await expect(Model.load(session, path)).rejects.toThrow(
-      /the metadata tell of biases, which are two features of 2 .*narrow/,
+      /the metadata contain biases, which are two features of 2 .*narrow/,
     );
   });
 });

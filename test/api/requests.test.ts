@@ -141,7 +141,9 @@ describe('a request for one user', () => {
     await expect(model.recommend(users[0], 3, { unknownUsers: 'guess' as never })).rejects.toThrow(
       'unknownUsers must be one of empty, popular, error, got "guess"',
     );
-    await expect(other.recommend(9, 3, { unknownUsers: 'popular' })).rejects.toThrow('none is popular');
+    await expect(other.recommend(9, 3, { unknownUsers: 'popular' })).rejects.toThrow(
+      'popular items are unknown',
+    );
     expect(() => model.recommendForUsers([null as never], 3)).toThrow(
       'recommendForUsers takes ids as numbers, texts or bigints, got null',
     );

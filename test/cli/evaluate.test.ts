@@ -168,7 +168,7 @@ describe.concurrent('evaluate --ranking', () => {
     const ended = await runHere('evaluate', model, ratings, '--ranking', '--exclude', ratings, '--quiet');
     expect([ended.code, ended.stdout]).toEqual([3, '']);
     expect(ended.stderr).toMatch(
-      /no user is left to rank: of 100,000 test pairs 100,000 are excluded as well.*\. Check that the test ratings are not among those of --exclude/,
+      /no user is left to rank: of 100,000 test pairs 100,000 are excluded as well.*\. Check that the test ratings are not in the data set of --exclude/,
     );
   });
 

@@ -83,8 +83,8 @@ describe('--trace', () => {
       (await runHere('train', ratings, '--model-dir', join(folder, 'none'), '--trace', trace)).stderr;
     expect(await run(other)).toContain('the output exists already');
     expect(await run(ratings)).toContain('--trace is an input too');
-    expect(await run(join(folder, 'none', 'trace.json'))).toContain('--trace lies in --model-dir');
-    expect(await run('-')).toContain('a trace goes to a file, got "-"');
+    expect(await run(join(folder, 'none', 'trace.json'))).toContain('--trace is inside --model-dir');
+    expect(await run('-')).toContain('a trace must be written to a file, got "-"');
     expect(await run(join(folder, 'other.json', 'trace.json'))).toContain(
       'other.json is a file, not a folder',
     );

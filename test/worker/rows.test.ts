@@ -183,7 +183,7 @@ describe('a session of rows', () => {
       'a block of another number of ratings',
       [{ type: 'build', block: 'a', rows: 5 }],
       3,
-      /2,400 ratings came, but the block should have 5/,
+      /2,400 ratings arrived, but the block should have 5/,
     ],
     [
       'ratings for a block that is built',

@@ -147,12 +147,12 @@ describe('a feed is refused', () => {
   });
 
   it.each([
-    ['than the trailer says', { rows: null }, rows - 1, /3,000 ratings came, but the trailer says 2,999/],
+    ['than the trailer says', { rows: null }, rows - 1, /3,000 ratings arrived, but the trailer says 2,999/],
     [
       'than the first line says',
       { rows: rows + 1 },
       rows,
-      /3,000 ratings came, but the first line says 3,001/,
+      /3,000 ratings arrived, but the first line says 3,001/,
     ],
   ] as const)('with another number of rows %s', async (_, opening, told, message) => {
     const ended = await fed(opening, stream, told);
@@ -172,7 +172,7 @@ describe('a feed is refused', () => {
       'with more behind its trailer',
       (parent: WorkerParent) => parent.write(`{"rows":${rows}}\nmore`),
       2,
-      /bytes came behind the trailer/,
+      /bytes arrived after the trailer/,
     ],
   ] as const)('%s', async (_, end, code, message) => {
     const parent = new WorkerParent();

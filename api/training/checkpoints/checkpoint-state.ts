@@ -85,7 +85,7 @@ function requireUsable(
   { algorithm, params, data, iteration, bestIteration, iterations }: StoredCheckpoint['state'],
 ): void {
   const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
-  const told =
+  const isComplete =
     Array.isArray(iterations) &&
     iterations.length === iteration &&
     iterations.every(
@@ -96,7 +96,7 @@ function requireUsable(
     );
   const isBest =
     Number.isSafeInteger(bestIteration) && Number(bestIteration) >= 1 && Number(bestIteration) <= iteration;
-  if (typeof algorithm === 'string' && isObject(params) && isObject(data) && told && isBest) return;
+  if (typeof algorithm === 'string' && isObject(params) && isObject(data) && isComplete && isBest) return;
   throw new DataError('the checkpoint is damaged or foreign: it has no usable state of a run', {
     phase: 'resume',
     file: path,

@@ -95,13 +95,13 @@ export function fingerprintDifferences(saved: JsonObject, actual: Fingerprint): 
     ).map((text) => text.replace(' is ', ': ')),
   );
   if (counts.length > 0) return counts;
-  const told = {
+  const differences = {
     userIds: 'other users',
     itemIds: 'other items',
     values: 'other ratings of the same users and items',
     validation: 'another validation set',
   } as const;
-  return (Object.keys(told) as (keyof typeof told)[]).flatMap((name) =>
-    saved[name] === actual[name] ? [] : [told[name]],
+  return (Object.keys(differences) as (keyof typeof differences)[]).flatMap((name) =>
+    saved[name] === actual[name] ? [] : [differences[name]],
   );
 }

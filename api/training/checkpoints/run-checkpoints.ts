@@ -178,7 +178,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     try {
       return requirePlan(state.plan);
     } catch (error) {
-      this.#tellChanges([(error as Error).message]);
+      this.#reportChanges([(error as Error).message]);
       return undefined;
     }
   }
@@ -189,10 +189,10 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
    */
   planned(plan: PhysicalPlan, before: GivenPlan | undefined): void {
     this.#plan = plan;
-    if (before !== undefined) this.#tellChanges(planDifferences(before, plan, 'the checkpoint'));
+    if (before !== undefined) this.#reportChanges(planDifferences(before, plan, 'the checkpoint'));
   }
 
-  #tellChanges(changes: readonly string[]): void {
+  #reportChanges(changes: readonly string[]): void {
     if (changes.length === 0 || this.resumedFrom === undefined) return;
     this.resumedFrom = { ...this.resumedFrom, planChanges: changes };
     this.#ctx.events({ type: 'note', text: `the plan has changed: ${shortly(changes)}` });

@@ -10,7 +10,7 @@ import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import type { IndexedRatings } from '../../../operators/ratings/ids/index-ids.ts';
 import type { KnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
 import type { Ratings } from '../../../operators/ratings/ratings.ts';
-import type { ValidationPairs } from '../look-at-ratings.ts';
+import type { ValidationPairs } from '../rating-findings.ts';
 import type { GivenPlan } from '../plans/given-plan.ts';
 import type { DeviceParams } from '../training-device.ts';
 import type { EndedTraining } from '../ended-training.ts';

@@ -26,7 +26,7 @@ import { planCheckpoints } from '../../../operators/training/planned-checkpoints
 import { describeInput } from '../../rating-input.ts';
 import { checkRankUsers } from '../../validation/rank-users.ts';
 import { budgetOf, isKept, loadedOnce, ownBlock } from '../kept-ratings.ts';
-import { meansFit, type ValidationPairs } from '../look-at-ratings.ts';
+import { meansFit, type ValidationPairs } from '../rating-findings.ts';
 import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
 import { ratingsHome, spillGrid } from '../plans/ratings-home.ts';
 import type {

@@ -35,7 +35,7 @@ export function finishPhase<Types extends FitTypes>(
         ratings: sorted.byRow.ratings,
         duplicates: sorted.duplicates,
         test: test && { ...test, baselines: found.judged.baselines },
-        looked: { warnings: found.warnings, means: found.judged.means },
+        findings: { warnings: found.warnings, means: found.judged.means },
         result,
         resumedFrom: checkpoints?.resumedFrom,
         started,

@@ -4,7 +4,7 @@ import type { HeldOutPairs } from '../../../operators/evaluation/ranking/held-ou
 import type { TrainingWarning } from '../../../operators/evaluation/rating-warnings.ts';
 import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
 import { isKept, loadedOnce } from '../kept-ratings.ts';
-import { lookAt, type ValidationPairs } from '../look-at-ratings.ts';
+import { findProblems, type ValidationPairs } from '../rating-findings.ts';
 import { ranksHeldOut } from '../rank-held-out.ts';
 import type { FitAlgorithm, FitTypes, InspectedData, Judged } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
@@ -37,15 +37,17 @@ export function inspectPhase<Types extends FitTypes>(
       : undefined,
   );
   const facts = scope.stage('look at ratings', { sorted }, (data, ctx) => {
-    input.tellDuplicates(data.sorted.duplicates, ctx);
-    return loadedOnce(ratings, `${form} facts`, () => lookedAt(ctx, () => algorithm.facts(data.sorted, ctx)));
+    input.reportDuplicates(data.sorted.duplicates, ctx);
+    return loadedOnce(ratings, `${form} facts`, () =>
+      inspected(ctx, () => algorithm.facts(data.sorted, ctx)),
+    );
   });
   const data = scope.stage('inspected', { read, home, sorted, facts, test }, (found) => found, {
     need: 'none',
   });
   const warnings = scope.stage('warnings', { data }, (found, ctx) => {
     const { duplicates, implicit } = found.data.sorted;
-    return lookAt(
+    return findProblems(
       found.data.facts,
       {
         duplicates,
@@ -58,7 +60,7 @@ export function inspectPhase<Types extends FitTypes>(
     );
   });
   const judged = scope.stage('means', { data }, (found, ctx) =>
-    lookedAt(ctx, () => algorithm.judge(found.data, ctx)),
+    inspected(ctx, () => algorithm.judge(found.data, ctx)),
   );
   return { data, heldOut, warnings, judged };
 }
@@ -86,7 +88,7 @@ function testStage<Types extends FitTypes>(
   );
 }
 
-async function lookedAt<Result>(ctx: ExecutionContext, look: () => Promise<Result>): Promise<Result> {
+async function inspected<Result>(ctx: ExecutionContext, inspect: () => Promise<Result>): Promise<Result> {
   using _ = ctx.metrics.begin('look at ratings');
-  return await look();
+  return await inspect();
 }

@@ -29,7 +29,7 @@ import { trainSgd } from '../../../operators/sgd/train.ts';
 import { planCheckpoints } from '../../../operators/training/planned-checkpoints.ts';
 import { checkRankUsers } from '../../validation/rank-users.ts';
 import { budgetOf, loadedOnce, ownBlock, ownRatings } from '../kept-ratings.ts';
-import { meansFit, type ValidationPairs } from '../look-at-ratings.ts';
+import { meansFit, type ValidationPairs } from '../rating-findings.ts';
 import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
 import { requireBudget } from '../plans/memory-budget.ts';
 import type {

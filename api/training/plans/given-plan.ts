@@ -107,7 +107,7 @@ export function requireProblem(
     ],
   ]);
   if (choices.start !== undefined)
-    throw new UsageError('the plan does not fit: it goes on from a model, and this training starts anew', {
+    throw new UsageError('the plan does not fit: it continues a model, and this training starts anew', {
       phase: 'plan',
       advice: 'Update the model instead',
     });

@@ -74,13 +74,13 @@ export class Search {
   async trials(): Promise<Trial[]> {
     const { trials, search } = this.#split;
     const phase = startPhase(this.#run.onEvent, 'tune', 'trials', trials.length);
-    const tell = () => phase.progress(this.#results.size);
-    if (search === 'halving') await this.#halve(tell);
+    const onProgress = () => phase.progress(this.#results.size);
+    if (search === 'halving') await this.#halve(onProgress);
     else {
       const warm =
         this.#options.warmStart === true &&
         trials.every(({ params }) => isAls(this.#options.estimator(params)));
-      await this.#together(chainsOf(trials, warm), (chain) => this.#chain(chain, tell));
+      await this.#together(chainsOf(trials, warm), (chain) => this.#chain(chain, onProgress));
     }
     phase.end(trials.length);
     return trials.map(({ number }) => this.#results.get(number) as Trial);
@@ -106,7 +106,7 @@ export class Search {
    * A chain that an earlier run did not complete starts again, so that its trials have the same initial
    * factors.
    */
-  async #chain(chain: readonly PlannedTrial[], tell: () => void): Promise<void> {
+  async #chain(chain: readonly PlannedTrial[], onProgress: () => void): Promise<void> {
     const known = chain.map((planned) => this.#done.get(keyOf(planned)));
     const whole = known.every((trial) => trial !== undefined);
     let factors: AlsStart | undefined;
@@ -126,11 +126,11 @@ export class Search {
         ({ factors } = ran);
         await this.#end(ran.trial, done === undefined);
       }
-      tell();
+      onProgress();
     }
   }
 
-  async #halve(tell: () => void): Promise<void> {
+  async #halve(onProgress: () => void): Promise<void> {
     const { trials, metric } = this.#split;
     const rungs = rungsOf(trials.length, Math.min(...trials.map((trial) => this.#maxIter(trial))));
     const reached = new Map<
@@ -142,7 +142,7 @@ export class Search {
       const done = this.#done.get(keyOf(planned));
       if (done !== undefined) this.#results.set(planned.number, done);
     }
-    tell();
+    onProgress();
     for (const [rung, { share, survivors }] of rungs.entries()) {
       const last = rung === rungs.length - 1;
       const values = new Map<number, Trial>();
@@ -183,7 +183,7 @@ export class Search {
         reached.delete(number);
         const ended = last || trial.failure !== undefined ? trial : { ...trial, stopped: true };
         await this.#end(ended, !this.#results.has(number));
-        tell();
+        onProgress();
       }
       left = left.filter(({ number }) => going.has(number));
     }
@@ -228,10 +228,10 @@ export class Search {
     return ran;
   }
 
-  async #end(trial: Trial, tell: boolean): Promise<void> {
+  async #end(trial: Trial, isNew: boolean): Promise<void> {
     this.#results.set(trial.number, trial);
     this.#noteRanked(trial);
-    if (!tell) return;
+    if (!isNew) return;
     this.#run.onEvent({
       type: 'note',
       text: `trial ${trial.number} of ${this.#split.trials.length}, ${describeTrial(trial, this.#split.metric)}`,

@@ -8,7 +8,7 @@ import type { SgdData } from '../../../operators/sgd/data/data.ts';
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
 
 /** The rules of `bytesOfEpoch`, for the text above a table. */
-export const BYTES_TOLD =
+export const BYTES_RULES =
   'Bytes of an epoch: ratings once (8 bytes in tiles, else 12); a column’s factors in and out once by tiles, else at each rating; a row’s in and out where it changes in its tile or block (counted from the data), ' +
   'by hogwild at each rating; the conversion of all factors to float16 and back, or their copy. Hits in the caches are not subtracted.';
 

@@ -24,7 +24,7 @@ export function ranksTable(ranks: readonly number[]): Table {
       });
       bench.head(
         'Ranks: ms an iteration (useful TFLOP/s), the best variants by rule',
-        `Papers: cuMF_ALS Figure 5 (exact against CG, f = 100) and 7a (FLOPS of get_hermitian), clMF Figure 8 (f = 10 to 100). ${told(bandwidth)}`,
+        `Papers: cuMF_ALS Figure 5 (exact against CG, f = 100) and 7a (FLOPS of get_hermitian), clMF Figure 8 (f = 10 to 100). ${bandwidthText(bandwidth)}`,
         [
           'f',
           ...solvers.map(({ label }) => label),
@@ -74,7 +74,7 @@ async function rankRow(bench: BenchRun, rank: number, bandwidth: Bandwidth | und
   ]);
 }
 
-function told(bandwidth: Bandwidth | undefined): string {
+function bandwidthText(bandwidth: Bandwidth | undefined): string {
   if (bandwidth === undefined) return 'Bandwidth was not measured.';
   const rate = (bytes: number) => `${Number((bytes / 1e6).toPrecision(3))} GB/s`;
   return `Floors, as measured here: copies ${rate(bandwidth.copy)} (ratings once a side at 8 bytes, factors once), gathers of rows in the ratings' order ${rate(bandwidth.users)} of θ by user and ${rate(bandwidth.items)} of x by item (N_z f elements a side).`;

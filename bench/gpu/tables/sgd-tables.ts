@@ -1,5 +1,5 @@
 import { BenchReport, milliseconds, type ReportLimits } from './bench-report.ts';
-import { BYTES_TOLD, bytesOfEpoch } from '../sgd/sgd-bytes.ts';
+import { BYTES_RULES, bytesOfEpoch } from '../sgd/sgd-bytes.ts';
 import { type EpochTimes, measureEpochs } from '../sgd/sgd-measure.ts';
 import type { SgdRun, SgdSetting, SgdTraining } from '../sgd/sgd-training.ts';
 
@@ -96,7 +96,7 @@ export const settingsTable: SgdTable = async (bench, given) => {
   const marks = [5, 10, 20].filter((epoch) => epoch <= epochs);
   bench.head(
     `SGD by setting; copies move ${copyRate.toFixed(0)} GB/s here`,
-    `Paper: cuMF_SGD Tables 4 and 5, Figure 14. ${BYTES_TOLD} Bandwidth by the kernels’ own time.`,
+    `Paper: cuMF_SGD Tables 4 and 5, Figure 14. ${BYTES_RULES} Bandwidth by the kernels’ own time.`,
     [
       'k',
       'schedule',

@@ -50,7 +50,7 @@ const options = {
   users: count('users: with --items and --ratings a data set of that size, instead of --preset'),
   items: count('items of such a data set'),
   ratings: wholeNumber({
-    describe: 'ratings of such a data set, a tenth of which is the test part',
+    describe: 'ratings of the data set, with a tenth as test part',
     group: 'Required:',
     least: 1,
     most: Number.MAX_SAFE_INTEGER,

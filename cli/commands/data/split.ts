@@ -35,14 +35,14 @@ export const split = defineCommand({
   examples: [
     [
       'split ratings/ --output parts --test-fraction 0.1',
-      'parts/train and parts/test, those of train --test-fraction 0.1',
+      'parts/train and parts/test, as train --test-fraction 0.1 holds them out',
     ],
     [
       'split ratings/ --output parts --test-fraction 0.1 --validation-fraction 0.1 --test-by time',
       'the newest tenth, and the tenth before it',
     ],
     ['split ratings/ --output parts --test-leave-out 1 --test-by time', "each user's last rating"],
-    ['split ratings/ --output parts --before 2024-06-01', 'what came before a day, and after it'],
+    ['split ratings/ --output parts --before 2024-06-01', 'the rows before a day, and the rows after it'],
     [
       'split ratings/ --output parts --folds 5 --to csv',
       'parts/fold-1/train.csv, parts/fold-1/test.csv and so on',

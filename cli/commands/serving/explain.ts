@@ -43,7 +43,9 @@ export const explain = defineCommand({
     parquetBackend: parquetBackendOption,
     ...commonOptions,
   },
-  examples: [['explain model ratings.parquet --user 7 --item 1196', 'the ratings behind a recommendation']],
+  examples: [
+    ['explain model ratings.parquet --user 7 --item 1196', 'the ratings that lead to a recommendation'],
+  ],
   epilog:
     "The user is solved exactly from the ratings, by the equations of the training; the score is the base (the mean and the item's bias) and the shares of all ratings. It differs from the model's own where training was not exact or had other ratings.",
   run: async ({ values, positionals }, { signal, onEvent }) => {

@@ -15,7 +15,7 @@ import { readNamed } from '../../sessions/read-ratings.ts';
 const { onDuplicates, onBadRows } = policyOptions;
 
 export const foldIn = defineCommand({
-  summary: 'Solve users who came later from their ratings',
+  summary: 'Solve new users from their ratings',
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
     {
@@ -37,7 +37,7 @@ export const foldIn = defineCommand({
       group: 'Output:',
     }),
     regParam: decimal({
-      describe: 'λ of the users',
+      describe: 'λ for the users',
       group: 'Data:',
       least: 0,
       defaultText: "the training's",

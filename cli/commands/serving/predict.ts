@@ -38,7 +38,7 @@ export const predict = defineCommand({
   examples: [
     [
       'predict model pairs.parquet --output predictions --cold-start drop',
-      'a column "prediction" beside those there are',
+      'with an additional column "prediction"',
     ],
     ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout'],
   ],

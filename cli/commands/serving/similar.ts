@@ -42,11 +42,11 @@ const options = {
 };
 
 export const similar = defineCommand({
-  summary: 'Find the items or users most like some',
+  summary: 'Find the items or users most similar to given ones',
   positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
   options,
   examples: [
-    ['similar model --item 1196', 'the ten items most like one'],
+    ['similar model --item 1196', 'the ten items most similar to one'],
     ['similar model --item 1196 --item-names movies.csv', 'the same with titles'],
     ['similar model --user 7,8 --n 3', 'three neighbours for each of two users'],
   ],

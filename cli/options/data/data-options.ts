@@ -66,7 +66,7 @@ export const policyOptions = {
 
 /** Format of ratings that a command reads. */
 export const formatOption = choice({
-  describe: 'format of the ratings, where the files do not tell it',
+  describe: 'format of the ratings, if the files do not show it',
   group: 'Data:',
   choices: choices.formats,
   defaultText: "by the files' endings and first bytes",

@@ -15,7 +15,7 @@ export const heldOutOptions = {
     below: 1,
   }),
   testLeaveOut: wholeNumber({
-    describe: 'hold out so many ratings of each user who has more',
+    describe: 'hold out this number of ratings of each user who has more',
     group: 'Held-out ratings:',
     least: 1,
     most: 1000,
@@ -37,7 +37,7 @@ export const testOutputOption = text({
 
 /** Number of users for ranking metrics, for every command that ranks. */
 export const rankUsersOption = countOr('all', {
-  describe: 'rank so many users at most, drawn by the seed, or all',
+  describe: 'most users to rank, drawn by the seed, or all',
   group: 'Ranking:',
   defaultText: '10000',
   least: 1,

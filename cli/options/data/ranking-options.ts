@@ -7,7 +7,7 @@ import { rankUsersOption } from './held-out-options.ts';
 /** The flags of `evaluate --ranking`. */
 export const rankingOptions = {
   ranking: toggle({
-    describe: 'rank all items for each user and measure where the test items stand',
+    describe: 'rank all items for each user and measure the ranks of the test items',
     group: 'Ranking:',
   }),
   k: listed({
@@ -44,7 +44,7 @@ export const rankingOptions = {
     fallback: 'drop',
   }),
   resamples: wholeNumber({
-    describe: 'resamples of the bootstrap behind the 95 % intervals; 0: none',
+    describe: 'bootstrap resamples for the 95 % intervals; 0: no intervals',
     group: 'Ranking:',
     least: 0,
     most: 10_000,

@@ -35,7 +35,7 @@ export const splitOptions = {
   }),
   testLeaveOut: {
     ...heldOutOptions.testLeaveOut,
-    describe: 'test on so many ratings of each user who has more',
+    describe: 'test on this number of ratings of each user who has more',
   },
   folds: wholeNumber({
     describe: 'folds of a cross-validation: DIR/fold-1/train, DIR/fold-1/test and so on',

@@ -41,12 +41,12 @@ export const textOptions = {
   noHeader: toggle({ describe: 'take the first row as data', group: 'Text:' }),
   columns: listOf({
     describe:
-      'names of the columns of a file without a header, with commas between them; of NDJSON the fields to read',
+      'names of the columns of a file without a header, separated by commas; for NDJSON the fields to read',
     group: 'Text:',
   }),
   types: columnTypesOption,
   nullValues: listOf({
-    describe: 'texts that stand for a missing value in any column, with commas between them',
+    describe: 'texts that mean a missing value in any column, separated by commas',
     group: 'Text:',
     defaultText: 'NA, NULL, None and the like in columns of numbers',
   }),

@@ -32,7 +32,7 @@ export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<strin
   const [ofSgd, ofAls] = [first(namesOfOnly('sgd')), first(namesOfOnly('als'))];
   if (values.initModel !== undefined && algorithm !== 'sgd')
     throw new UsageError(
-      `--init-model cannot act with --algorithm ${algorithm}: only sgd goes on from a model`,
+      `--init-model cannot act with --algorithm ${algorithm}: only sgd continues a model`,
       { advice: 'Leave --algorithm out, or give sgd' },
     );
   if (ofSgd !== undefined && algorithm !== 'sgd')

@@ -17,7 +17,7 @@ export const checkpointOptions = {
     defaultText: String(CHECKPOINT_INTERVAL),
   }),
   resume: toggle({
-    describe: 'go on from the newest checkpoint, or start from the beginning where there is none',
+    describe: 'continue from the newest checkpoint, or start from the beginning without one',
     group: 'Checkpoints:',
   }),
 };

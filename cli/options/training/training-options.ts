@@ -59,7 +59,7 @@ export const trainingOptions = {
 /** Only for `train` and `plan`. */
 export const initModelOption = text({
   describe:
-    "model to go on from, with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, with the model's λ for new users and items alone; of implicit data one round of ALS",
+    "model to update with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, with the model's λ only for new users and items; for implicit data one round of ALS",
   group: 'Model:',
 });
 

@@ -43,7 +43,7 @@ export function readSpace(
   for (const { flag, values } of words) {
     const name = nameOf(flag);
     if (name in space)
-      throw new UsageError(`--try names ${flag} twice`, { advice: 'Put all values behind one name' });
+      throw new UsageError(`--try names ${flag} twice`, { advice: 'Put all values after one name' });
     if (name === 'algorithm') {
       space.algorithm = algorithms;
       continue;

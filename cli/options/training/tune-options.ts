@@ -44,7 +44,8 @@ export const tuneOptions = {
     defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν',
   }),
   search: choice({
-    describe: 'all combinations; combinations at random; or those, of which the best third goes on at a time',
+    describe:
+      'all combinations; random combinations; or random ones of which only the best third continues, again and again',
     group: search,
     choices: ['grid', 'random', 'halving'],
     defaultText: 'grid for lists alone, else random',
@@ -78,15 +79,15 @@ export const tuneOptions = {
   }),
   warmStart: toggle({
     describe:
-      'ALS: begin with the factors of the larger λ before, in half the iterations; faster, and a little to the good of small λ',
+      'ALS: start with the factors of the next larger λ, with half the iterations; faster, and slightly better for small λ',
     group: search,
   }),
   trialsFile: text({
-    describe: 'file of the trials that have ended, a line of JSON each; kept where it is named',
+    describe: 'file of completed trials, one JSON line each; kept if given',
     group: search,
     defaultText: 'MODEL-DIR.trials.ndjson, until the end',
   }),
-  resume: toggle({ describe: 'go on with a search that was interrupted', group: search }),
+  resume: toggle({ describe: 'continue an interrupted search', group: search }),
   ...sought,
   ...machineOptions,
   fakeDevices: fakeDevicesOption,

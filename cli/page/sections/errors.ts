@@ -51,7 +51,7 @@ function errorChart(title: string, bins: readonly ErrorBin[], nameOf: (bin: Erro
   ];
   return {
     title,
-    summary: `The RMSE lies between ${best.toFixed(3)} and ${worst.toFixed(3)}.`,
+    summary: `The RMSE is between ${best.toFixed(3)} and ${worst.toFixed(3)}.`,
     series: [{ name: 'model', style: 0 }, ...(damped.length > 0 ? [{ name: 'damped means', style: 1 }] : [])],
     tips: named.map(({ name, rmse, pairs, dampedMeansRmse }) => ({
       x: name,

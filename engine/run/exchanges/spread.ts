@@ -22,7 +22,7 @@ export function spreadRows(
   for (const { ref, at, shape } of copies) list.allocate(stage, at, ref, shape);
   const place = (to: Place) => {
     const copy = copies.find(({ at }) => at === to);
-    if (copy === undefined) throw new Error(`${stage}: no copy lies at ${to}`);
+    if (copy === undefined) throw new Error(`${stage}: there is no copy at ${to}`);
     return list.task(stage, to, {
       kernel: 'place-rows',
       inputs: { rows: part.ref },

@@ -97,7 +97,7 @@ describe('an output that a killed process had moved aside is there for the next 
     await json('convert', ratings, output);
     await killBetweenRenames(output, 'convert', ratings, output);
     const { code, stderr } = await factorflow('convert', output, join(output, 'below'), '--force');
-    expect(stderr).toMatch(/would lie in a folder that is read/);
+    expect(stderr).toMatch(/would be in a folder that is read/);
     expect(code).toBe(2);
   });
 });

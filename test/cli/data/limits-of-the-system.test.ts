@@ -47,7 +47,7 @@ describe.runIf(process.platform === 'linux')('a limit of the system is named', (
     for (const kibibytes of [2_000_000, 4_000_000, 6_000_000, 7_000_000]) {
       const { code, stderr } = await limited(`-v ${kibibytes}`);
       expect(stderr).toMatch(
-        /^factorflow: this process may have .* of addresses, of which it has .*; with 2 threads it takes .*\. Raise the limit \(ulimit -v\), or use fewer workers/,
+        /^factorflow: this process may use .* of address space and uses .*; with 2 threads it takes .*\. Raise the limit \(ulimit -v\), or use fewer workers/,
       );
       expect(code).toBe(4);
     }

@@ -89,7 +89,7 @@ describe('the output and the flags of split', () => {
     await json('split', ratings, '--output', path('random'), '--test-fraction', '0.1');
     await fails(
       2,
-      /the output would replace a folder that holds an input|is an input too|would lie in a folder that is read/,
+      /the output would replace a folder that holds an input|is an input too|would be in a folder that is read/,
       'split',
       path('random/train'),
       '--output',

@@ -142,7 +142,7 @@ describe('doctor --check-kernels', () => {
       devices: 1,
       checks: [{}, {}, {}],
     });
-    expect(notes).toContain('goes on with 1 of 2 devices: out of memory');
+    expect(notes).toContain('continues with 1 of 2 devices: out of memory');
   });
 
   it('has the results up to Ctrl-C, with exit code 130', async () => {

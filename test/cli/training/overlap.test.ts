@@ -86,7 +86,7 @@ describe('an output never takes the place of an input, with --force either', () 
     ],
     [
       'recommendations over a folder of a model',
-      /would lie in a folder that is read/,
+      /would be in a folder that is read/,
       () => ['recommend', path('model'), '--output', path('model/userFactors')],
     ],
     [
@@ -96,12 +96,12 @@ describe('an output never takes the place of an input, with --force either', () 
     ],
     [
       'a model below the ratings',
-      /would lie in a folder that is read/,
+      /would be in a folder that is read/,
       () => ['train', path('data'), '--model-dir', path('data/model')],
     ],
     [
       'a model below the test set',
-      /would lie in a folder that is read/,
+      /would be in a folder that is read/,
       () => ['train', ratings, '--test', path('data'), '--model-dir', path('data/model')],
     ],
     [
@@ -162,12 +162,12 @@ describe('outputs that would take the place of one another are refused before th
     ],
     [
       'checkpoints below the model',
-      /--checkpoint-dir lies in --model-dir/,
+      /--checkpoint-dir is inside --model-dir/,
       () => train('--checkpoint-dir', path('new/model/checkpoints')),
     ],
     [
       'a model with the name of a checkpoint',
-      /--model-dir lies in --checkpoint-dir/,
+      /--model-dir is inside --checkpoint-dir/,
       () => [
         'train',
         ratings,
@@ -179,7 +179,7 @@ describe('outputs that would take the place of one another are refused before th
     ],
     [
       'a report in the folder of the model',
-      /--report lies in --model-dir/,
+      /--report is inside --model-dir/,
       () => train('--report', path('new/model/z.html')),
     ],
     [
@@ -189,12 +189,12 @@ describe('outputs that would take the place of one another are refused before th
     ],
     [
       'a report among the ratings',
-      /--report would lie in a folder that is read: .*data/,
+      /--report would be in a folder that is read: .*data/,
       () => ['train', path('data'), '--model-dir', path('new/model'), '--report', path('data/z.html')],
     ],
     [
       'checkpoints among the ratings',
-      /--checkpoint-dir would lie in a folder that is read: .*data/,
+      /--checkpoint-dir would be in a folder that is read: .*data/,
       () => [
         'train',
         path('data'),
@@ -211,12 +211,12 @@ describe('outputs that would take the place of one another are refused before th
     ],
     [
       'a report in a model that is read',
-      /--report would lie in a folder that is read: .*model/,
+      /--report would be in a folder that is read: .*model/,
       () => ['evaluate', path('model'), ratings, '--report', path('model/z.html')],
     ],
     [
       'a trace in the folder that convert writes',
-      /--trace lies in the output/,
+      /--trace is inside the output/,
       () => ['convert', ratings, path('new'), '--trace', path('new/t.json')],
     ],
     [

@@ -255,7 +255,7 @@ describe('train --plan exits with 2', () => {
     const changed = change === null || Object.keys(change).length === 0 ? change : { ...schedule, ...change };
     await fails(
       2,
-      /the plan does not fit: its schedule .* is none for these ratings/,
+      /the plan does not fit: its schedule .* does not exist for these ratings/,
       ...train('--plan', fileOf({ ...sgd, choices: { schedule: changed } })),
     );
   });

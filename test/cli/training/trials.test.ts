@@ -30,7 +30,7 @@ describe('the trials of tune', () => {
     child.kill('SIGINT');
     const cut = await outcome;
     expect(cut.code).toBe(130);
-    expect(cut.stderr).toContain('--resume goes on');
+    expect(cut.stderr).toContain('--resume continues');
     const lines = readFileSync(path('cut.trials.ndjson'), 'utf8').trimEnd().split('\n');
     expect(lines.length).toBeGreaterThan(1);
     expect(existsSync(path('cut'))).toBe(false);
@@ -68,7 +68,7 @@ describe('the trials of tune', () => {
     const failed = await outcome;
     expect(failed.code).not.toBe(0);
     expect(failed.stderr).toMatch(
-      /the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume goes on/,
+      /the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume continues/,
     );
     rmSync(path('taken'));
     const resumed = await runHere(...search('--resume'));

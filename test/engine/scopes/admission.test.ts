@@ -32,7 +32,7 @@ function runAll(needs: readonly StageNeed[], capacity: number, random: () => num
   const admission = new Admission(capacity);
   const waiting = new Set(needs.map(() => admission.add()));
   const working = new Set<number>();
-  needs.forEach((need, stage) => admission.know(stage, need));
+  needs.forEach((need, stage) => admission.setNeed(stage, need));
   const pick = (among: readonly number[]) => among[Math.floor(random() * among.length)];
   let [most, atOnce] = [0, 0];
   while (waiting.size + working.size > 0) {
@@ -56,24 +56,24 @@ function runAll(needs: readonly StageNeed[], capacity: number, random: () => num
 
 describe('stages within a bound of memory', () => {
   it('end in any order at exactly the peak of the list, without excess and without a hang', () => {
-    let beside = 0;
+    let concurrent = 0;
     for (let seed = 1; seed <= 1000; seed++) {
       const random = testRandom(seed * 2654435761);
       const needs = randomNeeds(random);
       const peak = peakInOrder(needs);
       const { most, atOnce } = runAll(needs, peak, random);
       expect(most, `seed ${seed}`).toBeLessThanOrEqual(peak);
-      if (atOnce > 1) beside++;
+      if (atOnce > 1) concurrent++;
     }
     // Most schedules have room for two at a time.
-    expect(beside).toBeGreaterThan(500);
+    expect(concurrent).toBeGreaterThan(500);
   });
 
   it('work all at once where there is room', () => {
     const random = testRandom(1);
     const needs = randomNeeds(random);
     const admission = new Admission(1e6);
-    needs.forEach((need) => admission.know(admission.add(), need));
+    needs.forEach((need) => admission.setNeed(admission.add(), need));
     for (const [stage] of needs.entries()) {
       expect(admission.mayBegin(stage)).toBe(true);
       admission.begin(stage);
@@ -83,8 +83,8 @@ describe('stages within a bound of memory', () => {
   it('work alone where their bytes are not known', () => {
     const admission = new Admission(100);
     const [known, unknown, later] = [admission.add(), admission.add(), admission.add()];
-    admission.know(known, { during: 10, left: 0 });
-    admission.know(later, { during: 10, left: 0 });
+    admission.setNeed(known, { during: 10, left: 0 });
+    admission.setNeed(later, { during: 10, left: 0 });
     admission.begin(known);
     expect(admission.mayBegin(unknown)).toBe(false);
     // It would start before a stage whose need may be the whole limit.
@@ -100,7 +100,7 @@ describe('stages within a bound of memory', () => {
   it('that exceed the bound alone still work, one by one', () => {
     const admission = new Admission(10);
     const [first, second] = [admission.add(), admission.add()];
-    for (const stage of [first, second]) admission.know(stage, { during: 20, left: 0 });
+    for (const stage of [first, second]) admission.setNeed(stage, { during: 20, left: 0 });
     expect(admission.mayBegin(first)).toBe(true);
     admission.begin(first);
     expect(admission.mayBegin(second)).toBe(false);

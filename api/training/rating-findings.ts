@@ -23,12 +23,12 @@ export interface ValidationPairs {
 }
 
 /** Findings about the ratings before training. */
-export interface LookedAt {
+export interface RatingFindings {
   readonly means?: DampedMeans;
   readonly warnings: readonly TrainingWarning[];
 }
 
-export interface LookOptions {
+export interface FindingOptions {
   readonly duplicates: number;
   readonly policy: DuplicatePolicy;
   readonly test: ValidationPairs | undefined;
@@ -38,9 +38,9 @@ export interface LookOptions {
 }
 
 /** Warns, by events, of ratings that look wrong, before training. */
-export function lookAt(
+export function findProblems(
   facts: RatingShape,
-  { duplicates, policy, test, implicit, update = false }: LookOptions,
+  { duplicates, policy, test, implicit, update = false }: FindingOptions,
   ctx: ExecutionContext,
 ): readonly TrainingWarning[] {
   const found = update ? [] : ratingWarnings(facts, duplicates, policy);
@@ -61,7 +61,7 @@ export function lookAt(
         })
       : []),
   ];
-  tellWarnings(warnings, ctx);
+  reportWarnings(warnings, ctx);
   return warnings;
 }
 
@@ -102,11 +102,11 @@ type EndedRun = Pick<TrainingReport, 'algorithm' | 'params' | 'iterations' | 'be
 export function judgeCourse(
   ended: EndedRun,
   { block, baselines }: ValidationPairs,
-  looked: LookedAt,
+  findings: RatingFindings,
 ): TrainingWarning[] {
   const { algorithm, params, iterations, bestIteration } = ended;
   // If all ratings are equal, errors are float32 rounding alone.
-  if (params.earlyStop !== undefined || looked.warnings.some(({ code }) => code === 'equal-ratings'))
+  if (params.earlyStop !== undefined || findings.warnings.some(({ code }) => code === 'equal-ratings'))
     return [];
   const called = algorithm === 'sgd' ? 'epoch' : 'iteration';
   return pastBestWarnings({
@@ -118,7 +118,7 @@ export function judgeCourse(
   });
 }
 
-export function tellWarnings(
+export function reportWarnings(
   warnings: readonly TrainingWarning[] = [],
   { events }: Pick<ExecutionContext, 'events'>,
 ): void {
