@@ -80,9 +80,12 @@ async function formatOfFile(file: string, otherwise: FileKind | undefined): Prom
       advice: "Write an object on each line (NDJSON), for example with jq -c '.[]'",
     });
   if (otherwise !== undefined) return otherwise;
-  throw new DataError('the format is not known: neither the ending nor the first bytes tell it', {
-    phase: 'read',
-    file,
-    advice: `Set the option format: ${fileFormats.join(', ')}`,
-  });
+  throw new DataError(
+    'the format is not known: neither the extension nor the first bytes of the file show it',
+    {
+      phase: 'read',
+      file,
+      advice: `Set the option format: ${fileFormats.join(', ')}`,
+    },
+  );
 }

@@ -56,7 +56,7 @@ export class IterableSource implements Source {
     if (begun.first.done) {
       throw new DataError('the source gave no batch, so its columns are unknown', {
         phase: 'read',
-        advice: 'Pass the schema beside the batches',
+        advice: 'Also pass the schema of the batches',
       });
     }
     this.#given = requireBatch(begun.first.value, 0).schema;
@@ -87,7 +87,7 @@ export class IterableSource implements Source {
       Object(this.#batches) !== this.#batches ||
       !(Symbol.asyncIterator in this.#batches || Symbol.iterator in this.#batches)
     ) {
-      throw new UsageError(`the source is no iterable of record batches: ${shown(this.#batches)}`, {
+      throw new UsageError(`the source is not an iterable of record batches: ${shown(this.#batches)}`, {
         phase: 'read',
         advice: 'Pass an array, a generator or a stream of batches',
       });

@@ -109,7 +109,7 @@ function formatOfOutput(path: string): FileFormatName {
   const isFolder = !/^\.[a-z]/i.test(ending);
   if (isFolder || ending === '.parquet') return 'parquet';
   if (kind !== undefined && kind !== 'parquet') return kind;
-  throw new UsageError(`${path}: the ending tells no format`, {
+  throw new UsageError(`${path}: the extension does not name a format`, {
     phase: 'write',
     advice: 'Give .parquet, .csv, .tsv, .ndjson, .arrow, or a folder name without an ending',
   });

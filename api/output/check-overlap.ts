@@ -1,6 +1,6 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { isPassedOver, isUrl } from '../../connectors/files/path-kinds.ts';
+import { isIgnored, isUrl } from '../../connectors/files/path-kinds.ts';
 import { isPattern, staticBase } from '../../connectors/files/patterns.ts';
 import { recoverInput } from '../../connectors/output/temporaries.ts';
 import { UsageError } from '../../engine/errors.ts';
@@ -51,7 +51,7 @@ function overlapOf(
   if (place === target) return ['is an input too', 'Choose another output'];
   if (place.startsWith(inside(target)) && !isShared)
     return ['would replace a folder that holds an input', 'Choose another output'];
-  if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver))
+  if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isIgnored))
     return undefined;
   return [
     'would be in a folder that is read',
@@ -90,7 +90,7 @@ async function matches(input: string, target: string): Promise<boolean> {
     base === '.' ? input.replace(/^\.\//, '') : input.slice(base.length).replace(/^\/+/, ''),
   );
   return below.some(
-    (_, depth) => isMatch(below.slice(0, depth + 1).join('/')) && !below.slice(depth).some(isPassedOver),
+    (_, depth) => isMatch(below.slice(0, depth + 1).join('/')) && !below.slice(depth).some(isIgnored),
   );
 }
 

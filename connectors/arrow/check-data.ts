@@ -126,7 +126,7 @@ function checkViews(data: Data): void {
     const [buffer, offset] = [view.getInt32(16 * row + 8, true), view.getInt32(16 * row + 12, true)];
     if (length >= 0 && length <= 12) continue;
     if (length < 0 || !(offset >= 0 && offset + length <= (buffers[buffer]?.length ?? -1)))
-      throw new Error(`the text of row ${row + 1} lies outside its buffers`);
+      throw new Error(`the text of row ${row + 1} is outside its buffers`);
   }
 }
 

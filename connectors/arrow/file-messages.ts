@@ -167,7 +167,7 @@ async function readHead(
     !(offset >= 8 && headLength >= 8 && bodyLength >= 0 && offset + headLength + bodyLength <= size - END)
   ) {
     throw broken(
-      `it lies at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`,
+      `it is at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`,
     );
   }
   const head = await readAt(handle, file, offset, headLength);
@@ -179,7 +179,7 @@ async function readHead(
     throw broken('it does not begin like a message: the data are damaged');
   const metadata = head.slice(prefix, prefix + length);
   const decoded = decodeHead(metadata, broken);
-  if (decoded.kind !== kind) throw broken(`a ${decoded.kind} lies where the footer names a ${kind}`);
+  if (decoded.kind !== kind) throw broken(`a ${decoded.kind} is where the footer names a ${kind}`);
   if (decoded.bodyLength > bodyLength)
     throw broken(`its body has ${decoded.bodyLength} bytes, and the footer names ${bodyLength}`);
   return { metadata, bodyLength: decoded.bodyLength, rows: decoded.rows };

@@ -130,7 +130,7 @@ export async function readState(folder: string): Promise<StoredState> {
   try {
     state = JSON.parse(text) as Partial<StoredState> | null;
   } catch {
-    throw fault(folder, STATE, 'it is no JSON');
+    throw fault(folder, STATE, 'it is not JSON');
   }
   if (state?.format !== FORMAT)
     throw fault(

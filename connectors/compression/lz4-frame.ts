@@ -42,7 +42,7 @@ export function* unpackLz4(): Steps {
   if (whole !== undefined && word(yield* take(4)) !== whole.digest())
     throw new Error('the checksum of the lz4 data does not match');
   if (head.size !== undefined && head.size !== unpacked)
-    throw new Error(`an lz4 frame has ${unpacked} bytes and not the number that its head tells`);
+    throw new Error(`an lz4 frame has ${unpacked} bytes, but its header says another number`);
 }
 
 interface FrameHead {
@@ -101,7 +101,7 @@ export function unpackLz4Bytes(bytes: Uint8Array, most: number): Uint8Array {
     return bytes.subarray(p, (p += length));
   };
   while (p < bytes.length) {
-    if (word(next(4)) !== LZ4_MAGIC) throw new Error('these are no lz4 data');
+    if (word(next(4)) !== LZ4_MAGIC) throw new Error('these are not lz4 data');
     const steps = unpackLz4();
     for (let step = steps.next(new Uint8Array(0)); !step.done;) {
       if (typeof step.value === 'number') {

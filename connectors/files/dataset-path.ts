@@ -8,7 +8,7 @@ import { errorCode, fileProblem, missing } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from '../folders/folder-columns.ts';
 import type { FolderColumns, PartitionColumn, PartitionValues } from '../folders/folder-columns.ts';
 import { refuseAddress } from './other-addresses.ts';
-import { isPassedOver, isUrl } from './path-kinds.ts';
+import { isIgnored, isUrl } from './path-kinds.ts';
 import { isPattern, staticBase } from './patterns.ts';
 
 export interface DatasetFile {
@@ -82,7 +82,7 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
   const files: string[] = [];
   for (const match of matches) {
     await requireNoLoop(match);
-    if (isPassedOver(basename(match))) continue;
+    if (isIgnored(basename(match))) continue;
     if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
     else files.push(match);
   }
@@ -107,7 +107,7 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   }
   const files: string[] = [];
   for (const entry of entries) {
-    if (isPassedOver(entry.name)) continue;
+    if (isIgnored(entry.name)) continue;
     const path = join(folder, entry.name);
     if (entry.isSymbolicLink()) await requireNoLoop(path);
     const kind = entry.isSymbolicLink() ? await kindOf(path) : entry.isDirectory() ? 'folder' : 'file';

@@ -26,8 +26,8 @@ export function folderRefused(name: string, advice: string, error: unknown): Usa
   const code = errorCode(error) ?? messageOf(error);
   const reasons: Readonly<Record<string, string>> = {
     ENOENT: 'does not exist',
-    ENOTDIR: 'is no folder',
-    EEXIST: 'is no folder',
+    ENOTDIR: 'is not a folder',
+    EEXIST: 'is not a folder',
     EROFS: 'cannot be written to: the file system is read-only',
   };
   return new UsageError(`${name} ${reasons[code] ?? `cannot be written to (${code})`}`, {

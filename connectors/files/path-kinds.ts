@@ -23,11 +23,16 @@ export function urlOf(path: string): URL {
   try {
     return new URL(path);
   } catch (cause) {
-    throw new UsageError('this is no URL', { phase: 'read', file: path, advice: 'Check the address', cause });
+    throw new UsageError('this is not a URL', {
+      phase: 'read',
+      file: path,
+      advice: 'Check the address',
+      cause,
+    });
   }
 }
 
 /** True for names in folders that are not data, such as _SUCCESS and .crc; "_a=1" is a partition. */
-export function isPassedOver(name: string): boolean {
+export function isIgnored(name: string): boolean {
   return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
 }

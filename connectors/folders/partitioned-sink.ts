@@ -40,7 +40,7 @@ export interface PartitionedOptions {
 }
 
 const BUFFER_BYTES = 128 * 2 ** 20;
-const LOOK_ROWS = 1 << 14;
+const CHECK_ROWS = 1 << 14;
 
 /**
  * Writes rows into folders named by the values of some columns, as Hive and Spark do:
@@ -170,16 +170,16 @@ class FolderFiles implements BatchOutput {
   }
 
   /**
-   * Checks the memory limit after every `LOOK_ROWS` rows, so that the files do not depend on the sizes of the
+   * Checks the memory limit after every `CHECK_ROWS` rows, so that the files do not depend on the sizes of the
    * batches.
    */
   async write(batch: RecordBatch): Promise<void> {
     for (let start = 0; start < batch.numRows;) {
-      const end = Math.min(batch.numRows, start + LOOK_ROWS - (this.#taken % LOOK_ROWS));
+      const end = Math.min(batch.numRows, start + CHECK_ROWS - (this.#taken % CHECK_ROWS));
       this.#add(end - start === batch.numRows ? batch : batch.slice(start, end));
       this.#taken += end - start;
       start = end;
-      if (this.#taken % LOOK_ROWS === 0 && this.#rows.bytes > this.#to.bufferBytes)
+      if (this.#taken % CHECK_ROWS === 0 && this.#rows.bytes > this.#to.bufferBytes)
         await this.#flush(this.#to.bufferBytes / 2);
     }
   }

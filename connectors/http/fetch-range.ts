@@ -6,7 +6,7 @@ import {
   chunksOf,
   get,
   lengthOf,
-  Passing,
+  TransientFailure,
   type Problem,
   problemOf,
   refuse,
@@ -76,7 +76,7 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
     const place = contentRange(response);
     if (place === undefined)
       throw problem(
-        'the server does not tell which part of the file it sends, or how large the file is',
+        'the server does not report which part of the file it sends, or how large the file is',
         'Download the file first',
       );
     requirePlace(place, range, answer, problem);
@@ -148,9 +148,10 @@ async function readBody(answer: Answer, expected: number): Promise<Uint8Array<Ar
   for await (const part of chunksOf(answer)) {
     length += part.length;
     if (length > expected)
-      throw new Passing(`the server sends more than the ${expected} bytes that it announced`);
+      throw new TransientFailure(`the server sends more than the ${expected} bytes that it announced`);
     parts.push(part);
   }
-  if (length < expected) throw new Passing(`the connection broke off after ${length} of ${expected} bytes`);
+  if (length < expected)
+    throw new TransientFailure(`the connection broke off after ${length} of ${expected} bytes`);
   return joinBytes(parts);
 }

@@ -12,7 +12,7 @@ const TAIL = 1 << 16;
  */
 const NEAR = 1 << 16;
 
-interface Wish {
+interface PendingRange {
   readonly from: number;
   readonly to: number;
   readonly resolve: (bytes: Uint8Array) => void;
@@ -26,7 +26,7 @@ interface Wish {
 export class HttpFile {
   readonly #url: string;
   readonly #tail: FetchedRange;
-  #wishes: Wish[] = [];
+  #pending: PendingRange[] = [];
 
   private constructor(url: string, tail: FetchedRange) {
     this.#url = url;
@@ -80,18 +80,18 @@ export class HttpFile {
     if (from >= start) return bytes.subarray(from - start, to - start);
     return new Promise((resolve, reject) => {
       // Waits for the end of this turn of the event loop, so that ranges requested in it can share a request.
-      if (this.#wishes.length === 0) setImmediate(() => this.#fetchWishes());
-      this.#wishes.push({ from, to, resolve, reject });
+      if (this.#pending.length === 0) setImmediate(() => this.#fetchPending());
+      this.#pending.push({ from, to, resolve, reject });
     });
   }
 
-  #fetchWishes(): void {
-    const wishes = this.#wishes;
-    this.#wishes = [];
-    for (const group of groupRanges(wishes)) void this.#fetchGroup(group);
+  #fetchPending(): void {
+    const pending = this.#pending;
+    this.#pending = [];
+    for (const group of groupRanges(pending)) void this.#fetchGroup(group);
   }
 
-  async #fetchGroup(group: readonly Wish[]): Promise<void> {
+  async #fetchGroup(group: readonly PendingRange[]): Promise<void> {
     try {
       const range = { from: group[0].from, to: Math.max(...group.map(({ to }) => to)) };
       const fetched = await fetchRange(this.#url, range);

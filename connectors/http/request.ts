@@ -20,7 +20,7 @@ export const patience = {
 };
 
 /** A failure that may not occur again at the next attempt. */
-export class Passing extends Error {}
+export class TransientFailure extends Error {}
 
 /** Makes an error that names the URL and the requested bytes. */
 export type Problem = (summary: string, advice?: string, cause?: unknown) => DataError;
@@ -37,7 +37,7 @@ export async function withAttempts<Result>(once: () => Promise<Result>, problem:
     try {
       return await waitForOther(once());
     } catch (error) {
-      if (!(error instanceof Passing)) throw error;
+      if (!(error instanceof TransientFailure)) throw error;
       if (attempt === waits.length)
         throw problem(`${error.message}, ${attempt + 1} times`, 'Check the connection and try again', error);
       await sleep(waits[attempt]);
@@ -48,11 +48,14 @@ export async function withAttempts<Result>(once: () => Promise<Result>, problem:
 /** An answer whose body has not been read. */
 export interface Answer {
   readonly response: Response;
-  /** Waits for a part of the body within `patience`. `received`: bytes received before it. Throws Passing. */
+  /**
+   * Waits for a part of the body within `patience`. `received`: bytes received before it. Throws
+   * TransientFailure.
+   */
   wait<Result>(part: Promise<Result>, received: number): Promise<Result>;
 }
 
-/** Sends one GET. Throws Passing if the connection fails, UsageError for an invalid URL. */
+/** Sends one GET. Throws TransientFailure if the connection fails, UsageError for an invalid URL. */
 export async function get(url: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
   const { address, headers: own } = requestOf(url);
   const ending = new AbortController();
@@ -65,13 +68,13 @@ export async function get(url: string, headers: Readonly<Record<string, string>>
         ? [left, `the server is too slow: ${received} bytes in ${shown(waited + left)}`]
         : [patience.idle, `nothing came for ${shown(patience.idle)}`];
     const started = performance.now();
-    const timer = setTimeout(() => ending.abort(new Passing(summary)), Math.max(0, milliseconds));
+    const timer = setTimeout(() => ending.abort(new TransientFailure(summary)), Math.max(0, milliseconds));
     try {
       return await part;
     } catch (error) {
-      throw error instanceof Passing
+      throw error instanceof TransientFailure
         ? error
-        : new Passing(`the connection failed: ${reason(error)}`, { cause: error });
+        : new TransientFailure(`the connection failed: ${reason(error)}`, { cause: error });
     } finally {
       clearTimeout(timer);
       waited += performance.now() - started;
@@ -86,7 +89,7 @@ export async function get(url: string, headers: Readonly<Record<string, string>>
 
 /**
  * Chunks of an answer's body, which must have the declared length. Leaving the loop early closes the
- * connection. Throws Passing.
+ * connection. Throws TransientFailure.
  */
 export async function* chunksOf(answer: Answer): AsyncGenerator<Uint8Array> {
   const { response, wait } = answer;
@@ -99,11 +102,11 @@ export async function* chunksOf(answer: Answer): AsyncGenerator<Uint8Array> {
       if (done) break;
       received += value.length;
       if (received > (declared ?? received))
-        throw new Passing(`the server sends more than the ${declared} bytes that it declared`);
+        throw new TransientFailure(`the server sends more than the ${declared} bytes that it declared`);
       yield value;
     }
     if (received < (declared ?? received))
-      throw new Passing(`the connection broke off after ${received} of ${declared} bytes`);
+      throw new TransientFailure(`the connection broke off after ${received} of ${declared} bytes`);
   } finally {
     await reader.cancel().catch(() => undefined);
   }
@@ -119,7 +122,7 @@ export function refuse({ status, statusText }: Response, problem: Problem): neve
       'Use a URL that needs no login, such as a signed one',
     );
   const answer = `the server answers ${status} ${statusText}`.trim();
-  throw status === 429 || status >= 500 ? new Passing(answer) : problem(answer);
+  throw status === 429 || status >= 500 ? new TransientFailure(answer) : problem(answer);
 }
 
 /**

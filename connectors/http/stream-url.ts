@@ -1,7 +1,7 @@
 import { joinBytes } from '../files/stored-bytes.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import { contentRange } from './fetch-range.ts';
-import { chunksOf, get, lengthOf, Passing, problemOf, refuse, withAttempts } from './request.ts';
+import { chunksOf, get, lengthOf, TransientFailure, problemOf, refuse, withAttempts } from './request.ts';
 import { isUnversioned, type UrlVersions } from './url-versions.ts';
 
 /**
@@ -37,7 +37,7 @@ export async function* streamUrl(url: string, versions?: UrlVersions): AsyncGene
       yield chunk.value;
     }
   } catch (error) {
-    if (!(error instanceof Passing)) throw error;
+    if (!(error instanceof TransientFailure)) throw error;
     throw problem(`${error.message}, after ${length} bytes`, 'Check the connection and try again', error);
   } finally {
     await chunks.return(undefined);

@@ -124,7 +124,7 @@ function readFloats(
         row,
         nulls,
         !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined
-          ? `${NOT_A_NUMBER} (set decimalComma: true where a comma stands before decimals)`
+          ? `${NOT_A_NUMBER} (set decimalComma: true if the decimal separator is a comma)`
           : NOT_A_NUMBER,
       );
   }

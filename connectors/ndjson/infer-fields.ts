@@ -69,7 +69,7 @@ class Fields implements InferredFields {
     this.#inLine.clear();
     try {
       this.#cursor.open(this.#field.bytes, from, to);
-      while (this.#cursor.next()) this.#see(from);
+      while (this.#cursor.next()) this.#addKind(from);
     } catch (error) {
       if (error instanceof JsonProblem) return;
       throw error;
@@ -77,7 +77,7 @@ class Fields implements InferredFields {
     for (const [column, kind] of this.#inLine) this.kinds[column] |= kind;
   }
 
-  #see(line: number): void {
+  #addKind(line: number): void {
     const { start, end, kind } = this.#cursor;
     const name = this.#cursor.key();
     const known = this.#columns.get(name);

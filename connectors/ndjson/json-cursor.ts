@@ -37,8 +37,8 @@ export class JsonCursor {
     if (this.#next() !== OPEN)
       throw new JsonProblem(
         bytes[this.#p - 1] === OPEN_LIST
-          ? 'a list stands where an object is expected: NDJSON has one object on each line'
-          : 'the line is no JSON object',
+          ? 'found a list instead of an object: NDJSON has one object on each line'
+          : 'the line is not a JSON object',
       );
   }
 
@@ -180,7 +180,7 @@ export class JsonCursor {
   }
 
   #broken(): JsonProblem {
-    return new JsonProblem('the line is no whole JSON object');
+    return new JsonProblem('the line is not a complete JSON object');
   }
 }
 

@@ -69,7 +69,8 @@ async function check(path: string, name: string, options: AtomicOutputOptions): 
   refuseLossyName(name, 'write');
   const kind = await kindOf(path);
   const model = await partOfModel(path);
-  if (model !== undefined) throw fail(`the output would lie in a model: ${model}`, 'Choose another output');
+  if (model !== undefined)
+    throw fail(`the output would be inside a model: ${model}`, 'Choose another output');
   if (kind === undefined) return;
   if (kind !== 'file' && kind !== 'folder')
     throw fail(

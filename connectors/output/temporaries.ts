@@ -147,8 +147,8 @@ async function presentTime(target: string): Promise<number | undefined> {
  * Time between checks of an output that another process is replacing, and their number. The renames take
  * microseconds.
  */
-const LOOK_MILLISECONDS = 20;
-const MOST_LOOKS = 100;
+const CHECK_MILLISECONDS = 20;
+const MOST_CHECKS = 100;
 
 /**
  * Restores a missing input. If a process died after moving the output aside, the output (the path itself or a
@@ -157,13 +157,13 @@ const MOST_LOOKS = 100;
  */
 export async function recoverInput(path: string): Promise<boolean> {
   let missing = path;
-  for (let look = 0; look < MOST_LOOKS; look++) {
+  for (let check = 0; check < MOST_CHECKS; check++) {
     if (existsSync(path)) return true;
     missing = await firstMissing(path);
     await recoverOutput(missing);
     if (existsSync(missing)) continue;
     if (!(await isBeingReplaced(missing))) return false;
-    await setTimeout(LOOK_MILLISECONDS);
+    await setTimeout(CHECK_MILLISECONDS);
   }
   // The process is stopped, or it ended in a space that cannot be checked. If it continues, it moves the
   // output aside again.

@@ -238,7 +238,7 @@ function columnChunk(
   const start = offsets.length === 0 ? MAGIC_BYTES : Math.min(...offsets);
   if (start + bytes > fileBytes || start < MAGIC_BYTES) {
     throw new FooterProblem(
-      `the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would lie at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`,
+      `the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would be at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`,
     );
   }
   const pageIndex = pageIndexPlace(chunk, isOrdered(element), fileBytes);

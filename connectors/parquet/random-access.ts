@@ -44,7 +44,7 @@ export async function openRandomAccess(
   // Checked first, since opening a pipe would wait for its writer.
   const found = waits ? statSync(file) : await stat(file);
   if (!found.isFile() && !found.isDirectory())
-    throw new DataError('this is no regular file, and Parquet is read from its end', {
+    throw new DataError('this is not a regular file, and Parquet is read from its end', {
       phase: 'read',
       file,
       advice: 'Copy it into a file first',

@@ -2,7 +2,7 @@ import { metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/comm
 import type { Rule } from '../params/table.ts';
 import type { AlsParams } from './als-params.ts';
 import { isExact } from './exact-solver.ts';
-import { askedPartitions } from './partitions.ts';
+import { requestedGrids } from './partitions.ts';
 
 type Named = Parameters<Rule<AlsParams>['message']>[0];
 
@@ -33,8 +33,7 @@ export const alsRules: readonly Rule<AlsParams>[] = [
   ...(['alpha', 'unobservedWeight', 'weight'] as const).map((refused) => ({
     refused,
     when: ({ implicitPrefs }: AlsParams) => !implicitPrefs,
-    message: (named: Named) =>
-      `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`,
+    message: (named: Named) => `${named(refused)} acts only on implicit data, with ${named('implicitPrefs')}`,
     advice: 'Give both, or leave it out',
   })),
   {
@@ -92,7 +91,7 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     when: (params) =>
       params.implicitPrefs &&
       rankingMetricOf(params) !== undefined &&
-      (askedPartitions(params).users?.p ?? 1) > 1,
+      (requestedGrids(params).users?.p ?? 1) > 1,
     message: (named) =>
       `${named('partitionUsers')} cannot cut the items into vertical parts with ${named('earlyStopMetric')}, which ranks all items of implicit data at once`,
     advice: 'Give 1 vertical part, or leave one of them out',

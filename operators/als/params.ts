@@ -2,7 +2,7 @@ import { commonParams, checkMetric, dependentDefaults, explicitLambda } from '..
 import { checkParams, defaultsOf, type ParamTable } from '../params/table.ts';
 import type { AlsParams } from './als-params.ts';
 import { alsRules } from './param-rules.ts';
-import { askedPartitions } from './partitions.ts';
+import { requestedGrids } from './partitions.ts';
 
 /** ν of implicit data without `unobservedWeight`; chosen in docs/measured/quality.md, Implicit data. */
 const IMPLICIT_EXPONENT = 0.75;
@@ -131,6 +131,6 @@ export const alsDefaults: AlsParams = defaultsOf(alsTable);
 export function checkAlsParams(given: Partial<AlsParams>, others?: readonly string[]): AlsParams {
   const params = checkParams(alsTable, given, others);
   checkMetric(params);
-  askedPartitions(params);
+  requestedGrids(params);
   return params;
 }

@@ -5,15 +5,15 @@ import { counted } from '../../engine/format.ts';
 export type SumsOfParts = 'equations' | 'vectors';
 
 /** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
-export interface AskedPartition {
+export interface RequestedPartition {
   readonly p: number;
   readonly q: number;
 }
 
 /** Grids that parameters request, by the side that is solved, and what devices add up over vertical parts. */
-export interface Asked {
-  readonly users?: AskedPartition;
-  readonly items?: AskedPartition;
+export interface RequestedGrids {
+  readonly users?: RequestedPartition;
+  readonly items?: RequestedPartition;
   readonly sums?: SumsOfParts;
   /** Number of devices in each group; sums are added inside groups first. */
   readonly groups?: readonly number[];
@@ -30,7 +30,7 @@ interface PartitionParams {
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
 /** Grids that parameters request, by the side that is solved. Throws UsageError for impossible ones. */
-export function askedPartitions(params: PartitionParams): Asked {
+export function requestedGrids(params: PartitionParams): RequestedGrids {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
   requireMatching('partitionUsers', users, items);
   requireMatching('partitionItems', items, users);
@@ -40,7 +40,7 @@ export function askedPartitions(params: PartitionParams): Asked {
     sums === 'auto' ? groups && `partitionGroups ${params.partitionGroups}` : `partitionSums ${sums}`;
   if (ofVertical !== undefined && users?.p === 1 && items?.p === 1)
     throw new UsageError(
-      `${ofVertical} acts where a side is solved from vertical parts, and both partitions have 1`,
+      `${ofVertical} acts only if a side is solved from vertical parts, and both partitions have 1`,
       { advice: 'Ask for several vertical parts, or leave it out' },
     );
   return {
@@ -54,8 +54,8 @@ export function askedPartitions(params: PartitionParams): Asked {
 /** Throws UsageError if a side's vertical parts differ from the parts in which the other side is solved. */
 function requireMatching(
   name: 'partitionUsers' | 'partitionItems',
-  one: AskedPartition | undefined,
-  other: AskedPartition | undefined,
+  one: RequestedPartition | undefined,
+  other: RequestedPartition | undefined,
 ): void {
   if (one === undefined || other === undefined || one.p === 1 || one.p === other.q) return;
   const solved = name === 'partitionUsers' ? 'items' : 'users';
@@ -68,7 +68,7 @@ function requireMatching(
 }
 
 /** Throws UsageError if groups do not add up to the number of devices. */
-export function requireGroupsOf({ groups }: Asked, devices: number): void {
+export function requireGroupsOf({ groups }: RequestedGrids, devices: number): void {
   if (groups === undefined) return;
   const all = groups.reduce((sum, count) => sum + count, 0);
   if (all !== devices || groups.length === 1)
@@ -94,12 +94,15 @@ function groupsOf(text: string | undefined): readonly number[] | undefined {
 }
 
 /** Throws UsageError for more parts than a side has rows. */
-export function requireRowsForParts(asked: Asked, rows: Readonly<Record<'users' | 'items', number>>): void {
+export function requireRowsForParts(
+  requested: RequestedGrids,
+  rows: Readonly<Record<'users' | 'items', number>>,
+): void {
   for (const [side, fixed] of [
     ['users', 'items'],
     ['items', 'users'],
   ] as const) {
-    const one = asked[side];
+    const one = requested[side];
     if (one === undefined) continue;
     const text = `${names[side]} ${one.p},${one.q}`;
     const advice = 'Ask for fewer parts, or leave them to the planner';
@@ -116,7 +119,7 @@ export function requireRowsForParts(asked: Asked, rows: Readonly<Record<'users' 
   }
 }
 
-function parse(name: string, text: string | undefined): AskedPartition | undefined {
+function parse(name: string, text: string | undefined): RequestedPartition | undefined {
   if (text === undefined) return undefined;
   const [p, q] = /^\d{1,7},\d{1,7}$/.test(text) ? text.split(',').map(Number) : [0, 0];
   if (p < 1 || q < 1)

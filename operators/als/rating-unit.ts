@@ -47,11 +47,11 @@ export function unitOfSize(size: number): number {
  * Rows of norm 1 have another norm in the unit of the ratings. It is limited to this factor, beyond which
  * squares would exceed float32.
  */
-const FARTHEST = 1024;
+const LARGEST_NORM = 1024;
 
 /** Norm of the initial rows in a unit. */
 export function startNorm(unit: number): number {
-  return Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST);
+  return Math.min(Math.max(1 / Math.sqrt(unit), 1 / LARGEST_NORM), LARGEST_NORM);
 }
 
 /** Ratings converted to a unit; those in files are rewritten. */

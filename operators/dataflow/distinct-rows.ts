@@ -91,7 +91,7 @@ export class DistinctRows implements Operator {
       if (kept === batch.numRows) yield batch;
       else if (kept > 0) yield takeRows(batch, newGroups(codes, before, numbers.size));
       if (this.#options.step === 'whole') continue;
-      fewer.see(batch.numRows, kept);
+      fewer.count(batch.numRows, kept);
       if (fewer.isGivenUp) numbers = undefined;
     }
   }

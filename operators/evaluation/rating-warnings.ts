@@ -79,7 +79,7 @@ function valueWarning({
   whole,
 }: RatingShape): TrainingWarning | undefined {
   if (least === most) {
-    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen and not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
+    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they show what was chosen, not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
     return { code: 'equal-ratings', text: `${text}; check ratingCol if there should be other values` };
   }
   if (whole && least >= LEAST_TIME && most <= LAST_TIME)

@@ -80,14 +80,14 @@ export function soleBlock({ parts: [part, ...others] }: Ratings): RatingBlock | 
 /** The block of ratings that are one block in memory. */
 export function oneBlock(ratings: Ratings): RatingBlock {
   const block = soleBlock(ratings);
-  if (block === undefined) throw new Error('the ratings lie in parts');
+  if (block === undefined) throw new Error('the ratings are in parts');
   return block;
 }
 
 /** All blocks of ratings in memory, part by part. */
 export function heldBlocks({ parts }: Ratings): HeldBlock[] {
   return parts.flatMap(({ from, blocks }) => {
-    if (blocks === undefined) throw new Error('a part of the ratings lies in a file');
+    if (blocks === undefined) throw new Error('a part of the ratings is in a file');
     return blocks.map((block) => ({ from, ...block }));
   });
 }

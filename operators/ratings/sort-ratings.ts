@@ -53,11 +53,11 @@ export interface SortOptions {
    */
   readonly cut?: PartCounts | { readonly partRatings: number } | undefined;
   /** Called with each block in memory as soon as it is sorted. */
-  readonly sorted?: SeeSorted;
+  readonly sorted?: OnSorted;
 }
 
 /** Called with a sorted block, its number of columns, and the block that it was transposed from. */
-export type SeeSorted = (
+export type OnSorted = (
   block: RatingBlock,
   side: 'users' | 'items',
   columns: number,
@@ -193,7 +193,7 @@ function blocksInParts(
   transposed: readonly RatingBlock[],
   byUser: readonly RatingPart[],
   ranges: readonly RowRange[],
-  sorted: SeeSorted,
+  sorted: OnSorted,
 ): RatingPart[] {
   const name = dataSetName('by-item');
   return ranges.map(({ from, to }, j) => {

@@ -17,7 +17,7 @@ export interface PrincipalPlane {
 const MOST_STEPS = 300;
 
 /** Change of a direction that counts as converged. */
-const SETTLED = 1e-10;
+const CONVERGED = 1e-10;
 
 /**
  * Projects rows on the plane of largest variance (PCA): subspace iteration over their features x features
@@ -31,7 +31,7 @@ export function principalPlane(input: PlaneInput): PrincipalPlane {
   const trace = covariance.reduce((sum, value, at) => (at % (features + 1) === 0 ? sum + value : sum), 0);
   const points = new Float64Array(2 * rows.length);
   if (!(trace > 0)) return { points, shares: [0, 0] };
-  const axes = settledAxes(covariance, features);
+  const axes = principalAxes(covariance, features);
   const shares = axes.map((axis) => dot(axis, product(covariance, axis)) / trace);
   const order = shares[1] > shares[0] ? [1, 0] : [0, 1];
   order.forEach((from, to) => project(centred, axes[from], points, to));
@@ -63,13 +63,13 @@ function covarianceOf(centred: Float64Array, features: number): Float64Array {
 }
 
 /** Two orthonormal eigenvectors of the largest eigenvalues; the second is zero if there is one feature. */
-function settledAxes(covariance: Float64Array, features: number): readonly Float64Array[] {
+function principalAxes(covariance: Float64Array, features: number): readonly Float64Array[] {
   let axes = orthonormal([startOf(features, 1), startOf(features, 2)]);
   for (let step = 0; step < MOST_STEPS; step++) {
     const next = orthonormal(axes.map((axis) => product(covariance, axis)));
     const change = Math.max(...next.map((axis, at) => length(axis) - Math.abs(dot(axis, axes[at]))));
     axes = next;
-    if (change < SETTLED) break;
+    if (change < CONVERGED) break;
   }
   return axes;
 }

@@ -37,7 +37,7 @@ export class LearningRate {
   }
 
   /** The loss after an epoch that is kept. */
-  see(loss: number): void {
+  adjust(loss: number): void {
     if (this.#params.rate === 'bold') this.#factor *= loss <= this.#lastLoss ? BOLD_GROWTH : BOLD_CUT;
     this.#lastLoss = loss;
   }

@@ -68,7 +68,7 @@ export const sgdTable: ParamTable<SgdParams> = {
       refused: 'precision',
       when: ({ precision }) => precision === 'int8',
       message: (named) =>
-        `${named('precision', 'int8')} cannot act on SGD, whose steps are smaller than 8 bits can represent`,
+        `${named('precision', 'int8')} cannot act on SGD, whose steps are too small for 8 bits`,
       advice: 'Leave the precision at auto',
     },
     {
@@ -82,7 +82,7 @@ export const sgdTable: ParamTable<SgdParams> = {
       refused: 'regParam',
       when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined,
       message: (named) =>
-        `${named('regParam')} has no effect with ${named('regParamUsers')} and ${named('regParamItems')}`,
+        `${named('regParam')} has no effect together with ${named('regParamUsers')} and ${named('regParamItems')}`,
       advice: 'Leave one of them out',
     },
   ],

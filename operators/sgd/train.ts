@@ -184,7 +184,7 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
       rate.halve();
       return rate.of(epoch);
     },
-    accepted: (loss) => rate.see(loss),
+    accepted: (loss) => rate.adjust(loss),
     course: () => rate.course,
     factors: (results) => fromResults(results, params, run),
   };

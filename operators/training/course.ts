@@ -142,7 +142,7 @@ export class Course<Factors> {
     const { iterations } = this.#figures;
     const rate = typeof params.rate === 'number' ? { rate: params.rate } : {};
     const rated: TrainingIteration = { iteration: number, seconds, ...rate, ...errors };
-    const verdict = options.rule.see(rated);
+    const verdict = options.rule.judge(rated);
     const ends = verdict.stop !== undefined || number === maxIter;
     const report = ends ? withSolved(await this.#exact(rated, versions), rated) : rated;
     iterations.push(report);

@@ -82,7 +82,7 @@ export class Speculation<Factors> {
     this.#hasRoom = false;
     ctx.events({
       type: 'note',
-      text: `${options.called} ${round.number} found no room on the device beside the two before it; from here on each ${options.called} waits for the errors of the one before`,
+      text: `${options.called} ${round.number} did not fit on the device together with the two before it; from here on each ${options.called} waits for the errors of the one before`,
     });
     return true;
   }

@@ -59,11 +59,11 @@ export class StoppingRule {
     this.#least = Number.POSITIVE_INFINITY;
     this.#bestIteration = 0;
     let verdict: Verdict = { best: true };
-    for (const one of iterations) verdict = this.see(one);
+    for (const one of iterations) verdict = this.judge(one);
     return verdict;
   }
 
-  see({ iteration, testRmse, testMetrics = {} }: TrainingIteration): Verdict {
+  judge({ iteration, testRmse, testMetrics = {} }: TrainingIteration): Verdict {
     const { earlyStop, targetRmse } = this.#params;
     const metric = this.#metric;
     const value = metric === undefined ? testRmse : -testMetrics[metric];

@@ -119,7 +119,7 @@ describe('ratings that one block does not have, on a CPU', () => {
     const model = await fit(usual);
     blockLimit.ratings = LIMIT;
     await expect(model.update(current.session!.from(ratingBatches(train)))).rejects.toThrow(
-      /do not lie in one block, which tune, cross-validation and updates of a model need/,
+      /do not fit into one block, which tune, cross-validation and updates of a model need/,
     );
   });
 

@@ -166,7 +166,7 @@ describe.concurrent('explain', () => {
 });
 
 describe.concurrent('similar', () => {
-  it('prints the items or users most like some', async () => {
+  it('prints the items or users most similar to given ones', async () => {
     const { code, stdout, stderr } = await factorflow(
       'similar',
       model,

@@ -50,7 +50,7 @@ describe.concurrent('outputs of predict and recommend', () => {
       ]) {
         await fails(
           2,
-          /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.ndjson, \.arrow, or a folder name without an ending/,
+          /p\.\S+: the extension does not name a format\. Give \.parquet, \.csv, \.tsv, \.ndjson, \.arrow, or a folder name without an ending/,
           ...command,
           join(folder, name),
         );

@@ -105,7 +105,7 @@ test("an iterator's own error comes through", async () => {
 test('a value that is not a source of batches is refused by name', async () => {
   for (const nothing of [5, null, undefined, {}]) {
     await expect(iterableSource(nothing as never).schema()).rejects.toThrow(
-      `the source is no iterable of record batches: ${shown(nothing)}`,
+      `the source is not an iterable of record batches: ${shown(nothing)}`,
     );
   }
   for (const other of [{ schema: 1 }, null, new Table({ item: makeVector(Int32Array.of(1)) })]) {

@@ -22,7 +22,7 @@ import { loadingStages } from '../../../operators/planner/load-stages.ts';
 import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/sizes.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import { evenRanges } from '../../../operators/ratings/row-ranges.ts';
-import { type SeeSorted, type SortOptions, sortRatings } from '../../../operators/ratings/sort-ratings.ts';
+import { type OnSorted, type SortOptions, sortRatings } from '../../../operators/ratings/sort-ratings.ts';
 import { loadedOnce } from '../kept-ratings.ts';
 import type { RatingsHome } from '../plans/ratings-home.ts';
 import type { ReadRatings, ReadStages } from './algorithm.ts';
@@ -173,7 +173,7 @@ async function sorted(
 ): Promise<AlsSorted> {
   const { scope, input, ratings } = run;
   const placed: ScopeStage<unknown>[] = [];
-  const place: SeeSorted = (block, side, columns, of) => {
+  const place: OnSorted = (block, side, columns, of) => {
     const rows = kernels && rowsTaskOf(home.plan.round, side, columns, kernels[side]);
     const stage = scope.speculate('place ratings', {}, (_, held) => placeBlock(block, rows, of, held), {
       need: 'none',

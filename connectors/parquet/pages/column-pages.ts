@@ -123,7 +123,7 @@ export class ColumnPages {
     const rest = this.#window.size - this.#at;
     if (rest <= 0) throw new Error('the pages end early');
     const header = this.#headers.read(await this.#window.read(this.#at, Math.min(rest, HEADER_BYTES)));
-    if (header.bytes + header.packed > rest) throw new Error('a page that ends behind its column');
+    if (header.bytes + header.packed > rest) throw new Error('a page that ends after its column');
     const packed = await this.#window.read(this.#at + header.bytes, header.packed);
     requireSum(packed, header.crc, { ...this.#first, at: this.#first.at + this.#at });
     this.#at += header.bytes + header.packed;
@@ -151,7 +151,7 @@ export class ColumnPages {
     if (!this.#optional) return bytes;
     if (bytes.length < 4) throw new Error('a page without levels');
     const levels = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-    if (levels > bytes.length - 4) throw new Error('levels that end behind their page');
+    if (levels > bytes.length - 4) throw new Error('levels that end after their page');
     this.#requirePresent(bytes.subarray(4, 4 + levels), values);
     return bytes.subarray(4 + levels);
   }

@@ -115,7 +115,7 @@ export class WasmDecoder implements ParquetFileReader {
     while (done < end) {
       const before = done;
       try {
-        for await (const batch of this.#readBeside(state, done, end, schema, options)) {
+        for await (const batch of this.#readCombined(state, done, end, schema, options)) {
           yield { batch, row: done };
           done += batch.numRows;
         }
@@ -137,7 +137,7 @@ export class WasmDecoder implements ParquetFileReader {
     const { file } = this.info;
     const { rowGroup, sizes } = state;
     if (isTrap(failure) && state.apart.size === 0) {
-      const apart = await this.#readApart(rowGroup, schema).catch(() => undefined);
+      const apart = await this.#readSeparately(rowGroup, schema).catch(() => undefined);
       if (apart !== undefined && apart.size > 0) {
         state.apart = apart;
         return this.#restart();
@@ -150,7 +150,7 @@ export class WasmDecoder implements ParquetFileReader {
   }
 
   /** Reads the columns that may crash the decoder. */
-  async #readApart(rowGroup: number, schema: Schema): Promise<ReadonlyMap<string, Data>> {
+  async #readSeparately(rowGroup: number, schema: Schema): Promise<ReadonlyMap<string, Data>> {
     const fields = deltaColumns(this.info.rowGroups[rowGroup], schema.fields);
     if (fields.length === 0) return new Map();
     const metadata = await deltaMetadata(this.#blob);
@@ -161,7 +161,7 @@ export class WasmDecoder implements ParquetFileReader {
   }
 
   /** Rows of `#readRows` combined with the columns that another library has read. */
-  async *#readBeside(
+  async *#readCombined(
     { rowGroup, sizes, apart }: GroupState,
     offset: number,
     end: number,

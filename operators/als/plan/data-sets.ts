@@ -6,7 +6,7 @@ import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
-import { sharers } from './parted-side.ts';
+import { placesOfFixedParts } from './parted-side.ts';
 import {
   type AlsGrid,
   hasGramOfParts,
@@ -208,7 +208,7 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
         ]
       : [['equations', equationColumns(rank, biases), names.equations, names.partials]];
   const owners = partPlaces(problem, side);
-  const at = sharers(problem, side);
+  const at = placesOfFixedParts(problem, side);
   const ofBlocks = blockPlaces(problem, side).map(
     (place, block) => Math.floor(block / verticalParts(problem.grid, side)) * at.length + at.indexOf(place),
   );

@@ -1,7 +1,7 @@
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { Place } from '../../../engine/plan/place.ts';
-import type { Asked, SumsOfParts } from '../partitions.ts';
+import type { RequestedGrids, SumsOfParts } from '../partitions.ts';
 
 export type Side = 'users' | 'items';
 
@@ -72,16 +72,16 @@ export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): bool
 }
 
 /** True if the grid has the parts that parameters request. */
-export function suits(grid: AlsGrid, asked: Asked): boolean {
+export function suits(grid: AlsGrid, requested: RequestedGrids): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
-  if (asked.groups !== undefined && inBlocks.length === 0) return false;
+  if (requested.groups !== undefined && inBlocks.length === 0) return false;
   if (
-    asked.sums !== undefined &&
-    (inBlocks.length === 0 || inBlocks.some((side) => sumsOf(grid, side) !== asked.sums))
+    requested.sums !== undefined &&
+    (inBlocks.length === 0 || inBlocks.some((side) => sumsOf(grid, side) !== requested.sums))
   )
     return false;
   return sides.every((side) => {
-    const one = asked[side];
+    const one = requested[side];
     return one === undefined || (one.q === grid[side].q && one.p === verticalParts(grid, side));
   });
 }

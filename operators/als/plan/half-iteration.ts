@@ -92,7 +92,7 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
  * True if the solve of the users also computes the loss of their rows, so that only the last measure needs a
  * pass over the ratings. CPUs do, and some GPU kernels; not with exchanged vectors.
  */
-export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
+export function solveComputesLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
   return (
     !anchored &&
     sumsOf(grid, 'users') !== 'vectors' &&
@@ -102,12 +102,12 @@ export function tellsLoss({ device, choices, anchored, grid }: AlsProblem): bool
 
 /** True if this loss needs the sum of each item's ratings, which multiplies the item's bias. */
 export function hasTotals(problem: AlsProblem): boolean {
-  return problem.params.biases && !problem.params.implicitPrefs && tellsLoss(problem);
+  return problem.params.biases && !problem.params.implicitPrefs && solveComputesLoss(problem);
 }
 
 /** Requests the loss of their rows from the tasks that solve the users, the last side of an iteration. */
 export function measuredOf(problem: AlsProblem, side: Side): { readonly measured?: true } {
-  return side === 'users' && tellsLoss(problem) ? { measured: true } : {};
+  return side === 'users' && solveComputesLoss(problem) ? { measured: true } : {};
 }
 
 /**
@@ -115,7 +115,7 @@ export function measuredOf(problem: AlsProblem, side: Side): { readonly measured
  * brief.
  */
 export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
-  if (tellsLoss(problem))
+  if (solveComputesLoss(problem))
     return {
       brief: 'left out',
       reasons: [

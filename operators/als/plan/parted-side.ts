@@ -10,7 +10,7 @@ import { pipelineName, regularizationOf } from './half-iteration.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** Places that hold parts of the fixed side while a side is solved. */
-export function sharers(problem: AlsProblem, side: Side): Place[] {
+export function placesOfFixedParts(problem: AlsProblem, side: Side): Place[] {
   return [...new Set(partPlaces(problem, otherSide[side]))];
 }
 
@@ -37,7 +37,7 @@ export class PartedSide {
     const { factors, bias } = sideNames(otherSide[side], problem);
     this.solved = sideNames(side, problem);
     this.several = problem.places.length > 1;
-    this.sharing = sharers(problem, side).length;
+    this.sharing = placesOfFixedParts(problem, side).length;
     this.partitions = { p: verticalParts(problem.grid, side), q: problem.grid[side].q };
     this.fixed = {
       fixed: { set: factors, part: 'column' },

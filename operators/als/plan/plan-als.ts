@@ -8,7 +8,7 @@ import { rankingMetricOf } from '../../params/common.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import { type SizedAlsParams, sizedParams } from '../implicit/sized-params.ts';
 import type { AlsParams } from '../als-params.ts';
-import { type Asked, askedPartitions, requireGroupsOf, requireRowsForParts } from '../partitions.ts';
+import { type RequestedGrids, requestedGrids, requireGroupsOf, requireRowsForParts } from '../partitions.ts';
 import { candidateGrids, describeGrid } from './cost/candidates.ts';
 import { costOf, type IterationCost } from './cost/cost.ts';
 import { blockShare } from './cost/device-bytes.ts';
@@ -103,7 +103,7 @@ class PlanSearch {
   readonly #planned: PlannedGrids;
   readonly #options: AlsPlanOptions;
   readonly #problem: AlsProblem;
-  readonly #asked: Asked;
+  readonly #requested: RequestedGrids;
   readonly #rejected: RejectedPlan[] = [];
   /** The usual grid; its plan if it fits, or the error with all devices if not. */
   #usual: { readonly way: UsualWay; readonly plan?: PhysicalPlan; readonly error?: CapacityError };
@@ -113,7 +113,7 @@ class PlanSearch {
     this.#planned = planned;
     this.#options = options;
     this.#problem = planned.problemOn();
-    this.#asked = askedPartitions(planned.params);
+    this.#requested = requestedGrids(planned.params);
     const problem = this.#problem;
     this.#usual = { way: { name: describeGrid(problem.grid), problem, cost: costOf(problem) } };
   }
@@ -133,14 +133,14 @@ class PlanSearch {
 
   /** Throws UsageError for requests that no plan can satisfy. */
   #requirePossible(): void {
-    requireRowsForParts(this.#asked, this.#problem.rows);
-    requireGroupsOf(this.#asked, this.#problem.compute.length);
-    requireVectorSums(this.#asked, this.#problem);
+    requireRowsForParts(this.#requested, this.#problem.rows);
+    requireGroupsOf(this.#requested, this.#problem.compute.length);
+    requireVectorSums(this.#requested, this.#problem);
   }
 
   /** Takes the first usual grid that fits. */
   #tryUsualWays(): void {
-    const ways = usualWays(this.#problem, this.#asked, (compute) => this.#planned.problemOn(compute));
+    const ways = usualWays(this.#problem, this.#requested, (compute) => this.#planned.problemOn(compute));
     for (const way of ways.filter(({ problem }) => blockShare(problem) <= 1)) {
       if (this.#usual.plan !== undefined) {
         this.#reject(way.name, way.cost, 'slower');
@@ -156,7 +156,7 @@ class PlanSearch {
 
   /** Possible grids, fastest first. */
   #candidates(): Candidate[] {
-    return candidateGrids(this.#problem, { ...this.#limits(), asked: this.#asked })
+    return candidateGrids(this.#problem, { ...this.#limits(), requested: this.#requested })
       .map((candidate) => ({ ...candidate, cost: costOf({ ...this.#problem, grid: candidate.grid }) }))
       .sort((left, right) => left.cost.seconds - right.cost.seconds);
   }
@@ -197,7 +197,7 @@ class PlanSearch {
 
   #choose(grid: AlsGrid, name: string, cost: IterationCost): void {
     const planOf = (cut: AlsGrid) => this.#planned.planOf(cut);
-    const tried = finer(grid, this.#problem.rows, planOf, (cut) => suits(cut, this.#asked));
+    const tried = finer(grid, this.#problem.rows, planOf, (cut) => suits(cut, this.#requested));
     if (tried.plan === undefined) return this.#reject(name, cost, tried.reason);
     if (this.#chosen !== undefined) this.#reject(this.#usual.way.name, this.#chosen.cost, 'slower');
     this.#chosen = { plan: tried.plan, cost: costOf({ ...this.#problem, grid: tried.grid }) };
@@ -208,11 +208,11 @@ class PlanSearch {
   }
 
   #noneFits(candidates: readonly Candidate[]): CapacityError {
-    if (candidates.length === 0) requireVertical(this.#asked);
+    if (candidates.length === 0) requireVertical(this.#requested);
     return noneFits(
       this.#problem,
-      candidateGrids(this.#problem, { ...this.#limits(), asked: {} }),
-      this.#asked,
+      candidateGrids(this.#problem, { ...this.#limits(), requested: {} }),
+      this.#requested,
       {
         usual: this.#usual.error,
         reason: this.#rejected[0]?.reason,

@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
 import { blockLimit } from '../../planner/sizes.ts';
-import type { Asked } from '../partitions.ts';
+import type { RequestedGrids } from '../partitions.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
 import { describeGrid, HEADROOM } from './cost/candidates.ts';
 import { blockShare, leastBytes } from './cost/device-bytes.ts';
@@ -15,7 +15,7 @@ import type { AlsProblem } from './problem.ts';
 const MOST_WALKED = 4096;
 
 /** Throws UsageError if sums of vectors are requested but a solver needs A. */
-export function requireVectorSums({ sums }: Asked, { solver }: AlsProblem): void {
+export function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProblem): void {
   if (sums === 'vectors' && solver.cgBelow < ALL_ROWS)
     throw new UsageError(
       `partitionSums vectors needs conjugate gradients for all rows, and the solver is ${solver.kernel}`,
@@ -24,11 +24,11 @@ export function requireVectorSums({ sums }: Asked, { solver }: AlsProblem): void
 }
 
 /** Throws UsageError if sums over vertical parts are requested but no candidate grid has vertical parts. */
-export function requireVertical({ users, items, sums, groups }: Asked): void {
+export function requireVertical({ users, items, sums, groups }: RequestedGrids): void {
   if ((sums === undefined && groups === undefined) || users !== undefined || items !== undefined) return;
-  const asked = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
+  const requested = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
   throw new UsageError(
-    `${asked} acts where a side is solved from vertical parts, and no grid for these devices has them`,
+    `${requested} acts only if a side is solved from vertical parts, and no grid for these devices has them`,
     { phase: 'plan', advice: 'Ask for vertical parts by partitionUsers or partitionItems, or leave it out' },
   );
 }
@@ -79,7 +79,7 @@ export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): s
 export function noneFits(
   problem: AlsProblem,
   grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[],
-  asked: Asked,
+  requested: RequestedGrids,
   { usual, reason = 'none has such parts', walked }: Refused,
 ): CapacityError {
   const sized = grids
@@ -89,7 +89,7 @@ export function noneFits(
   const { summary, details } =
     usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
-  const isAsked = Object.keys(asked).length > 0;
+  const isRequested = Object.keys(requested).length > 0;
   // Walking a grid with very many blocks takes too long.
   const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED)
     ? undefined
@@ -98,8 +98,8 @@ export function noneFits(
   const need =
     bytes === undefined ? `about ${formatBytes(best.need)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
   return new CapacityError(
-    `${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(best.grid)}`,
-    { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) },
+    `${summary}; ${best.fits && isRequested ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(best.grid)}`,
+    { ...details, ...(best.fits && isRequested ? { advice: 'Leave the partitions to the planner' } : {}) },
   );
 }
 

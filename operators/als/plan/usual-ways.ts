@@ -1,4 +1,4 @@
-import type { Asked } from '../partitions.ts';
+import type { RequestedGrids } from '../partitions.ts';
 import { describeGrid } from './cost/candidates.ts';
 import { costOf, type IterationCost } from './cost/cost.ts';
 import { spreadGrid } from './cost/spread.ts';
@@ -25,13 +25,13 @@ export interface UsualWay {
  */
 export function usualWays(
   problem: AlsProblem,
-  asked: Asked,
+  requested: RequestedGrids,
   problemOn: (compute: AlsProblem['compute']) => AlsProblem,
 ): UsualWay[] {
   const { compute, device } = problem;
-  const isAsked = Object.keys(asked).length > 0;
-  if (isAsked || compute.length === 1 || !device.ownMemory)
-    return suits(problem.grid, asked)
+  const isRequested = Object.keys(requested).length > 0;
+  if (isRequested || compute.length === 1 || !device.ownMemory)
+    return suits(problem.grid, requested)
       ? [{ name: describeGrid(problem.grid), problem, cost: costOf(problem) }]
       : [];
   const ways = compute.flatMap((_, at): UsualWay[] => {

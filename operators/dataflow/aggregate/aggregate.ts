@@ -104,7 +104,7 @@ export class Aggregate implements Operator {
       const before = groups.size;
       groups.add(batch);
       if (step !== 'partial' || keys.length === 0) continue;
-      fewer.see(batch.numRows, groups.size - before);
+      fewer.count(batch.numRows, groups.size - before);
       if (!fewer.isGivenUp) continue;
       yield* groups.batches();
       groups = new Groups(grouping);

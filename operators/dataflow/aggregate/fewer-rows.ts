@@ -16,8 +16,8 @@ export class FewerRows {
   isGivenUp = false;
   #isDecided = false;
 
-  /** Counts rows, and how many of them were kept. */
-  see(given: number, kept: number): void {
+  /** Counts rows, and those of them that were kept. */
+  count(given: number, kept: number): void {
     if (this.#isDecided) return;
     this.#given += given;
     this.#kept += kept;

@@ -145,7 +145,7 @@ export class CountDistinct implements Accumulator {
     this.#counts.add(own, groups);
     if (values === undefined) return;
     values.add(takeData(data, positions), own);
-    this.#fewer.see(codes.length, positions.length);
+    this.#fewer.count(codes.length, positions.length);
   }
 
   states(groups: number): Data[] {

@@ -35,7 +35,7 @@ export interface KnownPairs {
 }
 
 /** Called with a batch and the positions of its users and items; UNKNOWN_KEY for unknown ones. */
-export type SeeCodes = (batch: RecordBatch, users: Uint32Array, items: Uint32Array) => void;
+export type OnCodes = (batch: RecordBatch, users: Uint32Array, items: Uint32Array) => void;
 
 /** Numbered pairs; `own` is absent if there are none. */
 export interface ReadPairs {
@@ -137,15 +137,15 @@ function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
 
 /**
  * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a
- * model's). Cold pairs are counted and removed; `see` is called with the codes of every batch. Input: `user`,
- * `item` and optionally `rating`, from SelectRatings.
+ * model's). Cold pairs are counted and removed; `onCodes` is called with the codes of every batch. Input:
+ * `user`, `item` and optionally `rating`, from SelectRatings.
  */
 export async function collectKnownPairs(
   input: BatchStream,
   users: KeyColumn,
   items: KeyColumn,
   ctx: ExecutionContext,
-  see?: SeeCodes,
+  onCodes?: OnCodes,
 ): Promise<KnownPairs> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');
@@ -158,7 +158,7 @@ export async function collectKnownPairs(
   let coldPairs = 0;
   for await (const batch of input) {
     const [userCodes, itemCodes] = [userLookup.positions(batch, 'user'), itemLookup.positions(batch, 'item')];
-    see?.(batch, userCodes, itemCodes);
+    onCodes?.(batch, userCodes, itemCodes);
     const given = ratingAt < 0 ? undefined : (batch.data.children[ratingAt].values as Float32Array);
     const [knownUsers, knownItems] = [
       sharedArray(Uint32Array, batch.numRows),

@@ -53,7 +53,7 @@ function sameType(first: KeyColumn, second: KeyColumn, side: string): readonly [
   if (first.type === second.type) return [first, second];
   if (first.type === 'utf8' || second.type === 'utf8') {
     throw new DataError(
-      `the model's ${side} ids are ${first.type}, but those of the new ratings are ${second.type}`,
+      `the model's ${side} ids are ${first.type}, but ids of the new ratings are ${second.type}`,
       { phase: 'read', advice: 'Convert one of them, or train a new model' },
     );
   }

@@ -113,7 +113,7 @@ export function requireFewer(rows: number, maximum: number): void {
       advice: 'Raise memoryBudget, or train on a part of the data',
     });
   throw new CapacityError(
-    `more than ${most} ratings do not lie in one block, which tune, cross-validation and updates of a model need`,
+    `more than ${most} ratings do not fit into one block, which tune, cross-validation and updates of a model need`,
     { phase: 'load', advice: 'Train by ALS or SGD, which take ratings in parts, or use a part of the data' },
   );
 }

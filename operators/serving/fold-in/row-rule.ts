@@ -65,7 +65,7 @@ function deviationOf(metadata: JsonObject): number {
 function lambdaOf(params: JsonObject, given: number | undefined): number {
   const lambda = given ?? numberOr(params.regParamUsers, numberOr(params.regParam, Number.NaN));
   if (Number.isNaN(lambda))
-    throw new UsageError('the model does not tell the λ that it was trained with', {
+    throw new UsageError('the model does not contain the λ of its training', {
       advice: 'Give regParam',
     });
   if (lambda >= 0 && Number.isFinite(lambda)) return lambda;
@@ -79,7 +79,7 @@ function offsetOf(params: JsonObject, metadata: JsonObject): number {
   const deviation = deviationOf(metadata);
   if (!Number.isNaN(deviation)) return offset * deviation;
   throw new DataError(
-    'the model was trained with regOffset, and does not tell the deviation of its ratings',
+    'the model was trained with regOffset, but does not contain the deviation of its ratings',
     { phase: 'fold-in', advice: 'Train it again with this release' },
   );
 }

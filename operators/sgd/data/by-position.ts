@@ -17,11 +17,11 @@ export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: Exe
 function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
   const byUser = rows.name === 'users';
   const [users, items] = byUser ? [rows, columns] : [columns, rows];
-  const pairs = (see: (user: number, item: number) => void) => {
+  const pairs = (visit: (user: number, item: number) => void) => {
     for (let row = 0; row < block.rows; row++) {
       for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
         const [user, item] = byUser ? [row, block.indices[k]] : [block.indices[k], row];
-        see(users.labels.order[user], items.labels.order[item]);
+        visit(users.labels.order[user], items.labels.order[item]);
       }
     }
   };

@@ -96,19 +96,19 @@ export async function loadSgdData(
 }
 
 /**
- * Known pairs of a validation set by row, relabelled and scaled like the data. `look` is called with them
+ * Known pairs of a validation set by row, relabelled and scaled like the data. `inspect` is called with them
  * before they are scaled. Releases the chunks.
  */
 export async function loadSgdTest(
   indexed: IndexedRatings,
   { rows, columns, scale }: SgdData,
   ctx: ExecutionContext,
-  look: (block: RatingBlock) => Promise<void> = async () => {},
+  inspect: (block: RatingBlock) => Promise<void> = async () => {},
 ): Promise<RatingBlock> {
   const [users, items] = rows.name === 'users' ? [rows, columns] : [columns, rows];
   const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', ctx);
   const byUser = await sortByUser(relabelled, 'keep', ctx);
-  await look(byUser);
+  await inspect(byUser);
   await standardize(ratingsOf(byUser), scale, ctx);
   return byUser;
 }

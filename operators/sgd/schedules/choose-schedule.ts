@@ -62,8 +62,8 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
   const [device] = devices;
   const least = leastBands(problem, params, device);
   if (device.kind === 'gpu' && least > devices.length) {
-    const asked = params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as requested';
-    const onOne = `schedule ${asked}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`;
+    const prefix = params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as requested';
+    const onOne = `schedule ${prefix}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`;
     yield* bands({ ...of, devices: [device], why: devices.length === 1 ? why : onOne }, least);
     return;
   }
@@ -90,11 +90,11 @@ function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   yield blocksSchedule(of, { columnBands: 1, resident: true, bandsADevice: fewest });
   for (const rowsStaged of [false, true]) {
     // More bands do not reduce the factors of all rows.
-    const hopeless =
+    const cannotHelp =
       !rowsStaged &&
       device.capacityBytes !== null &&
       VERSIONS * factorBytes(rows, params.rank, device.strideStep) > device.capacityBytes;
-    for (let count = fewest; count <= (hopeless ? fewest : most); count *= 2)
+    for (let count = fewest; count <= (cannotHelp ? fewest : most); count *= 2)
       yield blocksSchedule(of, { columnBands: 1, resident: false, bandsADevice: count, rowsStaged });
   }
 }

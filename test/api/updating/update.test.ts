@@ -181,7 +181,7 @@ describe('update', () => {
     ]);
     await expect(base.update(texts)).rejects.toThrow(DataError);
     await expect(base.update(texts)).rejects.toThrow(
-      /the model's user ids are int32, but those of the new ratings are utf8/,
+      /the model's user ids are int32, but ids of the new ratings are utf8/,
     );
     const positive = await ALS.spark({ rank: 4, nonnegative: true }).fit(dataset(old));
     await expect(positive.update(dataset(fresh))).rejects.toThrow(/nonnegative/);

@@ -194,7 +194,14 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
     );
     await fails(3, /3 bad rows, the first in .*bad\.ndjson, line 11: rating is null/, ...train(file));
     expect((await factorflow(...train(file, '--on-bad-rows', 'skip'))).code).toBe(0);
-    await fails(3, /line 13: the line is no whole JSON object: /, 'convert', file, path('x.csv'), '--quiet');
+    await fails(
+      3,
+      /line 13: the line is not a complete JSON object: /,
+      'convert',
+      file,
+      path('x.csv'),
+      '--quiet',
+    );
     const nested = put('nested.ndjson', '{"user":1,"tags":1}\n{"user":2,"tags":[1]}\n');
     await fails(
       3,
@@ -238,7 +245,7 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
   test('decimal commas without the flag are told', async () => {
     await fails(
       3,
-      /rating "4,5" is not a number \(set --decimal-comma where a comma stands before decimals\)/,
+      /rating "4,5" is not a number \(set --decimal-comma if the decimal separator is a comma\)/,
       ...train(put('commas.csv', 'user;item;rating\n1;1;4,5\n')),
     );
   });

@@ -113,8 +113,8 @@ describe('a pipe with a name', () => {
   it('is refused where a file is needed, without a wait', async () => {
     const fifo = pipe('refused.parquet');
     for (const [code, text, ...args] of [
-      [3, /is no regular file, and Parquet is read from its end/, 'inspect', fifo],
-      [3, /is no regular file/, 'train', fifo, '--model-dir', path('model')],
+      [3, /is not a regular file, and Parquet is read from its end/, 'inspect', fifo],
+      [3, /is not a regular file/, 'train', fifo, '--model-dir', path('model')],
       [
         2,
         /cannot be read together with files/,

@@ -162,7 +162,7 @@ describe('flags of checkpoints', () => {
     writeFileSync(here('a-file'), '');
     await fails(
       2,
-      /--checkpoint-dir .*a-file is no folder/,
+      /--checkpoint-dir .*a-file is not a folder/,
       ...train('never', '--checkpoint-dir', here('a-file')),
     );
   });

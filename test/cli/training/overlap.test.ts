@@ -276,7 +276,14 @@ it('pipes and parts of models are left as they are', async () => {
     'csv',
     '--force',
   );
-  await fails(2, /the output would lie in a model/, 'convert', ratings, path('model/itemFactors'), '--force');
+  await fails(
+    2,
+    /the output would be inside a model/,
+    'convert',
+    ratings,
+    path('model/itemFactors'),
+    '--force',
+  );
   expect(statSync(path('pipe')).isFIFO()).toBe(true);
 });
 

@@ -186,7 +186,7 @@ describe('plan --devices', () => {
         '1,2',
       ],
       2,
-      /--partition-sums vectors acts where a side is solved from vertical parts, and both partitions have 1/,
+      /--partition-sums vectors acts only if a side is solved from vertical parts, and both partitions have 1/,
     ],
     ['no memory', ['--devices', '4x'], 2, /--devices must be/],
     ['too many', ['--devices', '900x12GB'], 2, /--devices must be devices with their memory/],

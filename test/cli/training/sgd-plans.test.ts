@@ -123,7 +123,7 @@ describe.concurrent('flags that cannot act exit with 2', () => {
     [['--algorithm', 'sgd', '--learning-rate', '0'], /--learning-rate must be a number above 0/],
     [
       ['--algorithm', 'sgd', '--reg-param', '1', '--reg-param-users', '1', '--reg-param-items', '1'],
-      /--reg-param has no effect with/,
+      /--reg-param has no effect together with/,
     ],
     [['--algorithm', 'als', '--init-model', 'm'], /--init-model cannot act with --algorithm als/],
     [['--init-model', 'm', '--rank', '3'], /--rank cannot act with --init-model/],

@@ -88,8 +88,8 @@ describe('a memory budget below what loading takes', () => {
 
   it('exits with 2 before the reading for a path that is no folder', async () => {
     for (const [spill, reason] of [
-      [join(data, 'below'), 'is no folder'],
-      [data, 'is no folder'],
+      [join(data, 'below'), 'is not a folder'],
+      [data, 'is not a folder'],
     ] as const) {
       const { code, stderr } = await start(train('never', ...spilling(spill))).outcome;
       expect(stderr).toMatch(new RegExp(`^factorflow: --spill-dir ${spill} ${reason}`));

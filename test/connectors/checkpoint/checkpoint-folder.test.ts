@@ -131,7 +131,9 @@ describe('a folder of checkpoints', () => {
   it('is refused where it is a file', async () => {
     writeFileSync(path, '');
     await expect(CheckpointFolder.open(path)).rejects.toThrow(UsageError);
-    await expect(CheckpointFolder.open(join(path, 'below'))).rejects.toThrow(/checkpointDir .* is no folder/);
+    await expect(CheckpointFolder.open(join(path, 'below'))).rejects.toThrow(
+      /checkpointDir .* is not a folder/,
+    );
   });
 
   it('is refused without room for its checkpoints, with the bytes', async () => {

@@ -66,7 +66,7 @@ describe('bad servers', () => {
 
   test('answers without a size, with other bytes, of another version', async () => {
     served.handler = (_request, response) => void response.writeHead(206).end('bytes');
-    await fails(/does not tell which part of the file it sends/);
+    await fails(/does not report which part of the file it sends/);
     const good = serve(file);
     const size = readFileSync(file).length;
     const second =

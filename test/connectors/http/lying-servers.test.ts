@@ -67,7 +67,7 @@ describe('more than was asked for', () => {
 
   test('a size that no file has', async () => {
     served.handler = endless(206, { 'Content-Range': `bytes 0-9/${10n ** 30n}` }, () => undefined);
-    expect(await errorOf(fetchRange(url, { last: 10 }))).toContain('does not tell which part of the file');
+    expect(await errorOf(fetchRange(url, { last: 10 }))).toContain('does not report which part of the file');
   });
 
   test('a declared length that differs from the range', async () => {

@@ -97,7 +97,7 @@ describe('loading refuses', () => {
       /need a list of float/,
     );
     expect(await damaged('columns', (at) => factorsFrom(at, 'SELECT 1 AS a'))).toMatch(
-      /not those of factors.*a: Int32/,
+      /these are not columns of factors.*a: Int32/,
     );
     expect(
       await damaged('cut', (at) =>

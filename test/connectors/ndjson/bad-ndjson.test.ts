@@ -11,21 +11,21 @@ describe('bad input', () => {
   test('a broken last line, and other lines that are no objects', async () => {
     await fails(
       '{"user":1,"item":2}\n{"user":2,"it',
-      /line 2: the line is no whole JSON object: "\{\\"user\\":2,\\"it" \(.*\.ndjson\)\. Correct the line/,
+      /line 2: the line is not a complete JSON object: "\{\\"user\\":2,\\"it" \(.*\.ndjson\)\. Correct the line/,
     );
     for (const key of ['\\x', 'a\\u12', '\\ud800']) await fails(`{"user":1}\n{"${key}":2}\n`, /line 2: /);
     for (const key of ['\\x', '\\ud800']) await fails(`{"${key}":2}\n`, /line 1: /);
     // Both halves would become U+FFFD, and two ids one.
     for (const half of ['\\ud800', '\\uDFFF', 'a\\ud83d', '\\ude00\\ud83d'])
       await fails(`{"user":"a\\u0062"}\n{"user":"${half}"}\n`, /line 2: a text has half of a surrogate pair/);
-    await fails('{"user":1}\n\n{"user":2\n', /line 3: the line is no whole JSON object/);
+    await fails('{"user":1}\n\n{"user":2\n', /line 3: the line is not a complete JSON object/);
     await fails('{"user":1}\n{"user":2} {"user":3}\n', /line 2: something follows the JSON object/);
-    await fails('{"user":1}\n5\n', /line 2: the line is no JSON object/);
+    await fails('{"user":1}\n5\n', /line 2: the line is not a JSON object/);
     await fails(
       '[{"user":1},\n{"user":2}]\n',
-      /line 1: a list stands where an object is expected: NDJSON has one object on each line/,
+      /line 1: found a list instead of an object: NDJSON has one object on each line/,
     );
-    await fails('user,item\n1,2\n', /line 1: the line is no JSON object: "user,item"/);
+    await fails('user,item\n1,2\n', /line 1: the line is not a JSON object: "user,item"/);
     await fails('', /not one JSON object/);
     await fails('{}\n', /not one JSON object/);
   });
@@ -50,7 +50,7 @@ describe('bad input', () => {
     ])
       await fails(`{"ok":1,"a":1}\n{"ok":1,"a":${value}}\n`, /line 2: /);
     for (const line of ['{"a":1,}', '{a:1}', '{"a" 1}', '{"a":1 "b":2}', '{,"a":1}', '{"a":1', '{'])
-      await fails(`{"a":1,"b":1}\n${line}\n`, /line 2: the line is no whole JSON object/);
+      await fails(`{"a":1,"b":1}\n${line}\n`, /line 2: the line is not a complete JSON object/);
   });
 
   test('nested values are named with line and field', async () => {
@@ -100,7 +100,7 @@ describe('bad input', () => {
     expect(places).toEqual([
       [1, 4, 1, undefined],
       [null, null, 3, 'user "x" is not a whole number'],
-      [null, null, 4, 'the line is no whole JSON object: "{\\"user\\":3,\\"ra"'],
+      [null, null, 4, 'the line is not a complete JSON object: "{\\"user\\":3,\\"ra"'],
       [4, null, 5, 'rating "[5]" is an object or a list, which no column holds'],
       [5, null, 6, undefined],
     ]);

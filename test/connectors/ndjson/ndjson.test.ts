@@ -92,7 +92,7 @@ describe('what is found out', () => {
     const plain = `${'{"user":1,"item":"some text to fill the first part of the file"}\n'.repeat(80_000)}{"user":3,"new":4}\n`;
     await fails(
       plain,
-      /line 80001: the field "new" is not among those of the first 4 MiB; name all fields in the option columns/,
+      /line 80001: the field "new" is not among the fields of the first 4 MiB; name all fields in the option columns/,
     );
   });
 

@@ -159,7 +159,7 @@ test('a part of a model is no output under another name either', async () => {
   for (const part of ['itemFactors', 'itemFactors/a.data', 'notes.data']) {
     for (const kind of ['file', 'folder'] as const)
       await expect(checkOutput(path(`whole/${part}`), { ...options, kind })).rejects.toThrow(
-        /the output would lie in a model: .*whole/,
+        /the output would be inside a model: .*whole/,
       );
   }
 });

@@ -50,7 +50,7 @@ describe('a spill folder', () => {
   it('is refused where there is no folder', async () => {
     writeFileSync(join(parent, 'file'), '');
     for (const path of [join(parent, 'file'), join(parent, 'file', 'below')]) {
-      await expect(new SpillFolder(path).open()).rejects.toThrow(/^spillDir .* is no folder/);
+      await expect(new SpillFolder(path).open()).rejects.toThrow(/^spillDir .* is not a folder/);
       await expect(new SpillFolder(path).open()).rejects.toBeInstanceOf(UsageError);
     }
     rmSync(join(parent, 'file'));

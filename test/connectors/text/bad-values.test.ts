@@ -117,7 +117,7 @@ describe('decimal commas', () => {
           1,
           null,
           2,
-          'rating "4,5" is not a number (set decimalComma: true where a comma stands before decimals)',
+          'rating "4,5" is not a number (set decimalComma: true if the decimal separator is a comma)',
         ],
       ],
     });

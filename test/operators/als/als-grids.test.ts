@@ -149,7 +149,7 @@ describe('partitions that no plan can have', () => {
     'are refused where no grid for the devices has vertical parts: %s',
     async (partitionSums) => {
       await expect(fit(session, { solver: 'cg', partitionSums })).rejects.toThrow(
-        `partitionSums ${partitionSums} acts where a side is solved from vertical parts, and no grid for these devices has them`,
+        `partitionSums ${partitionSums} acts only if a side is solved from vertical parts, and no grid for these devices has them`,
       );
     },
   );
@@ -164,7 +164,7 @@ describe('partitions that no plan can have', () => {
     [{ partitionGroups: '2,0' }, 'partitionGroups must be whole numbers from 1 on, got "2,0"'],
     [
       { partitionGroups: '2,2', partitionUsers: '1,4', partitionItems: '1,4' },
-      'partitionGroups 2,2 acts where a side is solved from vertical parts, and both partitions have 1',
+      'partitionGroups 2,2 acts only if a side is solved from vertical parts, and both partitions have 1',
     ],
     [{ partitionSums: 'vectors', nonnegative: true }, 'partitionSums vectors cannot act with exact solves'],
     [

@@ -139,7 +139,7 @@ describe('epochs on speculation', () => {
       expect(early.outcome).toEqual(usual.outcome);
       expect(early.warnings).toEqual(usual.warnings);
       expect(early.notes).toEqual([
-        'epoch 2 found no room on the device beside the two before it; from here on each epoch waits for the errors of the one before',
+        'epoch 2 did not fit on the device together with the two before it; from here on each epoch waits for the errors of the one before',
       ]);
       // Not even two.
       expect(await sgdOf({ room: 1 })).toMatchObject({ outcome: { error: expect.any(CapacityError) } });

@@ -38,7 +38,7 @@ export function watched(
         seen.warnings.push(event.text);
         seen.held.push((device?.held ?? []).filter((key) => texts.held.test(key)));
       }
-      if (event.type === 'note' && /room on the device/.test(event.text)) seen.notes.push(event.text);
+      if (event.type === 'note' && /did not fit on the device/.test(event.text)) seen.notes.push(event.text);
     }
     return push(...more);
   };

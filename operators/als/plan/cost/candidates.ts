@@ -1,5 +1,5 @@
 import { counted } from '../../../../engine/format.ts';
-import type { Asked } from '../../partitions.ts';
+import type { RequestedGrids } from '../../partitions.ts';
 import {
   type AlsGrid,
   otherSide,
@@ -21,7 +21,7 @@ const MOST_BLOCKS = 2 ** 13;
 export const HEADROOM = 0.97;
 
 export interface GridLimits {
-  readonly asked: Asked;
+  readonly requested: RequestedGrids;
   /** Sides whose rows must all be at one place. */
   readonly whole?: readonly Side[];
   /** Bytes of host memory. */
@@ -45,12 +45,12 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
  */
 export function candidateGrids(
   problem: AlsProblem,
-  { asked, whole = [], ratings, hostBytes: host }: GridLimits,
+  { requested, whole = [], ratings, hostBytes: host }: GridLimits,
 ): { readonly grid: AlsGrid; readonly fits: boolean }[] {
   return ratings
     .flatMap((home) => sideLayouts(home, whole))
     .flatMap((layout) => waysToAdd(problem, layout))
-    .flatMap((layout) => smallestCut(problem, layout, asked) ?? [])
+    .flatMap((layout) => smallestCut(problem, layout, requested) ?? [])
     .filter(({ grid }) => sides.every((side) => grid[side].fixed === 'whole' || grid[side].q > 1))
     .map(({ grid, fits }) => ({ grid, fits: fits && leastBytes({ ...problem, grid }).host <= host }));
 }
@@ -87,18 +87,20 @@ function waysToAdd({ solver: { cgBelow } }: AlsProblem, layout: Layout): Layout[
 function smallestCut(
   problem: AlsProblem,
   layout: Layout,
-  asked: GridLimits['asked'],
+  requested: GridLimits['requested'],
 ): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
   const fixedCut = (side: Side) =>
-    asked[side]?.q ??
-    (asked[otherSide[side]] && (asked[otherSide[side]]?.p ?? 1) > 1 ? asked[otherSide[side]]?.p : undefined);
+    requested[side]?.q ??
+    (requested[otherSide[side]] && (requested[otherSide[side]]?.p ?? 1) > 1
+      ? requested[otherSide[side]]?.p
+      : undefined);
   const begin = (side: Side) => fixedCut(side) ?? Math.min(problem.compute.length, problem.rows[side]);
   let grid: AlsGrid = {
     users: { ...layout.users, q: begin('users') },
     items: { ...layout.items, q: begin('items') },
   };
   // A single vertical part would be a whole side.
-  if (!suits(grid, asked)) return undefined;
+  if (!suits(grid, requested)) return undefined;
   for (let need = needOf(problem, grid); ;) {
     if (need <= 1) return { grid, fits: true };
     const finer = (side: Side): SideGrid => ({

@@ -2,7 +2,7 @@ import type { Place } from '../../../../engine/plan/place.ts';
 import { exchangeCost } from '../../../../engine/run/exchanges/cost.ts';
 import type { Links } from '../../../../engine/run/exchanges/traffic.ts';
 import type { AlsProblem } from '../problem.ts';
-import { askedPartitions } from '../../partitions.ts';
+import { requestedGrids } from '../../partitions.ts';
 import { ratesOf } from '../../../planner/device-rates.ts';
 
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
@@ -26,7 +26,7 @@ export interface ReduceWay {
  * are equal.
  */
 export function groupsOf({ compute, params, places }: Grouped): readonly (readonly Place[])[] | undefined {
-  const { groups } = askedPartitions(params);
+  const { groups } = requestedGrids(params);
   if (groups !== undefined) {
     let first = 0;
     return groups.map((count) => places.slice(first, (first += count)));
