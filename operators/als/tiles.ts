@@ -11,8 +11,8 @@ import type { SolverChoice, Tiling } from '../tasks/task-types.ts';
 const TILE_BYTES = 256 << 10;
 
 /**
- * Average ratings of a row in each tile from which on tiles are faster: reading its vectors then costs less
- * than panels do.
+ * Least average number of a row's ratings in each tile: with more, reading the row's vectors costs less than
+ * panels do.
  */
 const RATINGS_IN_TILE = 4;
 

@@ -1,7 +1,7 @@
 import { formatCount } from '../../engine/format.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
-/** Share of cold pairs from which on errors describe the known users and items, not the test set. */
+/** With at least this share of cold pairs, errors describe the known users and items, not the test set. */
 const MOSTLY_COLD = 0.3;
 
 export interface TestCounts {

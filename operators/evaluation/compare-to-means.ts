@@ -15,7 +15,7 @@ interface Errors {
   readonly baselines: Baselines;
 }
 
-/** A model of which it is only known whether it has biases. */
+/** A model about which nothing is known except whether it has biases. */
 export interface JudgedErrors extends Errors {
   readonly biases: boolean;
 }

@@ -56,7 +56,7 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
   return withMemory(problem, sent, peakOf(unbound(sent), contracts, sent.keep));
 }
 
-/** Bytes of the factors, and of AdaGrad's sums, of which an epoch makes a new version. */
+/** Bytes of one version: the factors, and AdaGrad's sums, that an epoch steps. */
 function versionBytes(datasets: readonly SgdDataSet[], { strideStep }: DeviceInfo): number {
   return datasets
     .filter(({ columns, derived }) => columns !== undefined && !derived)

@@ -104,7 +104,7 @@ export class PartedSide {
   }
 
   /**
-   * Stage of the exchange that adds sums of `bytes`, of which every device has a part, at the places of the
+   * Stage of the exchange that adds partial sums of `bytes` from all devices, at the places of the
    * rows. Two phases if that takes less time or was requested.
    */
   reduce(name: string, data: string, to: string, bytes: number): Stage[] {

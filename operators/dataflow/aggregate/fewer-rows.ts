@@ -16,7 +16,7 @@ export class FewerRows {
   isGivenUp = false;
   #isDecided = false;
 
-  /** Counts rows, and those of them that were kept. */
+  /** Counts `given` rows, of which `kept` were kept. */
   count(given: number, kept: number): void {
     if (this.#isDecided) return;
     this.#given += given;

@@ -69,7 +69,7 @@ export class Joined implements Source {
     ]);
   }
 
-  /** The same join with comparable keys, without input columns that `columns` does not need. */
+  /** The same join with keys of equal types, without input columns that `columns` does not need. */
   async prepared(columns?: readonly string[]): Promise<Joined> {
     const { inputs, schemas } = await this.#opened();
     const required = new JoinRows(this.params).requiredColumns(columns, schemas.left, schemas.right);

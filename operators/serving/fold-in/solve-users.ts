@@ -191,8 +191,8 @@ function modelRows(
 }
 
 /**
- * Number of features from which on CG from x = 0 to an exact solve's residual (4 to 9 steps with usual λ)
- * costs less than the exact solve.
+ * With at least this number of features, CG from x = 0 to an exact solve's residual (4 to 9 steps with usual
+ * λ) costs less than the exact solve.
  */
 const LEAST_SETTLING = 48;
 /** Number of steps after which a row is solved exactly instead. */

@@ -100,7 +100,7 @@ function ofCollisions(
   return { ...bounds, workers, collisionRate, text, ...(warning !== undefined && { warning }) };
 }
 
-/** Share of all ratings from which on a single item raises the loss noticeably. */
+/** An item with at least this share of all ratings raises the loss noticeably. */
 const DOMINANT_PART = 0.25;
 
 /**

@@ -28,7 +28,7 @@ export interface DeviceBlocks {
   /** True if the factors of a band of rows are copied from host memory and back with each of its blocks. */
   readonly rowsStaged?: boolean;
   /**
-   * True if a device starts an epoch with the segments with which it ended the previous one: they are
+   * True if a device keeps its segments from the end of an epoch for the start of the next: they are
    * exchanged less often, and some blocks are stepped twice in a row.
    */
   readonly stays?: boolean;

@@ -57,7 +57,7 @@ function linksOf(problem: Grouped): Links {
 }
 
 /**
- * The cheaper way to add sums of `bytes`, of which every device has a part: in one phase, or in two by
+ * The cheaper way to add partial sums of `bytes` from all devices: in one phase, or in two by
  * groups. Groups that a parameter requests are always used.
  */
 export function reduceWay(problem: Grouped, bytes: number): ReduceWay {
