@@ -75,28 +75,35 @@ export interface Partition {
   readonly layout: string;
   readonly rows: number;
   readonly columns: Readonly<Record<string, SharedColumn>>;
-  /** For a matrix of factors: a device that computes in host memory stores its rows without padding. */
+  /** For a matrix of factors: rows are stored without padding, if the device computes in host memory. */
   readonly packed?: boolean;
-  /** Columns of a matrix of factors without padding, if its rows have the padding of the receiving device. */
+  /**
+   * For a matrix of factors whose rows have the padding of the receiving device: the number of columns
+   * without padding.
+   */
   readonly width?: number;
   /**
-   * True if another partition reuses the memory of the columns after this one is released: it is not garbage
-   * then.
+   * True if another partition will reuse the memory of the columns when this one is released. The memory
+   * then does not count as garbage to collect.
    */
   readonly reused?: boolean;
-  /** For a column in pieces, which tasks may take one by one: the end of each piece, in elements. */
+  /**
+   * For a column that consists of pieces, which tasks may take one by one: the end of each piece, in
+   * elements.
+   */
   readonly ends?: readonly number[];
   /**
    * In place of columns, for a partition in a file of the spill folder: tasks of the CPU read it from there.
    */
   readonly spilled?: SpilledPartition;
-  /** In place of columns, for rows on their way between devices. */
+  /** Used in place of columns for rows that are being sent between devices. */
   readonly inFiles?: InFiles;
 }
 
 /**
- * Host memory in memory files (memfd): system threads copy to and from them while the caller runs. Piece i is
- * in file i mod their number, after the file's earlier pieces.
+ * Host memory in memory files (memfd): system threads copy to and from them while the caller runs. Pieces
+ * are distributed over the files in turn: piece i is in file i mod n (n files), after that file's earlier
+ * pieces.
  */
 export interface FileMemory {
   /** Open descriptors, which all threads of the process share. */
@@ -118,26 +125,29 @@ export interface InFiles {
  */
 export interface MatrixShape {
   /**
-   * Default: factors. Any other layout is a vector of `rows` float32 numbers, column `values`, in memory that
-   * both host and device can access.
+   * Default: factors. With any other layout, the matrix is a vector of `rows` float32 numbers (column
+   * `values`) in memory that both host and device can access.
    */
   readonly layout?: string;
   readonly rows: number;
   readonly columns: number;
   readonly stride: number;
   /**
-   * 'any': the first task that writes the matrix writes all of it, with padding, before any task reads it.
-   * Default: zeros.
+   * 'any': the contents are undefined. The first task that uses the matrix writes all of it, including the
+   * padding. Default: zeros.
    */
   readonly contents?: 'zeros' | 'any';
   /** In host memory without padding; see Partition. */
   readonly packed?: boolean;
   /**
-   * True for a matrix that is sent to another device, whose rows have this stride. A device that computes in
-   * host memory allocates it outside its kernels' memory.
+   * True for a matrix that will be sent to another device; `stride` is then that device's. A device that
+   * computes in host memory allocates such a matrix outside its kernels' memory.
    */
   readonly leaves?: boolean;
-  /** True if tasks read only its float16 copy: a device that keeps such copies then keeps only the copy. */
+  /**
+   * True if tasks read only the float16 copy of the matrix. A device that makes such copies then stores only
+   * the copy.
+   */
   readonly halfOnly?: boolean;
 }
 
@@ -166,10 +176,9 @@ export function sharedArray<T extends SharedColumn>(
 const PAGED_BYTES = 1 << 20;
 
 /**
- * Like sharedArray, but its pages return to the system as soon as the array is collected. For data that is
- * allocated and freed piece by piece: the process's allocator would keep the memory of arrays of some
- * megabytes when it is fragmented. A growable buffer, even one that may only grow to its own size, has such
- * pages.
+ * Like sharedArray, but the system gets the pages back as soon as the array is collected. For data that is
+ * allocated and freed piece by piece: if the process's allocator is fragmented, it keeps the memory of
+ * arrays of some megabytes. A growable buffer has such pages, even if its maximum is its initial size.
  */
 export function pagedArray<T extends SharedColumn>(
   type: {

@@ -31,7 +31,7 @@ export function hasNulls(data: Data): boolean {
   return data.nullCount > 0 || (data.dictionary?.nullCount ?? 0) > 0;
 }
 
-/** True if a row of a column is null; for columns that have nulls. */
+/** True if a row of a column is null. Call it only for columns that contain nulls. */
 export function isNullAt(data: Data, row: number): boolean {
   if (!data.getValid(row)) return true;
   const dictionary = data.dictionary;
@@ -47,7 +47,7 @@ function throwRefused(_row: number, reason: string): never {
   throw new DataError(`${reason}, so it cannot be an id`);
 }
 
-/** Throws the reason why a value cannot be an id, with the place of the row. */
+/** A handler for refused ids: throws the reason, with the place of the row. */
 export function refusedIn(batch: RecordBatch, column: string): OnRefused {
   return (position, reason) => {
     const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
@@ -56,7 +56,7 @@ export function refusedIn(batch: RecordBatch, column: string): OnRefused {
 }
 
 /**
- * Most bytes of a text id. An id is in memory several times at once: in the decoder, among a thread's keys
+ * Most bytes of a text id. Each id is in memory several times at once: in the decoder, in a thread's keys
  * and in the model.
  */
 const LONGEST_ID = 1 << 24;
@@ -198,7 +198,7 @@ function expandDictionary(data: Data): KeyColumn {
   // Codes of 8 to 64 bits.
   const codes = data.values as Int32Array | BigInt64Array;
   const known = keyCount(dictionary);
-  // The code of a null is undefined: such rows become empty keys, which the caller drops.
+  // The code of a null row is undefined. Such a row becomes an empty key, which the caller drops.
   const positions = Int32Array.from({ length: data.length }, (_, row) =>
     codes[row] >= 0 && codes[row] < known ? Number(codes[row]) : known,
   );

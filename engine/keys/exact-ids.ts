@@ -1,7 +1,7 @@
 import { type Data, DataType } from 'apache-arrow';
 import type { KeyColumn } from './key-column.ts';
 
-/** Called for a row whose id has no exact key; the row's key is undefined. */
+/** Called for a row whose id cannot be represented exactly as a key; the row's key is then undefined. */
 export type OnRefused = (row: number, reason: string) => void;
 
 const two32 = 2 ** 32;
@@ -19,8 +19,8 @@ export function convertedType(type: DataType): 'int64' | 'utf8' | undefined {
 }
 
 /**
- * The keys of a column of such a type. Rows whose value cannot be kept exactly are passed to `onRefused`;
- * nulls are not.
+ * Converts such a column to keys. `onRefused` is called for rows whose value cannot be represented exactly;
+ * it is not called for nulls.
  */
 export function convertIds(data: Data, onRefused: OnRefused): KeyColumn {
   const { type } = data;
@@ -44,8 +44,8 @@ function signedHalves(values: BigUint64Array, rows: number, refuse: OnRefused): 
 }
 
 /**
- * Whole numbers above 24 bits (float32) or 53 bits (float64) are refused: the last digits of the id may be
- * lost.
+ * Whole numbers of more than 24 bits (float32) or 53 bits (float64) are refused: the column may have lost
+ * the last digits of the id.
  */
 function wholeFloats(
   values: Float64Array | Float32Array,
@@ -96,7 +96,7 @@ function wholeDecimals(
   return { type: 'int64', halves };
 }
 
-/** True if the words above the second only repeat its sign. */
+/** True if the words after the second are only its sign, repeated. */
 function isExtended(words: Uint32Array, at: number, width: number, high: number): boolean {
   for (let word = 2; word < width; word++) if ((words[at + word] | 0) !== high >> 31) return false;
   return true;

@@ -12,11 +12,14 @@ export interface IdValues {
   readonly form: IdForm;
   /** The id at a position. */
   readonly at: (position: number) => Id;
-  /** The id as the side stores it: an integer is a number or a bigint in every form. */
+  /**
+   * The id as it is stored for this side. An integer is given as a number or a bigint, also if callers use
+   * another form.
+   */
   readonly key: (position: number) => Id;
   /**
-   * The form in which an id that the side does not know is reported back; with the form `number`, an unsafe
-   * integer becomes text, so that JSON can hold it.
+   * The form in which an unknown id is reported back to the caller. With the form `number`, an integer that
+   * a number cannot hold exactly becomes text, so that JSON can contain it.
    */
   readonly given: (id: Id) => Id;
 }
@@ -42,7 +45,10 @@ export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'use
   };
 }
 
-/** The smallest or largest of ascending keys, if a number cannot hold it. */
+/**
+ * The smallest of ascending keys if a number cannot hold it exactly, else the largest if a number cannot
+ * hold that, else undefined.
+ */
 function firstUnsafe(keys: KeyColumn): string | undefined {
   const count = keyCount(keys);
   if (keys.type !== 'int64' || count === 0) return undefined;

@@ -5,8 +5,9 @@ import { hashBytes } from './tables/utf8-key-table.ts';
 import { hashHalves } from './tables/words-table.ts';
 
 /**
- * 64 bits for each key, as two columns of 32 bits, to seed generators per external id. Integers give their
- * own bits (the same for int32 and int64), utf8 keys two hashes of their bytes. The generator mixes the bits.
+ * Two columns of 32 bits, 64 bits for each key, to seed a random generator for each external id. For
+ * integers these are their own bits (the same for int32 and int64), for utf8 keys two hashes of their bytes.
+ * The bits are not mixed; the generator does that.
  */
 export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Array } {
   const count = keyCount(column);

@@ -18,8 +18,8 @@ export class KeyLookup {
   }
 
   /**
-   * Position of each row's key; UNKNOWN_KEY if it is null or not among the keys. Throws DataError for a value
-   * that is not an exact id.
+   * The position of each row's key in the lookup; UNKNOWN_KEY if the row is null or its key is not there.
+   * Throws DataError for a value that is not an exact id.
    */
   positions(batch: RecordBatch, column: string): Uint32Array {
     const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
@@ -39,8 +39,8 @@ export class KeyLookup {
   }
 
   /**
-   * The width at which keys of that type are compared with these; throws DataError if they cannot be
-   * compared.
+   * The key type in which keys of type `type` can be compared with the keys of this lookup: int64 if either
+   * of them is int64. Throws DataError if they cannot be compared.
    */
   requireComparable(type: KeyType, column: string): KeyType {
     if ((type === 'utf8') !== (this.keys.type === 'utf8')) {

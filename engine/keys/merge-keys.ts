@@ -2,7 +2,8 @@ import { type KeyColumn, keyCount } from './key-column.ts';
 import { sharedArray } from '../partition.ts';
 
 /**
- * Two key columns merged into one, ascending without duplicates, and the position in it of each key of both.
+ * Two key columns merged into one that is ascending without duplicates; and, for each key of both columns,
+ * its position there.
  */
 export interface MergedKeys {
   readonly keys: KeyColumn;
@@ -53,7 +54,10 @@ function compareBytes(left: Utf8Keys, i: number, right: Utf8Keys, j: number): nu
   return length - otherLength;
 }
 
-/** A column of `count` keys with the left's keys at `first` and the right's at `second`. */
+/**
+ * A column of `count` keys: the left keys at the positions `first`, and the right keys at the positions
+ * `second`.
+ */
 function placed(
   left: KeyColumn,
   first: Uint32Array,

@@ -30,7 +30,10 @@ export function isCounted(width: number, rows: number): boolean {
   return width <= 4 * rows + 1024;
 }
 
-/** Codes from a hash table. `wide`: int32 ids that other chunks have as int64. */
+/**
+ * The result of numbering with a hash table. `wide`: the ids here are int32, but other chunks have int64
+ * ids.
+ */
 export function codedKeys(column: KeyColumn, codes: Uint32Array, wide = false): NumberedKeys {
   const table = makeKeyTable(column.type);
   table.add(column, codes);

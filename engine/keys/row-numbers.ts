@@ -21,7 +21,7 @@ export class RowNumbers {
   readonly #readers: readonly WordReader[];
   readonly #whole: SequenceTable;
   readonly #withNulls: SequenceTable;
-  /** Row numbers by table; set once a row with a null has occurred. */
+  /** The row numbers of each of the two tables; undefined until the first row with a null. */
   #numbers: { readonly whole: Numbers; readonly withNulls: Numbers; size: number } | undefined;
 
   constructor(columns: readonly { readonly name: string; readonly type: DataType }[]) {
@@ -152,7 +152,7 @@ class SequenceTable {
   readonly #width: number;
   readonly #single = new NearInt32Table();
   readonly #longer: WordsTable;
-  /** 1 once a row has occurred, if rows have no words: all of them are equal. */
+  /** For rows without any word, all of which are equal: 1 once such a row has occurred. */
   #empty = 0;
   #joined = new Int32Array(0);
 

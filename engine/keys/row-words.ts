@@ -5,7 +5,7 @@ import { withoutViews } from '../expressions/without-views.ts';
 import { keyCount } from './key-column.ts';
 import { Utf8KeyTable } from './tables/utf8-key-table.ts';
 
-/** One 32-bit word of each row's value: row i has `words[start + step * i]`. */
+/** One of the 32-bit words of each row's value: row i has `words[start + step * i]`. */
 export interface Word {
   readonly words: Int32Array;
   readonly start: number;
@@ -13,9 +13,9 @@ export interface Word {
 }
 
 /**
- * Reads the values of a column as 32-bit words that are equal exactly if the values are: all NaNs have one
- * form, and so have both zeros. The word of a text is its number among the added texts. The words of nulls
- * are undefined.
+ * Reads the values of a column as 32-bit words. Two values have equal words exactly if the values are equal:
+ * all NaNs are read as one NaN, and -0 as 0. The word of a text is its number among the texts added so far.
+ * The words of nulls are undefined.
  */
 export class WordReader {
   /** Number of words of a value. */
@@ -38,8 +38,8 @@ export class WordReader {
   }
 
   /**
-   * The words of the rows' values. `adds`: new texts get numbers; otherwise they get the word for an unknown
-   * text.
+   * The words of the rows' values. `adds`: true if new texts get numbers. Otherwise a new text gets the word
+   * for an unknown text.
    */
   read(given: Data, adds: boolean): Word[] {
     const { count } = this;
@@ -68,7 +68,7 @@ export class WordReader {
     if (dictionary === undefined) return new Int32Array(0);
     const known = this.#entries.get(dictionary);
     const texts = this.#texts;
-    // Texts added since then may be among those that were unknown.
+    // Some of the entries that were unknown may have been added as texts since then.
     if (known !== undefined && (known.known === Infinity || (!adds && known.known === texts?.size)))
       return known.words;
     const words =

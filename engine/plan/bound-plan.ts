@@ -15,15 +15,21 @@ export interface BoundPlan {
   readonly given: Readonly<Record<string, readonly PartitionRef[]>>;
   /** Slices of each part of a stage; default: one slice without parameters. */
   readonly slices: Readonly<Record<string, readonly (readonly Slice[])[]>>;
-  /** Bytes at places that a measurement outside the steps allocates while it runs. */
+  /**
+   * Bytes at each place that a measurement allocates while it runs. The measurement is not a step of the
+   * plan.
+   */
   readonly measureBytes?: Readonly<Record<Place, number>>;
   /** The bands of rows and of columns into which the grid is cut. */
   readonly bands?: { readonly rows: readonly RowRange[]; readonly columns: readonly RowRange[] };
   /** Entries of each block of a grid, by block data set, row and column. */
   readonly blockSizes?: Readonly<Record<string, readonly (readonly number[])[]>>;
-  /** For plans that are only walked: the most blocks of each row to visit. */
+  /** For plans that are expanded only to compute memory: the most blocks of each row to visit. */
   readonly visitsARow?: number;
-  /** Further fields, by row and column, that tasks may take as parameters when they visit a block. */
+  /**
+   * Additional values of each block, by row and column of the grid. Tasks that run on the block may take
+   * them as parameters (`takes`).
+   */
   readonly blockFields?: readonly (readonly JsonObject[])[];
 }
 
@@ -31,15 +37,15 @@ export interface BoundPlan {
 export type Versions = Readonly<Record<string, number>>;
 
 /**
- * Versions that a round must not free: its start version if the round may be run again, and the best version
- * so far.
+ * The versions that a round must keep: the version from which it started, if the round may be run again; and
+ * the best version so far.
  */
 export interface KeptVersions {
   readonly start: boolean;
   readonly best: boolean;
   /**
-   * The next round is sent before the errors of this round are known, so this round's versions are kept until
-   * then.
+   * True if the next round is sent before the errors of this round are known. This round's versions are then
+   * kept until they are known.
    */
   readonly speculates?: boolean;
 }
@@ -69,8 +75,8 @@ export function partRef(
 }
 
 /**
- * Elements between rows of a matrix: the number of columns, padded to the elements that the device computes
- * with at once.
+ * The stride of a matrix, in elements: the number of columns, rounded up to the number of elements that the
+ * device computes at once.
  */
 export function strideOf(
   { columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>,

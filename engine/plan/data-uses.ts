@@ -3,8 +3,8 @@ import type { How } from '../run/step.ts';
 import type { DataSet, DataUse, Stage } from './stages.ts';
 
 /**
- * A block of the grid, or a part of a stage without a grid, with the values that its tasks may take as
- * parameters.
+ * One visit of a stage: to a block of the grid, or to a part if the stage has no grid; with the values that
+ * its tasks may take as parameters.
  */
 export interface Visit {
   readonly row: number;
@@ -15,8 +15,8 @@ export interface Visit {
 }
 
 /**
- * The part of a data set that a visit uses. If there are fewer parts than rows or columns of the grid, also
- * the band of the part.
+ * The part of a data set that a visit uses. If the data set has fewer parts than the grid has rows or
+ * columns, also the band of rows within that part.
  */
 export function partOf(
   { name, by, parts, ofBlocks }: DataSet,

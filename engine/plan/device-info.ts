@@ -13,7 +13,7 @@ export const CACHED_BYTES = 16 << 20;
 export type DeviceLimits = {
   readonly workgroupBytes: number;
   readonly workgroupThreads: number;
-  /** Threads that can add up their numbers without workgroup memory. */
+  /** The largest number of threads that can add up their numbers without workgroup memory. */
   readonly teamLanes: number;
   /** True if the device computes in float16. */
   readonly float16: boolean;
@@ -27,9 +27,9 @@ export type DeviceInfo = {
   /** Tasks that run at the same time. */
   readonly parallelism: number;
   /**
-   * True if `put`, `allocate`, `run`, `fetch` and `release` take effect in the order of the calls: then a
-   * task can be sent before the task whose outputs it needs has ended. This holds for matrices only: a
-   * partition that a task returns to the host is known when the task has ended.
+   * True if `put`, `allocate`, `run`, `fetch` and `release` take effect in the order of the calls. A task
+   * can then be sent before the task that makes its inputs has ended. This applies to matrices only: a
+   * partition that a task returns to the host does not exist before the task has ended.
    */
   readonly inOrder: boolean;
   /**
@@ -55,10 +55,7 @@ export type DeviceInfo = {
   readonly strideStep: number;
   /** For GPUs: limits of kernels that share memory between threads. */
   readonly limits?: DeviceLimits;
-  /**
-   * Devices with the same number are closer to each other than to others (one processor socket). Absent if
-   * unknown.
-   */
+  /** Devices with the same number are near each other (one processor socket). Absent if unknown. */
   readonly group?: number;
   /** A description for messages: "2 threads, WebAssembly SIMD with relaxed FMA". */
   readonly description: string;

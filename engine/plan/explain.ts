@@ -127,8 +127,8 @@ function cellsOf({ phase, stage, times }: PlannedStage): string[] {
 }
 
 /**
- * Rows, bytes copied into and out of the device's memory, time inside the tasks over all threads, and wall
- * time.
+ * The measures of a stage as text: rows, bytes copied into and out of the device's memory, time inside the
+ * tasks (sum over all threads), and wall time.
  */
 function shown(measured: Measure | undefined): string {
   if (measured === undefined) return '-';

@@ -8,9 +8,10 @@ export interface GridBlock {
 }
 
 /**
- * The blocks of an i x j grid in waves: no two blocks of a wave share a row band or a column band, and every
- * block is in exactly one wave (cuMF_SGD, Figure 8). There are max(i, j) waves of min(i, j) blocks each. The
- * columns that a row visits follow a Latin square: cyclic, with rows, columns and waves permuted at random.
+ * The blocks of an i x j grid in waves. No two blocks of a wave share a band of rows or a band of columns,
+ * and every block is in exactly one wave (cuMF_SGD, Figure 8). There are max(i, j) waves of min(i, j) blocks
+ * each. The order in which rows visit columns is a Latin square: cyclic, with rows, columns and waves
+ * permuted at random.
  *
  *     2 x 4, before permuting     wave 0: (0, 0) (1, 3)    wave 1: (0, 1) (1, 0)    wave 2: (0, 2) (1, 1)    wave 3: (0, 3) (1, 2)
  */
@@ -33,11 +34,12 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
 const ORDER_STREAM = 0xb10c;
 
 /**
- * The sequence of grid rows that visit a column during a round of the order `turns`. Columns form one
- * group for each row: column c is in group c mod rows. In each step every row is at another group,
- * until each has visited all groups. The group where a row starts is drawn for each round: if it always
- * started where it ended, it would visit the same blocks twice in a row. With `stays` rows do start where
- * they ended, and no column moves between two rounds.
+ * For one column, the grid rows that visit it, in order, during a round with the order `turns`.
+ *
+ * Columns form groups, one for each row of the grid: column c is in group c mod rows. A round has one step
+ * for each group, and in each step every row is at a different group. The group at which a row starts is
+ * drawn for each round; if a row always started where it had ended, it would visit the same blocks twice
+ * in a row. With `stays`, rows do start where they ended, and no column is moved between two rounds.
  *
  *     2 rows     A B / B A     or     B A / A B
  */
@@ -47,7 +49,10 @@ export function turnsOf(rows: number, column: number, turns: Turns, round: numbe
   return turnSteps(rows, turns, round).map((step) => (group + 2 * rows - first - step) % rows);
 }
 
-/** The order of a round's steps: in step k all rows are k groups after their first group. Step 0 is first. */
+/**
+ * The order of a round's steps. In step k each row visits the k-th group after its first group. Step 0 is
+ * always first.
+ */
 function turnSteps(rows: number, { seed, stays }: Turns, round: number): number[] {
   if (stays) return Array.from({ length: rows }, (_, step) => step);
   return [
@@ -60,7 +65,7 @@ function turnSteps(rows: number, { seed, stays }: Turns, round: number): number[
 }
 
 function turnStart(rows: number, { seed, stays }: Turns, round: number): number {
-  // During a round a row advances by one group less than there are groups.
+  // From its first to its last step, a row moves on by one group less than there are groups.
   if (stays) return (rows - (round % rows)) % rows;
   return new CounterRandom(seed, ORDER_STREAM).derive(round).below(0, rows);
 }
@@ -72,8 +77,8 @@ function turnBlocks(rows: number, columns: number, turns: Turns, round: number):
     return Array.from(randomOrder(size, random.derive(1 + group)), (place) => group + rows * place);
   });
   const first = turnStart(rows, turns, round);
-  // All rows visit the columns of a group in the same order, so the columns visited first are also passed on
-  // first.
+  // All rows visit the columns of a group in the same order, so columns that are visited first are also sent
+  // on first.
   return turnSteps(rows, turns, round).flatMap((step) =>
     Array.from({ length: Math.ceil(columns / rows) }, (_, slot) =>
       Array.from({ length: rows }, (_, row) => ({

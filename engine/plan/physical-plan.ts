@@ -24,7 +24,7 @@ export interface PhysicalPlan {
   readonly params: JsonObject;
   /** Choices of the algorithm that are not visible in the stages. */
   readonly choices: JsonObject;
-  /** The computing devices, then the CPU device that loads, if it is not one of them. */
+  /** The devices that compute, and also the CPU device that loads the data if it is not one of them. */
   readonly devices: readonly DeviceInfo[];
   readonly datasets: readonly DataSet[];
   /** Reading, numbering and sorting, before the first step. */
@@ -36,12 +36,16 @@ export interface PhysicalPlan {
   readonly end: readonly Stage[];
   readonly rounds: number;
   /**
-   * After every `every` rounds, and after the last: writes a copy of the results of `end`, for a later run.
+   * A checkpoint for a later run: a copy of what `end` would return, written after every `every` rounds and
+   * after the last.
    */
   readonly checkpoint?: { readonly every: number; readonly stage: Stage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
-  /** Bytes at places that a measurement outside the steps allocates while it runs. */
+  /**
+   * Bytes at each place that a measurement allocates while it runs. The measurement is not a step of the
+   * plan.
+   */
   readonly measureBytes?: MemoryPlan;
   /** Estimated seconds of a round by cause, from the devices' rates, if plans were compared. */
   readonly estimate?: Estimate;
@@ -51,7 +55,7 @@ export interface PhysicalPlan {
   readonly reasons: readonly string[];
   /** Measures of a run, by stage (`plan --analyze`). */
   readonly measured?: Readonly<Record<string, Measure>>;
-  /** Compare with `memory`: the peak of allocated bytes at each place in that run. */
+  /** The peak of allocated bytes at each place in that run, to compare with `memory`. */
   readonly measuredMemory?: MemoryPlan;
 }
 
@@ -73,7 +77,10 @@ export interface RejectedPlan {
   readonly reason: string;
 }
 
-/** Peaks in bytes, by place: for a device of its own memory, for `host` of all other memory. */
+/**
+ * Peaks in bytes, by place. For a device with its own memory: of that memory. For `host`: of all other
+ * memory.
+ */
 export type MemoryPlan = Readonly<Record<Place, number>>;
 
 export type PlannedPhase = 'load' | 'checkpoint' | PhaseName;

@@ -16,30 +16,30 @@ export interface Slice extends RowRange {
 export interface Turns {
   readonly seed: number;
   /**
-   * True if each row starts a round with the group of columns with which it ended the last one; otherwise
-   * that group is drawn.
+   * True if each row starts a round with the group of columns with which it ended the previous round. False:
+   * the first group is drawn.
    */
   readonly stays?: boolean;
 }
 
-/** A part of a data set: adjacent rows, at one or several places. */
+/** A part of a data set: adjacent rows that are stored at one or several places. */
 export interface DataPart {
   readonly rows: number;
   /** Bytes of a partition that is not a matrix; the bytes of a matrix follow from its shape and the place. */
   readonly bytes?: number;
-  /** The same on a device with its own memory, where kernels store lists in addition. */
+  /** The same on a device with its own memory, where kernels store work lists in addition. */
   readonly deviceBytes?: number;
   /**
-   * Its home first, then the other places that hold it for the whole run. A task at another place gets a copy
-   * while it runs.
+   * The places that hold the part for the whole run; the first is its home. A task at another place gets a
+   * copy while it runs.
    */
   readonly at: readonly Place[];
 }
 
 /**
- * The partitions of one kind that a plan works on. `by` says which part (or which band of a single part)
- * belongs to a block of the grid: the part of the block's row, the part of its column, or the block's own
- * part (row-major).
+ * A data set of a plan. In a grid, `by` defines the part that a block uses: the part of the block's row, the
+ * part of its column, or a part of its own (in row-major order). If there is only a single part, it defines
+ * a band of that part.
  */
 export interface DataSet {
   readonly name: string;
@@ -51,10 +51,11 @@ export interface DataSet {
   /** For matrices, which the plan allocates. */
   readonly columns?: number;
   readonly contents?: 'any';
-  /** For matrices: rows without padding, if the device allows that. */
+  /** For matrices: stored without padding, if the device allows that. */
   readonly packed?: boolean;
   /**
-   * True: GPUs also keep a float16 copy. 'only': they keep only the copy, since no task reads the original.
+   * True: GPUs also store a float16 copy. 'only': they store only that copy, since no task reads the
+   * original.
    */
   readonly half?: boolean | 'only';
   readonly by?: 'row' | 'column' | 'block';
@@ -63,10 +64,10 @@ export interface DataSet {
   /** True for a data set that exists before the first step and never changes: it has no versions. */
   readonly given?: boolean;
   /**
-   * For parts with several places, listed in the order of the grid's rows. Stages with the order `turns` and
-   * this seed update a part at one place after the other. Only the place that updated it last, and the place
-   * that it was passed to since, have the current contents. Stages that read it elsewhere run after the
-   * exchange `share`.
+   * For parts that several places update by turns. A part's places are listed in the order of the grid's
+   * rows. In stages with the order `turns` and this seed, one place after the other updates the part and
+   * sends it to the next. So only two places have its current contents: the last one that updated it, and
+   * the one that it was sent to. A stage that reads the part elsewhere must come after the exchange `share`.
    */
   readonly turns?: Turns;
   /** True for a copy computed from other data sets in each round: only its newest version is kept. */
@@ -77,19 +78,19 @@ export interface DataSet {
 export interface DataUse {
   readonly set: string;
   /**
-   * `old`: the version from before this round. `last`: the newest version, for the last time: the part is
-   * freed after the task (in a grid, after the tasks of a row).
+   * `old`: the version from before this round. `last`: the newest version, and this is its last use: the
+   * part is freed after the task (in a grid, after the tasks of a row).
    */
   readonly version?: 'old' | 'last';
-  /** Changed in place by this task alone, or by all slices at once. */
+  /** The data set is changed in place: by this task alone, or by all slices at the same time. */
   readonly step?: 'alone' | 'shared';
   /** In a grid: use the part of the block's column. */
   readonly part?: 'column';
 }
 
 /**
- * The inputs and outputs of a task, by the task's names for them. The name of a data set means the
- * default use: the newest version, or a new one if the kernel's contract says write.
+ * The data sets of a task, by the task's names for its inputs and outputs. A string is the name of a data
+ * set with the default use: the newest version, or a new version if the kernel's contract has `write`.
  */
 export type DataUses = Readonly<Record<string, string | DataUse>>;
 
@@ -102,11 +103,14 @@ export interface TaskPlan {
   readonly params?: JsonObject;
   /** Parameters that differ between parts, by part; in a grid by row. */
   readonly perPart?: readonly JsonObject[];
-  /** Parameters taken from the round or the visited block, by their names there: { rowStart: 'rowFrom' }. */
+  /**
+   * Parameters whose values come from the round or the visited block. Keys are the parameters, values the
+   * names there: { rowStart: 'rowFrom' }.
+   */
   readonly takes?: Readonly<Record<string, string>>;
-  /** The name for its values and measures; default: the stage's. */
+  /** The name under which its values and measures are recorded; default: the stage's name. */
   readonly stage?: string;
-  /** In a stage over blocks: run only at the first visit of each row, or column. */
+  /** In a stage over blocks: the task runs only at the first visit of each row, or of each column. */
   readonly once?: 'row' | 'column';
 }
 
@@ -171,7 +175,7 @@ export type Work =
   | { readonly kind: 'allocate'; readonly data: readonly string[] }
   | { readonly kind: 'grown'; readonly by: string };
 
-/** A grid of blocks; empty blocks of the data set `of` are not visited. */
+/** A grid of blocks. Blocks that are empty in the data set `of` are not visited. */
 export interface BlockGrid {
   readonly rows: number;
   readonly columns: number;
@@ -186,23 +190,23 @@ export interface Stage {
   readonly at: readonly Place[];
   readonly work: Work;
   /**
-   * In the phase `measure`: skipped in a brief measure, since the tasks of the round have computed its
-   * figures.
+   * In the phase `measure`: the stage is skipped in a brief measure, because the tasks of the round have
+   * already computed its values.
    */
   readonly brief?: 'left out';
   /**
-   * Consecutive stages with the same pipeline name process it part by part, not stage by stage, so that one
-   * part is exchanged while the next is computed.
+   * The name of a pipeline. Consecutive stages with the same name process one part after the other together,
+   * not one stage after the other: one part is exchanged while the next is computed.
    */
   readonly pipeline?: string;
   /**
-   * Consecutive stages of a pipeline that repeat process each part together this number of times, or the
-   * number in the round's parameter `takes`.
+   * For consecutive stages of a pipeline: they process each part together this number of times, before the
+   * next part. `takes`: the name of a parameter of the round that has the number.
    */
   readonly repeats?: { readonly times: number; readonly takes?: string };
   /** A description for printing: "update tensor-f16 cg(6)". */
   readonly kernel?: string;
-  /** Tasks at each place in a round: one for each slice of a part, or for each block. */
+  /** Number of tasks at each place in a round: one for each slice of a part, or one for each block. */
   readonly tasks?: number;
   /**
    * The grid of R: p vertical parts of the fixed side, q horizontal parts of the solved side (cuMF, section
@@ -213,9 +217,9 @@ export interface Stage {
   readonly bytesWritten?: number;
   readonly flops?: number;
   readonly exchange?: string;
-  /** Bytes at each place that the kernel keeps after its first run: work lists. */
+  /** Bytes at each place that the kernel keeps allocated after its first run, for its work lists. */
   readonly heldBytes?: number;
-  /** Named buffers at each place, shared by the stages that name them. */
+  /** Scratch buffers at each place, by name. Stages that use the same name share the buffer. */
   readonly scratchBytes?: Readonly<Record<string, number>>;
   readonly reasons?: readonly string[];
 }

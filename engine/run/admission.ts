@@ -1,6 +1,9 @@
 /** The memory of a stage of a scope, in bytes. */
 export interface StageNeed {
-  /** The most bytes that are allocated while it runs, in addition to what earlier stages left. */
+  /**
+   * The peak of bytes allocated while the stage runs, in addition to the bytes that earlier stages left
+   * allocated.
+   */
   readonly during: number;
   /** The bytes that it leaves allocated; at most `during`. */
   readonly left: number;
@@ -12,10 +15,10 @@ type Need = StageNeed | 'unknown';
 type State = 'waiting' | 'working' | 'ended';
 
 /**
- * Decides which stages may run at the same time within a memory limit (banker's algorithm). A stage may start
- * before earlier, unfinished stages only if all of them could still run afterwards, one by one, within the
- * limit. If the list fits when run one by one, then it never exceeds the limit and never deadlocks, in
- * whatever order the stages end.
+ * Decides which stages may run at the same time within a memory limit (banker's algorithm). A stage may
+ * start before earlier stages have ended, but only if all of them could still run afterwards within the
+ * limit, one by one. If the whole list fits the limit when its stages run one by one, then the limit is
+ * never exceeded and there is no deadlock, for every order in which stages end.
  */
 export class Admission {
   readonly #capacity: number;
@@ -47,7 +50,8 @@ export class Admission {
   mayBegin(stage: number): boolean {
     const need = this.#needs[stage];
     const working = this.#states.flatMap((state, at) => (state === 'working' ? [this.#needs[at]] : []));
-    // The next stage of the list may always run by itself: if it exceeds the limit then, so does the list.
+    // If no stage is running, the next stage of the list may always run. If it exceeds the limit alone, the
+    // list does so too.
     if (working.length === 0 && this.#states.slice(0, stage).every((state) => state === 'ended')) return true;
     if (need === 'unknown' || working.includes('unknown')) return false;
     return this.#fits(stage, this.live + need.during);

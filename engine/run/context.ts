@@ -4,7 +4,7 @@ import type { Executor } from './device.ts';
 
 /** The environment of a running pipeline. */
 export interface ExecutionContext {
-  /** Fires when the user cancels or the session closes; every stream and task ends soon after. */
+  /** Aborted when the user cancels or the session closes. Every stream and task then ends soon. */
   readonly signal: AbortSignal;
   /** Registers work that the session waits for when it closes; returns the work. Absent outside a session. */
   readonly follow?: <Result>(work: Promise<Result>) => Promise<Result>;
@@ -12,7 +12,10 @@ export interface ExecutionContext {
   readonly events: EventSink;
   /** Rows, bytes and time of every operator and stage of this run. */
   readonly metrics: RunMetrics;
-  /** The same object in all runs that must read the same versions of files; default: the metrics of each run. */
+  /**
+   * Runs that have the same object here must read the same versions of files. Default: the metrics object,
+   * which differs in each run.
+   */
   readonly command?: object;
   /** The stage of the run's graph that the work belongs to, for the trace. */
   readonly within?: WorkingStage;
@@ -30,7 +33,7 @@ export function followed<Result>({ follow }: ExecutionContext, work: () => Promi
   return follow === undefined ? work() : follow(work());
 }
 
-/** The context for work that may turn out to be unnecessary: a trace marks its steps. */
+/** A context for work that may turn out to be unnecessary; a trace marks the steps of such work. */
 export function onSpeculation(ctx: ExecutionContext): ExecutionContext {
   return { ...ctx, within: { ...ctx.within, speculative: true } };
 }

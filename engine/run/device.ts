@@ -7,15 +7,16 @@ import type { StagedCopies } from './staged-copies.ts';
 import type { Wire } from './step.ts';
 
 /**
- * A place where tasks run: all CPU threads together, or one GPU.
+ * Something on which tasks run: all CPU threads together, or one GPU.
  *
- * Contract: `run` may be called many times at once; the device queues what exceeds its parallelism. `release`
- * of something unknown does nothing.
+ * Contract: `run` may be called many times at once; the device queues what exceeds its parallelism.
+ * `release` of an unknown partition does nothing.
  */
 export interface Device {
   readonly info: DeviceInfo;
   /**
-   * The bytes of its own memory, with scratch of tasks if allocated for them; absent if they are not counted.
+   * The bytes of the device's own memory. Scratch memory of tasks is included if it is allocated for the
+   * tasks. Absent if bytes are not counted.
    */
   readonly memory?: MemoryMeter;
   /**
@@ -31,27 +32,27 @@ export interface Device {
   /** Throws CancelledError when `signal` fires; the task's outputs are then undefined. */
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
-   * The host form of a partition. A matrix is `{ values: Float32Array }` of rows x columns without padding.
-   * With `wire`, a device with its own memory returns a matrix that tasks have written in the form that `put`
-   * of another such device takes: layout `wire-rows`, in `values` (Float32Array or Uint16Array of rows x
-   * stride) or in memory files.
+   * Returns a partition in host memory. A matrix is `{ values: Float32Array }` of rows x columns without
+   * padding. With `wire`, a device with its own memory returns a matrix that tasks have written in the form
+   * that `put` of another such device accepts: layout `wire-rows`, in `values` (Float32Array or Uint16Array
+   * of rows x stride) or in memory files.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
   /**
-   * Frees the host memory of partitions that the device also holds in its own memory, where tasks continue to
+   * Frees the host memory of partitions that are also in the device's own memory, where tasks continue to
    * read them. Resolves once that is done: returning gigabytes to the system takes seconds. Devices that
    * compute in host memory do not have this method.
    */
   leaveHost?(refs: readonly PartitionRef[]): Promise<void>;
-  /** Returns released memory to the system, as far as the device can; takes a few milliseconds. */
+  /** Returns released memory to the system as far as possible. Takes a few milliseconds. */
   trim(): Promise<void>;
   /**
-   * Defers the collection of released memory to the next `trim`: it stops threads for milliseconds, for which
-   * other threads may have to wait.
+   * Released memory is not collected until the next `trim`. Collecting stops threads for milliseconds, and
+   * other threads may have to wait for them.
    */
   leaveGarbage?(): void;
-  /** From now on threads collect released memory once `collectBytes` of it wait. */
+  /** From now on threads collect released memory once `collectBytes` bytes of it have accumulated. */
   saveMemory?(collectBytes: number): void;
   close(): Promise<void>;
 }
@@ -63,14 +64,14 @@ export interface WireRequest {
 }
 
 /**
- * Memory for rows on their way between devices: memory files, which system threads copy, or an array, which
- * the devices' threads copy.
+ * Memory for rows that are sent between devices. Either memory files, which system threads copy, or an
+ * array, which the devices' threads copy.
  */
 export type WireMemory = SharedArrayBuffer | FileMemory;
 
 /** Creates memory files. */
 export interface FileMemories {
-  /** Undefined if the system has no memory files, or no more room in them. */
+  /** Returns undefined if the system has no memory files, or no more memory for them. */
   make(bytes: number): FileMemory | undefined;
   /** Closes all files that it made. */
   close(): void;
@@ -87,8 +88,8 @@ export interface HostStore extends Device {
 }
 
 /**
- * The place `spill`: partitions in files. `fetch` reads one into memory, which is reused once its copy is
- * freed (`runSteps` registers the copy).
+ * The place `spill`: partitions in files. `fetch` reads one into memory. That memory is reused once the copy
+ * is freed; for this `runSteps` registers the copy.
  */
 export interface SpillStore extends Device {
   /**
@@ -99,7 +100,9 @@ export interface SpillStore extends Device {
     refs: readonly PartitionRef[],
     writer: (file: string) => Promise<WrittenFile>,
   ): Promise<readonly Partition[]>;
-  /** Throws CapacityError with both figures if the disk is known to have less free space. */
+  /**
+   * Throws CapacityError with the needed and the free bytes if the disk is known to have too little space.
+   */
   requireRoom(bytes: number): Promise<void>;
   readonly copies: StagedCopies;
 }
@@ -112,7 +115,7 @@ export interface Executor {
   readonly memory: HostStore;
   /** The place `spill`; absent if all data stay in memory. */
   readonly spilled?: SpillStore;
-  /** Creates memory files for one store; absent if rows between devices are sent in arrays. */
+  /** Creates memory files for one store. Absent if rows are sent between devices in arrays. */
   readonly files?: (() => FileMemories) | undefined;
   close(): Promise<void>;
 }

@@ -62,7 +62,9 @@ export function computingOf(
   return compute.filter(({ place }) => at.includes(place));
 }
 
-/** The error; a device loss without a device gets the device's name. */
+/**
+ * The error to report. A device loss that does not name its device gets the name of the device at `place`.
+ */
 export function lostAt(error: unknown, place: Place): unknown {
   return error instanceof DeviceLostError && error.details.device === undefined
     ? new DeviceLostError(error.summary, { ...error.details, device: place })

@@ -18,9 +18,9 @@ export interface Expanded {
 }
 
 /**
- * The steps of one phase of a plan: a pure function. `round`: the round to run, to measure, or after which
- * the run ends. Versions that a round replaces are freed after their last reader, unless `keep` names them;
- * versions that a measure creates are freed at its end.
+ * Expands one phase of a plan into steps: a pure function. `round`: the round to run or to measure; for the
+ * end, the last round. Versions that a round replaces are freed after their last reader, unless `keep`
+ * contains them. Versions that a measure creates are freed at its end.
  */
 export function expand(
   bound: BoundPlan,

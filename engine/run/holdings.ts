@@ -36,7 +36,10 @@ class HeldDevice<Held extends Device = Device> implements Device {
     this.hold(ref);
   }
 
-  /** Records the outputs at the start: steps sent after the task may free them before its end is known. */
+  /**
+   * Outputs are recorded when the task starts: steps that are sent later may free them before the end of the
+   * task is known.
+   */
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     for (const name in task.outputs) this.hold(task.outputs[name]);
     try {
@@ -115,7 +118,7 @@ class HeldExecutor implements Executor {
     if (executor.spilled) this.spilled = new HeldSpill(executor.spilled);
   }
 
-  /** In the executor's order; new devices are added at the end. */
+  /** In the executor's order; devices that open later are appended. */
   get devices(): readonly Device[] {
     for (const device of this.#executor.devices.slice(this.#held.length))
       this.#held.push(new HeldDevice(device));
@@ -162,8 +165,8 @@ export class Holdings {
   }
 
   /**
-   * Like `within`, and records the peaks of memory by place in the metrics. Memory of other runs in the
-   * process at that time is included.
+   * Like `within`, and records the peak of memory at each place in the metrics. If other runs of the process
+   * use memory at that time, it is included.
    */
   static async measured<Result>(
     ctx: ExecutionContext,
@@ -183,8 +186,8 @@ export class Holdings {
   }
 
   /**
-   * Runs `work` with its own holdings, as a whole run: at its end devices also free the memory that they keep
-   * for reuse. See tidied.
+   * Runs `work` with its own holdings, as a complete run. At its end, devices also free the memory that they
+   * keep for reuse: see tidied.
    */
   static ofRun<Result>(
     ctx: ExecutionContext,
@@ -195,7 +198,7 @@ export class Holdings {
   }
 
   /**
-   * Runs `work`, then lets devices free the memory that they keep for reuse: a run's data are most of the
+   * Runs `work`; after it, devices free the memory that they keep for reuse. That memory is most of the
    * process's memory, and saving the model needs memory. `tidies`: false if the process ends soon and memory
    * is not scarce.
    */
@@ -212,10 +215,12 @@ export class Holdings {
   }
 
   static async #tidy(ctx: ExecutionContext): Promise<void> {
-    // A device loss at this point does not fail the run: the next call to the device reports it.
+    // If a device is lost at this point, the run does not fail: the next call to the device reports the
+    // loss.
     const { devices, spilled } = ctx.executor;
     const trimmed = (kept: readonly Device[]) => Promise.allSettled(kept.map((device) => device.trim()));
-    // GPU memory is not process memory, so its release is not awaited; the GPU's next request waits for it.
+    // The release of GPU memory is not awaited, since it is not memory of the process. The GPU's next
+    // request waits for it.
     void trimmed(devices.filter(({ info }) => info.ownMemory));
     await trimmed([...devices.filter(({ info }) => !info.ownMemory), ...(spilled ? [spilled] : [])]);
   }

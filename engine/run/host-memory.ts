@@ -26,18 +26,18 @@ const info: DeviceInfo = {
 /** Allocations are rounded up to this size, so that partitions of similar size can reuse the memory. */
 const MEMORY_STEP = 1 << 20;
 
-/** Partitions in host memory, by name: on their way to or from a device. It runs no tasks. */
+/** Partitions in host memory, by name: most are being sent to or from a device. No task runs here. */
 export class HostMemory implements HostStore {
   readonly info = info;
   readonly memory: MemoryMeter = hostMeter;
   readonly #partitions = new Map<string, Partition>();
-  /** Memory given by `take`: in use, and free for reuse by size in bytes. */
+  /** The memory that `take` returned: memory in use, and memory that is free for reuse, by size in bytes. */
   readonly #taken = new Set<object>();
   readonly #free = new Map<number, WireMemory[]>();
   readonly #files: FileMemories | undefined;
   /**
-   * Released memory that was not given by `take`; if it is not collected, replaced parts of a side are in
-   * memory twice.
+   * Released memory that `take` did not return. It must be collected: otherwise replaced parts of a side are
+   * in memory twice.
    */
   readonly #garbage = new Garbage();
 

@@ -25,8 +25,8 @@ export class MemoryMeter {
 }
 
 /**
- * Counts the memory of partitions held by devices and stores of this process; memory with several holders
- * counts once.
+ * Counts the memory of partitions that devices and stores of this process hold. Memory that several of them
+ * hold counts once.
  */
 class HostMeter extends MemoryMeter {
   readonly #holders = new Map<object, number>();

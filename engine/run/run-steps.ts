@@ -23,14 +23,14 @@ export interface RunStepsOptions {
   readonly given?: readonly Given[];
   /** Called with the number of ended slices and the number of all slices, over all tasks. */
   readonly onProgress?: (finished: number, of: number) => void;
-  /** The results include the end time of each device by its own clock. Default false. */
+  /** True to add the end time of each device's last kernel, by the device's clock. Default: false. */
   readonly clocked?: boolean;
 }
 
 /**
- * Executes a list of steps, each as soon as its edges allow, in list order if several are ready. No other
- * code sends work to devices. The first failure cancels the rest; it is thrown once all started steps have
- * ended, so that no task writes after the call. A DeviceLostError names the device.
+ * Executes a list of steps. A step starts as soon as its edges allow; if several are ready, they start in
+ * list order. No other code sends work to devices. The first failure cancels the rest. It is thrown once all
+ * started steps have ended, so that no task writes after the call. A DeviceLostError names the device.
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -57,7 +57,7 @@ class StepRun {
   readonly #values: { step: Step; values: JsonObject[] }[] = [];
   readonly #handed: HandedOut[] = [];
   readonly #ends = new Map<Place, number>();
-  /** The last task of each place whose end time is requested. */
+  /** The last task of each place, if its end time is requested. */
   readonly #clocked = new Map<Place, number>();
   readonly #clocks = new StageClocks();
   readonly #ready: number[] = [];
@@ -102,7 +102,10 @@ class StepRun {
     return device;
   }
 
-  /** Starts every ready step in list order, including steps that become ready by that. */
+  /**
+   * Starts every step that is ready, in list order, including steps that become ready because an earlier one
+   * ends at once.
+   */
   #start(): void {
     if (this.#starting) return;
     this.#starting = true;
@@ -181,7 +184,10 @@ class StepRun {
       );
   }
 
-  /** Returns undefined if the step has already ended. Steps that move bytes return their number. */
+  /**
+   * Performs a step. Returns undefined if the step has already ended. The promise of a step that moves bytes
+   * gives their number.
+   */
   #perform(step: Step): Promise<number | void> | undefined {
     const { at, stage, do: action } = step;
     const device = this.#at(at);
@@ -231,7 +237,7 @@ class StepRun {
       this.#count(step.stage, result.metrics);
       this.#onProgress?.(++this.#finishedSlices, this.#slices);
     };
-    // A failure ends the other slices early; all are awaited.
+    // If one slice fails, the other slices end early. All of them are awaited.
     const ended = this.#ctx.executor.spilled?.copies.read(step.at, Object.values(task.inputs));
     await Promise.all(
       slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))),

@@ -4,7 +4,7 @@ import { Admission, type StageNeed } from './admission.ts';
 import type { ExecutionContext } from './context.ts';
 import { Holdings } from './holdings.ts';
 
-/** A stage of a scope, as an input of the stages that need its result. */
+/** A stage of a scope, given as an input to the stages that need its result. */
 export interface ScopeStage<Result> {
   readonly name: string;
   /** Its position in the scope's list; undefined for a constant. */
@@ -12,7 +12,7 @@ export interface ScopeStage<Result> {
   readonly result: Promise<Result>;
 }
 
-/** An input with a known value, where other graphs have a stage. */
+/** A stage whose result is known already, for graphs in which other runs have real work. */
 export function constant<Result>(name: string, result: Result): ScopeStage<Result> {
   return { name, result: Promise.resolve(result) };
 }
@@ -28,8 +28,8 @@ export interface StageOptions<Results> {
   /** Stages that must end before it starts, in addition to its inputs. Their results are not used. */
   readonly after?: readonly ScopeStage<unknown>[];
   /**
-   * Host memory that it needs, used if memory is bounded. Default: unknown, and it runs while no other
-   * admitted stage does. 'none': it needs no admission.
+   * The host memory that it needs; used if memory is limited. Default: unknown, so it runs while no other
+   * admitted stage runs. 'none': it needs no admission.
    */
   readonly need?: 'none' | ((results: Results) => StageNeed | undefined);
 }
@@ -56,21 +56,23 @@ interface AddedStage<Inputs extends StageInputs> {
 type Work<Results, Result> = (results: Results, ctx: ExecutionContext) => Result | Promise<Result>;
 
 /**
- * A part of a run's graph. The work of a stage is a function, which runs steps on devices or adds further
- * stages. A stage starts when the stages that it needs have ended and, if memory is limited, when there is
- * room for it and all stages before it. A scope has its own signal, partitions and failure. The first failure
- * cancels the rest; `Scope.within` throws it once all started work has ended, so that nothing still runs or
- * stays allocated. The code that opened the scope may recover from the failure.
+ * Part of a run's graph. The work of a stage is a function, which runs steps on devices or adds further
+ * stages. A stage starts when the stages that it needs have ended. If memory is limited, there must also be
+ * room for it and for all unfinished stages before it.
+ *
+ * A scope has its own signal, partitions and failure. The first failure cancels the rest. `Scope.within`
+ * throws it once all started work has ended, so that nothing still runs or stays allocated. The code that
+ * opened the scope may recover from the failure.
  */
 export class Scope {
   /** For work in the scope: its signal fires when the scope fails or ends. */
   readonly ctx: ExecutionContext;
   readonly #admission: Admission | undefined;
   readonly #ending = new AbortController();
-  /** Rejects when the scope ends, so that stages waiting for their inputs end too. */
+  /** Rejects when the scope ends. Stages that still wait for their inputs then end too. */
   readonly #ended: Promise<never>;
   readonly #working = new Set<Promise<unknown>>();
-  /** Stages that have their inputs and wait for memory, by their turn. */
+  /** Stages that have their inputs and wait for memory, sorted by `turn`. */
   #waiting: { readonly turn: number; readonly begin: () => void }[] = [];
   readonly #undo = new Map<ScopeStage<unknown>, (made: unknown, ctx: ExecutionContext) => Promise<void>>();
   #failed: { readonly number: number; readonly error: unknown } | undefined;
@@ -86,8 +88,8 @@ export class Scope {
   }
 
   /**
-   * Runs work in a scope with its own partitions. Once the work has its result, stages that still run are
-   * cancelled: nothing waits for them.
+   * Runs work in a scope with its own partitions. Once the work has its result, stages that are still
+   * running are cancelled: their results are not needed.
    */
   static within<Result>(
     ctx: ExecutionContext,
@@ -110,7 +112,7 @@ export class Scope {
 
   /**
    * Adds a stage. Add stages in the order in which a single thread would run them: memory is granted in that
-   * order, and of two failures the earlier stage's is thrown.
+   * order, and if two stages fail, the failure of the earlier one is thrown.
    */
   stage<Inputs extends StageInputs, Result>(
     name: string,
@@ -181,8 +183,8 @@ export class Scope {
   }
 
   /**
-   * Makes the scope wait for work when it ends. A failure of the work reaches only the code that awaits it,
-   * and is never an unhandled rejection.
+   * The scope waits for this work when it ends. Only the code that awaits the work gets its failure, which
+   * never becomes an unhandled rejection.
    */
   follow<Result>(work: Promise<Result>): Promise<Result> {
     const ended = work.then(
@@ -243,7 +245,7 @@ export class Scope {
 
   #fail(number: number, error: unknown): void {
     const isEarlier = this.#failed !== undefined && number < this.#failed.number;
-    // A stage cancelled by the first failure may end with the signal's reason.
+    // A stage that the first failure cancelled may itself fail with the signal's reason.
     const isCancel = error instanceof CancelledError || error === this.ctx.signal.reason;
     if (this.#failed === undefined || (isEarlier && !isCancel)) this.#failed = { number, error };
     this.#ending.abort();

@@ -18,7 +18,7 @@ export async function writeFrom(
   });
 }
 
-/** Moves partitions of a device to a file, where tasks read them until they are freed. */
+/** Moves partitions of a device to a file. Tasks read them there until they are freed. */
 export async function spillFrom(
   device: Device,
   refs: readonly PartitionRef[],

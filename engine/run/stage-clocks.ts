@@ -9,8 +9,8 @@ interface StageClock {
 }
 
 /**
- * The wall time of each stage: from the start of its first task (its first step if it has no tasks) to its
- * last end.
+ * The wall time of each stage, from the start of its first task to its last end. A stage without tasks is
+ * timed from its first step.
  */
 export class StageClocks {
   readonly #clocks = new Map<string, StageClock>();

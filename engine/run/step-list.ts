@@ -7,7 +7,10 @@ import type { Action, How, Step, TaskContracts, Wire } from './step.ts';
 /** The band number for the whole of a partition. */
 const WHOLE = -1;
 
-/** By band, the steps that wrote a partition at a place, and the steps that have read it since. */
+/**
+ * The steps that use a partition at a place, by the band of rows that they use: the latest writers, and the
+ * readers since then.
+ */
 interface Touched {
   readonly writers: Map<number, number[]>;
   readonly readers: Map<number, number[]>;
@@ -17,8 +20,8 @@ export interface TaskOptions {
   /** Default: one slice without its own parameters. */
   readonly slices?: readonly JsonObject[];
   /**
-   * The bands of rows that a task changes, by its name for the partition; default: the whole. Bands of one
-   * partition are independent.
+   * For a task that changes only a band of a partition's rows: the band's number, by the task's name for the
+   * partition. Default: the whole partition. Steps on different bands do not wait for each other.
    */
   readonly bands?: Readonly<Record<string, number>>;
   /** Overrides of the contract's uses. */
@@ -27,15 +30,18 @@ export interface TaskOptions {
 }
 
 /**
- * Collects steps in the order in which a single thread would run them, and derives the edges: a step waits
- * for the writers of what it reads, and for the readers of what it writes. Partitions that no step of the
- * list creates exist before it.
+ * Collects steps in the order in which a single thread would run them, and derives the edges. A step waits
+ * for the writers of the partitions that it reads, and for the readers and writers of the partitions that it
+ * writes. A partition that no step of the list creates exists before the first step.
  */
 export class StepList {
   readonly #steps: Step[] = [];
   readonly #touched = new Map<string, Touched>();
   readonly #contracts: TaskContracts;
-  /** The latest free at each place: later allocations and moves to the place may use that memory. */
+  /**
+   * The latest free at each place. Later allocations at the place, and moves to it, may use that memory, so
+   * they wait for it.
+   */
   readonly #freed = new Map<Place, number>();
 
   constructor(contracts: TaskContracts) {
@@ -106,8 +112,8 @@ export class StepList {
   }
 
   /**
-   * Adds a partition to the results of the run. `givenBy`: the task in the list that makes it, if it is not a
-   * matrix.
+   * Adds a partition to the results of the run. `givenBy`: for a partition that is not a matrix, the task in
+   * the list that makes it.
    */
   handOut(stage: string, ref: PartitionRef, from: Place, givenBy?: number): number {
     return this.#add(
@@ -128,7 +134,7 @@ export class StepList {
     );
   }
 
-  /** `copies`: partitions that came by wire, whose memory no allocation waits for. */
+  /** `copies`: the partitions were sent here by another device. No allocation waits for their memory. */
   free(
     stage: string,
     at: Place,
@@ -159,7 +165,8 @@ export class StepList {
     for (const use of uses) {
       for (const before of this.#touch(use, id)) {
         if (before === id) continue;
-        // A place keeps the order of actions on its own partitions; other steps must have ended.
+        // A place executes the actions on its own partitions in the order in which they are sent, so it is
+        // enough that the earlier step was sent before. Otherwise the earlier step must have ended.
         if (use.at === at && at !== HOST && sentInOrder(this.#steps[before], at)) after.add(before);
         else ended.add(before);
       }
@@ -178,7 +185,8 @@ export class StepList {
     let touched = this.#touched.get(key);
     if (touched === undefined) this.#touched.set(key, (touched = { writers: new Map(), readers: new Map() }));
     const { writers, readers } = touched;
-    // The latest writer of a band came after the latest writer of the whole.
+    // Only the latest writer of the band matters: a writer of the whole partition removes the bands'
+    // writers.
     const before =
       band === WHOLE ? [...writers.values()].flat() : [...(writers.get(band) ?? writers.get(WHOLE) ?? [])];
     if (!writes) {
@@ -199,8 +207,8 @@ export class StepList {
 }
 
 /**
- * True for a step that may need the memory of the latest free. Frees keep their order, so the latest one ends
- * last.
+ * True for a step that may need the memory that the latest free released. Frees are executed in order, so
+ * the latest one ends last.
  */
 function takesMemory(action: Action, place: Place): boolean {
   if (place === HOST || place === SPILL || action.kind === 'hand-out') return false;
@@ -208,8 +216,8 @@ function takesMemory(action: Action, place: Place): boolean {
 }
 
 /**
- * True if the place knows the partition as soon as the step has been sent; a partition from another device
- * arrives later.
+ * True if the step's partition can be used at the place as soon as the step has been sent. A partition from
+ * another device arrives later.
  */
 function sentInOrder({ at, do: action }: Step, place: Place): boolean {
   return at === place && (action.kind !== 'move' || action.to !== place || action.from === HOST);

@@ -36,7 +36,10 @@ export class StepResults {
     return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
   }
 
-  /** Values of the tasks of a stage, or of one of its kernels, in the order of steps, then of slices. */
+  /**
+   * The values of the tasks of a stage, or only of one kernel of it, in the order of steps and then of
+   * slices.
+   */
   of(stage: string, kernel?: string): JsonObject[] {
     return this.#values.flatMap(({ step, values }) =>
       step.stage === stage &&
@@ -47,8 +50,8 @@ export class StepResults {
   }
 
   /**
-   * The same by part: the part that each task outputs under a name, in part order. If several places compute
-   * a part, the values are from the first.
+   * The same values by part. A task's part is the part that it outputs under the name `output`. If several
+   * places compute a part, the values are from the first place.
    */
   byPart(stage: string, kernel: string, output: string): JsonObject[][] {
     const parts: JsonObject[][] = [];

@@ -4,10 +4,10 @@ import type { Task } from '../task.ts';
 import type { Place } from '../plan/place.ts';
 
 /**
- * The form in which matrix rows are sent between devices of the same stride: as stored in device memory with
- * padding, in float32, or the float16 copy only. The rows stay in host memory until a task of the receiving
- * device reads them, and take no device memory. A device that computes in host memory sends and receives
- * matrices.
+ * The form in which rows of a matrix are sent between devices with the same stride: as in device memory with
+ * padding, either in float32 or only the float16 copy. The rows stay in host memory until a task of the
+ * receiving device reads them, and take no device memory. A device that computes in host memory sends and
+ * receives matrices instead.
  */
 export type Wire = 'f32' | 'f16';
 
@@ -42,9 +42,9 @@ export type Action =
 /**
  * One action at one place: plain data, made by pure functions, executed by `runSteps`.
  *
- * A slice is not a part: a part of a data set has a place, a version and memory; a slice is a range of its
- * rows for one thread. All slices of a step end before anything that depends on the step starts, so the
- * number of edges grows with steps, not slices.
+ * A slice is not a part. A part of a data set has a place, a version and memory; a slice is a range of a
+ * part's rows, for one thread. All slices of a step must end before a step that depends on it starts. So the
+ * number of edges grows with the number of steps, not of slices.
  */
 export interface Step {
   /** Position in the list of steps. */
@@ -53,8 +53,8 @@ export interface Step {
   readonly stage: string;
   readonly at: Place;
   /**
-   * Steps of the same place that come first: on a device that works in order they must have been sent,
-   * elsewhere ended.
+   * Earlier steps of the same place. On a device that works in order it is enough that they have been sent;
+   * on other devices they must have ended.
    */
   readonly after: readonly number[];
   /** Steps that must have ended before this one starts. */

@@ -13,15 +13,17 @@ import {
 import type { DataSet, Stage } from '../plan/stages.ts';
 
 /**
- * Most blocks of each row that a walk visits, unless columns pass from device to device. At most two staged
- * blocks are at a place at a time, so more blocks do not raise the peak.
+ * Most blocks of each row that are visited when memory is computed, unless columns are sent from device to
+ * device. A place has at most two staged blocks at a time, so more blocks do not raise the peak.
  */
 const SAMPLED_VISITS = 4;
 
-/** Parts whose bytes differ by less than 1/POOL_SIZES can reuse each other's memory. */
+/** Two parts can reuse each other's memory if their bytes differ by less than 1/POOL_SIZES. */
 const POOL_SIZES = 32;
 
-/** Computes the bytes allocated at each place, and their peaks, as steps are added in list order. */
+/**
+ * Computes the bytes that are allocated at each place, and their peaks, while steps are added in list order.
+ */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
   readonly #keeps: boolean;
@@ -34,15 +36,15 @@ export class MemoryWalk {
   readonly #stages: ReadonlyMap<string, Stage>;
   /** Bytes of the scratch buffers, by place and name. */
   readonly #scratch = new Map<string, number>();
-  /** Freed matrices at devices with their own memory, which keep them for reuse, by place: bytes of each. */
+  /** Freed matrices that devices with their own memory keep for reuse: the bytes of each, by place. */
   readonly #pools = new Map<Place, number[]>();
   readonly #largest = new Map<string, number>();
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
 
   /**
-   * Starts with the data sets that exist before the first step, at their homes. `pools`: false leaves out the
-   * freed matrices that devices keep.
+   * Starts with the data sets that exist before the first step, each at its home. `pools`: false to leave
+   * out freed matrices that devices keep for reuse.
    */
   constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;
@@ -117,15 +119,15 @@ export class MemoryWalk {
     const key = `${place} ${partitionKey(ref)}`;
     if (this.#live.has(key)) return;
     const { set, partition } = this.#find(ref);
-    // A device without its own memory allocates matrices itself, and reads everything else in host memory; it
-    // also copies a vector given to it.
+    // A device without its own memory allocates matrices and copies vectors that it is given; it reads
+    // everything else in host memory.
     const owns =
       place === HOST ||
       set.layout === 'factors' ||
       this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL && set.columns === undefined) return;
-    // In a later round the largest blocks may be at the place at the same time.
+    // Counts the largest blocks: in a later round they may be at the place at the same time.
     const counted =
       set.by === 'block' && !set.parts[partition].at.includes(place)
         ? this.#largestPart(set, place)
@@ -149,8 +151,8 @@ export class MemoryWalk {
   }
 
   /**
-   * `pooled`: when it is freed, a device with its own memory keeps the memory for the next matrix of this
-   * size, while it has room.
+   * `pooled`: a device with its own memory keeps this memory when it is freed, for the next matrix of the
+   * same size, as long as it has room.
    */
   #note(key: string, place: Place, bytes: number, pooled = false): void {
     const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);
@@ -182,9 +184,9 @@ export class MemoryWalk {
 }
 
 /**
- * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. From the third round on the number of
- * versions does not grow. `keep`: versions that are kept. `older`: false for a run in which each round was
- * the best, so that no older version was kept.
+ * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. Three rounds are enough, because the
+ * number of versions does not grow from the third round on. `keep`: the versions that are kept. `older`:
+ * false for a run in which each round was the best so far, so that no older version was kept.
  */
 export function peakOf(
   whole: BoundPlan,
@@ -197,8 +199,8 @@ export function peakOf(
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
   let [good, best] = [start.versions, start.versions];
-  // If the next round is sent before this round is known to be good, this round may be run again: its start
-  // version stays until the next round runs.
+  // If the next round is sent before this round is known to be good, this round may have to be run again. So
+  // its start version is kept until the next round runs.
   const overlaps = keep.start && keep.speculates === true;
   let left: readonly Versions[] = [];
   for (let number = 1; number <= 3; number++) {

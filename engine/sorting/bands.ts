@@ -1,7 +1,7 @@
-/** Rows of a band: their 4-byte values fit in a core's own cache. */
+/** Rows of a band, few enough that their 4-byte values fit the cache of one core. */
 const BAND_ROWS = 1 << 14;
 const MOST_BANDS = 256;
-/** The number of highest bits by which rows are counted to form bands. */
+/** Rows are counted by this number of their highest bits; the counts decide the bands' borders. */
 const CELL_BITS = 12;
 
 /** Values of one width: 32-bit words (a value may have several), or smaller numbers. */
@@ -73,7 +73,7 @@ export class Bands {
     return values;
   }
 
-  /** The same for bits; `bits` has one bit per byte, the result is packed. */
+  /** Like `place`, for bits: `bits` has one byte for each bit, the result is packed. */
   placeBits(bits: Uint8Array): Uint8Array {
     const placed = new Uint8Array(((this.rows + 63) >> 6) << 3);
     const [ofRow, next] = [this.#ofRow, this.starts.slice()];

@@ -4,7 +4,7 @@ import { type KeyWord, type KeyWords, wordAt } from './sort-keys.ts';
 const DOUBLE_BITS = 53;
 const CELLS = 1 << 11;
 
-/** A word's bits in the number that encodes a row's leading words. */
+/** The place of a word in the one number that encodes a row's leading words. */
 interface LeadingWord {
   readonly word: number;
   /** Smallest and largest value among the bounds. */
@@ -12,7 +12,10 @@ interface LeadingWord {
   readonly most: number;
   /** Low bits that are dropped from the last word. */
   readonly shift: number;
-  /** The number of distinct values, with one below the smallest and one above the largest. */
+  /**
+   * The number of distinct values of the word, including one value for all words below the smallest and one
+   * for all words above the largest.
+   */
   readonly values: number;
 }
 
@@ -24,9 +27,9 @@ export interface PartsByWords {
 }
 
 /**
- * Finds the part of most rows by comparing one number per row. The number combines the leading words that fit
+ * Finds the part of most rows by comparing one number per row. The number encodes the leading words that fit
  * in a double, each limited to the range of the bounds' words. If the numbers of a row and a bound differ,
- * they compare as the words do; if they are equal, further words decide.
+ * they have the order of the words. If they are equal, further words must be compared.
  */
 export class LeadingWords {
   readonly #keys: KeyWords;
@@ -43,8 +46,9 @@ export class LeadingWords {
   }
 
   /**
-   * The number of bounds below each row. Rows whose number equals a bound's number are undecided: they share
-   * all words before `nextWord` with the bounds up to `ends` of that bound.
+   * The part of each row: the number of bounds below it. Rows whose number equals a bound's number are
+   * undecided. Their words before `nextWord` equal those words of several bounds; `ends` is the end of these
+   * bounds.
    */
   parts(): PartsByWords {
     const [bounds, rows] = [this.#bounds, leads(this.#keys, this.#leading)];
@@ -90,8 +94,8 @@ function leadingWords(
 ): { leading: LeadingWord[]; next: number } {
   const leading: LeadingWord[] = [];
   let room = 2 ** DOUBLE_BITS;
-  // Bytes of a text after its words may decide before the words that follow, so a text's last word is not
-  // included.
+  // A text's last word is not included: bytes of the text that are not in its words are compared before the
+  // words of the next key.
   const end = texts.length === 0 ? words.length : texts[0].end - 1;
   for (let word = 0; word < end; word++) {
     const [least, most] = rangeOf(bounds.words[word], bounds.rows);

@@ -1,6 +1,9 @@
 import type { KeyWords } from './sort-keys.ts';
 
-/** Words that order rows like their keys, except for bytes after a text's prefix. */
+/**
+ * Words whose order is the order of the rows' keys, except that bytes after a text's prefix are not
+ * considered.
+ */
 export interface PackedWords {
   /** Most significant word first. */
   readonly words: readonly Uint32Array[];
@@ -9,8 +12,8 @@ export interface PackedWords {
 }
 
 /**
- * Packs the bits in which rows differ into as few words as possible, since each pass over a word costs the
- * same.
+ * Keeps only the bits in which rows differ, and packs them into the fewest words, because each pass over a
+ * word costs the same.
  */
 export function packWords({ words, rows }: KeyWords): PackedWords {
   const packed: Uint32Array[] = [];
@@ -31,10 +34,7 @@ export function packWords({ words, rows }: KeyWords): PackedWords {
   return { words: packed, unused: room };
 }
 
-/**
- * The smallest value, and the position of the bits in which values differ from it: `bits` bits from bit
- * `low`.
- */
+/** The smallest value, and the bits in which values differ from it: `bits` bits from bit `low` up. */
 function rangeOf(values: Uint32Array): { least: number; low: number; bits: number } {
   const first = values[0];
   let [least, most, different] = [first, first, 0];
@@ -50,8 +50,8 @@ function rangeOf(values: Uint32Array): { least: number; low: number; bits: numbe
 }
 
 /**
- * Adds differences from the smallest value, shifted left by `up` bits (right if negative); bits outside the
- * word are dropped.
+ * Adds each value's difference from the smallest one, shifted left by `up` bits (right if negative). Bits
+ * outside the word are dropped.
  */
 function addBits(
   to: Uint32Array,

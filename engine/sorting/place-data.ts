@@ -4,7 +4,7 @@ import { joinDictionaries } from '../stream/join-dictionaries.ts';
 import type { Bands, BandValues } from './bands.ts';
 
 /**
- * Joins a column's chunks with rows moved to their positions in the bands; undefined if values have no fixed
+ * Joins a column's chunks, with each row at its position in the bands. Undefined if values have no fixed
  * width.
  */
 export function placeData(chunks: readonly Data[], bands: Bands): Data | undefined {
@@ -48,7 +48,7 @@ function placeValues(chunks: readonly Int32Array[], stride: number, bands: Bands
   return new (constructor as new (buffer: ArrayBufferLike) => Int32Array)(placed.buffer);
 }
 
-/** Values as unsigned integers of their width; 64 bits and more as words. */
+/** Values as unsigned integers of their width; values of 64 bits and more as several words. */
 function unsigned({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT: bytes }: Int32Array): BandValues {
   if (bytes === 1) return new Uint8Array(buffer, byteOffset, byteLength);
   return bytes === 2

@@ -12,8 +12,8 @@ interface Range {
 }
 
 /**
- * Sorts by the highest bits in which rows differ: enough bits to separate most rows. Each run of rows with
- * equal bits is then sorted by the bits that follow, so rows that differ early need no passes over their
+ * Sorts by the highest bits in which rows differ, enough of them to separate most rows. Each run of rows
+ * that are still equal is then sorted by the next bits. So rows that differ early need no passes over their
  * other words.
  */
 export class RadixSort {
@@ -73,7 +73,7 @@ export class RadixSort {
     if (!isLast || 2 * width < bits) this.#sortRuns(order, { start, end, word }, shift);
   }
 
-  /** Sorts the runs of rows whose bits from `shift` up are equal. */
+  /** Sorts the runs of rows that are equal in the bits from `shift` up, by the next bits. */
   #sortRuns(order: Uint32Array, { start, end, word }: Range, shift: number): void {
     const values = this.#values;
     const next = shift === 0 ? word + 1 : word;
@@ -109,7 +109,10 @@ export class RadixSort {
   }
 }
 
-/** Bits of a digit, small enough that counting its values costs less than moving the rows. */
+/**
+ * Number of bits sorted in one pass: few enough that counting the digit's values costs less than moving the
+ * rows.
+ */
 function digitBits(rows: number): number {
   return Math.min(MOST_DIGIT_BITS, Math.max(4, 27 - Math.clz32(rows)));
 }

@@ -76,8 +76,9 @@ function batchOf(columns: readonly Data[], length: number): RecordBatch {
 }
 
 /**
- * The first row of each part except the first, chosen so that parts have about the same number of rows: at
- * most `parts` - 1 rows with the columns of samples, in order. All samples must have the same `every`.
+ * The bounds between parts: the first row of each part except the first. They are chosen so that parts have
+ * about the same number of rows. The result has at most `parts` - 1 rows in order, with the columns of the
+ * samples. All samples must have the same `every`.
  */
 export function boundsOf(
   samples: readonly RecordBatch[],
@@ -101,8 +102,8 @@ export function boundsOf(
 }
 
 /**
- * The part of each row: the number of bounds that are not after the row. Concatenating the parts, each sorted
- * stably, gives the stable order of all rows.
+ * The part of each row: the number of bounds that come before the row or equal it. If each part is sorted
+ * stably, the parts in order are the stably sorted rows.
  */
 export function rangeParts(
   batch: RecordBatch,
@@ -132,8 +133,8 @@ function prefixOf(column: Data): Uint8Array | undefined {
 }
 
 /**
- * For each bound: the first row of the batch that is not before it, for rows with the bound's keys. Can be
- * infinite.
+ * For each bound: the index in the batch from which rows with the bound's keys are not before the bound.
+ * Infinite if all rows of the batch come before or after it.
  */
 function rowsOfBounds(
   { data: { children }, numRows }: RecordBatch,
@@ -147,7 +148,7 @@ function rowsOfBounds(
   });
 }
 
-/** The bounds from `from` to `to`, which equal a row in all words before `word`. */
+/** A range of bounds, [from, to), that equal a row in all words before `word`. */
 interface EqualBounds {
   readonly word: number;
   readonly from: number;
@@ -195,8 +196,8 @@ class BoundSearch {
 }
 
 /**
- * In the bounds from `from` to `to`, which have equal previous words: the first whose word is not below a
- * value.
+ * Searches the bounds from `from` to `to`, whose earlier words are equal, for the first bound whose word is
+ * at least a value.
  */
 function boundBefore(bounds: Uint32Array | number, value: number, from: number, to: number): number {
   while (from < to) {

@@ -54,8 +54,8 @@ export class SortKeys {
   readonly #columns: readonly KeyColumn[];
 
   /**
-   * `prefixes`: a common prefix of most texts of a key, which its words leave out. Throws UsageError for a
-   * column that does not exist or whose type has no order.
+   * `prefixes`: for a text key, a prefix that most of its texts share; words leave it out. Throws UsageError
+   * for a column that does not exist or whose type has no order.
    */
   constructor(schema: Schema, keys: readonly SortKey[], prefixes: readonly (Uint8Array | undefined)[] = []) {
     this.#columns = keys.map((key, i) => ({ ...columnOf(schema, key), prefix: prefixes[i] }));
@@ -88,7 +88,10 @@ export class SortKeys {
   }
 }
 
-/** Number of words of a value; a text with a prefix has one more, which orders it relative to the prefix. */
+/**
+ * Number of words of a value. A text key with a prefix has one more word, which says whether a text is
+ * before the prefix, starts with it, or is after it.
+ */
 function wordsOf({ writer, prefix }: KeyColumn): number {
   return writer?.count ?? TEXT_WORDS + (prefix === undefined ? 0 : 1);
 }
@@ -141,7 +144,9 @@ function invert(word: Uint32Array): void {
   for (let row = 0; row < word.length; row++) word[row] = ~word[row];
 }
 
-/** The null words of a key's rows; sets the values of all nulls to the same value. */
+/**
+ * The words that mark the nulls of a key's rows. Also sets the value words of all nulls to the same value.
+ */
 function flagsOf(
   { nullsFirst }: KeyColumn,
   chunks: readonly Data[],

@@ -13,7 +13,7 @@ interface Placed {
 /** Returns the stable order of rows. */
 type Sort = (keys: KeyWords) => Uint32Array;
 
-/** Sorts positions whose order depends on bytes after a text's prefix. */
+/** Sorts the positions whose order is not decided by words, because texts differ only after their prefix. */
 export function sortTies(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
   if (!keys.texts.some(({ end, long }) => hasValue(keys.words[end - 1], long))) return;
   for (let start = 0, end = 1; end <= places.length; end++) {
@@ -27,7 +27,7 @@ function hasValue(word: KeyWord, value: number): boolean {
   return typeof word === 'number' ? word === value : word.includes(value);
 }
 
-/** True if all words up to the end of a long text are equal. */
+/** True if two rows have a long text and equal words up to its end. */
 function isTie({ words, texts }: KeyWords, a: number, b: number): boolean {
   let word = 0;
   for (const { end, long } of texts) {
@@ -50,8 +50,8 @@ function sortTie(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
 }
 
 /**
- * Keys of rows with equal words up to their first long text: the remaining bytes of the text, then the keys
- * after it.
+ * The sort keys of rows whose words are equal up to their first long text: the remaining bytes of that text,
+ * then the keys after it.
  */
 function keysAfterText({ words, texts }: KeyWords, rows: Uint32Array): KeyWords {
   const at = texts.findIndex(({ end, long }) => wordAt(words[end - 1], rows[0]) === long);

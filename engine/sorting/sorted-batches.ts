@@ -15,8 +15,9 @@ interface OrderedColumn {
 }
 
 /**
- * The rows of batches in stable sorted order, in batches of 65,536 rows. All rows are in memory twice, except
- * those freed with the given batches: `batches` is emptied. `most`: return only the first rows.
+ * The rows of batches in stable sorted order, in batches of 65,536 rows. All rows are in memory twice,
+ * except that `batches` is emptied, so the given batches may be freed meanwhile. `most`: return only this
+ * number of first rows.
  */
 export function* sortedBatches(
   schema: Schema,

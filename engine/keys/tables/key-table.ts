@@ -4,8 +4,8 @@ import type { KeyColumn, KeyType } from '../key-column.ts';
 export const UNKNOWN_KEY = 0xffff_ffff;
 
 /**
- * Numbers distinct keys in the order in which they are first added: 0, 1, 2, ... Columns must have the
- * table's type. Open addressing; at most 2^30 distinct keys.
+ * Assigns the numbers 0, 1, 2, ... to distinct keys, in the order in which they are first added. Columns
+ * must have the table's type. Open addressing; at most 2^30 distinct keys.
  */
 export interface KeyTable {
   readonly type: KeyType;

@@ -6,8 +6,8 @@ const LEAST_RANGE = 1 << 12;
 const LARGEST_RANGE = 1 << 24;
 
 /**
- * Numbers int32 keys in the order in which they are first added. Uses a direct table over the keys' range
- * while that is small for the number of rows, else hashing.
+ * Assigns numbers to int32 keys in the order in which they are first added. It indexes an array by key as
+ * long as the keys' range is small compared with the number of rows; after that it uses a hash table.
  */
 export class NearInt32Table {
   /** At i, the number + 1 of the key `least + i`; 0 if there is no such key. */
@@ -101,7 +101,7 @@ export class NearInt32Table {
       this.#hash();
       return;
     }
-    // Doubles the range in the direction of growth, so that ascending keys seldom extend it.
+    // Doubles the range in the direction in which it grew, so that ascending keys rarely extend it again.
     const needed = Math.max(most - least + 1, LEAST_RANGE);
     const spare = Math.min(range, limit - needed);
     if (least < from && range > 0) least -= spare;

@@ -130,7 +130,7 @@ function slotHash(bytes: Uint8Array, from: number, to: number): number {
   let i = from;
   for (; i + 4 <= to; i += 4) {
     hash = Math.imul(hash ^ view.getInt32(i, true), 0x0100_0193);
-    // Multiplication moves no bits down, and the lowest bits choose the slot.
+    // The lowest bits choose the slot, but multiplication moves no bits downwards: this does.
     hash ^= hash >>> 15;
   }
   for (; i < to; i++) hash = Math.imul(hash ^ bytes[i], 0x0100_0193);

@@ -1,7 +1,10 @@
 import { spread } from '../../random.ts';
 import { UNKNOWN_KEY } from './key-table.ts';
 
-/** Sequences whose tags are read together before they are searched, so that their memory accesses overlap. */
+/**
+ * Number of sequences whose tags are read before any of them is searched, so that the memory accesses
+ * overlap.
+ */
 const BLOCK = 256;
 /** Below this number of slots a full table grows by a factor of four. */
 const FEW_SLOTS = 1 << 20;
@@ -12,16 +15,16 @@ const CACHED_SLOTS = 1 << 17;
 /** The hashes of a block. */
 const hashes = new Int32Array(BLOCK);
 
-/** Receives values read ahead, so that the compiler does not remove the reads. */
+/** Receives values that are read in advance. Without a use, the compiler would remove these reads. */
 const ahead = new Int32Array(1);
 
 /**
- * Numbers sequences of 32-bit words, all of one length, in the order in which they are first added: 0, 1, 2,
- * ...
+ * Assigns the numbers 0, 1, 2, ... to sequences of 32-bit words, all of one length, in the order in which
+ * they are first added.
  *
- * A slot has a tag (one byte of the hash, 0 if empty) and the number of its sequence. A search compares tags
- * first, which are small: a new sequence is recognized without reading any other sequence, and a known one is
- * compared with one sequence, except in one of 128 cases. At most half of the slots are used.
+ * A slot has a tag: one byte of the hash, or 0 if the slot is empty. A search compares tags first, which are
+ * small. So a new sequence is recognized without reading other sequences, and a known one is compared with
+ * one sequence, except in one of 128 cases. At most half of the slots are used.
  */
 export class WordsTable {
   readonly #width: number;
@@ -188,7 +191,7 @@ export class WordsTable {
   }
 }
 
-/** The upper bits of the hash, which only the largest tables use to choose a slot. */
+/** The upper bits of the hash. Only the largest tables also use these bits to choose a slot. */
 function tagOf(hash: number): number {
   return (hash >>> 24) | 1;
 }

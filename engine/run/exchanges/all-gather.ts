@@ -10,7 +10,7 @@ export interface Gathering {
   /** Called for a part when it is sent. */
   part(part: number): Located;
   readonly places: readonly Place[];
-  /** Undefined if the places compute in this process's memory. */
+  /** The form in which rows are sent. Undefined if the places compute in this process's memory. */
   readonly wire: Wire | undefined;
   /** Names the matrix of all rows. */
   whole(): PartitionRef;
@@ -18,8 +18,8 @@ export interface Gathering {
 }
 
 /**
- * The exchange all-gather: every place gets the rows of all parts as one matrix. The returned function is
- * called once for each part, in any order: a part is sent while later parts are computed.
+ * The exchange all-gather: every place gets the rows of all parts, as one matrix. Call the returned function
+ * once for each part, in any order. A part is sent while later parts are computed.
  */
 export function allGather(
   list: StepList,

@@ -7,7 +7,7 @@ import { reduceScatter } from './reduce-scatter.ts';
 import { reduceToOne } from './reduce-to-one.ts';
 import { type Links, secondsOf, type Transfer, transfersOf } from './traffic.ts';
 
-/** An exchange of data that are spread evenly over places. */
+/** An exchange of data that is divided evenly among places. */
 export interface ExchangeShape {
   readonly how: 'all-gather' | 'reduce-to-one' | 'reduce-scatter';
   /** Bytes of the gathered rows, or of the sums. */
@@ -29,8 +29,8 @@ const contracts = {
 const STAGE = 'exchange';
 
 /**
- * The transfers of an exchange, and their seconds over the links. They come from the steps that would run,
- * with one slice or part for each place.
+ * The transfers of an exchange, and the seconds that they take over the links. The transfers are read from
+ * the steps of a real exchange with one slice or part for each place.
  */
 export function exchangeCost({ how, bytes, places, groups }: ExchangeShape, links: Links): ExchangeCost {
   const list = new StepList(contracts);

@@ -6,14 +6,15 @@ import type { DataSet } from '../../plan/stages.ts';
 import type { StepList } from '../step-list.ts';
 import { sendRows } from './send-rows.ts';
 
-/** The name of the data set of rows that are being sent from place to place. */
+/** The name of a data set's rows while they are sent from one place to another. */
 export function passedName(data: string): string {
   return `passed-${data}`;
 }
 
 /**
- * The exchange of parts that several places hold and update by turns: the rows of a part at one place replace
- * the rows at others. `turn` distinguishes the rows sent in different turns of a round.
+ * The exchange of a part that several places hold and update by turns: the rows at one place replace the
+ * rows at the other places. `turn` is part of the name under which the rows are sent, which distinguishes
+ * the turns of a round.
  */
 export function passRows(
   list: StepList,
@@ -36,8 +37,8 @@ export function passRows(
 }
 
 /**
- * The places that have the current contents of a part after a round: the place that updated it last, and the
- * first one to update it in the next round.
+ * The places that have the current contents of a part after a round: the last place that updated it, and the
+ * first place that will update it in the next round, to which it was sent.
  */
 export function holdersOf({ parts, turns }: DataSet, partition: number, round: number): readonly Place[] {
   const { at } = parts[partition];
@@ -47,8 +48,8 @@ export function holdersOf({ parts, turns }: DataSet, partition: number, round: n
 }
 
 /**
- * The place that has the current contents of a part after a round: the first one to update it in the next
- * round.
+ * One place that has the current contents of a part after a round: the first one that will update it in the
+ * next round.
  */
 export function holderOf({ parts, turns }: DataSet, partition: number, round: number): Place {
   const { at } = parts[partition];

@@ -3,10 +3,10 @@ import type { StepList } from '../step-list.ts';
 import { reduceInGroups, type Reduction, reduceSlice } from './reduce.ts';
 
 /**
- * The exchange reduce-scatter: each place gets the sums of its slices (cuMF, section 4.2, Figure 5 a). With
- * groups of places, such as the GPUs of one socket, partial sums are first added inside each group, and only
- * one sum of each group is sent to another (Figure 5 b): (P0 + P1) + (P2 + P3). The returned function adds
- * one slice at a time.
+ * The exchange reduce-scatter: each place gets the sums of its own slices (cuMF, section 4.2, Figure 5 a).
+ * If places have groups, such as the GPUs of one socket, partial sums are first added inside each group, and
+ * then one sum of each group is sent to the owner's group (Figure 5 b): (P0 + P1) + (P2 + P3). The returned
+ * function adds one slice at a time.
  */
 export function reduceScatter(
   list: StepList,
@@ -24,7 +24,10 @@ export function reduceScatter(
   };
 }
 
-/** The position of the owner in its group: places at this position in the other groups add up for it. */
+/**
+ * The owner's position in its group. In the other groups, the place at this position adds the slice's
+ * partial sums.
+ */
 function turnOf(owner: Place, groups: readonly (readonly Place[])[]): number {
   return Math.max(0, ...groups.map((group) => group.indexOf(owner)));
 }

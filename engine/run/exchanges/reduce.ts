@@ -8,8 +8,8 @@ import { type Located, sendRows } from './send-rows.ts';
 export interface Slice {
   readonly rows: number;
   /**
-   * In part order: the sum is always ((P0 + P1) + P2) + ..., in any order of arrival. They are freed
-   * afterwards.
+   * The partial sums in part order. The sum is always ((P0 + P1) + P2) + ..., in any order of arrival. They
+   * are freed afterwards.
    */
   readonly partials: readonly Located[];
   /** The place that gets the sum. */
@@ -27,8 +27,9 @@ export interface Reduction {
 }
 
 /**
- * Adds partial sums to the one stored at a place: that one first, then the others in part order, so that a
- * group of two gives the bits of part order. Frees the others; returns the sum's name and place.
+ * Adds partial sums to the partial sum that is stored at `place`; the others are added in part order. In a
+ * group of two the order does not matter, so the bits are the same as in part order. Frees the others;
+ * returns the name and the place of the sum.
  */
 function addUp(
   list: StepList,
@@ -93,9 +94,10 @@ export function reduceSlice(
 }
 
 /**
- * The first of two phases: adds a slice's partial sums inside each group of places (cuMF, Figure 5 b). `turn`
- * is the position in each group of the place that adds, so that slices are spread over places. Returns the
- * slice of the groups' sums, in the order of groups.
+ * The first of two phases: adds the partial sums of a slice inside each group of places (cuMF, Figure 5 b).
+ * In each group the place at position `turn` adds, unless the slice's owner is in the group: so the work of
+ * all slices is spread over the places. Returns the slice with one sum for each group, in the order of
+ * groups.
  */
 export function reduceInGroups(
   list: StepList,

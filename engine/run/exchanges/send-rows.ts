@@ -10,17 +10,19 @@ export interface Located {
   /** Other places that also have it. */
   readonly also?: readonly Place[];
   /**
-   * The name of its rows during the transfer and at the other places, if they have their own version there;
-   * default: `ref`.
+   * The name of the part's rows while they are sent, and at the other places, if these keep their own
+   * version. Default: `ref`.
    */
   readonly as?: PartitionRef;
 }
 
 /**
- * Sends the rows of a part to the tasks that `use` adds at places. A task at the part's place reads it
- * directly; at another place it reads a copy, sent through host memory and freed after the task. The rows are
- * downloaded once for all places. Places that compute in this process's memory have no wire: there copies are
- * made one at a time, since they take memory. `use` returns the id of its step.
+ * Sends the rows of a part to the tasks that `use` adds at places. A task at the part's own place reads the
+ * part directly. A task at another place reads a copy, which is sent through host memory and freed after the
+ * task. The rows are downloaded once for all places.
+ *
+ * Places that compute in this process's memory have no wire. Copies for them are made one at a time, because
+ * copies take memory. `use` returns the id of its step.
  */
 export function sendRows(
   list: StepList,

@@ -8,7 +8,8 @@ export interface Transfer {
   readonly to: Place;
   readonly bytes: number;
   /**
-   * The number of transfers that must end before it: 0 in an exchange of one phase, 1 in its second phase.
+   * The number of transfers that must have ended before this one: 0 in an exchange of one phase, 1 in the
+   * second phase of an exchange.
    */
   readonly phase: number;
 }
@@ -18,7 +19,7 @@ export interface Links {
   readonly places: readonly Place[];
   /** Bytes per second from each place (row) to each other place (column). */
   readonly bytesPerSecond: readonly (readonly number[])[];
-  /** True if a device sends and receives at the same time, as over PCIe; false if one thread does both. */
+  /** True if a device can send and receive at the same time, as over PCIe. False if one thread does both. */
   readonly duplex: boolean;
 }
 
@@ -29,7 +30,7 @@ export function transfersOf(
 ): Transfer[] {
   /** For partitions in host memory, the place that they were copied from. */
   const origins = new Map<string, Place>();
-  /** By step: the transfers in the longest chain that ends with it. */
+  /** For each step: the number of transfers in the longest chain of steps that ends with it. */
   const depths: number[] = [];
   const transfers: Transfer[] = [];
   for (const { id, after, ended, do: action } of steps) {

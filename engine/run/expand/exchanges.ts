@@ -22,7 +22,7 @@ export class Exchanges {
   readonly #list: StepList;
   readonly #versions: WrittenVersions;
   readonly #givenBy: (ref: PartitionRef) => number | undefined;
-  /** The number of the round, or of the last round before a measure or the end. */
+  /** The number of the round. In a measure or in the end: the number of the round before it. */
   readonly #round: number;
 
   constructor(
@@ -141,7 +141,7 @@ export class Exchanges {
     return { at, run };
   }
 
-  /** The form in which devices with their own memory send rows. */
+  /** The form in which rows are sent between devices with their own memory; undefined for other devices. */
   #wire(form: Wire): Wire | undefined {
     return this.#bound.devices[0].ownMemory ? form : undefined;
   }

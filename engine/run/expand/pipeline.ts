@@ -2,7 +2,10 @@ import type { Place } from '../../plan/place.ts';
 import type { Stage } from '../../plan/stages.ts';
 import type { StageParts } from './stage-parts.ts';
 
-/** The index after the last stage in the pipeline of the stage `at`; `at` + 1 if it names no pipeline. */
+/**
+ * The index after the last stage of the pipeline that starts with the stage at index `at`. `at` + 1 if that
+ * stage belongs to no pipeline.
+ */
 export function endOfPipeline(stages: readonly Stage[], at: number): number {
   const { pipeline: name } = stages[at];
   const others = stages.findIndex(
@@ -12,8 +15,9 @@ export function endOfPipeline(stages: readonly Stage[], at: number): number {
 }
 
 /**
- * Runs stages part by part. A stage with several parts for each part of another runs them consecutively.
- * Places take turns, so that all of them work from the first part on.
+ * Processes part after part, each through all stages. If a stage has several parts for each part of another
+ * stage, it processes them one after the other. Consecutive parts are at different places, so that all
+ * places have work from the start.
  */
 export function pipeline(stages: readonly StageParts[]): void {
   const count = Math.min(...stages.map(({ at }) => at.length));
@@ -35,8 +39,8 @@ export function pipeline(stages: readonly StageParts[]): void {
 }
 
 /**
- * The index after the last stage that repeats together with the stage `from`; `from` + 1 if it does not
- * repeat.
+ * The index after the last stage that repeats together with the stage at index `from`. `from` + 1 if that
+ * stage does not repeat.
  */
 function endOfLoop(stages: readonly StageParts[], from: number): number {
   if (stages[from].times === undefined) return from + 1;
@@ -49,7 +53,10 @@ function runPart({ at, run }: StageParts, part: number, count: number): void {
   for (let one = part * each; one < (part + 1) * each; one++) run(one);
 }
 
-/** All first parts of the data sets, then all second parts, and so on. */
+/**
+ * The parts of several data sets in one list: the first part of each data set, then the second part of each,
+ * and so on.
+ */
 export function inTurn(sets: readonly StageParts[]): StageParts {
   const [{ at }] = sets;
   if (sets.some((one) => one.at.length !== at.length))

@@ -1,6 +1,9 @@
 import type { Place } from '../../plan/place.ts';
 
-/** The parts that a stage processes in order: the place of each, its steps, and the steps after the last. */
+/**
+ * The parts that a stage processes, in order. For each part: its place and its steps; also the steps after
+ * the last part.
+ */
 export interface StageParts {
   readonly at: readonly Place[];
   run(part: number): void;

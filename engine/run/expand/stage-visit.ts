@@ -15,7 +15,7 @@ export interface Expansion {
   readonly contracts: TaskContracts;
   readonly list: StepList;
   readonly versions: WrittenVersions;
-  /** For partitions that tasks return to the host, the step of the task. */
+  /** The step of the task that returned a partition to the host, by partition. */
   readonly givenBy: Map<string, number>;
 }
 
@@ -44,7 +44,10 @@ export function resolveUse(
   };
 }
 
-/** One visit of a stage to a part or a block: its tasks, and the copies that they need at their places. */
+/**
+ * One visit of a stage to a part or a block: adds its tasks, and the copies that the tasks need at their
+ * places.
+ */
 export class StageVisit {
   readonly #expansion: Expansion;
   readonly #stage: Stage;
@@ -60,9 +63,9 @@ export class StageVisit {
     readonly from: Place;
     readonly ref: PartitionRef;
   }[] = [];
-  /** Parts of which the version from before the round was read. */
+  /** The parts whose version from before the round was read. */
   readonly #old: { readonly set: DataSet; readonly partition: number }[] = [];
-  /** The task steps, which must end before the copies are freed. */
+  /** The steps of the tasks. Copies are freed only after these have ended. */
   readonly ended: number[] = [];
 
   constructor(
@@ -106,14 +109,17 @@ export class StageVisit {
     this.ended.push(id);
   }
 
-  /** Sends parts written at another place to the places that hold them. */
+  /** Parts that were written at another place are sent to the places that hold them. */
   bringHome(): void {
     for (const { set, partition, from, ref } of this.#home)
       for (const place of set.parts[partition].at)
         this.#expansion.list.move(this.#stage.name, ref, from, place, { load: true });
   }
 
-  /** The copies to free after the visit: first those written at other places, then those at its place. */
+  /**
+   * The copies to free after the visit. Copies of parts that were written at other places are first, then
+   * the copies at the visit's own place.
+   */
   leaves(place: Place): Leaving[] {
     const elsewhere = new Map(
       this.#home.flatMap(({ from, ref }) =>
@@ -124,7 +130,10 @@ export class StageVisit {
     return [...elsewhere.values(), ...here];
   }
 
-  /** Old versions of parts that no stage in `later` reads: the newly solved part replaces them. */
+  /**
+   * The old versions of parts that this visit solved anew, if no stage of `later` reads them. They are
+   * freed.
+   */
   replaced(later: readonly Stage[]): Leaving[] {
     return this.#old.flatMap(({ set, partition }) =>
       later.some((one) => usesOld(one, set.name)) ? [] : this.#expansion.versions.leave(set, partition),

@@ -13,8 +13,8 @@ import { Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
 /**
- * One round: its number, from 1, and parameters that its tasks may take. `brief`: skip the stages that a
- * brief measure skips.
+ * A round: its number, from 1, and the parameters that its tasks may take. `brief`: true for a brief
+ * measure, which skips some stages.
  */
 export interface Round {
   readonly number: number;
@@ -22,12 +22,14 @@ export interface Round {
   readonly brief?: boolean;
 }
 
-/** Most blocks of each row that a walk visits, if blocks are visited row by row. */
+/**
+ * If blocks are visited row by row: the most blocks of each row in an expansion that only computes memory.
+ */
 const SAMPLED_COLUMNS = 64;
 
 /**
- * Expands the visits of stages: tasks for each part of the data sets, or each block of a grid, with the
- * copies that they need at their places.
+ * Expands stages into visits: tasks for each part of the data sets, or for each block of a grid, with the
+ * copies that the tasks need at their places.
  */
 export class Visits {
   readonly #expansion: Expansion;
@@ -48,8 +50,8 @@ export class Visits {
   }
 
   /**
-   * The parts of a stage in order. `later`: the following stages, which may read versions from before the
-   * round.
+   * The parts of a stage in order. `later`: the stages after it, which may still read versions from before
+   * the round.
    */
   parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
     const slices = this.#bound.slices[stage.name];
@@ -91,8 +93,8 @@ export class Visits {
   }
 
   /**
-   * The places that run a part's tasks. If the written part is held at several places, each of them computes
-   * it itself.
+   * The places at which a part's tasks run. If several places hold the part that is written, each of them
+   * computes it.
    */
   #placesOf(tasks: readonly TaskPlan[], place: Place, visit: Visit): readonly Place[] {
     const written = tasks.flatMap(({ kernel, uses }) =>
@@ -107,8 +109,9 @@ export class Visits {
   }
 
   /**
-   * The blocks of a grid in order: one part for each row in the order `rows`, else one part. `waves`: shared
-   * by the stages of a pipeline, which can take over each other's copies of blocks.
+   * The visits of a stage to the blocks of a grid. With the order `rows` there is one part for each row,
+   * else one part in total. `waves`: shared by the stages of a pipeline, so that they can reuse each other's
+   * copies of blocks.
    */
   blocks(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>, waves: Waves): StageParts {
     const { order, grid } = work;
@@ -146,8 +149,8 @@ export class Visits {
   }
 
   /**
-   * After a visit, sends the column's parts to the place of the next row to visit it, in this round or the
-   * next.
+   * After a visit, sends the column's parts to the place whose row visits the column next, in this round or
+   * in the next one.
    */
   #passing(
     stage: Stage,
@@ -186,7 +189,7 @@ export class Visits {
     const slices = this.#bound.slices[stage.name];
     const isLeftOut = this.#sampling(work);
     const seen = { row: new Set<number>(), column: new Set<number>() };
-    /** False for a task that has already run for the block's row or column. */
+    /** False for a task with `once` that has already run for the block's row, or column. */
     const isDue = ({ once }: TaskPlan, block: GridBlock) => {
       if (once === undefined) return true;
       if (seen[once].has(block[once])) return false;
@@ -207,13 +210,17 @@ export class Visits {
     };
   }
 
-  /** True for blocks to skip: empty blocks, and blocks outside the sample of a walk. */
+  /**
+   * Returns a function that is true for blocks to skip: empty blocks and, in an expansion that only computes
+   * memory, blocks outside the sample.
+   */
   #sampling({ grid, order }: Extract<Work, { readonly kind: 'blocks' }>): (block: GridBlock) => boolean {
     const { visitsARow } = this.#bound;
     const sizes = this.#bound.blockSizes?.[grid.of];
     const visits = new Int32Array(grid.rows);
-    // Adjacent parts are at the same place, so that a sample of a row has blocks of all places. Columns that
-    // pass from place to place are all needed: each place holds what the previous one updated.
+    // Evenly spaced columns: adjacent parts are at the same place, and the sample of a row should have
+    // blocks of all places. Columns that are sent from place to place are never skipped, because each place
+    // needs the columns that the previous place updated.
     const step = Math.ceil(grid.columns / SAMPLED_COLUMNS);
     const isSampled = ({ row, column }: GridBlock) => {
       if (visitsARow === undefined || order === 'turns') return true;
@@ -242,7 +249,10 @@ export class Visits {
   }
 }
 
-/** The place of a block: its own, or the place of its row. */
+/**
+ * The place at which a block is visited: its own place if the stage lists one for each block, else the place
+ * of its row.
+ */
 function placeOfBlock({ at }: Stage, { rows, columns }: BlockGrid, { row, column }: GridBlock): Place {
   return (at.length > rows ? at[row * columns + column] : at[row]) ?? at[0];
 }

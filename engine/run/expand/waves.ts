@@ -16,9 +16,9 @@ interface Visited {
 }
 
 /**
- * The visits of a stage, or of stages of a pipeline that visit the same blocks, by place. A place holds the
- * copies of at most two visits: the next visit's copies are made while the current tasks run, once the
- * previous visit's copies are freed.
+ * The visits of a stage, or of the stages of a pipeline that visit the same blocks, by place. A place holds
+ * the copies of at most two visits. While the tasks of one visit run, the copies of the next visit are made,
+ * as soon as the copies of the visit before have been freed.
  */
 export class Waves {
   readonly #list: StepList;
@@ -43,8 +43,8 @@ export class Waves {
   }
 
   /**
-   * Takes over a copy from the last visit at a place; it is freed after the next visit. Returns false if
-   * there is no such copy.
+   * Takes a copy over from the previous visit at a place. It is then freed after the next visit. Returns
+   * false if there is no such copy.
    */
   takeOver(place: Place, ref: PartitionRef): boolean {
     const last = this.#last.get(place);

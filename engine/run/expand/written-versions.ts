@@ -7,8 +7,8 @@ import type { StepList } from '../step-list.ts';
 import type { Leaving } from './waves.ts';
 
 /**
- * Tracks the versions of data sets while a phase is expanded: versions from before the phase, versions that
- * its stages write, and the frees of versions that no later stage reads.
+ * Tracks versions of data sets while a phase is expanded: the versions from before the phase, and the
+ * versions that its stages write. Decides when to free a version: when no later stage reads it.
  */
 export class WrittenVersions {
   readonly old: Versions;
@@ -36,8 +36,8 @@ export class WrittenVersions {
   }
 
   /**
-   * Frees the versions that the stage replaced or was the last to read; the stages of a pipeline end
-   * together.
+   * Frees the versions that the stage replaced, and the old versions that it was the last to read. The
+   * stages of a pipeline end together, so they are passed together.
    */
   endStage(stages: readonly Stage[], later: readonly Stage[]): void {
     const [{ name }] = stages;
@@ -47,7 +47,7 @@ export class WrittenVersions {
       if (set.derived || old === undefined || later.some((one) => usesOld(one, data))) continue;
       this.freeVersion(name, set, old);
     }
-    // Data sets written by an earlier stage whose old version this stage was the last to read.
+    // Data sets that an earlier stage wrote, and of which this stage was the last to read the old version.
     for (const set of this.#bound.datasets) {
       const old = this.old[set.name];
       const replaced =
@@ -76,8 +76,8 @@ export class WrittenVersions {
   }
 
   /**
-   * The old version of a part that has a newer one, at all its places; the caller frees it. Returned once;
-   * empty if the version is kept.
+   * Returns the old version of a part that has a newer one, at all its places; the caller frees it. Returns
+   * it only once. Empty if the version must be kept.
    */
   leave(set: DataSet, partition: number): Leaving[] {
     const old = this.old[set.name];
@@ -89,7 +89,10 @@ export class WrittenVersions {
     return set.parts[partition].at.map((at) => ({ at, ref: partRef(this.#bound, set, partition, old) }));
   }
 
-  /** The version of a part that the stage writes; older versions of a derived set are freed first. */
+  /**
+   * Returns the version of a part that the stage writes. For a derived data set, older versions are freed
+   * first.
+   */
   next(stage: string, set: DataSet, partition: number): PartitionRef {
     let parts = this.#written.get(set.name);
     if (parts === undefined) {
@@ -124,7 +127,7 @@ export class WrittenVersions {
     return partRef(this.#bound, set, partition, version ?? 0);
   }
 
-  /** Parts that an in-place stage did not visit also belong to the new version. */
+  /** Adds the parts that an in-place stage did not visit to the new version: their contents are unchanged. */
   keepUnvisited(stage: string): void {
     for (const [data, parts] of this.#written) {
       const set = dataSetOf(this.#bound, data);
