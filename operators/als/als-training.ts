@@ -26,7 +26,7 @@ import { stepsOf } from './solver-choice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { solvedErrors, solvedObjective, squaresForObjective } from './solved-loss.ts';
 
-/** Facts about the ratings that the loss needs in addition to the measures. */
+/** Facts about the ratings that the loss needs and that the measuring tasks do not return. */
 export interface LossFacts {
   /** o of λ n^ν + o, in the ratings' unit. */
   readonly offset: number;
@@ -93,8 +93,8 @@ export class AlsTraining implements AlsFunctions {
   }
 
   /**
-   * For implicit data, repeated pairs can make the loss negative: each repetition replaces one unobserved
-   * zero, but the pair has only one.
+   * For implicit data, repeated pairs can make the loss negative. Each rating of a pair is counted in place
+   * of an unobserved zero, but the pair has only one such zero.
    */
   diverged(loss: number, first: number): boolean {
     return !Number.isFinite(loss) || loss > first + 9 * Math.abs(first);
@@ -163,7 +163,8 @@ export class AlsTraining implements AlsFunctions {
 }
 
 /**
- * Ranks of the validation pairs. A device that slices its passes returns their bits in a vector of floats.
+ * Ranks of the validation pairs. A device that works in slices returns them in a vector of floats, as the
+ * bits of integers.
  */
 function placesOf(measured: StepResults, name: string): Uint32Array {
   const parts = measured

@@ -64,8 +64,8 @@ export async function chooseKernels(
 }
 
 /**
- * Kernels that will probably be chosen. Guesses what is not known about the ratings yet. Not counted in the
- * run's measures.
+ * The kernels that will probably be chosen. Facts about the ratings that are not known yet are guessed. Not
+ * counted in the run's measures.
  */
 export function guessKernels(
   profile: RatingsProfile,

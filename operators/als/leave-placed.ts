@@ -7,9 +7,9 @@ import { placeRows, staysAt } from './place-ratings.ts';
 import { sides } from './plan/grid.ts';
 
 /**
- * Frees the host memory of ratings whose parts stay on the only device for the whole run, once the start's
- * steps have uploaded them and made the lists of their rows. Nothing reads them again: if that device is
- * lost, the run ends with the last copy.
+ * Frees the host memory of ratings whose parts stay on the only device for the whole run. This is done after
+ * the start, whose steps upload the ratings and make the lists of their rows. Nothing reads the ratings in
+ * host memory again: if that device is lost, the run ends with the last copy of the factors.
  */
 export async function leavePlaced(
   { byUser, byItem }: AlsData,

@@ -8,8 +8,8 @@ import { requestedGrids } from './partitions.ts';
 const IMPLICIT_EXPONENT = 0.75;
 
 /**
- * Defaults for implicit data. `auto` depends on the sizes (sizedParams); Spark's and iALS's weights use their
- * authors' α and λ.
+ * Defaults for implicit data. Values `auto` depend on the sizes (sizedParams). With the weights of Spark or
+ * iALS, α and λ are their authors' values.
  */
 function implicitDefaults({ unobservedWeight, weight }: Partial<AlsParams>): Partial<AlsParams> {
   const start = 'spark';

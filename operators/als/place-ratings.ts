@@ -16,7 +16,8 @@ import { rowsTaskOf } from './plan/rows-task.ts';
 
 /**
  * Sends a sorted block to the first device, and assigns its rows to the kernels of its task there. `of`: the
- * block that it was transposed from, which was sent before. Later steps that send it find it on the device.
+ * block of which it is the transpose, which was sent before. A later step that sends the block finds it on
+ * the device.
  */
 export async function placeBlock(
   block: RatingBlock,

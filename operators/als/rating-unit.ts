@@ -44,8 +44,8 @@ export function unitOfSize(size: number): number {
 }
 
 /**
- * Rows of norm 1 have another norm in the unit of the ratings. It is limited to this factor, beyond which
- * squares would exceed float32.
+ * Rows of norm 1 have another norm in the unit of the ratings. The change is limited to this factor, beyond
+ * which squares would exceed float32.
  */
 const LARGEST_NORM = 1024;
 

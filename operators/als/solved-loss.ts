@@ -17,8 +17,8 @@ export function solvedObjective(round: StepResults): number {
     round.byPart('update-users', kernel, 'factors').flat(),
   );
   if (values.length === 0) return NaN;
-  // Groups of long rows are added separately: each part has its own groups before its other rows, and the
-  // order of summation must not depend on the parts.
+  // Groups of long rows are added separately. A part contains its own groups followed by its other rows, and
+  // the order of summation must not depend on the parts.
   let [inGroups, others] = [0, 0];
   for (const { objective = NaN, objectives } of values) {
     if (objectives === undefined) others += objective as number;
@@ -38,8 +38,8 @@ export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'colu
 }
 
 /**
- * Σ (r - μ - γ_v)² over all ratings, to which the users' objective is added. Σ (r - μ)² is computed once; the
- * items' biases are included by sums over items:
+ * Computes Σ (r - μ - γ_v)² over all ratings; the users' objective is added to it later. Σ (r - μ)² is
+ * computed once, and the items' biases are included by sums over items:
  *
  *     Σ (r - μ)² + Σ n_v γ_v² - 2 Σ T_v γ_v
  *

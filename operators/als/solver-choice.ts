@@ -23,14 +23,14 @@ type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>
 type Counts = Pick<RatingsProfile, 'users' | 'items' | 'ratings'>;
 
 /**
- * From this o (relative to the ratings' deviation) on, every row stays near the mean, so that few steps reach
- * its solution.
+ * If o (relative to the ratings' deviation) is at least this, every row stays near the mean, so that few
+ * steps reach its solution.
  */
 const HELD = 1;
 
 /**
- * From this average number of ratings per feature on (on the side with more rows), few steps reach a row's
- * solution as well.
+ * If the side with more rows has on average at least this number of ratings per feature, few steps reach a
+ * row's solution too.
  */
 const RATED = 2;
 

@@ -21,17 +21,17 @@ const MOST_RATINGS = 2.2e6;
 const MOST_TILES = 2 ** 17;
 
 /**
- * Ratings of a group of rows per row of the fixed side; each fixed row is read from memory once for the whole
- * group.
+ * Most ratings of a group of rows, per row of the fixed side. Each fixed row is read from memory once for
+ * the whole group.
  */
 const MOST_OF_GROUP = 16;
 
-/** The same for smaller groups, if larger ones would leave threads idle. */
+/** The minimum for smaller groups, which are used if larger ones would leave threads idle. */
 const LEAST_OF_GROUP = 4;
 
 /**
- * A tiling, and what the groups of its rows depend on: number of rows of the fixed side, and of concurrent
- * tasks.
+ * A tiling, and two numbers that determine the groups of its rows: the number of rows of the fixed side, and
+ * the number of tasks that run at the same time.
  */
 export interface Tiled {
   readonly tiling: Tiling | undefined;
@@ -109,8 +109,9 @@ export function tiledSlices(
 }
 
 /**
- * Runs of a slice, each with about one rating for each row of the fixed side. They depend only on the slice's
- * rows. Parts of ratings in files start where slices do, so they have the same runs as a whole block.
+ * The runs of a slice. A run has about one rating for each row of the fixed side. Runs depend only on the
+ * slice's rows. Parts of ratings in files start where slices start, so they have the same runs as a whole
+ * block.
  */
 function runsOf(tiled: Float64Array, { from, to }: RowRange, fixedRows: number): RowRange[] {
   const ratings = tiled[to] - tiled[from];

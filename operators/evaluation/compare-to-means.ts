@@ -4,8 +4,8 @@ import type { Baselines } from './baselines.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * The larger damping of the defaults. A larger damping restricts biases more than the means with which the
- * model is compared.
+ * The larger one of the default dampings. With a larger damping than that, biases are restricted more than
+ * the means that the model is compared with.
  */
 const MOST_DAMPING = Math.max(...[commonParams.biasDamping.fallback].flat());
 
@@ -37,7 +37,7 @@ export interface JudgedModel extends Errors {
 export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarning | undefined {
   const { testRmse, baselines } = judged;
   const { mean, dampedMeans } = baselines;
-  // If the means have an error of 0, all ratings are equal, which another warning reports.
+  // If the means have an error of 0, all ratings are equal; another warning reports that.
   if (testRmse < dampedMeans.rmse || dampedMeans.rmse === 0) return undefined;
   const [worse, by] =
     testRmse < mean.rmse

@@ -1,6 +1,6 @@
 /** A group of pairs, and the errors on them. */
 export type ErrorBin = {
-  /** Range of the property that defines the group, both ends included. */
+  /** The range of the property by which pairs are grouped, both ends included. */
   readonly least: number;
   readonly most: number;
   readonly pairs: number;

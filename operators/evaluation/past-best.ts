@@ -2,18 +2,22 @@ import type { TrainingIteration } from '../training/iteration.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * A value is noticeably worse than the best iteration's if it is worse by at least `part` of it, and by
- * `chance` / √n for n test pairs. Runs that do not overfit also differ by less than that
- * (docs/measured/quality.md).
+ * The value of a run is noticeably worse than its best iteration's value if the difference is at least
+ * `part` of the best value, and at least `chance` / √n for n test pairs. Runs that do not overfit differ by
+ * less than that (docs/measured/quality.md).
  */
 const LEAST = { error: { part: 0.005, chance: 0.5 }, ranking: { part: 0.02, chance: 6 } } as const;
 
 /**
- * Least difference of errors relative to the mean's error: float32 rounding alone changes an error near 0.
+ * The smallest difference of errors that counts, as a fraction of the mean's error. If errors are near 0,
+ * float32 rounding alone changes them.
  */
 const LEAST_OF_MEAN = 0.001;
 
-/** Least number of iterations without a better value to wait for; a single worse one may be chance. */
+/**
+ * Shortest recommended early stop, in iterations without a better value: a single worse iteration may be
+ * chance.
+ */
 const LEAST_PATIENCE = 2;
 
 export interface MeasuredRun {
@@ -98,8 +102,8 @@ function pastBest(
 }
 
 /**
- * The smallest early stop that does not end before `best`: the longest gap between two iterations that were
- * each the best so far.
+ * The smallest early stop that would still have reached iteration `best`: the longest gap between two
+ * consecutive iterations that were each the best so far.
  */
 function patienceFor(losses: readonly number[], best: number): number {
   let [least, since, patience] = [Number.POSITIVE_INFINITY, 0, LEAST_PATIENCE];

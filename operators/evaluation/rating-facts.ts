@@ -13,8 +13,8 @@ import { valuesOfStage } from '../tasks/task-values.ts';
 import { contracts, type ValuesOf } from '../tasks/tasks.ts';
 
 /**
- * Ratings equal to the mean, added to the ratings of each item and user, so that means of few ratings are not
- * extreme.
+ * Damping: means are computed as if each item, and each user, had this number of additional ratings equal to
+ * the mean. So means of few ratings are not extreme.
  */
 export const DAMPING = { items: 25, users: 10 } as const;
 
@@ -52,7 +52,7 @@ export interface RatingFacts extends RatingShape {
   readonly columnCounts: Int32Array;
 }
 
-/** The shape of ratings, and γ of rowFacts, which follows from the items' sums. */
+/** The shape of ratings, and the γ of rowFacts, computed from the sums of the items' ratings. */
 export interface SortedFacts extends RatingShape {
   readonly columns: Float32Array;
 }
@@ -188,7 +188,10 @@ async function valueFacts(ratings: Ratings, ctx: ExecutionContext, sums?: Float6
   return { ratings: ratings.ratings, mean, deviation, least, most, whole };
 }
 
-/** Combines the sums of all slices in order; squares are of differences to the mean. */
+/**
+ * Adds up the results of all slices, in order. The squares in them are of differences from each slice's own
+ * mean, and are corrected for the common mean.
+ */
 function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
   return slices.reduce((all, one) => {
     const count = all.count + one.count;

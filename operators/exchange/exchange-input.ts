@@ -13,7 +13,7 @@ import type { ExchangeRoom } from './exchange-room.ts';
 import type { PartSizes } from './part-sizes.ts';
 import { taskBytes } from './row-stages.ts';
 
-/** Units of a stream to read before the number of parts is chosen. */
+/** Number of units that are read from a stream before the number of parts is chosen. */
 const FIRST_UNITS = 8;
 
 /** Prefix of the names of exchanges in measures. */

@@ -19,7 +19,7 @@ export interface ProcessMemory {
   readonly save?: () => void;
 }
 
-/** Factor by which the reported minimum budget exceeds the estimate. */
+/** The minimum budget in an error is the estimate times this factor. */
 const SPARE = 1.03;
 
 /**
@@ -47,7 +47,7 @@ export class ExchangeRoom {
     return Math.max(0, (budget - process - this.#tasks) / (1 + garbage));
   }
 
-  /** The same memory for one run; `close` returns all that the run has reserved. */
+  /** Memory for one run, taken from the same limit. `close` returns everything that the run has reserved. */
   lease(): ExchangeRoom {
     return new ExchangeRoom(this.#memory, this);
   }

@@ -25,8 +25,8 @@ export function describeExchange(by: Exchange): string {
 const MOST_PARTITIONS = 32;
 
 /**
- * Fewest bytes of a partition, unless the task has fewer. A partition of this size has its own pages, which
- * can be returned to the system separately.
+ * Fewest bytes of a partition, unless the task has fewer. A partition of this size has its own pages, so the
+ * system can get them back when it is freed.
  */
 const LEAST_BYTES = 1 << 20;
 

@@ -102,8 +102,8 @@ async function collected(work: RowsWork): Promise<RowsWork> {
 }
 
 /**
- * One unit for each part, or for consecutive parts with fewer than `least` bytes together. Units are made on
- * demand.
+ * Yields the units of work: one for each part, or one for several consecutive parts that together have fewer
+ * than `least` bytes. Units are made on demand.
  */
 async function* eachUnit(divided: DividedParts, home: PartsHome, least: number): AsyncGenerator<RowUnit> {
   for (let part = 0; part < divided.parts;) {

@@ -98,7 +98,7 @@ export class JoinedExchange implements RowExchange {
     return this.#divided(whole, ctx);
   }
 
-  /** Sides that may be small enough; sides known to be small are first. */
+  /** The sides that may be small enough to be read by every task. Sides known to be small are first. */
   #mayBeWhole(): Side[] {
     const bytes = (side: Side) => estimatedBytes(this.#sides[side]);
     return (['right', 'left'] as const)

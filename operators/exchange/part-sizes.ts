@@ -6,7 +6,10 @@ const MOST_PARTS = 1024;
 /** Number of parts of a stream of unknown size. */
 const STREAM_PARTS = 128;
 
-/** Sizes of an exchange in bytes of rows in memory; all are derived from the stored bytes of a task. */
+/**
+ * Sizes of an exchange, in bytes of rows in memory. All of them are multiples of the bytes that a task reads
+ * (`splitBytes`).
+ */
 export class PartSizes {
   /** Bytes of a part. Each thread needs a multiple of it, for the operators' state. */
   readonly part: number;
@@ -30,8 +33,8 @@ export class PartSizes {
   }
 
   /**
-   * Number of parts for rows of `bytes` bytes. It depends on nothing else, so the order of rows does not
-   * either.
+   * Number of parts for rows of `bytes` bytes. It depends only on `bytes`, and so does the order of the
+   * resulting rows.
    */
   partsOf(bytes: number | undefined): number {
     if (bytes === undefined) return STREAM_PARTS;

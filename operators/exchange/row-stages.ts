@@ -23,7 +23,7 @@ interface InputRows {
   readonly work: RowsWork | { readonly stream: unknown };
 }
 
-/** Bytes in memory of each task's rows; undefined if not known before rows are read. */
+/** Bytes in memory of the rows of each task. Undefined if they are not known before rows are read. */
 export function taskBytes({ schema, work }: Pick<InputRows, 'schema' | 'work'>): number[] | undefined {
   if ('stream' in work || work.taken.kind !== 'splits') return undefined;
   const each = rowBytes(schema);
@@ -39,9 +39,9 @@ export function belowOf({ work }: Pick<InputRows, 'work'>): readonly RowStage[] 
 }
 
 /**
- * Stages of an input: first its own exchanges, then its tasks that divide rows. Each thread holds a task's
- * input rows or a table of them, the rows by part, a copy of these in one array, and garbage of the task
- * before. Two more tasks are done and waiting.
+ * The stages of an input: first its own exchanges, then its tasks that divide rows. In memory at a time: in
+ * each thread a task's input rows or a table of them, the rows by part, a copy of these in one array, and
+ * the previous task's garbage; and the results of two more tasks that have ended.
  */
 export function dividingStages(
   by: string,
@@ -57,8 +57,9 @@ export function dividingStages(
 }
 
 /**
- * Stage of the tasks on parts. Each thread holds the rows of a part, the operators' state, the result, and
- * garbage of the task before. Two more results are waiting. A key with many rows needs more.
+ * The stage of the tasks on parts. In memory at a time: in each thread the rows of a part, the operators'
+ * state, the result, and the previous task's garbage; and two more results that wait for the consumer. A key
+ * with many rows needs more.
  */
 export function partsStage(name: string, bytes: number, threads: number): RowStage {
   return { name: `${name}, parts of ${formatBytes(bytes)}`, bytes: (4 * threads + 2) * bytes };

@@ -34,11 +34,14 @@ export interface WideOperator extends Description {
   /** Number of parts, if it should not depend on the size of the rows. */
   readonly parts?: number;
   /**
-   * Columns whose conditions may be moved from the result's rows to the input's rows; 'all' if each row of
-   * the result is a row of the input.
+   * Columns that a condition on the result may use to be moved before the exchange. 'all': each row of the
+   * result is a row of the input.
    */
   readonly filterable: readonly string[] | 'all';
-  /** The operator without columns of its result that are not needed; undefined if there are none. */
+  /**
+   * The operator without those columns of its result that are not needed. Undefined if the operator has no
+   * such form.
+   */
   keeping?(
     needed: readonly string[],
   ): { readonly operator: WideOperator; readonly columns: readonly string[] } | undefined;

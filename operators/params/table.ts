@@ -7,7 +7,7 @@ interface Described<T> {
   readonly help: string;
   /** Heading of the flag; default 'Model:'. */
   readonly group?: 'Model:' | 'Held-out ratings:';
-  /** Name in messages about the range, with its symbol if it has one: "regParam (λ)". */
+  /** The parameter's name, with its symbol if it has one, in messages about the range: "regParam (λ)". */
   readonly called?: string;
   readonly fallback?: T;
   /** Text for --help if there is no fallback. */
@@ -73,8 +73,8 @@ export type Param =
   | TextParam;
 
 /**
- * True if T includes strings of a pattern, such as `ndcg@${number}`: a type does not require properties with
- * such names.
+ * True if T contains a pattern such as `ndcg@${number}`. For such a T, Record<T, ...> would not require any
+ * property.
  */
 type HasPattern<T extends string> = true extends (
   T extends string ? (Record<never, never> extends Record<T, true> ? true : false) : never
@@ -192,7 +192,7 @@ export function idleParams<P extends object>({ rules }: ParamTable<P>, params: P
 
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
-  // Compared with the default for the other given parameters.
+  // The default that the parameter would have with the other given parameters.
   const isDefault = (name: string, value: unknown) =>
     isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
   return Object.fromEntries(

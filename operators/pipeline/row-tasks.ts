@@ -22,7 +22,7 @@ import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
 
-/** Largest split in stored bytes; the calling thread reads larger ones batch by batch. */
+/** Largest split, in stored bytes, that a task reads; the calling thread reads larger ones batch by batch. */
 const MOST_STORED = 32 << 20;
 
 const NO_ROWS: RowsBefore = { rows: 0, lines: 0 };
@@ -41,9 +41,9 @@ interface HeldRows {
   readonly origins: ReadRowsValues['origins'];
 }
 
-/** Rows of one task, divided into the parts of an exchange. */
+/** The rows of one task after they were divided among the parts of an exchange. */
 export interface DividedRows extends GroupEnd {
-  /** The task's partitions, including those that are not needed. */
+  /** All partitions that the task returned, including those that are not needed. */
   readonly refs: readonly PartitionRef[];
   readonly divided: NonNullable<ReadRowsValues['divided']>;
 }
@@ -113,8 +113,8 @@ export class RowTasks {
   }
 
   /**
-   * Samples the rows of at most `most` tasks, spread evenly; `operatorOf` makes one more operator for each. A
-   * split with a wrongly guessed start gives no rows.
+   * Samples the rows of at most `most` tasks, evenly spaced. `operatorOf` returns the sampling operator of a
+   * task, which runs after the others. A split whose guessed start is wrong gives no rows.
    */
   async samples(operatorOf: (task: number) => Operator, most: number): Promise<RecordBatch[]> {
     await this.#giveSchema();
@@ -141,7 +141,10 @@ export class RowTasks {
     return this.#work.device.parallelism + 2;
   }
 
-  /** Most tasks in progress that divide rows, or done and waiting: the output of each is all of its rows. */
+  /**
+   * Most tasks that divide rows and are running, or have ended with results that were not taken yet. A
+   * task's result contains all its rows.
+   */
   get #dividedAtOnce(): number {
     return this.#work.device.parallelism + 1;
   }

@@ -36,8 +36,8 @@ import { withExchanges } from './with-exchanges.ts';
 import { groupSplits } from './split-order.ts';
 
 /**
- * Fewest threads for using tasks on files whose batches would be the same in one stream: the calling thread
- * alone keeps fewer threads busy. Text is always read in ranges, which have their own batches.
+ * Fewest threads for which tasks read files with the same batches in one stream: with fewer, the calling
+ * thread alone is as fast. Text is always read in ranges, which have their own batches.
  */
 const FEWEST_THREADS = 4;
 
@@ -189,7 +189,7 @@ class SplitSource implements Source {
     if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
       return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
-    // Errors of operators name lines of the file, which the calling thread does not know for its ranges.
+    // Operators in the calling thread do not know the lines of a range, which their errors would name.
     if (ranges && namesLines(this.#chain.rest))
       return 'errors of later operators name lines of the file, which parts of it do not know';
     if (

@@ -48,8 +48,8 @@ export class RangeOrder {
   #reached: FilePlace = { file: '', byte: 0, rows: 0, lines: 0 };
 
   /**
-   * The true range of a group that is one range with a guessed start; undefined if all of its records belong
-   * to the range before.
+   * Checks a group that is one range with a guessed start. Returns the true range; undefined if all its
+   * records belong to the previous range.
    */
   truth([split]: SplitGroup): ByteRange | undefined {
     const { byte, rows, lines } = this.#reached;
@@ -57,7 +57,7 @@ export class RangeOrder {
     return byte < range.to ? { from: byte, to: range.to, known: true, rows, lines } : undefined;
   }
 
-  /** True if the group started at the end of the group before. */
+  /** True if the group starts at the position at which the previous group ended. */
   follows({ end }: GroupEnd): boolean {
     return end?.startsAt === this.#reached.byte;
   }
@@ -72,7 +72,8 @@ export class RangeOrder {
     const { file, range } = group[group.length - 1];
     if (range === undefined || end === null) return;
     const first = group.length > 1 ? undefined : range.known ? range : this.#reached;
-    // A known range counts from the beginning of its file; the last of several splits is a whole file.
+    // A range with a known start counts rows from the beginning of its file. The last of several splits is a
+    // whole file.
     this.#reached = {
       file,
       byte: end.endsAt,

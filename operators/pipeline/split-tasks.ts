@@ -11,8 +11,8 @@ export interface SplitWork<Read extends GroupEnd> {
   /** Most groups in progress, or read and waiting. */
   readonly atOnce: number;
   /**
-   * Reads a group by a task of `ctx`; may be called again with the group's true range. `first`: the original
-   * group.
+   * Reads a group with a task of `ctx`. If its start was guessed wrongly, it is called again with the true
+   * range; `first` is then the original group.
    */
   read(group: SplitGroup, ctx: ExecutionContext, first: SplitGroup): Promise<Read>;
   /** Frees the result of a wrong guess. */
@@ -23,14 +23,15 @@ export interface SplitWork<Read extends GroupEnd> {
 export interface ReadGroup<Read> {
   readonly splits: SplitGroup;
   readonly read: Read;
-  /** Rows and lines of the first split's file to add to the group's own counts. */
+  /** Rows and lines of the first split's file before the group; they are added to the group's own counts. */
   readonly before: RowsBefore;
 }
 
 /**
- * Reads groups of splits by tasks, a bounded number at once, and yields them in the order of rows. A range
- * with a wrong start is read again. `rows` and `end` of a result must be set before the next one is pulled.
- * The first failure cancels the tasks in progress; so does leaving the loop early.
+ * Reads groups of splits with tasks, a limited number at a time, and yields the results in the order of
+ * rows. A range whose start was guessed wrongly is read again. The consumer must set `rows` and `end` of a
+ * result before it pulls the next one. The first failure cancels the running tasks; so does leaving the loop
+ * early.
  */
 export async function* readSplits<Read extends GroupEnd>(
   work: SplitWork<Read>,
@@ -79,7 +80,7 @@ export async function* readSplits<Read extends GroupEnd>(
   }
 }
 
-/** A group that was read; or its error; or neither, after an earlier failure. */
+/** The outcome of reading a group: the result, or the error, or neither after an earlier failure. */
 interface Attempt<Read> {
   readonly group: SplitGroup;
   readonly read?: Read;

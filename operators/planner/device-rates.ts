@@ -13,7 +13,8 @@ export interface DeviceRates {
   /** Bytes a second of the device's own memory. */
   readonly memory: number;
   /**
-   * Bytes a second of θ and ratings that all threads together gather for products of ratings with vectors.
+   * Bytes of θ and of ratings that all threads together gather in a second, for products of ratings with
+   * vectors.
    */
   readonly gathers: number;
   /** Operations a second of exact solves. */
@@ -21,8 +22,8 @@ export interface DeviceRates {
   /** Bytes a second between host memory and the device; one thread copies in both directions. */
   readonly link: number;
   /**
-   * Bytes a second that the device sends and receives (in total) when devices exchange rows; threads of the
-   * system copy them.
+   * Bytes a second that the device sends and receives, in total, when devices exchange rows. System threads
+   * make these copies.
    */
   readonly exchange: number;
   /**

@@ -28,9 +28,9 @@ export function blockBytes(rows: number, ratings: number): number {
 }
 
 /**
- * Peak bytes of host memory while ratings are loaded and sorted in memory: coded chunks (12 a rating) and the
- * first block (8); the second block is made while the chunks are freed. `timed`: also timestamps (8), and
- * ratings and timestamps by row number (12).
+ * Peak bytes of host memory while ratings are loaded and sorted in memory: coded chunks (12 bytes a rating)
+ * and the first block (8). The second block is made while the chunks are freed. `timed`: with timestamps
+ * (8), and ratings and timestamps by row number (12).
  */
 export function loadingBytes(ratings: number, timed = false): number {
   return (timed ? 40 : 20) * ratings;
@@ -42,8 +42,8 @@ export function spilledLoadingBytes(ratings: number): number {
 }
 
 /**
- * The same if blocks are written to files in parts of `ratings`: a part, and the chunks that it is sorted
- * from. Freed memory is collected late.
+ * Peak bytes if blocks are written to files in parts of `ratings`: a part, and the chunks from which it is
+ * sorted. Included: freed memory that is not collected yet.
  */
 export function partLoadingBytes(ratings: number): number {
   return 32 * ratings;

@@ -90,8 +90,8 @@ export interface RowPointers {
 }
 
 /**
- * A block with the rows' lengths only; no task may read its indices and values. Pointers above 2^32 wrap
- * around, so their differences are correct in 32 bits.
+ * A block that contains only the lengths of rows; tasks must not read its indices and values. Row pointers
+ * above 2^32 wrap around, so only their differences are correct, in 32 bits.
  */
 export function lengthsOfBlock({ rows, offsets }: RowPointers, ref: PartitionRef): RatingBlock {
   let pointers = offsets;

@@ -4,7 +4,7 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from './factor-model.ts';
 
 export interface ItemLists {
-  /** Items that are never recommended, and the only items that may be. */
+  /** `deny`: items that are never recommended. `allow`: the only items that may be recommended. */
   readonly deny?: readonly Id[];
   readonly allow?: readonly Id[];
 }

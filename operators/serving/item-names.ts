@@ -24,7 +24,10 @@ export type ItemNameEntry = readonly [
 export class ItemNames {
   readonly #names = new Map<string, string | undefined>();
   readonly #genres = new Map<string, string>();
-  /** Whole numbers written with leading zeros, such as 0068646, by their digits without them. */
+  /**
+   * For ids that are whole numbers with leading zeros, such as 0068646: the id by its digits without these
+   * zeros.
+   */
   readonly #padded = new Map<string, string>();
   /** Number of entries whose id an earlier entry has. */
   readonly duplicates: number;

@@ -13,7 +13,10 @@ export interface PrincipalPlane {
   readonly shares: readonly [x: number, y: number];
 }
 
-/** Most iterations. Vectors of equal variance never converge, but any of them are good enough. */
+/**
+ * Most iterations. If two directions have equal variance, the iteration never converges, but every pair of
+ * vectors that it returns is good enough.
+ */
 const MOST_STEPS = 300;
 
 /** Change of a direction that counts as converged. */
@@ -74,7 +77,7 @@ function principalAxes(covariance: Float64Array, features: number): readonly Flo
   return axes;
 }
 
-/** Starting vector without regularity, from a sine, so that it is not orthogonal to any eigenvector. */
+/** A starting vector that is irregular (from a sine), so that it is not orthogonal to an eigenvector. */
 function startOf(features: number, which: number): Float64Array {
   return Float64Array.from({ length: features }, (_, k) => Math.sin(which * (12.9898 * (k + 1) + 0.5)));
 }

@@ -14,7 +14,9 @@ const AT_ONCE = 8;
 export interface FewOptions extends Pick<RecommendOptions, 'n' | 'columns'> {
   /** Finds the list of a row. Called once for each row and stream, several at a time. */
   readonly find: (row: number, ctx: ExecutionContext) => Promise<Found>;
-  /** Rows from this one on are marked in an additional column `fallback`; undefined: no such column. */
+  /**
+   * Rows from this one on are marked in an additional column `fallback`; undefined: there is no such column.
+   */
   readonly fallbackFrom?: number;
   /** Called with the number of rows whose lists are shorter than n. */
   readonly onEnd?: (short: number, ctx: ExecutionContext) => void;

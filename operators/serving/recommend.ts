@@ -133,8 +133,8 @@ export async function* ranges(users: number, step: number): AsyncGenerator<Range
 }
 
 /**
- * Ranges in progress. A device that works in order computes one while it uploads the users of another and
- * downloads the lists of a third.
+ * Number of ranges of users in progress. A device that works in order needs three: it computes one while it
+ * uploads the users of the next and downloads the lists of the previous one.
  */
 export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;

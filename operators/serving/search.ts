@@ -22,7 +22,7 @@ export interface SearchSpace {
 export interface SearchRequest {
   readonly query: ArrayLike<number>;
   readonly n: number;
-  /** Positions to leave out, ascending; and the only positions to search. */
+  /** `left`: positions to leave out, ascending. `allowed`: the only positions to search. */
   readonly left?: ArrayLike<number>;
   readonly allowed?: ArrayLike<number>;
 }

@@ -27,8 +27,8 @@ import { givenFactors, startFrom, startParams } from './start.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
 
 /**
- * Binds a plan to ratings in the layout of its schedule. Blocks that turn out not to fit their devices are
- * staged. `epoch`: the first epoch after the given start.
+ * Binds a plan to ratings in the layout of its schedule. If blocks turn out not to fit their devices, they
+ * are staged. `epoch`: number of the first epoch after the given start.
  */
 export function bindSgd(
   planned: PhysicalPlan,

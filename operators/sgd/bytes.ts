@@ -27,7 +27,8 @@ export function layoutOf(
     tasks: rowBands,
     bytes: 8 * nz + 4 * rows * columnBands,
   } as const;
-  // Blocks of all columns are the ratings of some rows, in their existing order.
+  // If there is one band of columns, a block consists of whole rows of the ratings, in their existing order:
+  // it is no copy.
   const blocks = columnBands === 1 ? ({ ...cut, where: 'device' } as const) : cut;
   if (deviceBlocks?.steps === 'tile')
     return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };

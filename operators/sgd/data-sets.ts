@@ -10,12 +10,15 @@ import { sgdFeatures, type SgdParams } from './params.ts';
 import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule, sidesOf } from './schedules/schedule.ts';
 
-/** A matrix that epochs step: its data set, and its name in task uses and among trained factors. */
+/**
+ * A matrix that an epoch steps. `name`: its data set. `key`: its name in uses of tasks and among trained
+ * factors.
+ */
 export interface SteppedMatrix {
   readonly name: string;
   readonly side: 'row' | 'column';
   readonly key: 'rows' | 'columns' | 'rowSums' | 'columnSums';
-  /** Name of the version that tasks read, if it has a different one. */
+  /** The tasks' name for the version that they read, if they read another one than they write. */
   readonly source: string;
 }
 

@@ -92,7 +92,7 @@ function fromModelSide(
   const { deviation, mean } = data.scale;
   const ofUsers = data[of].name === 'users';
   const factors = ofUsers ? userFactors : itemFactors;
-  // Reads sequentially and writes randomly: half the time of the opposite.
+  // Reads sequentially and writes at random positions, which takes half the time of the opposite.
   const { label } = data[of].labels;
   const features = sgdFeatures({ rank, biases });
   const scale = 1 / Math.sqrt(deviation);

@@ -1,8 +1,8 @@
 import type { SgdParams } from './params.ts';
 
 /**
- * Factors of the bold driver after a loss that fell, and after one that rose (Gemulla et al.: DSGD, KDD 2011,
- * section 5).
+ * Factors of the bold driver: for the rate after an epoch whose loss fell, and after one whose loss rose
+ * (Gemulla et al.: DSGD, KDD 2011, section 5).
  */
 const BOLD_GROWTH = 1.05;
 const BOLD_CUT = 0.5;
@@ -47,7 +47,7 @@ export class LearningRate {
     return { factor: this.#factor, loss: this.#lastLoss };
   }
 
-  /** Restores a state; default: the state before all epochs. */
+  /** Restores a state. Default: the state before the first epoch. */
   rewind({ factor = 1, loss = Number.POSITIVE_INFINITY }: Partial<RateCourse> = {}): void {
     this.#factor = factor;
     this.#lastLoss = loss;

@@ -38,8 +38,8 @@ function wholeErrors(problem: SgdProblem): Stage[] {
 }
 
 /**
- * Stages for a sweep over the blocks, in which any device may read any segment. The first device that reads a
- * segment also measures its norm.
+ * Stages that visit all blocks to measure errors; any device may read any segment. The first device that
+ * reads a segment also measures its norm.
  */
 function blockErrors(problem: SgdProblem): Stage[] {
   const { profile, params, schedule, features: rank, rowPlaces: at } = problem;
@@ -85,7 +85,7 @@ function errorTask(rank: number, block: string): TaskPlan {
   return { kernel: 'squared-error', uses, params: { rank } };
 }
 
-/** A task over the first rows of a part; the visited block's field `to` is their number. */
+/** A task that uses only the first rows of a part. Their number is the field `to` of the visited block. */
 function partly(task: TaskPlan, to: string): TaskPlan {
   return { ...task, params: { ...task.params, from: 0 }, takes: { to } };
 }

@@ -103,9 +103,9 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
 }
 
 /**
- * λ for ratings scaled to deviation 1, where factors are 1 / √σ of the model's. At most 1 / 4α: with a larger
- * λ the ratings have hardly any effect and all factors become 0 anyway, but a step would change a factor by a
- * large part.
+ * λ for ratings scaled to deviation 1, where factors are 1 / √σ of the model's. At most 1 / 4α: with a
+ * larger λ, a single step would change a factor by a large part, and the result is the same anyway, since
+ * the ratings have hardly any effect and all factors become 0.
  */
 export function steppedLambdas(
   params: SgdParams,

@@ -42,7 +42,8 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
     ...rankingBytes(params, profile, device, true),
     reasons: [...planReasons(problem, bytes), ...rejected],
   };
-  // If two versions of the factors alone do not fit, the steps are not walked: a large grid has millions.
+  // If two versions of the factors alone do not fit, the steps are not expanded: a large grid has millions
+  // of them.
   const least = VERSIONS * bytes;
   if (schedule.deviceBlocks === undefined && device.capacityBytes !== null && least > device.capacityBytes)
     return withMemory(problem, plan, { [device.place]: least });
@@ -71,8 +72,8 @@ function withMemory(
   peak: PhysicalPlan['memory'],
 ): PhysicalPlan {
   const running = peak[HOST] ?? 0;
-  // Copies of a device's factors: the start or the last copy, and the result. Factors in host memory have no
-  // copy until a later epoch replaces them.
+  // Copies of a device's factors in host memory: the start or the last copy, and the result. Factors that
+  // are in host memory themselves need no copy until a later epoch replaces them.
   const versions = device.ownMemory ? (staysOnDevice(schedule).rows ? 2 : 1) : 0;
   const copies = versions * 4 * features * (users + items);
   // Bands are sorted before factors exist, and may have been freed when the factors are copied back.

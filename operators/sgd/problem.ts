@@ -9,7 +9,7 @@ import type { SgdSchedule } from './schedules/schedule.ts';
 
 /** Facts in addition to the profile. */
 export interface SgdPlanDetails {
-  /** n_v of each item; with it the expected collisions are exact. */
+  /** n_v of each item. If it is known, the expected number of collisions is exact. */
   readonly itemCounts?: ArrayLike<number>;
   readonly userCounts?: ArrayLike<number>;
   /** Name in messages of the model that is continued. */

@@ -8,10 +8,15 @@ import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import type { TileShape } from './schedules/tiles.ts';
 
-/** Random streams for the order of batches: over all ratings, and within a block. */
+/**
+ * Random streams from which the order of batches is drawn: `list` for all ratings, `block` within a block.
+ */
 const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
 
-/** Tasks for each worker in an epoch of Hogwild!, so that other workers wait little for a slow one. */
+/**
+ * Number of tasks for each worker in an epoch of Hogwild!. With several tasks, other workers do not wait
+ * long for a slow one.
+ */
 export const TASKS_PER_WORKER = 8;
 
 interface Round extends SgdProblem {
@@ -33,7 +38,7 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
   const { rowBands, columnBands } = schedule;
   const stays = staysOnDevice(schedule);
   const stayIn = (side: 'row' | 'column') => stays[`${side}s`];
-  // Factors in host memory are copied when their blocks are stepped.
+  // Factors in host memory are not copied here, but when their blocks are stepped.
   const copied = copies(round).filter((_, at) => stayIn(matricesOf(round)[at].side));
   const shrunk = shrinkStages(round).filter(({ name }) => name === 'shrink-rows' && stays.rows);
   const passed = matricesOf(round).flatMap(({ name, side }) => (side === 'column' ? [name] : []));
@@ -59,8 +64,8 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
 }
 
 /**
- * A segment is shrunk by the first device that steps it, a staged band where it is stepped. Their sums are in
- * memory only once, since they are copied when stepped.
+ * A segment is shrunk by the first device that steps it, and a staged band where it is stepped. The sums of
+ * squared gradients exist only once, since they are copied when they are stepped.
  */
 function shrinkAtFirst({ params, schedule }: Round, stays: { readonly rows: boolean }): TaskPlan[] {
   return shrinkTasks(params, schedule.rows).flatMap(({ side, task }): TaskPlan[] =>
@@ -208,8 +213,8 @@ export function batchOrder({ seed }: SgdParams, ratings: number, place: string, 
 }
 
 /**
- * For a kernel that reads one version and writes the next. If its factors were shrunk, it steps in place:
- * returns the stages before it, and its uses of the factors.
+ * For a kernel that reads one version of the factors and writes the next. If the factors were shrunk before,
+ * it steps them in place instead. Returns the stages before the kernel, and its uses of the factors.
  */
 function betweenVersions(round: Round): { readonly before: readonly Stage[]; readonly uses: DataUses } {
   const shrunk = shrinkStages(round);

@@ -22,7 +22,7 @@ import {
 export interface HeldOutRatings {
   readonly users: KeyTable;
   readonly k: number;
-  /** [user][k], descending: times, then hashes for equal times. */
+  /** Times by [user][k], in descending order; hashes order equal times. */
   readonly times: Float64Array;
   readonly hashes: Uint32Array;
   /** Number of ratings kept for each user, at most k. */

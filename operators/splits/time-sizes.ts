@@ -11,12 +11,12 @@ import { requireTimes, timeNumbers } from './times.ts';
 
 const units = ['of no known unit', 'seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;
 
-/** Units in a millisecond, by the size of a column's times. */
+/** Number of time units in a millisecond, by the magnitude of a column's times. */
 const perMillisecond = [undefined, 1e-3, 1, 1e3, 1e6] as const;
 
 /**
- * Counts times by the unit that their size suggests; see sizeOf. Columns that are not plain numbers have
- * their own unit.
+ * Counts times by the unit that their magnitude suggests; see sizeOf. Columns of timestamps, dates or text
+ * have a known unit.
  */
 export class TimeSizes {
   readonly #column: string;

@@ -39,7 +39,7 @@ export type { SgdStep } from './sgd-tasks.ts';
 /** Tasks that read a block row by row. */
 type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
 
-/** Such a task on all rows of a block, without its inputs; `columns`: number of rows of θ. */
+/** A later task that reads all rows of a block, without its inputs. `columns`: number of rows of θ. */
 export type RowsTask = {
   [K in RowsKernel]: {
     readonly kernel: K;

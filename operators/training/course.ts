@@ -31,7 +31,9 @@ export function resultOf<Factors>(copy: HostCopy<Factors>, figures: RunFigures):
   return { ...figures, iterations: copy.iterations, factors, bestIteration: iteration };
 }
 
-/** A run on the devices of one attempt: its current state, and how it changes with the errors of a round. */
+/**
+ * The state of a run on the devices of one attempt, and its changes according to the errors of each round.
+ */
 export class Course<Factors> {
   readonly #rounds: Rounds<Factors>;
   readonly #copies: FactorCopies<Factors>;
@@ -151,7 +153,8 @@ export class Course<Factors> {
     training.accepted?.(errors.loss);
     // Without restarts every round is compared with the first.
     this.#loss = training.slower === undefined ? (this.#loss ?? errors.loss) : errors.loss;
-    // The best so far stays the best. Its figures are made exact, unless copies derived from it were freed.
+    // The best iteration so far stays the best. Its errors are computed again from the ratings, unless
+    // copies derived from its factors were freed.
     const last = iterations.at(-2);
     if (!verdict.best && this.#best === this.#good && last !== undefined && hasWholeVersions)
       iterations.splice(-2, 1, await this.#exact(last, this.#good.versions));

@@ -3,9 +3,9 @@ export interface TrainingIteration {
   /** From 1. */
   readonly iteration: number;
   /**
-   * Seconds without evaluation: from the time its steps are sent to the end of its own steps. If it was sent
-   * before the previous iteration and its evaluation ended, it starts at that end. For iterations that one
-   * GPU runs one after the other, the GPU's own clock measures it.
+   * Seconds of the iteration without evaluation: from the time at which its steps are sent to the end of its
+   * own steps. If it was sent before the previous iteration, and its evaluation, had ended, the time starts
+   * at that end. If one GPU runs iterations one after the other, the GPU's own clock measures it.
    */
   readonly seconds: number;
   /** J, see TrainingErrors. */

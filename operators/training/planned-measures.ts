@@ -8,7 +8,7 @@ import { blockBytes, factorBytes } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { handedBytes } from './planned-checkpoints.ts';
 
-/** Users whose rows are on a device with its own memory at the same time, for ranking. */
+/** For ranking on a device with its own memory: most users whose rows are on it at the same time. */
 const RANKED_USERS = 3 * 65_536;
 
 /**

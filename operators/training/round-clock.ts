@@ -1,7 +1,8 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
 
 /**
- * Times rounds from one completion to the next, so that consecutive rounds neither overlap nor leave gaps.
+ * Times rounds from the end of one to the end of the next, so that consecutive rounds neither overlap nor
+ * leave gaps.
  */
 export class RoundClock {
   /** When the latest steps ended, in milliseconds by the host's clock, and by the devices' clocks. */

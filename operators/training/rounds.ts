@@ -56,7 +56,9 @@ export class Rounds<Factors> {
   readonly #phase: Phase;
   readonly #scope: Scope;
   readonly #clock = new RoundClock();
-  /** Resolves when the clock has recorded the latest round, and its measure if that was sent with it. */
+  /**
+   * Resolves when the clock has recorded the latest round and, if the measure was sent with it, the measure.
+   */
   #clocked: Promise<unknown> = Promise.resolve();
 
   constructor(training: Training<Factors>, options: LoopOptions<Factors>, scope: Scope, phase: Phase) {
@@ -64,7 +66,10 @@ export class Rounds<Factors> {
     [this.#scope, this.ctx] = [scope, scope.ctx];
   }
 
-  /** True if a version can be measured as long as it is kept: nothing derived from it is freed earlier. */
+  /**
+   * True if a version can be measured for as long as it is kept, because nothing derived from it is freed
+   * earlier.
+   */
   get hasWholeVersions(): boolean {
     return this.training.bound.datasets.every(({ derived }) => !derived);
   }
@@ -133,7 +138,10 @@ export class Rounds<Factors> {
     await runSteps(expandFree(this.training.bound, contracts, 'train', versions, kept), this.ctx);
   }
 
-  /** Fetches the factors of a version. `round` makes that version; its time does not count as fetching. */
+  /**
+   * Fetches the factors of a version. `round`: the round that makes the version; its time does not count as
+   * fetching.
+   */
   async toHost(
     { number, versions }: Trained,
     round?: Promise<unknown>,
@@ -182,8 +190,9 @@ export class Rounds<Factors> {
 }
 
 /**
- * True if all steps are sent at once to one device that works in order. Later steps then see the versions
- * that these steps make, and cannot change the versions that they read. Excludes transfers from the host.
+ * True if all steps are sent at once to one device that works in order. Steps that are sent later then see
+ * the versions that these steps make, and cannot change the versions that these read. False if there are
+ * transfers from the host.
  */
 function isSentAtOnce({ devices }: BoundPlan, steps: readonly Step[]): boolean {
   const device = devices.find(({ place }) => place === steps[0]?.at);

@@ -18,8 +18,8 @@ export function withSolved<Errors extends TrainingErrors>(
 }
 
 /**
- * Iterations of a copy from which a run continues. The last one gets the errors it would have if iterations
- * had followed it.
+ * The iterations of a copy from which a run continues. The errors of the last one are replaced by those that
+ * it would have if other iterations had followed it.
  */
 export function iterationsOf(copy: HostCopy<unknown> | undefined): TrainingIteration[] {
   return (copy?.iterations ?? []).map((one) => {

@@ -53,8 +53,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * Discards the next round, and `before` it: waits until sent work has ended, and frees its results, except
-   * the versions in `kept`.
+   * Discards the prepared next round, and also the round `before`, if given: waits until sent work has
+   * ended, and frees its results, except the versions in `kept`.
    */
   async discard(kept: readonly Versions[], before?: SentRound): Promise<void> {
     const rounds = [this.sent, before];
@@ -67,8 +67,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * True for a speculative round that found no room, as can happen on a device whose memory the plan does not
-   * know. The round is discarded, to be sent again; later rounds are not sent early.
+   * True for a speculative round that found no room, as can happen on a device whose memory size the plan
+   * does not know. The round is discarded and sent again later; after that, no round is sent early.
    */
   async lacksRoom(round: SentRound, kept: readonly Versions[]): Promise<boolean> {
     const { training, options, ctx } = this.#rounds;
@@ -88,14 +88,15 @@ export class Speculation<Factors> {
   }
 
   /**
-   * True if the plan has room for the round's version until its errors are known, only a failure can end the
-   * run here or change the next round, and no copy of the round's factors is due.
+   * True if the round after `number` may be sent now. The plan must have room for this round's version until
+   * its errors are known; only a failure may end the run here or change the next round; and no copy of this
+   * round's factors is due.
    */
   #maySend({ number, inOrder }: SentRound): boolean {
     const { training, options, hasWholeVersions } = this.#rounds;
     if (number >= options.maxIter || !training.keep.speculates || !this.#hasRoom) return false;
     if (!inOrder || !hasWholeVersions || !this.#isForeseen || this.#copies.isDue()) return false;
-    // A checkpoint may be written while one round runs, not two.
+    // A checkpoint may still be written while one more round runs, but not while two more rounds run.
     return options.checkpoints === undefined || number % options.checkpoints.interval > 1;
   }
 
@@ -105,7 +106,10 @@ export class Speculation<Factors> {
     return number === maxIter && this.#isForeseen && checkpoints === undefined;
   }
 
-  /** True if no errors end the run, and each round counts as better than the earlier ones. */
+  /**
+   * True if errors never change the next round: no stopping rule can end the run, every round counts as the
+   * best so far, and there are no further measures.
+   */
   get #isForeseen(): boolean {
     const { rule, measure } = this.#rounds.options;
     return rule.isForeseen && measure === undefined;

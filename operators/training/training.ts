@@ -37,7 +37,8 @@ export interface Training<Factors> {
   /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
   /**
-   * State after the last round that was kept, in addition to its factors; `prepare` gets it back in the copy.
+   * The algorithm's state after the last round that was kept, without the factors. It is stored in the copy,
+   * from which `prepare` gets it back.
    */
   course?(): JsonObject;
   /** Called when the steps of the start have been sent. The first round waits for both. */

@@ -28,7 +28,7 @@ export interface TrainedSide {
 
 /** Factors from which training starts. */
 export interface AlsStart {
-  /** Prefix of its partitions' names, if they are already being sent to a device; see placeStart. */
+  /** Prefix of its partitions' names, if they have already been sent to a device; see placeStart. */
   readonly name?: string;
   readonly users: TrainedSide;
   readonly items: TrainedSide;

@@ -26,7 +26,7 @@ import { givenFactors, startFrom } from './start.ts';
 export const ALS = 'als';
 
 export interface BoundAls extends BoundRun {
-  /** Given blocks that placeColumns must fill before they are used. */
+  /** Blocks that were given to the plan, but that placeColumns must fill before they are used. */
   readonly columnCuts: readonly ColumnCut[];
 }
 
@@ -34,9 +34,9 @@ export interface BoundAls extends BoundRun {
 type Cuts = Readonly<Record<Side, readonly RowRange[]>>;
 
 /**
- * Binds a plan to sorted ratings. Each side is cut, balanced by ratings, into the plan's number of parts.
- * Ratings of a side that is solved from vertical parts are cut into blocks. Each pass over a part or block is
- * cut into slices.
+ * Binds a plan to sorted ratings. Each side is cut into the plan's number of parts, with about equal numbers
+ * of ratings. If a side is solved from vertical parts, its ratings are cut into blocks. Each pass over a
+ * part or a block is cut into slices.
  */
 export function bindAls(
   planned: PhysicalPlan,
@@ -143,8 +143,8 @@ function givenParts(
 }
 
 /**
- * Parts of a side: its ratings' parts if they are already cut, else the plan's number of parts, balanced by
- * ratings.
+ * The parts of a side. If its ratings are already cut, their parts; else the plan's number of parts, with
+ * about equal numbers of ratings.
  */
 function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   const { q } = grid;

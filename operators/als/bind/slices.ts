@@ -7,18 +7,17 @@ import { tiledSlices, tilingOf } from '../tiles.ts';
 import { hasGramOfParts, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
 import type { AlsProblem } from '../plan/problem.ts';
 
-/** Fewest rows that one task of a device with slices solves from their equations. */
+/** A task on a device that works in slices solves at least this number of rows from their equations. */
 const SOLVED_ROWS = 64;
 
 /**
- * Rows of ratings. Ratings in files include their slices, which equal the slices of the same ratings in
- * memory.
+ * Rows of ratings. Ratings in files also contain their slices, which are the same as for ratings in memory.
  */
 type SlicedRows = RatedRows & { readonly slices?: readonly RowRange[] };
 
 /**
- * Ratings of a side: its parts, and the blocks that tasks read. If the other side is fixed whole, the blocks
- * are the parts.
+ * The ratings of a side: its parts, and the blocks that tasks read. If the other side is fixed as a whole,
+ * the blocks are the parts.
  */
 export interface SideBlocks {
   readonly parts: readonly SlicedRows[];

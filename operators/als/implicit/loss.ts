@@ -7,9 +7,9 @@ import { MOST_CANCELLED } from '../solved-loss.ts';
 import { unobservedWeightOf } from './weights.ts';
 
 /**
- * J computed from the objective of the users, which includes all pairs and the users' penalty. `targets`: the
- * share of the observed pairs that it lacks, see positiveTargets. Undefined if cancellation leaves too few
- * digits.
+ * J computed from the objective of the users, which includes all pairs and the users' penalty. `targets`:
+ * the term for the observed pairs that this objective lacks, see positiveTargets. Undefined if cancellation
+ * leaves too few digits.
  */
 export function implicitErrorsOfSolve(
   measured: StepResults,
@@ -28,8 +28,8 @@ export function implicitErrorsOfSolve(
 
 /**
  * J of implicit data in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ shift_v ‖θ_v‖².
- * `prefix`: of the data sets' version names. Each Gram matrix contains the weight w₀ of unobserved pairs, so
- * the trace of their product contains it twice.
+ * `prefix`: prefix of the names of the data sets. Each Gram matrix contains the factor w₀, the weight of
+ * unobserved pairs, so the trace of their product contains w₀².
  */
 export function implicitErrors(
   measured: StepResults,

@@ -60,9 +60,9 @@ export function weightOf(
 }
 
 /**
- * Computes the weight's constants from a training set. `counts`: number of ratings of each item, n numbers.
- * The bits do not depend on how the ratings are cut into parts: sums are over distinct values in ascending
- * order, or row by row if there are too many values or the item matters.
+ * Computes the weight's constants from a training set. `counts`: number of ratings of each item. The bits do
+ * not depend on the parts into which the ratings are cut: sums are over distinct values in ascending order,
+ * or row by row if there are too many values or the formula uses the item.
  */
 export async function learnWeight(
   form: KnownForm,
@@ -88,7 +88,8 @@ export async function learnWeight(
       ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx)
       : await meanOf((rating) => sizeOf(rating, 1));
   const weight = { ...unscaled, scale: 1 / mean };
-  // Weights grow with the rating; bm25 falls with the item's count.
+  // All forms of the weight grow with the rating. bm25 also falls with the item's count, so the largest
+  // weight has count 0.
   return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
 }
 
@@ -98,8 +99,8 @@ export function weightJson({ form, unit, scale, meanCount }: RatingWeight): Json
 }
 
 /**
- * Reads the constants; a model without them used ratings as they are. Throws DataError for values that no
- * training writes.
+ * Reads the constants from a model. A model without them was trained on the ratings as they are. Throws
+ * DataError for values that no training writes.
  */
 export function readWeight(stored: Json | undefined): RatingWeight {
   if (stored === undefined || stored === null) return sparkWeight;

@@ -3,8 +3,8 @@ import type { AlsParams } from '../als-params.ts';
 import type { KnownForm } from './rating-weight.ts';
 
 /**
- * Parameters after replacing `auto` by values that depend on the sizes: λ, and for implicit data α and the
- * form of weights.
+ * The parameters after every `auto` that depends on the sizes has been replaced: λ, and for implicit data α
+ * and the form of weights.
  */
 export interface SizedAlsParams extends AlsParams {
   readonly regParam: number;

@@ -8,7 +8,7 @@ import type { SizedAlsParams } from './sized-params.ts';
 import type { Side } from '../plan/grid.ts';
 import { unobservedWeightOf } from './weights.ts';
 
-/** Rows of G that one task of a device with slices computes. */
+/** A task on a device that works in slices computes this number of rows of G. */
 const GRAM_ROWS = 16;
 
 /** Names of a side's data sets in implicit ALS: G of its factors, and the shifts of its rows. */
@@ -76,8 +76,8 @@ export function gramStage(
 }
 
 /**
- * Stages that compute G of a side that is fixed in parts: G of each part, then at each place their sum in
- * part order.
+ * Stages that compute G of a side that is fixed in parts: first G of each part; then, at each place, the sum
+ * of these matrices in part order.
  */
 export function gramOfParts(
   side: Side,
@@ -131,12 +131,12 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
 }
 
 /**
- * The stages that measure the loss without computing m x n predictions: Σ w₀ (x_uᵀθ_v)² over all pairs is the
- * trace of the product of both Gram matrices, and the observed pairs are corrected one by one. `items`: the
- * data set with all of Θ. `ranked`: the run may be ended by a ranking metric.
+ * The stages that measure the loss without computing m x n predictions. Σ w₀ (x_uᵀθ_v)² over all pairs is
+ * the trace of the product of both Gram matrices; then the observed pairs are corrected one by one. `items`:
+ * the data set with all of Θ. `ranked`: a ranking metric may end the run.
  *
- * The loss computed by the solve of the users already includes their penalty and all pairs; brief measures
- * only compute the rest.
+ * If the solve of the users computes the loss, that already includes their penalty and all pairs. A brief
+ * measure then only computes the rest.
  */
 export function implicitMeasure(
   params: SizedAlsParams,

@@ -1,4 +1,4 @@
-/** Most distinct values: counts of plays or stars have far fewer, measured times have more. */
+/** Most distinct values. Numbers of plays or stars have far fewer, measured times have more. */
 const MOST_VALUES = 1 << 16;
 const SLOTS = 2 * MOST_VALUES;
 const SHIFT = 32 - Math.log2(SLOTS);
@@ -17,7 +17,7 @@ export class ValueIndex {
     return this.#size;
   }
 
-  /** Number of a value; for a new value `size` before the call, or -1 if the table is full. */
+  /** Returns the number of a value. A new value gets the number `size`; -1 if the table is full. */
   numberOf(bits: number): number {
     let slot = Math.imul(bits, 0x9e3779b1) >>> SHIFT;
     for (;;) {

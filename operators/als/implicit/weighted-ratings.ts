@@ -7,14 +7,15 @@ import { type RatingWeight, weightOf } from './rating-weight.ts';
 import { mapValues } from './value-index.ts';
 
 /**
- * From this number of ratings on, a table of distinct values is cheaper than computing each rating's weight.
+ * For at least this number of ratings, a table of distinct values is cheaper than computing the weight of
+ * each rating.
  */
 const LEAST_MAPPED = 4096;
 
 /**
- * Replaces sorted ratings by their weights. `counts`: number of ratings of each item. `keeps`: the ratings
- * are used elsewhere, so the weights get new memory; otherwise they overwrite the ratings. Ratings in files
- * are rewritten.
+ * Replaces sorted ratings by their weights. `counts`: number of ratings of each item. `keeps`: true if the
+ * ratings are still needed, so that the weights get new memory; otherwise weights overwrite the ratings.
+ * Ratings in files are rewritten.
  */
 export function weightedRatings(
   { ratings, rows }: { readonly ratings: Ratings; readonly rows: 'users' | 'items' },

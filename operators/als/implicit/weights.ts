@@ -50,8 +50,8 @@ export async function sortedRowShifts(
 }
 
 /**
- * Σ over positive ratings of α r + base, in float64: the term of implicit data's loss that the solve of the
- * users does not compute.
+ * Σ over positive ratings of α r + base, in float64: the term of the loss of implicit data that the solve of
+ * the users does not compute.
  */
 export async function positiveTargets(
   ratings: Ratings,

@@ -113,7 +113,8 @@ export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSi
             side: 'users',
             layout: 'places',
             derived: true,
-            // The slices of a pass write one vector; a device without slices returns it.
+            // All slices of a pass write into one vector. A device that does not work in slices returns the
+            // result instead.
             ...(problem.device.wholePasses ? {} : { columns: 1 }),
             parts: tests.map(({ ratings: own }, j) => ({
               rows: own,
@@ -193,8 +194,8 @@ function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): Als
 
 /**
  * Data sets of the sums (equations or vectors) of a side that is solved from vertical parts: each part of
- * rows at its owner. With several devices also one at each place of the fixed side; part s of the rows at
- * place k is partition s d + k.
+ * the rows at its owner. With several devices there are also partial sums at each place of the fixed side:
+ * part s of the rows at place k is partition s d + k, for d places.
  */
 function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { rank, biases } = problem.params;

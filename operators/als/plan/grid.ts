@@ -18,8 +18,8 @@ export type SideGrid = {
    */
   readonly q: number;
   /**
-   * Form of the side for the other half-iteration: one matrix at each place (p = 1), or part by part (p = q
-   * of this side).
+   * The form in which the other half-iteration reads this side: as one matrix at each place (p = 1), or part
+   * by part (p is then q of this side).
    */
   readonly fixed: 'whole' | 'parts';
   /** Home of its factors. With `host`, a part is on a device only while it is used there. */
@@ -30,13 +30,13 @@ export type SideGrid = {
    */
   readonly ratings: 'device' | 'host' | 'spill';
   /**
-   * Exchange of devices when the side is solved from vertical parts: sums of normal equations (the
-   * default), or sums of vectors in each step of conjugate gradients.
+   * The sums that devices exchange if the side is solved from vertical parts: normal equations (the
+   * default), or vectors in each step of conjugate gradients.
    */
   readonly sums?: SumsOfParts;
   /**
-   * With several devices: share of the ratings in the last part, whose rows every device solves for itself,
-   * so that they need no exchange. The other parts are divided among the devices.
+   * With several devices: the share of the ratings that is in the last part. Every device solves that part's
+   * rows for itself, so these rows need no exchange. The other parts are divided among the devices.
    */
   readonly common?: number;
   /**
@@ -64,8 +64,8 @@ export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean
 }
 
 /**
- * True if the Gram matrix of a side is the sum of its parts' matrices. This is so if no device has all rows,
- * or none has all in float32: users are read in float16.
+ * True if the Gram matrix of a side is the sum of its parts' matrices. That is necessary if no device has
+ * all rows, or if devices have all rows only in float16, as for users.
  */
 export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
   return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
@@ -122,7 +122,10 @@ export function verticalParts(grid: AlsGrid, solved: Side): number {
   return isInBlocks(grid, solved) ? grid[otherSide[solved]].q : 1;
 }
 
-/** Places of each part, its home first. Adjacent parts share a home; a common part is at all places. */
+/**
+ * The places of each part; the first is its home. Adjacent parts have the same home; a common part is at all
+ * places.
+ */
 export function placesOfParts({ q, common }: SideGrid, places: readonly Place[]): Place[][] {
   const own = common === undefined ? q : q - 1;
   const homes = Array.from({ length: own }, (_, part) => [places[Math.floor((part * places.length) / own)]]);

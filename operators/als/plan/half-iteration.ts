@@ -89,8 +89,8 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
 }
 
 /**
- * True if the solve of the users also computes the loss of their rows, so that only the last measure needs a
- * pass over the ratings. CPUs do, and some GPU kernels; not with exchanged vectors.
+ * True if the solve of the users also computes the loss of their rows. Then only the last measure needs a
+ * pass over the ratings. CPUs do this, and so do some GPU kernels, but not if vectors are exchanged.
  */
 export function solveComputesLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
   return (
@@ -111,8 +111,8 @@ export function measuredOf(problem: AlsProblem, side: Side): { readonly measured
 }
 
 /**
- * Properties of the stage that passes over the ratings for the training error: its reasons, and whether it is
- * brief.
+ * Two properties of the stage that reads all ratings for the training error: its reasons, and whether a
+ * brief measure skips it.
  */
 export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
   if (solveComputesLoss(problem))
@@ -132,8 +132,8 @@ export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
 }
 
 /**
- * Device memory of a kernel choice in addition to the data sets: the given shares of its work lists and
- * scratch memory.
+ * Device memory of the chosen kernels in addition to the data sets: the fraction `lists` of their work
+ * lists, and the fraction `scratch` of their scratch memory.
  */
 export function heldBy(
   choice: KernelChoice | undefined,
@@ -151,7 +151,8 @@ export function heldBy(
 }
 
 /**
- * Share of a side's work lists that a device has at the same time; for staged ratings the lists of two parts.
+ * The fraction of a side's work lists that a device has at the same time. For staged ratings: the lists of
+ * two parts.
  */
 function listsHeld({ grid, places }: AlsProblem, side: Side): number {
   const { q, ratings, common = 0, speeds } = grid[side];

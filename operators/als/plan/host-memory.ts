@@ -8,7 +8,10 @@ import {
 import { sides } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Bytes of the factors from which a thread makes a file's frame, and of the frame. */
+/**
+ * Bytes that a thread holds while it writes factors: the factors for one frame of a file, and the frame
+ * itself.
+ */
 const WRITTEN_BYTES = 32 << 20;
 
 /** Bytes of host memory: while ratings load, while steps run (`peak`), and at the end. */
@@ -34,8 +37,8 @@ function ratingBytes(problem: AlsProblem): number {
 }
 
 /**
- * Bytes at the end: a copy of the parts of the factors, and what each thread writes at a time. If the ratings
- * are in memory, they take more than that.
+ * Bytes at the end: a copy of the parts of the factors, and the data that each thread is writing. Returns 0
+ * if the ratings are in memory, since they take more than that.
  */
 function endBytes(problem: AlsProblem): number {
   if (!isInFiles(problem)) return 0;
@@ -45,8 +48,8 @@ function endBytes(problem: AlsProblem): number {
 }
 
 /**
- * True if ratings in parts on a single device are removed from the host after the first round, before the
- * factors are copied back.
+ * True if the ratings are removed from host memory after the first round, before the factors are copied
+ * back. That is done for ratings in parts on a single device.
  */
 function leavesHost({ device, compute, profile, grid }: AlsProblem): boolean {
   return (

@@ -18,10 +18,13 @@ import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
 import { type UsualWay, usualWays } from './usual-ways.ts';
 
-/** Share of an iteration, and seconds, that an unusual grid must save, since estimates are not exact. */
+/**
+ * An unusual grid must save at least this fraction of an iteration and this number of seconds, since times
+ * are only estimates.
+ */
 const WORTH = { share: 0.2, seconds: 0.005 };
 
-/** Times that a grid is cut into twice the parts after the walk over its steps refuses it. */
+/** If the steps of a grid turn out to need too much memory, its parts are halved, at most this often. */
 const FINER = 1;
 
 /**
@@ -74,7 +77,7 @@ class PlannedGrids {
     return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
   }
 
-  /** Bytes by place from a walk over the plan, for devices without a limit. */
+  /** Bytes at each place, computed from the plan's steps as if no device had a limit. */
   walked(grid: AlsGrid): PhysicalPlan['memory'] | undefined {
     const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: null }));
     return fitting(() => this.#plan(grid, { ...this.#devices, compute })).plan?.memory;
@@ -223,8 +226,8 @@ class PlanSearch {
 }
 
 /**
- * Plan of a grid, with more parts if the walk over its steps finds it too large; each part has at least one
- * row.
+ * The plan of a grid. If its steps turn out to need too much memory, the grid gets more parts; each part has
+ * at least one row.
  */
 function finer(
   grid: AlsGrid,

@@ -24,9 +24,9 @@ import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 import { vectorStages } from './vectors.ts';
 
 /**
- * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the
- * other side is solved by model parallelism (cuMF, section 4.2: p = 1). From a side that is fixed in parts,
- * the other is solved by data parallelism (section 4.3). Throws CapacityError if it does not fit.
+ * The plan of one grid. If a side is fixed as a whole, it is gathered on all devices after it was solved,
+ * and the other side is solved by model parallelism (cuMF, section 4.2: p = 1). If it is fixed in parts, the
+ * other side is solved by data parallelism (section 4.3). Throws CapacityError if the plan does not fit.
  */
 export function planOfGrid(
   profile: RatingsProfile,
@@ -70,7 +70,7 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
     datasets: alsDataSets(problem, estimatedSizes(problem)),
     load: alsLoadStages(problem),
     start: startStages(problem),
-    // The Gram matrix of the new users is used for the loss and for the next round.
+    // The Gram matrix of the new users is used twice: for the loss, and for the next round.
     round: (['items', 'users'] as const).flatMap((side) => [
       ...solvingStages(problem, side),
       ...fixStages(problem, side),

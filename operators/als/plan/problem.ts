@@ -28,7 +28,9 @@ export interface AlsProblem {
   readonly testRatings: number | undefined;
   readonly params: SizedAlsParams;
   readonly choices: AlsChoices | undefined;
-  /** True if previous factors hold rows back: see `update-implicit`. */
+  /**
+   * True if new ratings move a row only a limited distance from its previous factors: see `update-implicit`.
+   */
   readonly anchored: boolean;
   readonly grid: AlsGrid;
   /** Devices that have parts. */
@@ -156,7 +158,7 @@ export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts:
   return isInBlocks(grid, side) ? { set: parts, part: 'column' } : whole;
 }
 
-/** Number of tasks for a part of a pass; `ratings` counts all parts of the side. */
+/** Number of tasks for one part in a pass; `ratings` is the number of ratings of all parts of the side. */
 export function tasksOfPart(
   { grid, device, rows, profile }: AlsProblem,
   side: Side,
@@ -169,8 +171,8 @@ export function tasksOfPart(
 }
 
 /**
- * Names of a side's data sets. `whole`: all its rows on every device, if the side is fixed whole; the side
- * itself if it is one part on the only device.
+ * Names of a side's data sets. `whole`: the data set with all rows of the side on every device, if the side
+ * is fixed as a whole. It is the side itself if that is one part on the only device.
  */
 export function sideNames(
   side: Side,

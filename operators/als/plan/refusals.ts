@@ -11,7 +11,7 @@ import { blockShare, leastBytes } from './cost/device-bytes.ts';
 import { type AlsGrid, sides, verticalParts } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Most blocks of a side for which steps are walked only to report the memory they need. */
+/** Above this number of blocks of a side, steps are not expanded just to report the memory that they need. */
 const MOST_WALKED = 4096;
 
 /** Throws UsageError if sums of vectors are requested but a solver needs A. */
@@ -103,7 +103,7 @@ export function noneFits(
   );
 }
 
-/** Reasons against the grids, and the bytes of a grid by place from the walk. */
+/** The reasons against the grids, and the bytes that a grid's steps need, by place. */
 interface Refused {
   readonly usual: CapacityError | undefined;
   readonly reason: string | undefined;

@@ -5,7 +5,7 @@ import { spreadGrid } from './cost/spread.ts';
 import { type AlsGrid, suits } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Share of an iteration that twice the devices must save, since estimates are not exact. */
+/** Twice the devices must save at least this fraction of an iteration, since times are only estimates. */
 const WORTH_DEVICE = 0.15;
 
 /** The usual grid on some of the devices. */
@@ -19,9 +19,9 @@ export interface UsualWay {
 
 /**
  * The usual grid on each number of devices, in the order to try. Devices with their own memory exchange rows
- * through the host, which may take longer than the time they save; then fewer devices are faster, or a share
- * of the rows solved on each device. Requested parts, and devices that share the host's memory, use all
- * devices.
+ * through the host, which may take more time than the devices save. Then it is faster to use fewer devices,
+ * or to let each device solve a share of the rows for itself. If parts are requested, or the devices share
+ * the host's memory, all devices are used.
  */
 export function usualWays(
   problem: AlsProblem,

@@ -31,16 +31,19 @@ import {
 
 const STAGE = 'solve-rows';
 
-/** Terms of J from a block of rows: errors of its ratings, in the ratings' own unit, and its penalty. */
+/**
+ * Terms of J that a block of rows contributes: the errors of its ratings, in the ratings' own unit, and its
+ * penalty.
+ */
 export type RowsLoss =
   | { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number }
   | { readonly observed: number; readonly penalty: number };
 
 /**
- * A block of rows of R: some users with all their ratings, or some items with theirs. Their factors are
- * solved from the other side's, which is fixed: the half-iteration of ALS for a part of the rows, with the
- * same bits as training. For long rows that a CPU solves tile by tile (see tilingOf), that requires `columns`
- * to be all rows of the other side.
+ * Solves the factors of a block of rows of R (some users with all their ratings, or some items with all
+ * theirs) from the factors of the other side, which is fixed. It is the half-iteration of ALS for some of
+ * the rows, with the same bits as training. For long rows that a CPU solves tile by tile (see tilingOf), the
+ * same bits require that `columns` contains all rows of the other side.
  *
  * The ratings stay on the device; one version of the rows and the fixed side stay in host memory. No biases.
  * Matrices are row-major without padding, in the ratings' own unit.

@@ -90,8 +90,8 @@ export interface RowsSolving {
 }
 
 /**
- * Solves given rows from a fixed side with the tasks of training, so with the same bits. (Training itself,
- * with many rows that stay on the devices, runs these tasks by its plan.)
+ * Solves given rows from a fixed side, by the same tasks as training and so with the same bits. (Training
+ * itself has many rows that stay on the devices; it runs these tasks by its plan.)
  */
 export async function solveRows(
   rows: GivenRows,
@@ -140,7 +140,10 @@ export async function solveRows(
   };
 }
 
-/** `Put` sends a partition to the device, and `Make` allocates a matrix there; both name it by its part. */
+/**
+ * Put: sends a partition to the device. Make: allocates a matrix there. Both take the part of its name that
+ * distinguishes it.
+ */
 type Put = (part: string, partition: Partition) => PartitionRef;
 type Make = (part: string, shape: MatrixShape) => PartitionRef;
 
@@ -179,7 +182,10 @@ function valuesOf({ columns }: Partition): Float32Array {
   return columns.values as Float32Array;
 }
 
-/** Allocates a matrix rank x rank. The number of its rows is its stride, and solvers read them all. */
+/**
+ * Allocates a matrix for rank x rank numbers. It has one row for each element of its stride, because solvers
+ * read that number of rows.
+ */
 export function emptyGram(rank: number): Float32Array {
   return sharedArray(Float32Array, 16 * Math.ceil(rank / 16) * rank);
 }

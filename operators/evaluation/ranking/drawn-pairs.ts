@@ -16,8 +16,8 @@ export interface RankedPairs extends UsersToRank {
 }
 
 /**
- * The same with only `most` of the users who have test pairs. If unknown users count, they are drawn in
- * proportion.
+ * Reduces the pairs to `most` of the users who have test pairs. If unknown users count, too, both groups are
+ * reduced in proportion.
  */
 export async function drawnPairs(
   pairs: RankedPairs,

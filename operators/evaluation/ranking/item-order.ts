@@ -50,9 +50,9 @@ export function orderOf(scores: ArrayLike<number>): Uint32Array {
 }
 
 /**
- * Ranks of the positives if every user gets the same ranking, without the user's excluded items;
- * rankPositives computes the same for a model. An item's rank is its rank in `order` minus the number of
- * excluded items before it.
+ * The ranks of the positives if every user gets the items in the order `order`, without the user's excluded
+ * items. An item's rank is its rank in `order` minus the number of excluded items before it. (For a model,
+ * rankPositives computes the same.)
  */
 export async function placesByOrder(
   order: Uint32Array,

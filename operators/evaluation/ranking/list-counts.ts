@@ -9,12 +9,12 @@ import { inFlight, ranges, topOf, usersPerTask } from '../../serving/recommend.t
 
 const NO_ITEM = 0xffff_ffff;
 
-/** For each k, the number of users whose first k items contain each item. */
+/** For each k, and for each item: the number of users whose first k items contain it. */
 export type ListCounts = readonly Uint32Array[];
 
 /**
- * Counts the lists of a model for the users with positives. Ties by item: items keep their own order, so no
- * bounds are used.
+ * Counts the lists of a model, for the users with positives. Ties are broken by item, so items must keep
+ * their own order; so the bounds of items sorted by norm cannot be used.
  */
 export async function listCounts(
   model: FactorModel,
@@ -45,7 +45,7 @@ export async function listCounts(
   return counts;
 }
 
-/** Counts the lists if all users get the items of one order, without those that they have seen. */
+/** Counts the lists if all users get the items in one order, without the items that the user has seen. */
 export function listCountsByOrder(
   order: Uint32Array,
   positives: RatingBlock,

@@ -102,7 +102,7 @@ class OneUser implements UserRanking {
   missing = 0;
   candidates = 0;
 
-  /** Sets the user's ranks to places [from, to), in any order. */
+  /** Sets the ranks of a user to places [from, to); these may be in any order. */
   set(places: Uint32Array, from: number, to: number, missing: number, candidates: number): void {
     [this.ranked, this.missing, this.candidates] = [to - from, missing, candidates];
     if (this.ranked > this.places.length) this.places = new Uint32Array(2 * this.ranked);

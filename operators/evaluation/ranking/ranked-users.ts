@@ -8,7 +8,7 @@ import type { FactorModel } from '../../serving/factor-model.ts';
 /** Default of the most users to rank: their means are within about 0.01 of the means of all users. */
 export const RANKED_USERS = 10_000;
 
-/** Keeps the draw independent of splits with the same seed. */
+/** The random stream of this draw: with the same seed, it is independent of splits. */
 const STREAM = 0x7a4e_d05e;
 
 /** Positions of the users who have pairs in a block. */

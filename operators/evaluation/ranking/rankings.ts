@@ -8,11 +8,11 @@ import { PositiveRanks } from './rank-positives.ts';
 /** Rankings for a set of users who have positives. */
 export interface Rankings {
   /**
-   * Rank of each positive, from 0, in the order of their block; from `depth` on (default: none) any number of
-   * at least `depth`.
+   * The rank of each positive, counted from 0, in the order of their block. Ranks from `depth` on (default:
+   * none) may be any number of at least `depth`.
    */
   places(depth: number | undefined): Promise<Uint32Array>;
-  /** For each k, the number of users whose first k items contain an item. */
+  /** For each k, and for each item: the number of users whose first k items contain it. */
   lists(ks: readonly number[]): Promise<ListCounts>;
 }
 

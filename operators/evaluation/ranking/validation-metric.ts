@@ -73,7 +73,7 @@ export function validationRanking(
   };
 }
 
-/** The same for factors in host memory, if the plan of the training does not rank. */
+/** Like validationRanking, for factors in host memory; used if the plan of the training does not rank. */
 export function validationMetric(
   name: string,
   pairs: ValidationPairs,

@@ -90,8 +90,8 @@ export async function keepKnown(
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
     const made = { codes: ref('codes'), values: ref('values') };
     const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
-    // A task waits for frees before it. This distance keeps enough tasks running, and few chunks in memory
-    // twice.
+    // A free must have ended before later tasks start, so it is added some tasks later. This distance keeps
+    // enough tasks running and few chunks in memory twice.
     if (partition >= 2 * parallelism) steps.free(STAGE, place, read[partition - 2 * parallelism]);
     steps.task(STAGE, place, {
       kernel: 'keep-known',

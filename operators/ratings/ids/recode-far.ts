@@ -13,8 +13,8 @@ export const STAGE = 'index-ids';
 export type Side = 'users' | 'items';
 
 /**
- * Most entries of the table that counts narrow-range ids of all chunks. It may also have an entry
- * for each second rating.
+ * Most entries of the table in which the narrow-range ids of all chunks are counted. A larger table is
+ * allowed if it has at most one entry for every two ratings.
  */
 const TABLE_ENTRIES = 1 << 22;
 /** The range of narrow-range ids over all chunks, if one table can count them. */
@@ -106,8 +106,8 @@ function recodedChunk(
 }
 
 /**
- * One task for each chunk. The chunks it replaces are freed only after two tasks a thread, so that no
- * thread waits.
+ * One task for each chunk. The old chunks are freed two tasks per thread later, so that no thread waits for
+ * the frees.
  */
 function recodingSteps(recoded: readonly Recoded[], spilled: boolean, ctx: ExecutionContext) {
   const { place, parallelism } = hostDevice(ctx.executor).info;

@@ -47,7 +47,7 @@ export async function renumberChunks(
     [numbers.items, mapPartition(items), place],
   ];
   const steps = new StepList(contracts);
-  // Freed after all tasks, since a task waits for frees before it.
+  // The old maps are freed after all tasks: a free between them would make the following tasks wait.
   const composed: PartitionRef[] = [];
   const compose = (
     side: 'users' | 'items',

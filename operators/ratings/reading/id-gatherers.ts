@@ -7,8 +7,8 @@ import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 
 /**
- * Capacity of a chunk at first, then after its first growth; after that it has its full capacity. So few
- * ratings take little memory, and a process may load a thousand small inputs.
+ * The first two capacities of a chunk; the next one is its full capacity. So few ratings take little memory:
+ * a process may load a thousand small inputs.
  */
 const FIRST_ROWS = [1 << 12, 1 << 16];
 

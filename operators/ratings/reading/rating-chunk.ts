@@ -34,13 +34,13 @@ export const CHUNK_ROWS = 1 << 20;
 /** Approximate bytes of text ids in a chunk. */
 const CHUNK_BYTES = 1 << 24;
 /**
- * Additional chunks of some splits, beyond the chunks for their known rows. From chunk DOUBLING on, each is
- * twice as large as the previous one.
+ * Most chunks of a split in addition to the chunks for its known rows. From chunk number DOUBLING on, each
+ * one is twice as large as the previous one.
  */
 const MORE_CHUNKS = 32;
 const DOUBLING = 8;
 
-/** Most rows of a chunk; and bytes of text ids at which it counts as full. */
+/** Limits at which a chunk counts as full: its rows, and the bytes of its text ids. */
 export interface ChunkLimits {
   readonly rows: number;
   readonly bytes: number;

@@ -107,8 +107,8 @@ async function makeRoom(
     places.set(group, { from: rows, to: rows + own });
     rows += own;
   }
-  // Other operators may remove rows, so the memory would be too large. The comparison is negated so that NaN
-  // also fails it.
+  // With other operators, rows may be removed and the memory would be too large. The negated comparison is
+  // also true for NaN.
   if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows)))
     return undefined;
   const ref: PartitionRef = { name: `${name}/room`, partition: 0, version: 0 };

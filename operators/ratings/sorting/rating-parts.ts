@@ -48,7 +48,8 @@ export interface PartOptions {
  * Coded ratings as sorted parts of adjacent rows, in row order: first by user, then by item. If parts are
  * spilled, only one part and the current work are in memory, so there may be more ratings than memory can
  * hold. The consumer owns a part: it may free it (`block.ref` at the CPU's place), spill it or send it on
- * before requesting the next. The bits equal the same rows of the whole block.
+ * before requesting the next. The bits of a part are the same as the bits of its rows in a block of all
+ * ratings.
  */
 export class RatingParts {
   readonly #indexed: IndexedRatings;

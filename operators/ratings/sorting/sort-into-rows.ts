@@ -14,7 +14,7 @@ import type { PairRoom } from './pair-room.ts';
 
 const STAGE = 'rating-blocks';
 
-/** Ratings of a band: twice 8 bytes for each fit into a core's own cache. */
+/** Ratings of a band. Two copies of 8 bytes for each rating fit into the cache of one core. */
 const BAND_RATINGS = 1 << 16;
 const MAXIMUM_BANDS = 1024;
 
@@ -154,7 +154,7 @@ function cursorsOf(counted: readonly Int32Array[], { count, starts }: RowBands):
   });
 }
 
-/** Scatters each group to positions of its own, then frees it. */
+/** Copies the ratings of each group to the group's positions in the bands, then frees the group. */
 function scatterGroups<Group>(
   steps: StepList,
   groups: readonly Group[],
@@ -168,8 +168,8 @@ function scatterGroups<Group>(
     const own = Object.fromEntries(Object.keys(task.outputs).map((name) => [name, g]));
     steps.task(STAGE, place, task, { bands: own });
   });
-  // Added after all scatter tasks, since a task waits for frees before it. Each free runs as soon as its
-  // group is scattered.
+  // The frees are added after all scatter tasks, because tasks that are added after a free wait for it. Each
+  // free runs as soon as its group was scattered.
   groups.forEach((group, g) =>
     steps.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), bands.ref('cursors', g)]),
   );

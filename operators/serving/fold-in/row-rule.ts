@@ -13,9 +13,9 @@ export interface UserRule extends RowRule {
 const LEAST_LAMBDA = 0.001;
 
 /**
- * The rule of a trained or loaded model. `metadata`: the model's own. `meanBias` returns μ + β of the average
- * user, for models without μ. Throws UsageError for a model without λ, such as Spark's, unless `regParam` is
- * given.
+ * The rule of a trained or loaded model. `metadata`: the model's metadata. `meanBias`: returns μ + β of the
+ * average user, for models that do not store μ. Throws UsageError for a model without λ, such as Spark's,
+ * unless `regParam` is given.
  */
 export function userRule(
   metadata: JsonObject,
@@ -48,7 +48,7 @@ export function userRule(
     offset,
     mean: Number.isNaN(mean) ? meanBias() : mean,
     damping: numberOr(damping, 0),
-    // SGD regularizes biases with the λ of factors, on ratings scaled to deviation 1; on that scale the λ of
+    // SGD uses the λ of factors for biases too, on ratings scaled to deviation 1. On that scale the λ of
     // factors is λ / σ.
     biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? lambda / deviation : lambda,
   };

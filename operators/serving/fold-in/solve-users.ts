@@ -73,10 +73,10 @@ export async function solveUsers(
 }
 
 /**
- * The share of each rating of one user in the score of an item, t φ_vᵀ A⁻¹ φ (Hu, Koren and Volinsky 2008,
- * section 5); with a bias φ_v = [θ_v, 1], else θ_v. A⁻¹ φ is the solution for b = φ. To get this b, the row
- * is solved with all targets 0 and one more rating, of φ, with weight 0 and target 1. Undefined if it is not
- * finite.
+ * The contribution of each rating of one user to the score of an item, t φ_vᵀ A⁻¹ φ (Hu, Koren and Volinsky
+ * 2008, section 5); with a bias φ_v = [θ_v, 1], else θ_v. A⁻¹ φ is the solution for b = φ. To get this b,
+ * the row is solved with all targets set to 0 and one more rating: its item's vector is φ, its weight 0 and
+ * its target 1. Undefined if the result is not finite.
  */
 export async function sharesOf(
   ratings: LaterRatings,
@@ -195,7 +195,7 @@ function modelRows(
  * λ) costs less than the exact solve.
  */
 const LEAST_SETTLING = 48;
-/** Number of steps after which a row is solved exactly instead. */
+/** If CG has not reached that residual after this number of steps, the row is solved exactly. */
 const MOST_STEPS = 12;
 
 /** The solver of users, by the number of features. */

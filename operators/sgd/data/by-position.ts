@@ -5,7 +5,10 @@ import { inMemory } from '../../ratings/parts-in-files.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { SgdData } from './data.ts';
 
-/** Validation pairs and training ratings by position, with the ids of users and items in the same order. */
+/**
+ * The validation pairs and the training ratings, converted from labels to positions. The ids of users and
+ * items are returned in the order of these positions.
+ */
 export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: ExecutionContext) {
   const [ofRows, ofColumns] = [data.rows, data.columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
   const [users, items] = data.rows.name === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
@@ -13,7 +16,10 @@ export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: Exe
   return { users, items, test: byPosition(test, data), train };
 }
 
-/** Converts a block of labels to positions, by user; each row's items ascend. Its values are not set. */
+/**
+ * Converts a block of labels to positions; rows are users, and the items of a row ascend. The values of the
+ * result are not set.
+ */
 function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
   const byUser = rows.name === 'users';
   const [users, items] = byUser ? [rows, columns] : [columns, rows];

@@ -19,9 +19,10 @@ export interface GridBands {
 }
 
 /**
- * Cuts sorted ratings in memory into blocks by row band and column band; every rating is in exactly one
- * block. `local`: each block numbers its columns from the first of its band; otherwise they keep their
- * numbers. With a single band of columns, blocks are views of the rows' memory. Parts are bands already.
+ * Cuts sorted ratings in memory into blocks by bands of rows and bands of columns; every rating is in
+ * exactly one block. `local`: a block numbers its columns from the first column of its band; otherwise
+ * columns keep their numbers. With a single band of columns, blocks are views of the rows' memory. If the
+ * ratings are in parts, the parts are the bands of rows.
  */
 export async function cutBlocks(
   ratings: Ratings,

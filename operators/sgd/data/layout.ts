@@ -68,7 +68,7 @@ function bandsOf(
   return { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
 }
 
-/** True if a GPU deals or sorts the ratings itself, in the first epoch. */
+/** True if a GPU itself deals the ratings to tiles or sorts them into blocks, in the first epoch. */
 function steppedByRow({ kind, precision, tile }: SgdSchedule): boolean {
   return tile !== undefined || (kind === 'wavefront' && precision !== undefined);
 }

@@ -61,7 +61,7 @@ function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
   return target;
 }
 
-/** `starts`: start of the ratings of each label of the side. */
+/** `starts`: index of the first rating of each label of the side. */
 function room(
   { name, labels }: SgdSide,
   positions: Uint32Array,

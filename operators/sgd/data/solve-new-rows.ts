@@ -11,8 +11,8 @@ import { lambdasOf, type SgdParams, shrinkOf } from '../params.ts';
 const STAGE = 'solve-new-rows';
 
 /**
- * Items then users, twice: pairs of a new user and a new item count from the second half-iteration on, and
- * all of them in the last two.
+ * Rounds, each of which solves items and then users. A pair of a new user and a new item has an effect from
+ * the second half-iteration on; in the last two half-iterations all such pairs have.
  */
 const ROUNDS = 2;
 

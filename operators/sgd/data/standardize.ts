@@ -32,12 +32,14 @@ const STAGE = 'look-at-ratings';
 const RUN = 1 << 20;
 
 /**
- * Largest |μ| / deviation without biases. The factors then produce the level, and steps of larger factors
- * would be too long. Scales of stars have 3 to 6.
+ * Largest |μ| / deviation without biases. Without biases the factors must produce the mean, and steps on
+ * such large factors would be too long. Scales of stars have 3 to 6.
  */
 const MOST_LEVEL = 8;
 
-/** Scale of ratings in memory. `given`: a μ to use instead of the ratings' own, and the lower bound of σ. */
+/**
+ * The scale of ratings in memory. `given`: μ and the lower bound of σ, to use instead of the ratings' own.
+ */
 export async function ratingScale(
   ratings: Ratings,
   centered: boolean,

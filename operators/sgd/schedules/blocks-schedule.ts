@@ -14,8 +14,8 @@ import {
 import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape } from './tiles.ts';
 
 /**
- * Fewest segments for each device, so that a device that finishes finds a free segment (cuMF_SGD, section
- * 5.5.2); and fewest segments in total.
+ * Fewest segments for each device: a device that has finished a segment should find a free one (cuMF_SGD,
+ * section 5.5.2). LEAST_SEGMENTS: fewest segments in total.
  */
 export const SEGMENTS_A_DEVICE = 2;
 export const LEAST_SEGMENTS = 4;
@@ -27,8 +27,8 @@ export const MOST_SEGMENTS = 4096;
 export const MOST_BANDS = 1024;
 
 /**
- * Numbers of segments for each device to compare, if segments are passed from device to device: with more
- * segments devices wait less, but a block has fewer columns.
+ * Numbers of segments for each device to compare, if segments are passed from device to device. With more
+ * segments devices wait less, but each block has fewer columns.
  */
 export const PASSED_A_DEVICE = [2, 4] as const;
 
@@ -195,8 +195,8 @@ export function bandsLeave(
 }
 
 /**
- * Place of a schedule's factors: on its devices, or in host memory, from which they are copied with
- * the blocks.
+ * The place of a schedule's factors. True for a side whose factors are on its devices; false if they are in
+ * host memory and are copied with the blocks.
  */
 export function staysOnDevice({ deviceBlocks, columnBands }: SgdSchedule): {
   readonly rows: boolean;

@@ -69,7 +69,7 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
   }
   const most = Math.max(1, Math.min(sidesOf(problem).columnCount, MOST_SEGMENTS));
   const fewest = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
-  // Narrower segments save little memory if all blocks stay.
+  // If all blocks stay on their devices, narrower segments save little memory, so only the fastest is tried.
   yield fastest(of, most);
   for (let segments = fewest; ; segments = Math.min(most, 2 * segments)) {
     yield blocksSchedule(of, { columnBands: segments, resident: false });
@@ -78,8 +78,8 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
 }
 
 /**
- * Several bands of rows on one GPU: first with all of them there, then with two blocks of ratings at a time,
- * then with the factors of two bands at a time. More bands are smaller.
+ * Several bands of rows on one GPU. In this order: all bands stay there; two blocks of ratings at a time;
+ * the factors of only two bands at a time. With more bands, each is smaller.
  */
 function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   const { problem, params, devices } = of;
@@ -99,7 +99,10 @@ function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   }
 }
 
-/** Least share of an epoch to save by stepping blocks twice in a row, since that delays convergence. */
+/**
+ * Stepping some blocks twice in a row must save at least this fraction of an epoch, since it delays
+ * convergence.
+ */
 const STAYS_SAVES = 0.1;
 
 /** The fastest grid whose blocks all stay on the devices. */

@@ -7,8 +7,8 @@ import type { SgdSchedule } from './schedule.ts';
 const SAFE_PART = 20;
 
 /**
- * On a GPU most teams wait for memory at any time, so more are allowed: 3.8 teams for each column cost 0.0015
- * of RMSE at Netflix's shape.
+ * On a GPU, most teams wait for memory at any time, so more teams are allowed. 3.8 teams for each column
+ * cost 0.0015 of RMSE at Netflix's shape.
  */
 const GPU_TEAMS_A_COLUMN = 4;
 
@@ -17,7 +17,8 @@ export interface ConvergenceReport {
   /** s: workers that step on one block at the same time. */
   readonly workers: number;
   /**
-   * min(⌊m/i⌋, ⌊n/j⌋), which must be far above s; and the limit: a twentieth of it, on a GPU four times it.
+   * min(⌊m/i⌋, ⌊n/j⌋), which must be far above s. `limit`: the largest s without a warning, a twentieth of
+   * it, on a GPU four times it.
    */
   readonly leastSide: number;
   readonly bound: number;
@@ -44,9 +45,9 @@ export interface ConvergenceProblem {
 }
 
 /**
- * Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). Schedules without conflicts have one worker
- * a block; for them the condition is i, j >= 2 s, without which the order of blocks is hardly random (section
- * 5.5.2, Figures 15 and 16).
+ * Limits of parallel workers s. Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). In schedules
+ * without conflicts each worker has its own block. These need i, j >= 2 s, since with fewer bands the order
+ * of blocks is hardly random (section 5.5.2, Figures 15 and 16).
  */
 export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
   const { users, items } = problem;

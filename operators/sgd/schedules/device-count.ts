@@ -5,9 +5,9 @@ import { type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
 import { tileShape } from './tiles.ts';
 
 /**
- * Seconds for each feature on one H200. With tiles: of a rating, and of a row that a tile reads. With
- * Hogwild!: of a step, which also reads columns from memory. Measured at k = 128 on the shapes of Netflix and
- * YahooMusic.
+ * Seconds for each feature on one H200. With tiles: of a rating, and of each row that a tile reads. With
+ * Hogwild!: of a step, which also reads columns from memory. Measured at k = 128 on the shapes of Netflix
+ * and YahooMusic.
  */
 const FEATURE = {
   tile: { plain: { rating: 0.187e-12, visit: 0.488e-12 }, biases: { rating: 0.334e-12, visit: 0.775e-12 } },
@@ -42,7 +42,8 @@ export function sharedSeconds(
   const columnBytes =
     rowBands === 1 ? 0 : (deviceBlocks?.movedBytes ?? 0) / (rowBands - 1 + between) / rowBands;
   const passed = ((rowBands - 1) * columnBytes) / PASSED.beside;
-  // The first segment is passed after its steps, and the last one is stepped after it was passed.
+  // The first segment can be passed only after its steps, and the last one can be stepped only after it was
+  // passed.
   return (
     Math.max(steps + PASSED.perBlock * columnBands, passed + (2 * steps) / columnBands) +
     (between * columnBytes) / PASSED.between
@@ -73,8 +74,8 @@ function stepSeconds(
 }
 
 /**
- * Reason to step all ratings on one of several GPUs: steps and passed columns would take longer on all.
- * Undefined if several save time.
+ * The reason to step all ratings on one of several GPUs: on all of them, steps and passed columns would take
+ * longer. Undefined if several GPUs save time.
  */
 export function reasonForOne(
   problem: ScheduleProblem,

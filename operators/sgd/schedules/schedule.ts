@@ -77,8 +77,8 @@ export interface ScheduleProblem {
 }
 
 /**
- * Rows are the side with more of them: its vectors are streamed; vectors of the other side stay in the
- * cache. Returns the sizes of both.
+ * Assigns the sides: the side with more rows becomes the rows. Vectors of rows are streamed, vectors of
+ * columns stay in the cache. Returns the sizes of both.
  */
 export function sidesOf({ users, items }: ScheduleProblem): {
   readonly rows: 'users' | 'items';
@@ -98,7 +98,8 @@ export function sidesOf({ users, items }: ScheduleProblem): {
  *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns, in a sequence for each worker
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
- * j also grows until the column vectors of a band fit a core's own cache together with the stream of rows.
+ * j is increased further until the column vectors of a band, and the stream of rows, fit the cache of one
+ * core.
  */
 export function cpuSchedule(
   problem: ScheduleProblem,

@@ -99,8 +99,8 @@ function teamShape(
 }
 
 /**
- * True if a team's threads cannot divide a row's padded pieces evenly, but can divide the pieces of its
- * features, with at most one more pair of features for each thread.
+ * True if a team's threads cannot divide the padded pieces of a row evenly, but can divide the pieces that
+ * contain features, with at most one more pair of features for each thread.
  */
 function hasTail(features: number, stride: number, lanes: number): boolean {
   const whole = Math.floor(features / PIECE);

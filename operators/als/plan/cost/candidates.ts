@@ -17,7 +17,7 @@ import { blockShare, leastBytes } from './device-bytes.ts';
 /** Most blocks of one side; with more, a block is too small to be worth a step. */
 const MOST_BLOCKS = 2 ** 13;
 
-/** Share of the memory to plan for, since parts may be unequal. */
+/** Fraction of the memory that a plan may use. The rest is for parts that are larger than the average. */
 export const HEADROOM = 0.97;
 
 export interface GridLimits {
@@ -38,10 +38,10 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
 ];
 
 /**
- * Possible grids of a problem: each layout of users and items with each home of ratings, cut into the fewest
- * parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 if the fixed side fits, then the
- * smallest q). `fits` is false for grids that no cut makes small enough. A side that is read in parts has at
- * least two parts.
+ * The grids that are possible for a problem: each layout of users and items, with each home of the ratings.
+ * Each is cut into the fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 if the
+ * fixed side fits, then the smallest q). `fits` is false for a grid that no cut makes small enough. A side
+ * that is read in parts has at least two parts.
  */
 export function candidateGrids(
   problem: AlsProblem,
@@ -71,8 +71,8 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[
 }
 
 /**
- * Variants of a layout that add up equations for sides solved from vertical parts; also vectors, if all rows
- * are solved by conjugate gradients and the devices hold all factors.
+ * For sides solved from vertical parts: the layout with sums of equations, and with sums of vectors. Vectors
+ * are possible only if all rows are solved by conjugate gradients and the devices hold all factors.
  */
 function waysToAdd({ solver: { cgBelow } }: AlsProblem, layout: Layout): Layout[] {
   const parted = sides.filter((side) => layout[otherSide[side]].fixed === 'parts');
@@ -107,7 +107,7 @@ function smallestCut(
       ...grid[side],
       q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q),
     });
-    // If several cuts need the same memory, the first is taken; it cuts one side.
+    // If several cuts need the same memory, the first is taken, which cuts only one side.
     const next = [
       { ...grid, users: finer('users') },
       { ...grid, items: finer('items') },
@@ -123,7 +123,7 @@ function smallestCut(
   }
 }
 
-/** Memory need of a grid as a fraction of the smallest device. */
+/** The memory that a grid needs, as a fraction of the memory of the smallest device. */
 function needOf(problem: AlsProblem, grid: AlsGrid): number {
   const capacity = Math.min(...problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity));
   const { bindingBytes = Infinity } = problem.device;

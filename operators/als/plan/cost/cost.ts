@@ -16,8 +16,8 @@ import { ratesOf, SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts'
 import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
 /**
- * Seconds of an iteration by cause. Copies that overlap computation count only for the time by which they are
- * longer.
+ * Seconds of an iteration by cause. Copies that overlap computation count only with the time by which they
+ * take longer than it.
  */
 export interface IterationCost {
   readonly seconds: number;
@@ -25,8 +25,8 @@ export interface IterationCost {
   /** Copies of ratings and factors to devices and back, part by part. */
   readonly staging: number;
   /**
-   * Gathering parts, reducing partial equations, and Gram matrices of parts, as far as computation does not
-   * overlap it.
+   * Seconds of gathering parts, reducing partial equations and adding Gram matrices, as far as computation
+   * does not overlap them.
    */
   readonly exchange: number;
 }
@@ -64,7 +64,7 @@ export interface Pipelined {
   readonly copies: number;
   /** Parts of each device, solved in sequence. */
   readonly parts: number;
-  /** Seconds of the device's thread for each transfer of a part. */
+  /** Seconds that each transfer of a part takes in the device's thread. */
   readonly perPart: number;
   readonly devices: number;
 }
@@ -81,8 +81,9 @@ function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): 
 }
 
 /**
- * Seconds of a half-iteration in which every device also solves a common share of the rows. Kernels can
- * overlap all copies except the first part's upload; the common rows can overlap the last part's copies.
+ * Seconds of a half-iteration in which every device also solves a common share of the rows. Kernels can run
+ * during all copies, except the upload of the first part. The common rows can be solved during the copies of
+ * the last part.
  */
 export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
   const { kernels, copies, parts, perPart, devices } = pipelined;
@@ -165,14 +166,17 @@ export function gramSeconds(
     : 0;
 }
 
-/** Passes over a row's vectors in a step: over the received products, and over x, r, p and their sums. */
+/**
+ * Passes over a row's vectors in each step: one over the products that were received, and those over x, r, p
+ * and their sums.
+ */
 const STEP_PASSES = 8;
 
 /**
  * Seconds for solving a side by conjugate gradients that exchange vectors. The residual and each step need a
  * pass over the ratings and their θ, and passes over vectors at the rows' places. After each pass, sums are
- * sent to the rows' places and directions are sent back. Each exchange waits for the previous one, so it can
- * only overlap work on other parts.
+ * sent to the rows' places, and directions are sent back. Exchanges of one part depend on each other, so an
+ * exchange can only overlap work on other parts.
  */
 function vectorSeconds(
   problem: Costed,

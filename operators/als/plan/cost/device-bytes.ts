@@ -5,7 +5,10 @@ import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '
 import type { AlsProblem } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 
-/** The large matrices; for sums, the number of versions of one part that exist at the same time. */
+/**
+ * The large matrices of a plan, by role. A number is for sums: the versions of one part that exist at the
+ * same time.
+ */
 const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | number>>> = {
   factors: 'factors',
   whole: 'whole',
@@ -15,14 +18,18 @@ const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' 
   products: 1,
 };
 
-/** Parts are balanced by ratings and rows together, so one part may have more ratings than another. */
+/**
+ * Parts have about equal ratings and rows together, so one part may have more ratings than another: at most
+ * by this factor.
+ */
 const UNEQUAL = 1.05;
 
 /**
- * Bytes of the large data sets by eq. 8 of cuMF. Used to select cuts to try; walking the plan's steps then
- * finds when each part is in memory, and decides whether it fits. Resident sides have one part in two
- * versions. Two parts of staged ratings are in memory; for staged factors also the parts that are copied
- * back; for sums one part; for directions also the previous ones.
+ * Bytes of the large data sets by eq. 8 of cuMF. They are used to select the cuts to try. Whether a cut fits
+ * is decided later by expanding the plan's steps, which shows when each part is in memory.
+ *
+ * Number of parts in memory: resident sides, one part in two versions; staged ratings, two; staged factors,
+ * two and those that are copied back; sums, one; directions, also the previous ones.
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
   const { grid, device, params, rows } = problem;

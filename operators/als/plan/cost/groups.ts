@@ -8,8 +8,8 @@ import { ratesOf } from '../../../planner/device-rates.ts';
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
 
 /**
- * Rate between devices of different groups relative to the rate inside a group: assumed for the link between
- * two sockets.
+ * Rate between devices of different groups, relative to the rate inside a group. It is an assumption about
+ * the link between two sockets.
  */
 const ACROSS = 0.5;
 

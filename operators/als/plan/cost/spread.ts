@@ -9,7 +9,7 @@ const STEP = 2;
 const MOST = 90;
 
 /**
- * Share of a half-iteration that a common part must save, since it takes memory for its ratings on every
+ * A common part must save at least this fraction of a half-iteration, since its ratings take memory on every
  * device.
  */
 const COSTS = 0.03;
@@ -20,8 +20,8 @@ const EVEN = 0.02;
 /**
  * The cheapest usual grid on several devices with their own memory. Parts are proportional to the devices'
  * speeds. For each side it chooses the number of parts, and the share of rows that every device solves for
- * itself. Solving them may take less time than exchanging them: an exchange passes through host memory at a
- * few GB/s, and kernels solve rows of small ranks faster than that.
+ * itself instead of receiving them. That may take less time: an exchange passes through host memory at a few
+ * GB/s, and kernels solve rows of small ranks faster than that.
  */
 export function spreadGrid(problem: AlsProblem): AlsGrid {
   const { compute, device, grid, profile } = problem;
