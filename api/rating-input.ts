@@ -32,8 +32,8 @@ import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-bu
 
 export interface IndexingOptions {
   /**
-   * True if ratings that exceed one block, or the memory budget, are trained on in parts, from files if
-   * memory cannot hold them; default: an error.
+   * True: if the ratings exceed one block or the memory budget, they are trained on in parts, which are in
+   * files if memory cannot hold them. Default: such ratings are an error.
    */
   readonly inParts?: boolean;
 }
@@ -111,7 +111,7 @@ export class RatingInput {
     return { ...this.columns, ...others, ...(timestamp === undefined ? {} : { timestamp }) };
   }
 
-  /** All settings that affect loaded ratings, except the data set. */
+  /** A text that contains all settings that affect loaded ratings, except the data set. */
   form(dataset: Dataset): string {
     return JSON.stringify([this.columnsOf(dataset), this.onDuplicates, this.onBadRows]);
   }
@@ -167,8 +167,7 @@ export class RatingInput {
   }
 
   /**
-   * Notes the unit of the times that decide which of several ratings is last, or warns if there are two
-   * units.
+   * Notes the unit of the times, which decide the last one of several ratings; warns if there are two units.
    */
   async #reportTimes(ratings: Dataset, ctx: ExecutionContext): Promise<void> {
     const sizes = await runInto(ratings.plan, new CountTimeSizes(this.columnsOf(ratings).timestamp), ctx);
@@ -211,7 +210,7 @@ export class RatingInput {
     return readPairs(this.#selectedPairs(dataset), dataset.session.splitBytes, ctx);
   }
 
-  /** Number of rows of a validation set, without skipped bad rows. */
+  /** Number of rows of a validation set, without bad rows that are skipped. */
   async countPairs(dataset: Dataset): Promise<number> {
     const { user, item, rating } = this.columnsOf(dataset);
     return (

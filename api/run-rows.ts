@@ -14,7 +14,7 @@ import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';
 /** Below this memory budget threads that run exchanges keep their heaps small and collect garbage early. */
 const SCARCE_BYTES = 2 ** 31;
 
-/** Share of the memory of parts that the process's allocator loses to fragmentation. */
+/** Fraction of the memory of parts that the process's allocator loses to fragmentation. */
 const LOST_SHARE = 1 / 6;
 
 const rooms = new WeakMap<RunSession, ExchangeRoom>();

@@ -46,8 +46,8 @@ export interface SessionOptions {
   /** @internal Number of devices to simulate with one, for tests and demonstrations. */
   readonly fakeDevices?: number;
   /**
-   * @internal True if only saving follows one training: GPUs are closed as soon as its factors are in host
-   * memory, and unlimited memory is not collected.
+   * @internal True if the session runs one training and then only saves its model. GPUs are closed as soon
+   * as the factors are in host memory. Released memory is not collected, unless a memory budget was given.
    */
   readonly once?: boolean;
   /** @internal True if all runs must read the same versions of files, as the runs of one command must. */

@@ -85,7 +85,7 @@ function outputOptions(overwrite: boolean): AtomicOutputOptions {
   return { kind: 'folder', overwrite, recognizes: isPart };
 }
 
-/** True for folders and files that an earlier split may have left, in any format. */
+/** True for folders and files with names that an earlier split may have written, in any format. */
 function isPart(path: string): boolean {
   const [, below] =
     /^(?:fold-\d+\/)?(?:train|validation|test)(\/.*|\.(?:csv|tsv|dat|ndjson|jsonl|arrow|feather))$/.exec(

@@ -181,7 +181,7 @@ export class CpuDevice implements Device {
   async trim(): Promise<void> {
     if (!this.#garbage.collectAll()) return;
     const rest = { kernel: 'rest', params: {}, partitions: {}, matrices: {} };
-    // One request for each thread: all are taken at the same time, so each thread gets one.
+    // One request for each thread. All of them are running at the same time, so each thread gets one.
     await Promise.all(this.#store.scratch.map(() => this.#pool.run((slot) => this.#begun(rest, slot))));
   }
 
@@ -218,8 +218,8 @@ export function checkThreads(threads: number): void {
 }
 
 /**
- * Devices that divide the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for
- * one device.
+ * Opens several CPU devices and divides the threads among them, at least one for each. Their places are cpu,
+ * cpu:1, cpu:2, ... `given`: options as for one device.
  */
 export function openCpus(
   count: number,

@@ -1,7 +1,7 @@
 import { close, closeSync, open, openSync, readFileSync } from 'node:fs';
 import { availableParallelism, devNull } from 'node:os';
 
-/** Files that a thread opens at its start or reads at a time; the same for the calling thread. */
+/** Most files that a thread has open while it starts or reads. The calling thread needs the same number. */
 export const FILES_OF_THREAD = 6;
 export const FILES_OF_CALLER = 8;
 
@@ -12,10 +12,10 @@ const FILES_OF_NODE = 24;
 const TAKEN_UP = 1;
 
 /**
- * Makes the system enlarge the process's table of open files before threads start. On Linux the table has 64
- * places if the parent process has few files open, and threads share it. The thread whose file does not fit
- * waits 10 to 40 ms for a larger table, and so does every other thread that needs a new place meanwhile. Here
- * a system thread waits for it while the caller continues. Does nothing if there is room, and on other
+ * Makes the system enlarge the process's table of open files before threads start. On Linux all threads
+ * share this table, and it has 64 places if the parent process has few files open. A thread whose file does
+ * not fit waits 10 to 40 ms for a larger table; so does every other thread that needs a new place meanwhile.
+ * Here a system thread waits for it, while the caller continues. Does nothing if there is room, and on other
  * systems.
  */
 export function makeRoomForFiles(threads = availableParallelism()): void {
@@ -33,7 +33,7 @@ export function makeRoomForFiles(threads = availableParallelism()): void {
     });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TAKEN_UP);
   } catch {
-    // The system allows no more files; requireLimits reports that.
+    // The process may open no more files; requireLimits reports that.
   } finally {
     for (const file of held) closeSync(file);
   }

@@ -75,7 +75,10 @@ export function beginGpus(wanted: WantedGpus, machine: Machine): BegunGpus {
   return { known: known !== undefined, found };
 }
 
-/** A known driver that now fails to open, or is a software driver, has been forgotten: a probe follows. */
+/**
+ * If a driver that worked before now fails to open, or is a software driver, it has been forgotten, and a
+ * probe follows.
+ */
 async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Promise<FoundGpus | NoGpu> {
   const adapter = known ?? (await probed(wanted, machine));
   if ('missing' in adapter) return adapter;
@@ -99,7 +102,7 @@ async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Prom
  */
 async function probed({ device, signal }: WantedGpus, { probe }: Machine): Promise<Adapter | NoGpu> {
   const outcome = await probe(signal);
-  // Ctrl-C also ends the probe's process, which is not a crash.
+  // Ctrl-C also ends the probe's process; that must not count as a crash.
   throwIfAborted(signal, 'gpu');
   const { adapter, failure } = outcome;
   if (adapter !== undefined)

@@ -40,8 +40,8 @@ export interface OpenDevicesOptions {
   /** Limit of the used memory of each GPU, in bytes. */
   readonly deviceMemory?: number | undefined;
   /**
-   * Number of devices instead of one: the CPU's threads divided among them, or the one GPU opened several
-   * times.
+   * Simulates this number of devices: the CPU's threads are divided among them, or the one GPU is opened
+   * several times.
    */
   readonly fakeDevices?: number | undefined;
   /** A file task whose modules the CPU's threads load at their start. */
@@ -52,9 +52,15 @@ export interface OpenDevicesOptions {
 /** The module with the tasks that read and write files. */
 const fileTasks: URL = workerFile(new URL('./file-tasks.js', import.meta.url));
 
-/** Below this memory budget the heaps of threads and uncollected memory would be a large part of it. */
+/**
+ * Below this memory budget, the heaps of threads and released memory that is not collected yet would be a
+ * large part of it.
+ */
 const SCARCE_BYTES = 2 ** 30;
-/** For such a budget: 1 / this share of it may wait for collection. */
+/**
+ * With such a budget, at most this fraction (1 / SCARCE_COLLECT_SHARE) of it may be released memory that is
+ * not collected yet.
+ */
 export const SCARCE_COLLECT_SHARE = 40;
 
 /**
@@ -154,9 +160,9 @@ export class OpeningDevices implements AsyncDisposable {
 }
 
 /**
- * Default number of CPU threads: one per core. With a GPU they only load and sort, for which three quarters
- * of the cores are as fast, and starting a thread costs a quarter of a second of processor time; the other
- * cores are for the GPU's thread and its compilers.
+ * Default number of CPU threads: one per core. With a GPU, threads only load and sort, and three quarters of
+ * the cores are as fast for that; starting a thread costs a quarter of a second of processor time. The other
+ * cores are left for the GPU's thread and its compilers.
  */
 function threadsBeside(gpu: boolean): number {
   const cores = availableParallelism();

@@ -81,7 +81,8 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
 }
 
 /**
- * The partitions of a full chunk: codes and values of its rows (in their final place or copied), and its ids.
+ * The partitions of a full chunk: the codes and values of its rows (already in their final place, or
+ * copied), and its ids.
  */
 function finished(
   chunk: RatingChunk,
@@ -127,7 +128,7 @@ function partOf({ users, items, values }: ChunkPlace, from: number, to: number):
   };
 }
 
-/** A task's part of the memory for all rows, which its chunks fill in order. */
+/** A task's part of the memory for all rows. The task's chunks fill it in order. */
 class RoomPart {
   readonly #room: ChunkPlace;
   #next: number;
@@ -153,7 +154,10 @@ function keepChunk(chunk: RatingChunk): void {
   if (chunk.place === undefined) lastChunk = new WeakRef(chunk);
 }
 
-/** A chunk to fill: the previous task's chunk, unless it has other columns or was collected. */
+/**
+ * A chunk to fill. The previous task's chunk is reused, unless it has other columns or was
+ * garbage-collected.
+ */
 function takeChunk(limits: ChunkLimits, types: RatingTypes): RatingChunk {
   const last = lastChunk?.deref();
   lastChunk = undefined;

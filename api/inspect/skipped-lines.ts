@@ -8,7 +8,7 @@ import {
 import type { SourceParts } from '../../engine/stream/operator.ts';
 import { Filter } from '../../operators/dataflow/filter.ts';
 
-/** The parts of the source that remain to be read after a filter, or the reason why all remain. */
+/** After a filter: the parts of the source that must still be read, or the reason why all of them must. */
 export async function skippedLines(plan: LogicalPlan): Promise<string[]> {
   const source = rootSource(plan);
   const operators = operatorsOf(plan);

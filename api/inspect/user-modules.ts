@@ -5,7 +5,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
 import { shown } from '../../engine/shown.ts';
 
-/** Split, since a bundler would replace the whole expression. */
+/** `import.meta.url` in pieces, since a bundler would replace the whole expression. */
 const OWN_URL = ['import', 'meta', 'url'].join('.');
 
 /** Throws UsageError unless threads can import the module without running the main program again. */

@@ -30,8 +30,8 @@ export async function checkWritable(target: string): Promise<void> {
     const problem = fileProblem(error, 'write', parent);
     if (problem instanceof CapacityError)
       throw new CapacityError(problem.summary, { ...problem.details, file: target });
-    // An existing folder that fails with ENOENT is a special one (/proc): the system's own message would
-    // mislead.
+    // A folder that exists but fails with ENOENT is a special one (/proc). The system's own message would be
+    // misleading.
     const reason =
       problem instanceof DataError && errorCode(error) !== 'ENOENT'
         ? problem.summary

@@ -19,7 +19,8 @@ export interface ItemMap {
 }
 
 /**
- * The rows scaled to length 1, so that distances follow the cosine; a model with one factor keeps its values.
+ * The rows scaled to length 1, so that distances in the plane follow the cosine. A model with one factor
+ * keeps its values, because scaled they would all be equal.
  */
 function directions(values: Float32Array, stride: number, rank: number, rows: Uint32Array): Float32Array {
   const made = new Float32Array(rows.length * rank);

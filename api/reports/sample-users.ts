@@ -30,7 +30,7 @@ export interface SampleOptions extends RunOptions {
   readonly onBadRows: BadRowPolicy;
 }
 
-/** The share of users with fewer ratings, for each sampled user. */
+/** For each sampled user: the fraction of users who have fewer ratings. */
 const PARTS = [0.99, 0.9, 0.5];
 
 /**
@@ -90,7 +90,10 @@ async function itemsFor(
   }
 }
 
-/** Positions of users at these shares by number of ratings, without duplicates; the first among equals. */
+/**
+ * Positions of the users at these shares in the order of their number of ratings, without duplicates. Of
+ * users with equal numbers, the first.
+ */
 function sampledPositions(counts: Uint32Array): number[] {
   const sorted = counts.slice().sort();
   const wanted = PARTS.map((part) => sorted[Math.floor(part * (sorted.length - 1))]);

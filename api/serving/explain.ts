@@ -29,8 +29,8 @@ export interface Explanation {
   /** μ and the item's bias; 0 without biases. */
   readonly base: number;
   /**
-   * The user's known items with their ratings (the shortest decimals of float32) and shares, largest share
-   * first.
+   * The known items that the user rated, with ratings (the shortest decimals of float32) and contributions;
+   * the largest contribution is first.
    */
   readonly contributions: readonly {
     readonly item: Id;

@@ -10,7 +10,7 @@ export interface NameColumns {
   readonly name: string;
   /** The column of genres, if the file has one. */
   readonly genre: string | undefined;
-  /** A column with a usual name for genres, but values other than text. */
+  /** A column that has a usual name for genres, but whose values are not text. */
   readonly unreadGenre?: string;
   /** True if the file has no header, so that columns were chosen by position. */
   readonly byPosition: boolean;

@@ -34,14 +34,15 @@ import { reportExclusions } from './report-exclusions.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
 /**
- * Most users to search one by one, and the largest index that threads can address in addition to their own
- * memory.
+ * Up to this number of users are searched one by one. MOST_INDEX_BYTES: the largest index that threads can
+ * address in addition to their own memory.
  */
 const FEW = 256;
 const MOST_INDEX_BYTES = 3.5 * 2 ** 30;
 
 /**
- * The columns of lists with the best items for each user; with sides swapped, the best users for each item.
+ * The columns of lists with the best items for each user. If the sides are swapped: with the best users for
+ * each item.
  */
 export interface ListColumns {
   readonly user: string;
@@ -218,8 +219,8 @@ interface SearchedSides {
 }
 
 /**
- * The excluded pairs as a block over `model`. They are read with the ids of the whole model: a pair whose
- * user or item is only left out of this search is not reported as unknown.
+ * The excluded pairs as a block over `model`. They are read with the ids of the whole model: if `model` only
+ * leaves a user or an item out of this search, its pairs are not reported as unknown.
  */
 async function excludeBlock(
   dataset: Dataset,

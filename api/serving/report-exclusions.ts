@@ -2,7 +2,7 @@ import type { EventSink } from '../../engine/events.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 
-/** Excluded pairs that were read, counted by whether the model knows them. */
+/** Excluded pairs that were read: the number of pairs that the model knows, and of the others. */
 export interface ReadExclusions {
   readonly known: number;
   readonly unknown: number;

@@ -94,7 +94,10 @@ export function similarSpace(
   };
 }
 
-/** Numbers of ratings as vectors of one number: the query 1 finds the most popular items. */
+/**
+ * Numbers of ratings as vectors of length one. A search for the vector [1] then finds the most popular
+ * items.
+ */
 export function popularSpace(itemCounts: Uint32Array): NamedSpace {
   return {
     name: 'popular',

@@ -22,20 +22,23 @@ export interface AlgorithmChoice {
 }
 
 /**
- * Epochs of SGD that reduce the error as much as one iteration of ALS, with a margin: 1.3 to 1.5 were
- * measured at MovieLens-20M's shape on a CPU; on a GPU ten epochs did as much as nine iterations at
- * Netflix's.
+ * Epochs of SGD that are counted as one iteration of ALS; they reduce the error by as much, with a margin.
+ * 1.3 to 1.5 were measured at MovieLens-20M's shape on a CPU; on a GPU ten epochs did as much as nine
+ * iterations at Netflix's.
  */
 const EPOCHS_PER_ITERATION = { cpu: 2, gpu: 1.5 } as const;
 
 /** Without a target, SGD must be cheaper by this factor, since ALS needs no learning rate. */
 const WORTH_IT = 1.5;
 
-/** On a GPU, where both are fast: seconds that SGD must save over ten iterations. */
+/**
+ * On a GPU, where both are fast, SGD is chosen only if it saves this number of seconds over ten iterations.
+ */
 const WORTH_SECONDS = 1;
 
 /**
- * With fewer ratings per row of the longer side, SGD takes many epochs to move a row that ALS solves at once.
+ * If the longer side has fewer ratings per row than this, SGD takes many epochs to move a row that ALS
+ * solves at once.
  */
 const FEW_RATINGS = 20;
 

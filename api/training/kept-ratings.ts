@@ -11,8 +11,8 @@ import { Dataset } from '../dataset.ts';
 import { baseBytes, type MemoryBudget } from './plans/memory-budget.ts';
 
 /**
- * Loaded forms of a data set, by name; the bytes of runs that use them, by the prefix of their names; and the
- * number of concurrent runs.
+ * The loaded forms of a data set, by name; for each form, the bytes of a run that uses it (by the prefix of
+ * its name); and the number of concurrent runs.
  */
 interface Kept {
   readonly forms: Map<string, Promise<unknown>>;
@@ -41,14 +41,17 @@ export function dropKept(dataset: Dataset): void {
   keptOf.delete(dataset);
 }
 
-/** Shares the loaded forms of `from` with a data set that each fit makes from it. */
+/** Makes a data set that a fit derives from `from` share the loaded forms of `from`. */
 export function keptAs<Made extends Dataset>(dataset: Made, from: Dataset): Made {
   const kept = keptOf.get(from);
   if (kept !== undefined) keptOf.set(dataset, kept);
   return dataset;
 }
 
-/** The budget of a fit on the data set; each concurrent fit has its own factors. */
+/**
+ * The memory budget of one fit on the data set. Concurrent fits share the ratings, but each has its own
+ * factors.
+ */
 export function budgetOf(dataset: Dataset): MemoryBudget {
   const { memoryBudget, workers } = dataset.session;
   return { memoryBudget, workers, together: keptOf.get(dataset)?.together ?? 1 };
@@ -71,14 +74,14 @@ export function makeRoom(dataset: Dataset, form: string): void {
   for (const name of kept.forms.keys()) if (!name.startsWith(`${form} `)) kept.forms.delete(name);
 }
 
-/** Records the host memory that a fit on such a form takes for ratings. */
+/** Records the host memory that a fit takes for ratings in this form. */
 export function noteBytes(dataset: Dataset, form: string, { memory }: PhysicalPlan): void {
   keptOf.get(dataset)?.bytes.set(form, memory[HOST] ?? 0);
 }
 
 /**
- * A form of the data set; cached if the data set is kept. `name` identifies all settings that the form
- * depends on.
+ * Returns a form of the data set; cached if the data set is kept. `name` must contain all settings that the
+ * form depends on.
  */
 export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Promise<Form>): Promise<Form> {
   const kept = keptOf.get(dataset);
@@ -87,7 +90,7 @@ export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Pro
   if (known !== undefined)
     return (known as Promise<Form>).catch((error: unknown) => {
       if (!(error instanceof CancelledError)) throw error;
-      // The fit that loaded it failed or was cancelled, which must not fail this fit.
+      // The other fit that loaded it failed or was cancelled; this fit should not fail because of that.
       return loadedOnce(dataset, name, load);
     });
   const loading = load();

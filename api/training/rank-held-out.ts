@@ -7,7 +7,7 @@ import type { EndedTraining, RankedTraining } from './ended-training.ts';
 import type { ContinuedFit } from './continued-fit.ts';
 
 /**
- * True if held-out pairs are ranked: by default for implicit data; for trials of a search as the search
+ * True if held-out pairs are ranked. Default: for implicit data only; for trials of a search, the search
  * decides.
  */
 export function ranksHeldOut(

@@ -65,7 +65,7 @@ export function findProblems(
   return warnings;
 }
 
-/** False for ratings near the limit of float32, whose means may exceed it. */
+/** False for ratings near the limit of float32, so that their means may exceed it. */
 export function meansFit({ least, most }: Pick<RatingShape, 'least' | 'most'>): boolean {
   return Math.max(Math.abs(least), Math.abs(most)) < LARGEST_RATING;
 }
@@ -105,7 +105,7 @@ export function judgeCourse(
   findings: RatingFindings,
 ): TrainingWarning[] {
   const { algorithm, params, iterations, bestIteration } = ended;
-  // If all ratings are equal, errors are float32 rounding alone.
+  // If all ratings are equal, the errors are only float32 rounding.
   if (params.earlyStop !== undefined || findings.warnings.some(({ code }) => code === 'equal-ratings'))
     return [];
   const called = algorithm === 'sgd' ? 'epoch' : 'iteration';

@@ -4,8 +4,8 @@ import { savedPlan } from './plans/given-plan.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 
 /**
- * Facts about its training that a model is saved with. Nothing that differs between runs of the same data,
- * seed and plan (times, number of threads), so that equal models have equal bytes.
+ * The facts about its training that are saved with a model. They exclude everything that differs between
+ * runs of the same data, seed and plan (times, number of threads), so that equal models have equal bytes.
  */
 export function savedTraining(
   report: TrainingReport,

@@ -38,10 +38,10 @@ export function isImplicit({ params }: JsonObject): boolean {
 }
 
 /**
- * A new model from an implicit one by one round of ALS over new ratings: items, then users. With G and λ of
- * the model, the row x of a user becomes the minimum of (the terms of the new ratings in J) + (x - x_old)ᵀ (G
- * + λ n^ν I) (x - x_old). The last term is the part of the old J around its minimum that does not need the
- * old ratings. A new user's x_old is 0, so this is a fold-in. Rows without new ratings stay.
+ * Updates a model of implicit data by one round of ALS over new ratings: items, then users. With G and λ of
+ * the model, the row x of a user becomes the minimum of (the terms of the new ratings in J) + (x - x_old)ᵀ
+ * (G + λ n^ν I) (x - x_old). The last term approximates the old J near its minimum and does not need the old
+ * ratings. A new user's x_old is 0, so this is a fold-in. Rows without new ratings do not change.
  */
 export async function updateImplicit(
   updated: UpdatedModel,
@@ -187,7 +187,7 @@ async function prepare(
   };
 }
 
-/** The model's parameters that its equations depend on, for one round. */
+/** The parameters of the model's training on which its equations depend, set to one round. */
 function updateParams(
   { alpha, regParam, regExponent, unobservedWeight, weight = 'spark', nonnegative, seed }: SizedAlsParams,
   rank: number,

@@ -5,8 +5,8 @@ import { shown } from '../../engine/shown.ts';
 /** Users whose rankings are measured. */
 export interface RankUsersOption {
   /**
-   * Most users to rank; of more users this number is drawn by the seed, independently of row order. Default
-   * 10,000; 'all' ranks every user.
+   * Most users to rank. If there are more, this number of users is drawn by the seed; the draw does not
+   * depend on row order. Default 10,000; 'all' ranks every user.
    */
   readonly rankUsers?: number | 'all';
 }

@@ -34,10 +34,10 @@ const LOOK = 100;
  */
 const GRACE = 900;
 
-/** The same after the process has started to end: its response has been sent. */
+/** Milliseconds after the process has started to end: its response has been sent. */
 const ENDING_GRACE = 5000;
 
-/** The same if the parent process no longer exists, so that nothing reads a response. */
+/** Milliseconds if the parent process no longer exists, so that nothing reads a response. */
 const ORPHAN_GRACE = 400;
 
 const port = parentPort;

@@ -187,8 +187,9 @@ export function countColumns(
 }
 
 /**
- * Cuts the lists of all rows before the columns that already have `depth` columns before them: lists are
- * sorted, so these are the last. Writes `ends` and `lows`. Returns the number of rows with columns left.
+ * Shortens the lists of all rows: removes listed columns that already have `depth` columns before them.
+ * Lists are sorted, so these are at the end. Writes `ends` and `lows`. Returns the number of rows that still
+ * have listed columns.
  */
 export function shortenLists(
   rows: i32,
@@ -251,7 +252,10 @@ function countBlock(
   }
 }
 
-/** Subtracts `count` columns with their scores from the counts of a row's listed columns start .. end - 1. */
+/**
+ * Subtracts excluded columns, given with their scores, from the counts of a row's listed columns start ..
+ * end - 1.
+ */
 export function discountListed(
   newScores: usize,
   newColumns: usize,

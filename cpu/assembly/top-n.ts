@@ -61,7 +61,10 @@ export function packColumns(columnFactors: usize, size: usize, rank: i32, count:
   }
 }
 
-/** Forms the 4 x 8 scores; true, and stored at `block`, when one of them reaches its row's threshold. */
+/**
+ * Computes 4 x 8 scores. If one of them reaches its row's threshold, stores them at `block` and returns
+ * true.
+ */
 export function scoreBlock(
   rowPanel: usize,
   columnPanel: usize,

@@ -35,7 +35,7 @@ import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
 
-/** Least ratio of a bias's own regularization to n at which the dual system is well enough conditioned. */
+/** Smallest ratio of a bias's own regularization to n at which the dual system is well enough conditioned. */
 const LEAST_DUAL_BIAS: f32 = 1e-3;
 
 @inline
@@ -69,9 +69,9 @@ export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool):
 }
 
 /**
- * Compares the two ways of CG by their measured cost, in units of one register-block step for a rating and a
- * feature. Forming A costs `stride` a rating, and a pass over A as much as 4 ratings; a matrix-free pass
- * costs 4 a kept rating and 8 a rating that is gathered again.
+ * Compares the measured costs of the two ways of CG. The unit is one register-block step for a rating and a
+ * feature. Forming A costs `stride` a rating, and a pass over A as much as 4 ratings. A matrix-free pass
+ * costs 4 for a rating whose panel is kept, and 8 for a rating that is gathered again.
  */
 @inline
 function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool {
@@ -80,8 +80,8 @@ function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool 
 }
 
 /**
- * True for rows with fewer ratings than f in whole register blocks. Padding is less than one block, so these
- * rows have fewer ratings than features.
+ * True if the dual system is cheaper: for rows whose number of ratings n, rounded up to whole register
+ * blocks, is below the padded number of features. The padding is less than one block, so n < f.
  */
 @inline
 function dualIsCheaper(count: i32, size: usize): bool {

@@ -26,7 +26,7 @@ export function biasedEquations(
   );
 }
 
-/** The same equations with `shift` on the factors' diagonal and `ownShift` on the bias's. */
+/** The given equations with `shift` added to the factors' diagonal, and `ownShift` to the bias's element. */
 export function shifted({ matrix, bias }: NormalEquations, shift: number, ownShift: number): NormalEquations {
   const features = bias.length;
   return {

@@ -24,9 +24,9 @@ export function updateRow(
 }
 
 /**
- * The same with the row's bias β: [x, β]. μ and the fixed side's biases are already subtracted from the
- * ratings. `shift`: on the diagonal of A; `ownShift`: on β's. Undefined when the equations are not positive
- * definite.
+ * Twin for a row with a bias β: returns [x, β]. μ and the fixed side's biases are already subtracted from
+ * the ratings. `shift` is added to the diagonal of A, `ownShift` to β's element. Undefined if the equations
+ * are not positive definite.
  */
 export function updateBiasedRow(
   theta: ArrayLike<number>,

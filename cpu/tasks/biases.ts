@@ -16,7 +16,7 @@ export function subtractFixed(scope: TaskScope, chunk: RowChunk, mean: number, f
   for (let k = 0; k < values.length; k++) values[k] -= mean + fixed[indices[k]];
 }
 
-/** The same with the rows' own biases: r_uv - μ - β_u - γ_v. */
+/** Subtracts also the rows' own biases: r_uv becomes r_uv - μ - β_u - γ_v. */
 export function subtractBoth(
   scope: TaskScope,
   chunk: RowChunk,

@@ -4,7 +4,10 @@ import { SCRATCH_BYTES, STRIDE_STEP, type TaskHandler } from '../handler.ts';
 /** Pairs in scratch at a time. */
 const CHUNK_PAIRS = 65_536;
 
-/** One side of the pairs: rows at an address, and how the rows of a chunk of pairs are named. */
+/**
+ * One side of the pairs: the address and stride of its rows, and the function that converts positions to row
+ * numbers at that address. A chunk's rows may first have to be copied there.
+ */
 interface Side {
   readonly pointer: number;
   readonly stride: number;

@@ -10,7 +10,9 @@ const GROUP_LISTED = 65_536;
 const TILE_COLUMNS = 256;
 /** Factor of bounds for the rounding of a float32 product of 512 terms. */
 const ROUNDING = 1 + 1e-4;
-/** Rows are packed again when less than this share of them still has columns to count. */
+/**
+ * The rows in the panels are packed again once less than this fraction of them still has columns to count.
+ */
 const REPACKED = 0.8;
 /** Columns that are scored one by one in a call. */
 const CHUNK = 16_384;
@@ -135,8 +137,8 @@ class Ranking {
   }
 
   /**
-   * Counts all columns before the listed ones. Rows without a column that still counts are skipped in later
-   * tiles.
+   * Counts the columns that are before the listed ones. A row whose listed columns have all stopped counting
+   * is skipped in later tiles.
    */
   countAll(): void {
     const {

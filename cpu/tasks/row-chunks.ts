@@ -37,7 +37,7 @@ export interface RowChunk {
    */
   readonly starts: boolean;
   readonly ends: boolean;
-  /** Int32[rows + 1], absolute in the block for whole rows, and [0, count] for a piece. */
+  /** Int32[rows + 1]: for whole rows, positions in the block; for a piece, [0, count]. */
   readonly offsets: number;
   readonly indices: number;
   readonly values: number;
@@ -63,8 +63,8 @@ export function runningSum(scope: TaskScope): { readonly address: number; readon
 }
 
 /**
- * 1 where rows of a matrix are read from memory (the kernels' `far`); in the caches, prefetching would only
- * cost time.
+ * 1 if rows of a matrix are read from memory (the kernels' `far`). 0 if they are in the caches, where
+ * prefetching would only cost time.
  */
 export function isFar({ rows, stride }: MatrixView): 0 | 1 {
   return rows * stride * 4 >= CACHED_BYTES ? 1 : 0;

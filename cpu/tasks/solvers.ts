@@ -1,8 +1,8 @@
 import type { ExactSolver, SolverChoice } from '../../operators/tasks/task-types.ts';
 
 /**
- * `method`: the solver's number in cpu/assembly/solve/exact.ts. `factorizations`: approximate cost of a row,
- * in factorizations.
+ * `method`: the solver's number in cpu/assembly/solve/exact.ts. `factorizations`: approximate cost of
+ * solving a row, in Cholesky factorizations.
  */
 const exactSolvers: Readonly<
   Record<ExactSolver, { readonly method: number; readonly factorizations: number }>

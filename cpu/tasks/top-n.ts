@@ -141,7 +141,7 @@ function placeTile(
 class Exclusion {
   readonly #offsets: Int32Array;
   readonly #indices: Uint32Array;
-  /** The column of each excluded number; undefined where exclusions already list columns. */
+  /** The column of each number in the exclusions; undefined if exclusions already contain columns. */
   readonly #columnOf: Uint32Array | undefined;
   /** The entries of tile t start at #starts[t]. */
   readonly #starts: Uint32Array;
@@ -162,8 +162,8 @@ class Exclusion {
     const [offsets, indices, columnOf, starts] = [this.#offsets, this.#indices, this.#columnOf, this.#starts];
     const [first, end] = [offsets[row], offsets[row + rows]];
     if (this.#entries.length < end - first) this.#entries = new Uint32Array(2 * (end - first));
-    // Counts are stored two entries after their tile, so that dealing advances each start from its own entry
-    // to the tile's end.
+    // Counts are stored two entries after their tile. So while columns are dealt, the entry before counts
+    // each tile's start up to the tile's end.
     starts.fill(0);
     for (let k = first; k < end; k++)
       starts[Math.floor((columnOf ? columnOf[indices[k]] : indices[k]) / TILE_COLUMNS) + 2]++;

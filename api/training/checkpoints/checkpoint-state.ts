@@ -104,7 +104,7 @@ function requireUsable(
 }
 
 /**
- * The error for a checkpoint of another run. `options`: the checkpoint's values of the differing parameters,
+ * The error for a checkpoint of another run. `options`: for parameters that differ, the checkpoint's values,
  * as options with which a run can continue it.
  */
 export function misfit(

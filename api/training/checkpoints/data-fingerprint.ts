@@ -84,7 +84,7 @@ async function feed(hash: Hash, { buffer, byteOffset, byteLength }: ArrayBufferV
   }
 }
 
-/** The differences as text: of counts, and if those are equal of contents. */
+/** Describes the differences of two fingerprints: of counts or, if all counts are equal, of contents. */
 export function fingerprintDifferences(saved: JsonObject, actual: Fingerprint): string[] {
   const counts = (['users', 'items', 'ratings', 'validationPairs'] as const).flatMap((name) =>
     differencesOf(

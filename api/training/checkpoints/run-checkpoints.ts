@@ -32,7 +32,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   readonly #folder: CheckpointFolder;
   readonly #run: CheckpointedRun;
   readonly #ctx: ExecutionContext;
-  /** The newest readable checkpoint not tried yet, and the iterations of the older ones. */
+  /** The newest readable checkpoint that was not tried yet; and the iterations of older checkpoints. */
   #candidate: StoredCheckpoint | undefined;
   #older: readonly number[] = [];
   readonly #faults: string[] = [];
@@ -54,7 +54,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   }
 
   /**
-   * Takes the folder, and reads its checkpoints before ratings are read. Throws UsageError for an unusable
+   * Locks the folder and reads its checkpoints, before ratings are read. Throws UsageError for an unusable
    * folder, for checkpoints without `resume`, and for a checkpoint of another algorithm or other parameters;
    * DataError if no checkpoint is readable.
    */
@@ -113,7 +113,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     }
   }
 
-  /** Records a checkpoint that cannot be used; throws other errors. */
+  /** Skips a checkpoint that cannot be used, and records its error; throws other errors. */
   #pass(error: unknown): undefined {
     if (!(error instanceof DataError)) throw error;
     this.#faults.push(error.message);

@@ -22,8 +22,8 @@ export interface ReadRatings {
 }
 
 /**
- * The plan from the sizes known after reading. It decides how ratings are divided into parts for sorting, and
- * the place of each part.
+ * The plan for the sizes known after reading, before sorting. It decides how ratings are divided into parts
+ * for sorting, and where each part is stored.
  */
 export interface ExpectedPlan {
   readonly plan: PhysicalPlan;
@@ -31,7 +31,7 @@ export interface ExpectedPlan {
 
 /** Sorted ratings. */
 export interface SortedData {
-  /** By row, with unchanged values: a checkpoint's fingerprint is made from them. */
+  /** Ratings by row, with unchanged values: the fingerprint of a checkpoint is computed from them. */
   readonly byRow: Ratings;
   /** Ratings whose pair occurred earlier in the input. */
   readonly duplicates: number;
@@ -96,12 +96,12 @@ export type ModelFacts = Pick<
 >;
 
 /**
- * The parts of a fit that differ between algorithms: parameters, data sets and stages from sizes, and the
- * result. The phases of a fit call these functions, in this order; see fit.ts. An object serves one fit.
+ * The parts of a fit that differ between algorithms: parameters, data sets, stages and the result. The
+ * phases of a fit call these functions in this order; see fit.ts. An object is used for one fit.
  */
 export interface FitAlgorithm<Types extends FitTypes> {
   readonly params: DeviceParams & { readonly seed: number };
-  /** Names the form of ratings that the algorithm loads; a kept data set loads each form once. */
+  /** Name of the form in which the algorithm loads ratings. A kept data set loads each form once. */
   readonly form: string;
   /** True for new ratings of a model, which may be few and of any kind. */
   readonly updates: boolean;
@@ -113,7 +113,9 @@ export interface FitAlgorithm<Types extends FitTypes> {
   /** Throws CapacityError if the plan does not fit. */
   home(read: Types['read'], ctx: ExecutionContext): Types['home'];
 
-  /** Adds the stage that sorts the ratings, after stages that can run earlier or in parallel. */
+  /**
+   * Adds the stage that sorts the ratings. Before it, adds stages that can run earlier or at the same time.
+   */
   sort(stages: ReadStages<Types>): ScopeStage<Types['sorted']>;
   /** The known pairs in the same form as the ratings. */
   test(
@@ -135,8 +137,8 @@ export interface FitAlgorithm<Types extends FitTypes> {
   /** Throws UsageError for a plan of another problem; without data only parameters are compared. */
   requireProblem(given: GivenPlan, data?: InspectedData<Types>): void;
   /**
-   * The choice that a plan names. Throws UsageError if it does not suit these ratings, whose sizes are given
-   * as trained on and as read.
+   * Reads the choice from a given plan. Throws UsageError if it does not suit these ratings. `profiles`: the
+   * ratings' sizes twice, of the ratings that are trained on, and of the ratings as they were read.
    */
   plannedChoice(
     plan: GivenPlan,

@@ -178,7 +178,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
         : home.kind === 'spill'
           ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
           : {};
-    // Groups name all devices, so the plan after a device loss has no groups.
+    // Groups name all devices, so after a device was lost the plan has no groups.
     const params =
       compute.length === home.devices.compute.length
         ? home.params
@@ -190,7 +190,10 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     };
   }
 
-  /** Frees blocks at the device if the plan has them there in parts, or only temporarily. */
+  /**
+   * Frees the blocks that were sent to the device, if the plan has them there in parts, or only for some of
+   * the time.
+   */
   async planned(
     { home, sorted }: InspectedData<AlsTypes>,
     { plan, ready }: ChosenPlan<AlsTypes>,

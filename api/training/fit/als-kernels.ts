@@ -47,8 +47,8 @@ export async function plannedKernels(
 }
 
 /**
- * The parameters before the ratings are read; `auto` values of α and λ for implicit data are taken from the
- * plan.
+ * The parameters before the ratings are read. For implicit data, `auto` values of α and λ are replaced by
+ * the plan's values.
  */
 export function asPlanned({ ...asked }: AlsParams, given: GivenPlan): SizedAlsParams {
   const { alpha = asked.alpha, regParam = asked.regParam } = plannedAutos(given, asked);

@@ -29,7 +29,7 @@ import type { ReadRatings, ReadStages } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
 import type { AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
 
-/** Nominal sizes, for looking up kernels before the sizes of the ratings are known. */
+/** Placeholder sizes, to look up kernels before the sizes of the ratings are known. */
 export const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
 
 /** The part of a fit whose ratings are sorted. */
@@ -64,8 +64,8 @@ export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): Scope
 }
 
 /**
- * Chooses and compiles kernels: first for nominal sizes, because compiling takes longest and can start before
- * the ratings have been read, then for the real sizes.
+ * Adds the stages that choose and compile kernels: first for placeholder sizes, because compiling takes
+ * longest and can start before the ratings have been read, then for the real sizes.
  */
 function kernelStages(
   { params, run: { scope } }: SortingFit,
@@ -110,8 +110,9 @@ function most(counts: Int32Array): number {
 }
 
 /**
- * True if a sorted block is sent to the device at once, while others are sorted: if the expected plan keeps
- * all blocks there for the whole run. False for implicit data, whose weights are known later.
+ * True if each sorted block is sent to the device at once, while other blocks are sorted. That is done if
+ * the expected plan keeps all blocks on the device for the whole run. False for implicit data, whose weights
+ * are known only later.
  */
 export function placesBlocks(
   home: RatingsHome,
@@ -212,7 +213,7 @@ function cutOf(home: RatingsHome): SortOptions['cut'] {
   return { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') };
 }
 
-/** Bytes of a sort in memory: the chunks and both blocks, of which the blocks remain. */
+/** Bytes that a sort needs in memory: the chunks and both blocks. After it only the blocks remain. */
 function memoryOfSort(kind: RatingsHome['kind'], rows: number) {
   if (kind !== 'memory') return undefined;
   return { during: loadingBytes(rows, true), left: spilledLoadingBytes(rows) };

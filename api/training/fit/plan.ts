@@ -23,8 +23,8 @@ export function planPhase<Types extends FitTypes>(
     const fingerprint = await fingerprintOf({ users, items, ratings: sorted.byRow, test: test?.block }, ctx);
     return checkpoints.begin(fingerprint, algorithm.matrices(found));
   });
-  // Training may overwrite the ratings, so their means are computed first, unless the algorithm keeps the
-  // ratings.
+  // The means of the ratings are computed before the training, which may overwrite the ratings; unless the
+  // algorithm keeps them.
   const inspected = scope.stage(
     'inspected before training',
     { data },

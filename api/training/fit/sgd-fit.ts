@@ -61,7 +61,7 @@ import type { EndedTraining } from '../ended-training.ts';
 
 interface SgdHome extends ExpectedPlan {
   readonly devices: PlanDevices;
-  /** Set if the ratings exceed one block: they are sorted in the row bands of this schedule. */
+  /** Set if the ratings exceed one block. They are then sorted into the bands of rows of this schedule. */
   readonly bands: SgdSchedule | undefined;
   /** The factors from which training continues. */
   readonly from: Continuation | undefined;

@@ -38,8 +38,8 @@ export function stepParams({ params, start, stepLambda }: SgdTraining): SgdParam
 }
 
 /**
- * False if the ratings must stay in one block: ratings that are cached for further fits, and ratings that
- * continue a model.
+ * False if the ratings must stay in one block. That applies to ratings that are cached for further fits, and
+ * to ratings with which a model is continued.
  */
 function mayBeInBands({ start }: SgdTraining, ratings: Dataset): boolean {
   return start === undefined && !isKept(ratings);
@@ -119,7 +119,10 @@ export function earlierMeans(
   };
 }
 
-/** False if the means of the older ratings are not known: means of the new ratings only would be biased. */
+/**
+ * False if the means of the continued model's ratings are not known. Means of only the new ratings would be
+ * biased.
+ */
 export function hasMeans({ start, startMeans }: SgdTraining): boolean {
   return start === undefined || startMeans !== undefined;
 }

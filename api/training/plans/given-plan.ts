@@ -93,8 +93,8 @@ function deciding({
 }
 
 /**
- * Throws UsageError for a plan of another algorithm or other parameters, or of training that continues a
- * model.
+ * Throws UsageError for a plan of another algorithm or other parameters, and for a plan of a training that
+ * continues a model.
  */
 export function requireProblem(
   { algorithm, params, choices }: GivenPlan,
@@ -136,8 +136,8 @@ export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDe
 }
 
 /**
- * Sizes of ratings: as trained on, and as read, including repeated pairs and pairs of unknown users and
- * items.
+ * Sizes of the ratings that are trained on, and of the ratings as read, which include repeated pairs and
+ * pairs of unknown users and items.
  */
 export interface GivenSizes {
   readonly users: number;
@@ -160,7 +160,7 @@ export function plannedAutos(
   return Object.fromEntries(entries) as { [name: string]: number };
 }
 
-/** Throws UsageError if the plan's sizes are none of these. */
+/** Throws UsageError if the plan's sizes equal none of the actual sizes. */
 export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]): void {
   requireNone(
     actual.map(({ users, items, ratings, testRatings }) =>
@@ -170,8 +170,8 @@ export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]
 }
 
 /**
- * Throws UsageError if the plan's stages and devices differ from every plan that the data give with the same
- * choices.
+ * Throws UsageError if the given plan's stages and devices equal none of the plans that these data can have
+ * with the same choices.
  */
 export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): void {
   const left = deciding(given) as unknown as JsonObject;
@@ -198,8 +198,8 @@ export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Ma
 }
 
 /**
- * The differences between a saved plan and another: only of devices and choices, since the stages follow from
- * them.
+ * The differences between a saved plan and another plan. Only devices and choices are compared, since the
+ * stages follow from them.
  */
 export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: string): string[] {
   const [left, right] = [deciding(saved) as unknown as JsonObject, savedPlan(plan)];

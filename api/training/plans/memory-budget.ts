@@ -22,13 +22,13 @@ export interface MemoryBudget {
   readonly workers: number;
   /** Concurrent runs on the same ratings, each with its own factors; default 1. */
   readonly together?: number;
-  /** Minimum bytes for reading the ratings (see loadingNeed); default: no more than the plan takes. */
+  /** Fewest bytes that reading the ratings needs (see loadingNeed). Default: not more than the plan needs. */
   readonly loading?: number;
 }
 
 /**
- * Shares of these that a run with ratings in files does not need, since it decodes and sorts little at a
- * time.
+ * The parts of PROCESS_BYTES and of a thread's memory that a run with ratings in files does not need, since
+ * it decodes and sorts little at a time.
  */
 const SPARED = { process: 30 * 2 ** 20, thread: 15 * 2 ** 20 } as const;
 
@@ -41,7 +41,10 @@ export function leastBaseBytes(workers: number, ids: KeyType = 'int32'): number 
   return baseBytes(workers, ids) - SPARED.process - workers * SPARED.thread;
 }
 
-/** Bytes of the process while it reads ratings: `inParts` through files, else all of them in blocks. */
+/**
+ * Bytes of the process while it reads ratings. `inParts`: true if ratings are written to files, false if all
+ * of them are in blocks in memory.
+ */
 export function loadingNeed(rows: number, inParts: boolean, workers: number, ids: KeyType): number {
   return inParts ? leastBaseBytes(workers, ids) : baseBytes(workers, ids) + spilledLoadingBytes(rows);
 }
@@ -83,8 +86,8 @@ export async function orPlanned<T>(
 }
 
 /**
- * Numbers of ratings that fit in a budget: `maximum` with their blocks in memory, `loaded` with the chunks
- * from which blocks are sorted too. `timed`: ratings have timestamps.
+ * Numbers of ratings that fit in a budget: `maximum`, whose blocks fit in memory; `loaded`, for which the
+ * chunks that are sorted into blocks fit too. `timed`: ratings have timestamps.
  */
 export interface RowsWithin {
   readonly maximum: number;

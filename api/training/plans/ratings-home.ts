@@ -5,10 +5,13 @@ import { type AlsGrid, gridOf } from '../../../operators/als/plan/grid.ts';
 import { blockLimit } from '../../../operators/planner/sizes.ts';
 import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
-/** Ratings per file part, from the fastest size to the smallest that is worth a file. */
+/**
+ * Numbers of ratings of a part in a file, in the order to try: from the fastest size to the smallest size
+ * worth a file.
+ */
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 
-/** Sizes for a budget barely above what the process itself takes. */
+/** Further sizes to try if the budget is only slightly larger than what the process itself takes. */
 const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 
 /** Parts may exceed the average by this factor, since they end at slices of rows. */
@@ -68,7 +71,9 @@ export function ratingsHome(
   return least;
 }
 
-/** A grid with the ratings of either side in the given numbers of files, staged part by part. */
+/**
+ * The grid for ratings in files, staged part by part. The arguments are the numbers of files of each side.
+ */
 export function spillGrid(users: number, items = users): AlsGrid {
   const side = { fixed: 'whole', factors: 'device', ratings: 'spill' } as const;
   return { users: { ...side, q: users }, items: { ...side, q: items } };

@@ -7,7 +7,7 @@ export interface PlannedTrial {
   readonly params: TrialParams;
 }
 
-/** Each rung of successive halving keeps one of this number of trials. */
+/** In each rung of successive halving, one trial in this number continues. */
 export const HALVING_RATE = 3;
 
 /**

@@ -201,8 +201,8 @@ export function endsEarly(estimator: TunedEstimator): boolean {
 }
 
 /**
- * Parameters that make training measure a ranking without stopping early, unless the trial asks for early
- * stopping itself.
+ * Parameters that make a training measure a ranking metric without stopping early; if the trial itself has
+ * early stopping, that is kept.
  */
 function rankedBy(
   metric: TuningMetric,

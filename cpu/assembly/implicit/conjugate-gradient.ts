@@ -28,8 +28,8 @@ export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): v
 }
 
 /**
- * Ratings, panels, `work`, `settles`, `objective`, `far` and the result as in solveMatrixFree; `gram`: the
- * upper triangle of G, rows of `size` bytes.
+ * Solves one row. Ratings, panels, `work`, `settles`, `objective`, `far` and the result are as in
+ * solveMatrixFree. `gram`: the upper triangle of G, in rows of `size` bytes.
  */
 export function solveImplicit(
   theta: usize,

@@ -3,10 +3,9 @@ import { WORD, indexAt } from '../simd';
 import { dot } from '../vectors';
 
 /**
- * Σ over the ratings of `rows` rows of w (p - s)² + base p (1 - 2 s), added to the float64 at `sum`, where s
- * = x_uᵀθ_v and p = 1 where the target is above 0. Offsets and indices as in updateRows, `targets` and
- * `weights` as weighRatings gives them.
- *
+ * Adds Σ w (p - s)² + base p (1 - 2 s) over the ratings of `rows` rows to the float64 at `sum`. s = x_uᵀθ_v,
+ * and p = 1 if the target is above 0. Offsets and indices as in updateRows; `targets` and `weights` as
+ * written by weighRatings.
  */
 export function addImplicitErrors(
   rowFactors: usize,

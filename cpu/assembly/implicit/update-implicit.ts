@@ -40,9 +40,9 @@ export function accumulateImplicit(
 }
 
 /**
- * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error where A is not definite in
- * float32 without it, as with weights of millions. Only an A whose rounding error is above `shift` is tried
- * first, in a copy.
+ * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error if A is not positive definite
+ * in float32 without it, as happens with weights of millions. Only if A's rounding error is above `shift`, A
+ * is first tried with `shift`, in a copy.
  */
 function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
   const least = definiteShift(workspace, size, rank, shift);
@@ -101,9 +101,9 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 }
 
 /**
- * Updates `rows` consecutive rows, as updateRows does, which explains `settles`, `exactMethod`, `objective`
- * and `far`. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`: stride x stride.
- * `anchored`: rows without ratings do not change. Returns the first row without a finite solution, or -1.
+ * Updates `rows` consecutive rows. `settles`, `exactMethod`, `objective` and `far`: see updateRows.
+ * `targets` and `weights`: see weighRatings. `shifts`: Float32[rows]; `gram`: stride x stride. `anchored`:
+ * rows without ratings do not change. Returns the first row without a finite solution, or -1.
  */
 export function updateRowsImplicit(
   theta: usize,

@@ -61,9 +61,9 @@ export function multiplyWeightedPanels(
 }
 
 /**
- * The same for ratings that are gathered in the same pass; `left`, `panels`, `spare` and `far` as in
- * gatherAndMultiply. With `targets`, y += Σ (t - w θᵀp) θ instead, and Σ t θᵀp is added to the four lanes at
- * factors + 32. `factors`: 96 bytes.
+ * Like multiplyWeightedPanels, for ratings that are gathered in the same pass; `left`, `panels`, `spare` and
+ * `far` as in gatherAndMultiply. With `targets`, y += Σ (t - w θᵀp) θ instead, and Σ t θᵀp is added to the
+ * four lanes at factors + 32. `factors`: 96 bytes.
  */
 export function gatherAndMultiplyWeighted(
   theta: usize,

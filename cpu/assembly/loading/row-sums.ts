@@ -63,8 +63,8 @@ export function addSums(sums: usize, rows: u32, others: usize): f64 {
 }
 
 /**
- * Adds Σ r - mean - the column's mean of the ratings [first, end) to `sums`, in order. `means`: Float32 of
- * each rating's column.
+ * For each row, adds Σ (r - mean - the column's mean) of its ratings in [first, end) to `sums`, in order.
+ * `means`: Float32, the mean of each rating's column.
  */
 export function sumApart(
   values: usize,

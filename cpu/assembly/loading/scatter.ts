@@ -49,8 +49,8 @@ export function startsOf(counts: usize, count: u32): void {
 }
 
 /**
- * Writes each rating to the next index of its band, which `cursors` count up: its key (the row's number in
- * the band, and the column) and its value.
+ * Writes each rating to the next free index of its band; `cursors` has these indices and is counted up.
+ * Written are the key (the row's number in the band, and the column) and the value.
  */
 export function scatter(
   places: usize,

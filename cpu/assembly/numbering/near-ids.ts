@@ -41,8 +41,8 @@ export function subtractLeast(ids: usize, n: i32, least: i32): void {
 }
 
 /**
- * Moves the low halves of n int64 together, in place, to the n words at `halves`. Returns 1 where each id
- * fits int32, so that its high half only repeats the sign.
+ * Moves the low halves of n int64 together, in place, into the n words at `halves`. Returns 1 if each id
+ * fits int32, that is, if its high half only repeats the sign.
  */
 export function takeLowHalves(halves: usize, n: i32): i32 {
   let difference = 0;
@@ -84,9 +84,9 @@ export function countUsed(counts: usize, n: i32): i32 {
 }
 
 /**
- * Assigns positions, from `position` on, to the ids whose counts are not 0; the first entry counts id
- * `first`. map: the position of each entry, 0 where the count is 0. ids, own: ids and counts by position.
- * Returns the next position.
+ * Assigns positions, from `position` on, to the ids whose counts are not 0. The first entry of `counts`
+ * belongs to the id `first`. Outputs: `map`, the position of each entry, 0 where the count is 0; `ids` and
+ * `own`, ids and counts by position. Returns the next position.
  */
 export function rankCounts(
   counts: usize,

@@ -1,6 +1,7 @@
 /**
- * pᵀA p without A p: half the work of the product. The last step of conjugate gradients needs no more, since
- * x += (ρ / pᵀA p) p. `weights`: of the ratings, followed by eight zeros, or 0 for weights of 1.
+ * Computes pᵀA p without A p, which is half the work of the product. The last step of conjugate gradients
+ * needs no more, since x += (ρ / pᵀA p) p. `weights`: the ratings' weights, followed by eight zeros; 0 if
+ * all weights are 1.
  */
 import { VECTOR, multiplyAdd, sumLanes, sumLanesOfFour } from '../simd';
 import { gatherAndMultiplyPanel, touchRows } from './gather-panels';
@@ -50,7 +51,7 @@ export function addPanelsCurvature(
   }
 }
 
-/** The same for ratings that are gathered into one panel. `products`: 32 bytes. */
+/** Like addPanelsCurvature, for ratings that are gathered into one panel. `products`: 32 bytes. */
 export function addGatheredCurvature(
   theta: usize,
   size: usize,

@@ -3,7 +3,7 @@ import { dot } from '../vectors';
 import { solveCholesky } from './cholesky';
 import { solveNonnegative } from './nonnegative';
 
-/** Values of `method`: conjugate gradients, then the exact solvers. */
+/** Values of `method`: CG is conjugate gradients; the others are the exact solvers. */
 export const CG: i32 = 0;
 export const CHOLESKY: i32 = 1;
 export const NONNEGATIVE: i32 = 2;

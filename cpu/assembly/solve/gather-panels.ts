@@ -110,9 +110,9 @@ export function gatherAndMultiplyPanel(
 }
 
 /**
- * Reads a word of every cache line of eight rows of θ, line by line of all eight, so that their cache and
- * page-table misses overlap; the rows are then gathered from the first-level cache. Returns a sum, which the
- * caller stores: a compiler may remove reads without a use.
+ * Reads a word of every cache line of eight rows of θ, line by line for all eight rows. So their cache and
+ * page-table misses overlap, and the rows are then gathered from the first-level cache. Returns a sum of the
+ * words, which the caller stores: a compiler may remove reads without a use.
  */
 export function touchRows(theta: usize, size: usize, indices: usize): u32 {
   let sum: u32 = 0;
@@ -152,7 +152,7 @@ export function touchRows(theta: usize, size: usize, indices: usize): u32 {
 @inline
 function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
   if (count < PANEL) {
-    // A copy after the factors, padded with zeros, since the next row's ratings follow these.
+    // A copy after the factors, padded with zeros: in the list itself, the next row's ratings follow.
     const tail = products + 16;
     memory.fill(tail, 0, 32);
     memory.copy(tail, values, (<usize>count) << 2);

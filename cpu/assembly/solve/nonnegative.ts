@@ -41,7 +41,10 @@ import { allFinite } from '../vectors';
 const TOLERANCE: f64 = 1e-6;
 const DEPENDENT_TOLERANCE: f64 = 1e-4;
 
-/** Steps of block pivoting without a new minimum of features with the wrong sign. */
+/**
+ * Most consecutive steps of block pivoting without a new minimum of the number of features with the wrong
+ * sign.
+ */
 const PATIENCE: i32 = 3;
 
 function norm(b: usize, rank: i32): f64 {
@@ -54,8 +57,9 @@ function norm(b: usize, rank: i32): f64 {
 }
 
 /**
- * True when feature i is on the wrong side, as NaN always is. A passive feature at 0 was left out as
- * dependent.
+ * True if feature i is on the wrong side; always true for NaN. A feature whose value is 0 is tested by its
+ * gradient. In the passive set, the value 0 means that the solver left the feature out because it depends on
+ * the others.
  */
 @inline
 function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
@@ -63,7 +67,7 @@ function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
   return z != 0 ? !(z > 0) : !(load<f64>(gradientOf(work, size, i)) >= least);
 }
 
-/** True when the features that cannot change sides, the dependent ones, meet the rule. */
+/** True if the features that cannot change sides (the dependent ones) meet the stopping rule. */
 function isSettled(size: usize, rank: i32, work: usize, least: f64): bool {
   for (let i = 0; i < rank; i++) {
     if (load<f64>(solutionOf(work, size, i)) == 0 && !(load<f64>(gradientOf(work, size, i)) >= least))

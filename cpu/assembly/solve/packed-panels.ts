@@ -6,9 +6,10 @@
  *
  *     packed panel:  [column / 4][rating 0..3][column % 4]      4 * size bytes
  *
- * A word holds an element of rating k in its upper half and the same column of rating k + 4 in its lower
- * half, each the upper half of a float32. The whole word is read as rating k's element, and is rounded as a
- * whole: so unpacking is one shift for two elements.
+ * Each word holds two elements, each of them the upper half of a float32: the element of rating k in the
+ * word's upper half, and the same column of rating k + 4 in its lower half. The whole word is used as rating
+ * k's element. Packing has rounded it as a whole, so the lower half is part of that rounding. So unpacking
+ * takes one shift for two elements.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 import { PANEL, PANEL_STEP } from './panels';
@@ -17,8 +18,8 @@ import { PANEL, PANEL_STEP } from './panels';
 const STEP: usize = PANEL_STEP / 2;
 
 /**
- * The words for `upper` and `lower`, both rounded to nearest. `half`: words of 0x8000. An upper 0 becomes
- * 2^-126, since its word would have nothing to subtract the lower half from.
+ * Packs `upper` and `lower` into words, both rounded to nearest. `half`: words of 0x8000. An upper element
+ * of 0 becomes 2^-126: with 0 the word would have nothing from which the lower half could be subtracted.
  */
 @inline
 function packed(upper: v128, lower: v128, half: v128): v128 {
@@ -27,14 +28,17 @@ function packed(upper: v128, lower: v128, half: v128): v128 {
   return v128.shuffle<i16>(low, i32x4.add(i32x4.sub(upper, low), half), 0, 9, 2, 11, 4, 13, 6, 15);
 }
 
-/** Words of 0x8000, loaded from 4 bytes at `spare`: the compiler would build a constant again at each use. */
+/**
+ * Words of 0x8000, loaded from the 4 bytes at `spare`: as a constant, the compiler would build them again at
+ * each use.
+ */
 @inline
 export function halfWords(spare: usize): v128 {
   store<u32>(spare, 0x8000);
   return v128.load32_splat(spare);
 }
 
-/** The work of both functions below; `summed` is a constant in each. */
+/** The code that both functions below share; `summed` is a compile-time constant in each. */
 @inline
 function addPacking(
   panel: usize,
@@ -199,8 +203,8 @@ export function weigh(weights: usize, factors: usize): void {
 }
 
 /**
- * y += Θᵀ W Θ p over the `count` > 0 ratings with packed panels at `panels`; `weights`: of the ratings,
- * followed by eight zeros, or 0 for weights of 1. Order and `factors` as in multiplyPanels.
+ * y += Θᵀ W Θ p over the `count` > 0 ratings with packed panels at `panels`. `weights`: the ratings'
+ * weights, followed by eight zeros; 0 if all weights are 1. Order and `factors` as in multiplyPanels.
  */
 export function multiplyPackedPanels(
   panels: usize,

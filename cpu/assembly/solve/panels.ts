@@ -57,7 +57,7 @@ export function addPanel(panel: usize, size: usize, factors: usize, y: usize): v
   const factor7 = v128.load32_splat(factors, 28);
   const end = panel + (size << 3);
   for (; panel < end; panel += PANEL_STEP) {
-    // Two chains of four, so that the additions of one column do not wait for each other.
+    // Two chains of four additions, so that the additions to one column do not all wait for each other.
     let first = multiplyAdd(v128.load(panel), factor0, v128.load(y));
     let second = f32x4.mul(v128.load(panel, 64), factor4);
     first = multiplyAdd(v128.load(panel, 16), factor1, first);

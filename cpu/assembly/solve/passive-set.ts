@@ -91,7 +91,7 @@ export function completeSymmetric(matrix: usize, size: usize): void {
   }
 }
 
-/** Lists P among the first `rank` features; gives its size. */
+/** Lists P among the first `rank` features; returns its size. */
 function listMembers(size: usize, rank: i32, work: usize): i32 {
   const members = membersOf(work, size);
   let count = 0;
@@ -103,7 +103,10 @@ function listMembers(size: usize, rank: i32, work: usize): i32 {
   return count;
 }
 
-/** z of the passive set among the first `rank` features; gives the size of the set. A has both triangles. */
+/**
+ * Solves z of the passive set among the first `rank` features; returns the size of the set. A has both
+ * triangles.
+ */
 export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize, work: usize): i32 {
   const members = membersOf(work, size);
   const solution = work + 6 * size;
@@ -146,7 +149,7 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
   return count;
 }
 
-/** g = A z - b for the z of the last solvePassive, which gave `count`. */
+/** g = A z - b for the z of the last solvePassive. `count`: the size that it returned. */
 export function findGradient(matrix: usize, size: usize, bias: usize, count: i32, work: usize): void {
   const members = membersOf(work, size);
   const solution = work + 6 * size;

@@ -88,8 +88,8 @@ export function endResidual(
 }
 
 /**
- * Stores the first direction p = r, and the row's numbers; returns ρ. No step is taken where ρ is at most
- * endingRho.
+ * Stores the first direction p = r, and the row's numbers; returns ρ. If ρ is at most endingRho, no step
+ * follows.
  */
 @inline
 export function beginSteps(
@@ -115,9 +115,9 @@ export function isConverged(rho: f32, numbers: usize): bool {
 }
 
 /**
- * A step along p, from q = A p without the bias's term. Returns the new ρ; computes the next direction if
- * steps continue. Returns -1, without a step, where rounding leaves no curvature, since A is almost singular:
- * x is then as good as float32 allows.
+ * Takes a step along p, from q = A p without the bias's term. Returns the new ρ, and computes the next
+ * direction if there is a further step. If rounding leaves no curvature, since A is almost singular, it
+ * takes no step and returns -1: x is then as good as float32 allows.
  */
 @inline
 export function takeStep(

@@ -1,7 +1,7 @@
 import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
-/** Factor that makes the float32 of a float64 number not smaller than it, for norms. */
+/** Converting a float64 to float32 may round down; multiplied by this factor, norms are never too small. */
 const ROUND_UP = 1 + 1e-6;
 
 /** See `prepare-search` of KernelTasks, and cpu/assembly/search.ts for the equations. */
@@ -43,8 +43,8 @@ export const prepareSearch: TaskHandler<'prepare-search'> = (scope) => {
     at.items[place] = item;
     at.places[item] = place;
   }
-  // Sums of lengths and remainders need not fall, but the search ends at the first small one: each is raised
-  // to at least the next.
+  // The search ends at the first column with a small bound, but sums of lengths and remainders need not
+  // decrease from column to column. So each is raised to at least the next one.
   for (let place = columns - 2; place >= 0; place--)
     at.lengths[place] = Math.max(at.lengths[place], at.lengths[place + 1]);
   return { rows: columns, bytesUp: given.byteLength };
@@ -55,7 +55,7 @@ function readVector(given: Float32Array, from: number, vector: Float32Array): Fl
   return vector;
 }
 
-/** The same, divided by its length as operators/serving/unit-vector.ts does it. */
+/** Reads a vector and divides it by its length, as operators/serving/unit-vector.ts does. */
 function readUnit(given: Float32Array, from: number, vector: Float32Array): Float32Array {
   let squares = 0;
   for (let k = 0; k < vector.length; k++) squares += given[from + k] ** 2;

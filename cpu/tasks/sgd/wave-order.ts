@@ -4,8 +4,8 @@ import { CounterRandom } from '../../../engine/random.ts';
 import type { TaskHandler } from '../../handler.ts';
 
 /**
- * The random stream of wave orders, also used for CPU threads, whose epochs visit the blocks of such a grid
- * in the same order.
+ * The random stream of wave orders. Plans for CPU threads use the same stream: their epochs visit the blocks
+ * of such a grid in the same order.
  */
 const STREAM = 0xb10c;
 

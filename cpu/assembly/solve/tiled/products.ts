@@ -152,8 +152,8 @@ function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize):
 }
 
 /**
- * The work of the functions below, where `residual` and `added` are compile-time constants. Returns `along`
- * plus four lanes whose sum is Σ r t for residuals, or Σ t² where nothing is added.
+ * The code that the functions below share, with `residual` and `added` as compile-time constants. Returns
+ * `along` plus four lanes. The sum of the lanes is Σ r t for residuals, or Σ t² if nothing is added to y.
  */
 @inline
 function pass(

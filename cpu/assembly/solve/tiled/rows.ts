@@ -82,9 +82,9 @@ function bringTile(tile: usize, bytes: usize): u32 {
 }
 
 /**
- * A pass over the tiles [from, to): 0, 1 or 2 for residuals, products and curvatures. `p`: the rows' x or p,
- * `y`: their r or q. `brings`: whether to prefetch tiles, since most rows of a tile are read. work: 256
- * bytes, followed by a row of zeros.
+ * One pass over the tiles [from, to). 0: residuals; 1: products; 2: curvatures. `p`: the rows' x or p; `y`:
+ * their r or q. `brings`: prefetch tiles, which pays if most rows of a tile are read. work: 256 bytes,
+ * followed by a row of zeros.
  */
 export function passTiles(
   theta: usize,
