@@ -44,10 +44,22 @@ describe('links', () => {
   });
 });
 
-it('tests that docs/guarantees.md names for its promises are in the repository', () => {
-  const named = [...textOf('docs/guarantees.md').matchAll(/`(test\/[^`]+)`/g)].map((match) => match[1]);
-  expect(named.length).toBeGreaterThan(15);
-  expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+describe.each([
+  ['docs/guarantees.md', '### The tests that hold them', 10],
+  ['SECURITY.md', '## What is promised', 7],
+] as const)('the promises of %s', (page, heading, most) => {
+  const [, part] = textOf(page).split(`${heading}\n`);
+  const rows = part.split(/^#/m)[0].match(/^\| (?!about |guarantee |-).*\|$/gm) ?? [];
+
+  it('each name the tests that hold them', () => {
+    expect(rows.length).toBeGreaterThanOrEqual(most);
+    expect(rows.filter((row) => !/\| `test\/[^|]*\|$/.test(row))).toEqual([]);
+  });
+
+  it('name tests that are in the repository', () => {
+    const named = rows.flatMap((row) => [...row.matchAll(/`(test\/[^`]+)`/g)].map((match) => match[1]));
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
 });
 
 it('files that the pages about the code name are in the repository', () => {

@@ -1,4 +1,4 @@
-import { DataError, UsageError } from '../../../engine/errors.ts';
+import { DataError, throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import type { EventSink } from '../../../index.ts';
 import { defineCommand } from '../command.ts';
 import { inspectionResult } from '../../report/inspection.ts';
@@ -46,7 +46,9 @@ export const inspect = defineCommand({
           advice: 'Leave it out',
         });
       const { modelInspection } = await import('../../report/model-inspection.ts');
-      return modelInspection(first, await inspectModel(first));
+      const model = await inspectModel(first);
+      throwIfAborted(signal, 'read');
+      return modelInspection(first, model);
     }
     const { inspectFiles, profileDataset } = await import('../../../api/inspect/inspect-files.ts');
     const { Session } = await import('../../../api/session.ts');

@@ -116,6 +116,18 @@ describe.each(Object.entries(kinds))('a model %s', (name, options) => {
   });
 });
 
+describe('ratings that no finite factors fit', () => {
+  it.each(['with biases', "implicit, Spark's weights"])('are refused by a model %s', async (name) => {
+    const model = await fit({ ...kinds[name], weight: name === 'with biases' ? undefined : 'spark' });
+    const ratings = rows.slice(0, 2).map(({ item }) => ({ item, rating: 3.4e38 }));
+    const problem = 'the equations of these ratings have no finite solution. Give ratings on the scale';
+    await expect(model.recommend({ ratings }, 3)).rejects.toThrow(problem);
+    // Shares are linear in ratings, so that explicit ratings of any size have finite ones.
+    if (name === 'with biases') return;
+    await expect(model.explain(ratings, rows[0].item)).rejects.toThrow(problem);
+  });
+});
+
 describe('fold-in', () => {
   it('counts what the model does not know, and gives no factors that are not numbers', async () => {
     const model = await fit({ biases: true });

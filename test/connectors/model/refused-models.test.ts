@@ -49,6 +49,30 @@ describe('loading refuses', () => {
     await expect(loadModel(path('whole/metadata/part-00000'))).rejects.toThrow(/a file, not a model/);
   });
 
+  test('numbers of items that the folders do not have', async () => {
+    for (const count of [-3, 0, 2, 2 ** 31, 2 ** 53, 1e300])
+      expect(
+        await damaged(`items-${count}`, (at) =>
+          editMetadata(at, (line) => line.replace('"items":3', `"items":${count}`)),
+        ),
+      ).toMatch(`missing or foreign: 3 rows, and the metadata say ${count}`);
+  });
+
+  test('numbers of ratings that no item has', async () => {
+    for (const count of [-1, 1.5, 2 ** 32, 2 ** 40]) {
+      const itemCounts = Float32Array.of(4, count, 5);
+      await saveModel(path(`counts-${count}`), {
+        ...model(users, items),
+        itemCounts: itemCounts as unknown as Uint32Array,
+      });
+      const error: unknown = await loadModel(path(`counts-${count}`)).catch((problem: unknown) => problem);
+      expect(error).toBeInstanceOf(DataError);
+      expect(String(error)).toMatch(
+        new RegExp(`a number of ratings is ${count}, need a whole number from 0 .*itemCounts`),
+      );
+    }
+  });
+
   test('metadata that say something else', async () => {
     expect(await damaged('class', (at) => rewrite(at, (all) => ({ ...all, class: 'KMeansModel' })))).toMatch(
       /the class is "KMeansModel".*metadata\/part-00000/,
