@@ -1,5 +1,6 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { openSync, readSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import { closeRead } from '../engine/regular-file.ts';
 import type { Partition, SharedColumn, SpilledPartition } from '../engine/partition.ts';
 import { readProblem, readPartition, readPiece } from '../engine/spill/spilled-partition.ts';
 
@@ -36,6 +37,6 @@ function readFrom<Result>(
   } catch (error) {
     throw readProblem(error, spilled);
   } finally {
-    closeSync(handle);
+    closeRead(handle);
   }
 }

@@ -117,6 +117,8 @@ export interface SerializedError {
   readonly summary?: string;
   readonly details?: ErrorDetails;
   readonly stack?: string;
+  /** The facts of a system error: its code ("EIO"), the call and the path. */
+  readonly system?: Readonly<Record<string, string>>;
 }
 
 export function serializeError(error: unknown): SerializedError {
@@ -124,7 +126,8 @@ export function serializeError(error: unknown): SerializedError {
     const { cause: _cause, ...details } = error.details;
     return { name: error.name, message: error.message, summary: error.summary, details };
   }
-  if (error instanceof Error) return { name: error.name, message: error.message, stack: error.stack };
+  if (error instanceof Error)
+    return { name: error.name, message: error.message, stack: error.stack, system: systemFacts(error) };
   return { name: 'Error', message: String(error) };
 }
 
@@ -135,7 +138,13 @@ export function deserializeError(data: SerializedError): Error {
   const error = new Error(data.message);
   error.name = data.name;
   if (data.stack) error.stack = data.stack;
-  return error;
+  return Object.assign(error, data.system);
+}
+
+function systemFacts(error: Error): SerializedError['system'] {
+  if (!('syscall' in error)) return undefined;
+  const facts = Object.entries(error).filter(([name]) => ['code', 'syscall', 'path'].includes(name));
+  return Object.fromEntries(facts.map(([name, value]) => [name, String(value)]));
 }
 
 /** Errors made by `sessionClosed`: they distinguish the end of a session from a cancel by the caller. */

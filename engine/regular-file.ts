@@ -37,7 +37,7 @@ export function openRegular(
     if (found.size > most) throw tooLarge(found.size, most, file, phase);
     return { fd, size: found.size };
   } catch (error) {
-    closeSync(fd);
+    closeRead(fd);
     throw error;
   }
 }
@@ -67,8 +67,25 @@ export function readRegular(
       }
     }
   } finally {
-    closeSync(fd);
+    closeRead(fd);
   }
+}
+
+/**
+ * Closes a file that was only read. Its bytes have been read, and systems release the descriptor also when
+ * they report an error, so the error is ignored.
+ */
+export function closeRead(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {
+    // See above.
+  }
+}
+
+/** The same for a handle. */
+export async function closeReader(handle: { close(): Promise<void> } | undefined): Promise<void> {
+  await handle?.close().catch(() => undefined);
 }
 
 function requireRegular(found: Stats, file: string, phase: string): void {

@@ -1,6 +1,7 @@
 import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
+import { closeReader } from '../../engine/regular-file.ts';
 import { DataError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { fileProblem, messageOf } from '../files/file-problem.ts';
@@ -51,7 +52,7 @@ export async function* fileMessages(
       yield await readMessage(handle, block, size, 'batch', from + number, file);
     if (handle instanceof HttpFile) await handle.verify();
   } finally {
-    await handle.close();
+    await closeReader(handle);
   }
 }
 
@@ -74,7 +75,7 @@ export async function messageSizes(file: string): Promise<{
       batches,
     };
   } finally {
-    await handle.close();
+    await closeReader(handle);
   }
 }
 

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { closeSync, read } from 'node:fs';
+import { read } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { DataError } from '../../engine/errors.ts';
 import { withoutControls } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import { openRegular, type RegularFile } from '../../engine/regular-file.ts';
+import { closeRead, openRegular, type RegularFile } from '../../engine/regular-file.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { appendAll, createFile } from '../output/new-file.ts';
 
@@ -253,7 +253,7 @@ async function opened<Result>(
   } catch (error) {
     throw fileProblem(error, 'resume', file);
   } finally {
-    closeSync(found.fd);
+    closeRead(found.fd);
   }
 }
 

@@ -143,7 +143,7 @@ async function place(file: string, text: string): Promise<number | undefined> {
   registerTemporary({ temporary: draft });
   const handle = await createFile(draft);
   try {
-    await handle.write(text);
+    await handle.writeFile(text);
     await syncHandle(handle);
     const { mtimeMs } = await handle.stat();
     const taken = (error: unknown) => {

@@ -64,6 +64,11 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
     case 'ENFILE':
       return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });
     case undefined:
+      if (isRefusedWrite(error))
+        return new DataError('the system takes no more bytes (EAGAIN)', {
+          ...details,
+          advice: 'Check the disk or its server, and try again',
+        });
       return error instanceof Error ? error : new Error(String(error));
     default:
       return otherProblem(error, details);
@@ -80,6 +85,11 @@ function otherProblem(error: unknown, details: Details): DataError {
   // Drops the path from "ENAMETOOLONG: name too long, open '<path>'": it may be a temporary's; `file` is the
   // right one.
   return new DataError(messageOf(error).split(', ')[0], details);
+}
+
+/** True for the error, without facts, of a file stream of Node that has tried a write several times. */
+function isRefusedWrite(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_SYSTEM_ERROR';
 }
 
 interface Details {

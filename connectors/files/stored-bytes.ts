@@ -1,9 +1,10 @@
-import { closeSync, constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
+import { constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
+import { closeRead, closeReader } from '../../engine/regular-file.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import type { UrlVersions } from '../http/url-versions.ts';
 import { fileProblem } from './file-problem.ts';
@@ -100,7 +101,7 @@ export async function* bytesFrom(file: string, position: number, size: number): 
   } catch (error) {
     throw fileProblem(error, 'read', file);
   } finally {
-    await handle.close();
+    await closeReader(handle);
   }
 }
 
@@ -131,11 +132,15 @@ function bytesAt(file: string, position: number, length: number): Uint8Array {
   let handle: number | undefined;
   try {
     handle = openSync(file, 'r');
-    return bytes.subarray(0, readSync(handle, bytes, 0, length, position));
+    let done = 0;
+    // A read may give fewer bytes than there are.
+    for (let more = 1; more > 0 && done < length; done += more)
+      more = readSync(handle, bytes, done, length - done, position + done);
+    return bytes.subarray(0, done);
   } catch (error) {
     throw fileProblem(error, 'read', file);
   } finally {
-    if (handle !== undefined) closeSync(handle);
+    if (handle !== undefined) closeRead(handle);
   }
 }
 

@@ -1,3 +1,4 @@
+import { closeReader } from '../../engine/regular-file.ts';
 import { DataError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { fileProblem } from '../files/file-problem.ts';
@@ -21,7 +22,7 @@ export async function readFooter(file: string): Promise<Footer> {
   } catch (error) {
     throw fileProblem(error, 'read', file);
   } finally {
-    await handle?.close();
+    await closeReader(handle);
   }
 }
 

@@ -1,3 +1,4 @@
+import { closeReader } from '../../engine/regular-file.ts';
 import type { Bound } from '../../engine/expressions/expression.ts';
 import type { UrlVersions } from '../http/url-versions.ts';
 import type { ParquetFileInfo } from './backend.ts';
@@ -55,7 +56,7 @@ export async function requestsWithin(
       pages.all += found.all;
     }
   } finally {
-    await handle.close();
+    await closeReader(handle);
   }
   flush();
   return { requests, pages };

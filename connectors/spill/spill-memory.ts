@@ -6,6 +6,7 @@ import {
   type PartitionRef,
   type SpilledPartition,
 } from '../../engine/partition.ts';
+import { closeReader } from '../../engine/regular-file.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
@@ -91,7 +92,7 @@ export class SpillMemory implements SpillStore {
       if (buffer !== undefined) this.#staging.give(buffer);
       throw readProblem(error, spilled);
     } finally {
-      await handle.close();
+      await closeReader(handle);
     }
   }
 

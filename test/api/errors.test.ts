@@ -34,6 +34,13 @@ it.each([
   });
 });
 
+it('an error of the system keeps its code on the other side of a thread', () => {
+  const facts = { code: 'EIO', errno: -5, syscall: 'close' };
+  const system = Object.assign(new Error('EIO: i/o error, close'), facts);
+  const error = deserializeError(structuredClone(serializeError(system)));
+  expect(error).toMatchObject({ code: 'EIO', syscall: 'close', message: system.message });
+});
+
 it('training that diverges reports the place', async () => {
   await using session = await Session.create({ workers: 1, device: 'cpu' });
   // An untrainable set of ratings is not known, so a device reports a row without a solution.

@@ -1,5 +1,6 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { openSync, readSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import { closeRead } from '../../../engine/regular-file.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { ColumnChunkInfo, RowGroupInfo } from '../footer.ts';
 import { HEADER_BYTES, HeaderReader } from './page-header.ts';
@@ -70,7 +71,7 @@ export async function cutRowGroup(
     return undefined;
   } finally {
     kernel.giveBack();
-    closeSync(handle);
+    closeRead(handle);
   }
 }
 

@@ -1,4 +1,5 @@
 import { Schema } from 'apache-arrow';
+import { closeReader } from '../../../engine/regular-file.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
@@ -53,7 +54,7 @@ async function openFile(file: string, waits?: boolean, versions?: UrlVersions): 
       decoder,
     );
   } catch (error) {
-    await handle.close();
+    await closeReader(handle);
     throw fileProblem(error, 'read', file);
   }
 }
@@ -139,6 +140,6 @@ class FileReader implements ParquetFileReader {
     if (this.#closed) return;
     this.#closed = true;
     await this.#decoder?.close();
-    await this.#opened.handle.close();
+    await closeReader(this.#opened.handle);
   }
 }

@@ -4,6 +4,7 @@ import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import parquetjs from 'parquetjs-lite';
 import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
 import { open } from 'node:fs/promises';
+import { closeReader } from '../../../engine/regular-file.ts';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
@@ -144,7 +145,7 @@ class LiteFileReader implements ParquetFileReader {
     } catch (error) {
       throw problem(error, { file });
     } finally {
-      await handle.close();
+      await closeReader(handle);
     }
   }
 
@@ -228,7 +229,7 @@ async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<num
   } catch (error) {
     throw problem(error, { file, column: chunk.column });
   } finally {
-    await handle.close();
+    await closeReader(handle);
   }
 }
 

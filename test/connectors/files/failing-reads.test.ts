@@ -9,6 +9,9 @@ import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
 import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
+import { fileProblem } from '../../../connectors/files/file-problem.ts';
+import { firstBytes } from '../../../connectors/files/stored-bytes.ts';
+import { closeReader, readRegular } from '../../../engine/regular-file.ts';
 import { resolveDataset } from '../../../connectors/files/dataset-path.ts';
 import { atomicOutput } from '../../../connectors/output/atomic-output.ts';
 import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
@@ -91,6 +94,40 @@ describe('a disk that fails is named with the file', () => {
     failSyncReads();
     expect(() => readSpilled(spilled)).toThrow(
       /^spill: a spill file cannot be read \(EIO\) .*spilled\). Check the disk, or choose another spillDir$/,
+    );
+  });
+});
+
+describe('calls that do less', () => {
+  it('give all of the first bytes of a file', () => {
+    const file = join(folder, 'text');
+    writeFileSync(file, '0123456789');
+    const { readSync } = fs;
+    vi.spyOn(fs, 'readSync').mockImplementation(((...[fd, bytes, at, , from]: unknown[]) =>
+      readSync(fd as number, bytes as Uint8Array, at as number, 1, from as number)) as never);
+    syncBuiltinESMExports();
+    expect(Buffer.from(firstBytes(file, 4)).toString()).toBe('0123');
+    expect(Buffer.from(firstBytes(file, 40)).toString()).toBe('0123456789');
+  });
+
+  it('and a file that was read fails to close: all is known by then', async () => {
+    const file = join(folder, 'text');
+    writeFileSync(file, '0123456789');
+    const { closeSync } = fs;
+    vi.spyOn(fs, 'closeSync').mockImplementation((fd) => {
+      closeSync(fd);
+      throw failure();
+    });
+    syncBuiltinESMExports();
+    expect(Buffer.from(firstBytes(file, 4)).toString()).toBe('0123');
+    expect(Buffer.from(readRegular(file, 10)).toString()).toBe('0123456789');
+    await closeReader({ close: () => Promise.reject(failure()) });
+  });
+
+  it('and a stream that is refused again and again names its file', () => {
+    const refused = Object.assign(new Error('A system error occurred'), { code: 'ERR_SYSTEM_ERROR' });
+    expect(String(fileProblem(refused, 'write', '/data/rows.csv'))).toMatch(
+      /^DataError: write: the system takes no more bytes \(EAGAIN\) \(\/data\/rows.csv\)/,
     );
   });
 });
