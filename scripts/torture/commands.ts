@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly nodeArgs?: readonly string[];
   /** A command that runs the program, such as `unshare`, with its arguments. */
   readonly within?: readonly string[];
+  /** The file that is run; default: the built program. */
+  readonly main?: string;
   /** Called once the process runs; `kill` sends it a signal. */
   readonly onStart?: (kill: (signal: NodeJS.Signals) => void) => void;
 }
@@ -30,11 +32,11 @@ export interface StartOptions {
 /** Runs a command line of the built program to its end. */
 export function runCommand(
   args: readonly string[],
-  { env, nodeArgs = [], within = [], onStart }: StartOptions = {},
+  { env, nodeArgs = [], within = [], main = program, onStart }: StartOptions = {},
 ): Promise<Ended> {
   const started = performance.now();
   return new Promise((done) => {
-    const [command, ...words] = [...within, process.execPath, ...nodeArgs, program, ...args];
+    const [command, ...words] = [...within, process.execPath, ...nodeArgs, main, ...args];
     const child = spawn(command, words, {
       cwd: root,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -60,6 +62,12 @@ export function trainSmall(model: string): Promise<Ended> {
   return runCommand(['train', ratings, ...size, '--model-dir', model, '--quiet']);
 }
 
+/** A folder that is copied anew before each run. */
+interface Restored {
+  readonly from: string;
+  readonly to: string;
+}
+
 /** A command that replaces an output, and the two contents that the output may have. */
 export class Replacement {
   readonly name: string;
@@ -67,18 +75,25 @@ export class Replacement {
   readonly #args: readonly string[];
   readonly #first: readonly string[];
   readonly #kept: string;
+  readonly #restored: Restored | undefined;
   digests: readonly [old: string, fresh: string] = ['', ''];
   milliseconds = 0;
 
   /**
-   * `args`: the command without its output; `first`: flags of the old output, which differ from those of the
-   * new one.
+   * `args`: the command without its output; `first`: flags that give the old output, each added or in place
+   * of the same flag; `restored`: a folder that the command changes.
    */
-  constructor(folder: string, name: string, args: readonly string[], first: readonly string[]) {
+  constructor(
+    folder: string,
+    name: string,
+    args: readonly string[],
+    first: readonly string[],
+    restored?: Restored,
+  ) {
     this.name = name;
     this.target = join(folder, name, name.includes('.') ? name : 'output');
     this.#kept = join(folder, `${name}-kept`, name.includes('.') ? name : 'output');
-    [this.#args, this.#first] = [args, first];
+    [this.#args, this.#first, this.#restored] = [args, first, restored];
   }
 
   /** The command line that writes the new output. */
@@ -91,9 +106,11 @@ export class Replacement {
     if (this.digests[0] !== '') return undefined;
     for (const path of [this.target, this.#kept]) mkdirSync(dirname(path), { recursive: true });
     rmSync(this.#kept, { recursive: true, force: true });
-    const old = await runCommand([...this.#args, this.target, '--force', '--quiet', ...this.#first]);
+    this.#restore();
+    const old = await runCommand([...this.#oldArgs, this.target, '--force', '--quiet', ...this.#first]);
     if (old.code !== 0) return `${this.name}: ${old.stderr}`;
     cpSync(this.target, this.#kept, { recursive: true });
+    this.#restore();
     const fresh = await runCommand(this.line);
     if (fresh.code !== 0) return `${this.name}: ${fresh.stderr}`;
     this.milliseconds = fresh.milliseconds;
@@ -105,8 +122,22 @@ export class Replacement {
 
   /** Puts the old output into its place. */
   reset(): void {
+    this.#restore();
     rmSync(this.target, { recursive: true, force: true });
     cpSync(this.#kept, this.target, { recursive: true });
+  }
+
+  #restore(): void {
+    if (this.#restored === undefined) return;
+    const { from, to } = this.#restored;
+    rmSync(to, { recursive: true, force: true });
+    cpSync(from, to, { recursive: true });
+  }
+
+  /** The arguments without the flags, and their values, that the old output has anew. */
+  get #oldArgs(): readonly string[] {
+    const isReplaced = (word: string | undefined) => word?.startsWith('--') && this.#first.includes(word);
+    return this.#args.filter((word, at) => !isReplaced(word) && !isReplaced(this.#args[at - 1]));
   }
 
   /** 'old', 'new', 'missing', or 'other' for what must not be. */

@@ -2,7 +2,6 @@
  * Loaded in front of a command: kills the process, as a crash would, at one of its calls of the file system.
  * FACTORFLOW_DIE_AT names the function of node:fs/promises, the number of its call from 1, and the moment:
  * "rename:1:after".
- *
  */
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';

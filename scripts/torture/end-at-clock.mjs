@@ -2,7 +2,6 @@
  * Loaded in front of a command: the first thread that looks at its clock for the FACTORFLOW_END_AT-th time
  * ends there: at odd numbers in a task, since threads look as a task begins and as it ends.
  * FACTORFLOW_END_MARK names a file that this thread makes, so that no other ends.
- *
  */
 import { writeFileSync } from 'node:fs';
 import { isMainThread, threadId } from 'node:worker_threads';

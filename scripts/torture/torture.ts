@@ -1,7 +1,8 @@
 /**
  * Attacks the built program and its library for some minutes, and compares what survives with what it must
- * be: kills, signals, full disks, damaged files, aborted calls, closed sessions, readers and writers in
- * separate process spaces, thousands of small fits, ratings of odd shapes, and float64 formulas in Python.
+ * be: kills, signals, full disks, failing, short and slow calls of the file system, web servers with false
+ * answers, damaged files, aborted calls, closed sessions, readers and writers in separate process spaces,
+ * thousands of small fits, ratings of odd shapes, and float64 formulas in Python.
  * Ends only processes of its own and writes only to a temporary folder of its own.
  *
  *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals] [--oracle]
@@ -18,8 +19,10 @@ import type { Attack, MakeAttack } from './attack.ts';
 import { shapesOnCpu, shapesOnGpu, smallFits } from './children.ts';
 import { closing } from './closing.ts';
 import { damagedFiles } from './damaged-files.ts';
+import { faults } from './faults.ts';
 import { fullDisk } from './full-disk.ts';
 import { kills, signalled } from './kills.ts';
+import { lies } from './lies.ts';
 import { oracle } from './oracle.ts';
 import { spaces } from './spaces.ts';
 
@@ -52,6 +55,8 @@ const makers: readonly (readonly [MakeAttack, number])[] = [
   [damagedFiles, 2],
   [aborts, 1],
   [fullDisk, 0.5],
+  [faults, 2],
+  [lies, 1],
   [shapesOnCpu, 1],
   [shapesOnGpu, 1],
   [smallFits, 0.5],
