@@ -165,7 +165,10 @@ export class RowBlock {
     return this.#require().keys;
   }
 
-  /** Passes the rows of the fixed side that occur to the solver. Throws DataError if one is missing. */
+  /**
+   * Gives the solver the rows of the fixed side that occur in the block's ratings. Throws DataError if one
+   * is missing.
+   */
   fix(fixed: FixedSide, solver: RowSolver): void {
     if (this.#fixedVersion === fixed.version) return;
     const { columns } = this.#require();

@@ -1,4 +1,7 @@
-/** Shared by the readers of all types: nulls, absent fields, and fields that are not values. */
+/**
+ * Functions that the readers of all types share. They recognize nulls, absent fields, and fields that are
+ * not values.
+ */
 import { isMissing, isNaNText, latin1 } from './parse-numbers.ts';
 import { NESTED } from './field-block.ts';
 import type { FieldBlock } from './field-block.ts';

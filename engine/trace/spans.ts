@@ -41,7 +41,7 @@ type Row = { -readonly [Name in keyof PhaseShare]-?: PhaseShare[Name] };
  * spans count it once: the time of a reader's pull inside its consumer's span counts for the reader.
  */
 export class Spans {
-  /** Also receives the spans: the phases and, through RunMetrics, all work of devices. */
+  /** Receives a copy of all spans: the phases and, through RunMetrics, all work of devices. */
   readonly tracer: Tracer | undefined;
   readonly #usage: () => Usage;
   readonly #shares = new Map<string, Row>();

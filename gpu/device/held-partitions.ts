@@ -41,8 +41,8 @@ export interface MemoryBounds {
 }
 
 /**
- * The partitions of a GPU by key: their host forms, which count as host memory, and their bytes on the
- * device.
+ * The partitions of a GPU by key: their copies in host memory, if any, which count as host memory; and their
+ * bytes on the device.
  */
 export class HeldPartitions {
   readonly #held = new Map<string, HeldPartition>();

@@ -1,9 +1,9 @@
-"""Sessions of Spark for the tests. The runner (scripts/test-spark.ts) says which by the environment:
+"""Sessions of Spark for the tests. The runner (scripts/test-spark.ts) selects them by environment variables:
 
-FACTORFLOW_MODE     classic, or connect: a server inside this process's JVM and a client in front of it
+FACTORFLOW_MODE     classic, or connect: a server inside this process's JVM and a client of it
 FACTORFLOW_MASTER   local[2], local-cluster[2,1,1024], ...
 FACTORFLOW_NODE, FACTORFLOW_MAIN   the worker's executable
-FACTORFLOW_JAR      the plugin, which the wheel brings to classic sessions
+FACTORFLOW_JAR      the plugin, which the wheel adds to classic sessions
 """
 
 import os
@@ -26,7 +26,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def started(home):
-    """A function that gives the number of workers that have been started."""
+    """A function that returns the number of workers that have been started."""
     return lambda: len((home / "started").read_text().splitlines()) if (home / "started").exists() else 0
 
 

@@ -1,4 +1,4 @@
-"""What the tests share: sessions, ratings, and a look at processes."""
+"""Helpers of the tests: sessions, ratings, and a list of processes."""
 
 import contextlib
 import json
@@ -10,15 +10,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = "io.github.factorflow.spark.FactorFlowALS"
-# Few partitions of factors: each is a task in every test.
+# Few partitions of factors, because each is one task in every test.
 BLOCKS = {"numUserBlocks": 2, "numItemBlocks": 2}
-# A word on the command lines of this run's executors, and in the environment of all its processes.
+# Identifies this run: on its executors' command lines, and in the environment of all its processes.
 RUN = os.environ.setdefault("FACTORFLOW_TEST_RUN", f"factorflow.test.run={os.getpid()}")
 MOVIES = ROOT / "examples/data/movietweetings-100k/ratings.parquet"
 
 
 def base_conf(folder):
-    """Settings for tests. The executable notes each start of a worker in the file `started` before it becomes FactorFlow's."""
+    """Settings for tests. The executable appends a line to the file `started` for each worker, and then runs FactorFlow's."""
     executable = program(folder / "factorflow", f'#!/bin/sh\necho "$@" >> {folder}/started\nexec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} "$@"\n')
     return {
         "spark.app.name": "factorflow-test",
@@ -43,14 +43,14 @@ def program(path, text):
 
 
 def on_the_processor(folder, before="", after=""):
-    """An executable that trains on the processor for each device that it is told, between two commands of a shell."""
+    """An executable that trains on the CPU for any given device, between two shell commands."""
     worker = f'{os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} worker --device cpu --workers 1'
     return program(folder / "other", f"#!/bin/sh\n{before}\n{worker} <&0\n{after}\n")
 
 
 @contextlib.contextmanager
 def settings(spark, **changed):
-    """An application's settings as if it had been started with them: they are read at each fit. `a__b` stands for a.b, None for an unset one."""
+    """Sets an application's settings; they are read at each fit. `a__b` means a.b, None means not set."""
     conf = spark.sparkContext._jsc.sc().conf()
     names = [name.replace("__", ".") for name in changed]
     before = [conf.get(name, None) for name in names]
@@ -83,7 +83,7 @@ def start_session(mode, master, conf):
 
 
 def other_version():
-    """A program in Node's language that greets as FactorFlow of another version does, and waits."""
+    """A JavaScript program that sends the greeting of another FactorFlow version, and then waits."""
     hello = json.dumps({"type": "hello", "protocol": 1, "version": "0.0.9", "node": "24.0.0", "pid": 1})
     return f"""const header = Buffer.from({json.dumps(hello)});
 const head = Buffer.alloc(8);
@@ -111,7 +111,7 @@ def rmse(model, df):
 
 
 def processes(*marks):
-    """The pids of processes whose command lines have all these words."""
+    """The pids of processes whose command lines contain all these words."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -143,7 +143,7 @@ def executors():
 
 
 def wait_for(look, seconds, what):
-    """The first true value of look(), within a bound that only a failure reaches."""
+    """The first true value of look(). Fails after `seconds`, which only a failure takes."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = look()

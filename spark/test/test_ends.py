@@ -1,4 +1,4 @@
-"""Ends before the end: kills and cancels. The runner starts local-cluster[2,1,1024]."""
+"""Fits that end early: kills and cancels. The runner starts local-cluster[2,1,1024]."""
 
 import os
 import signal
@@ -17,10 +17,10 @@ ENDLESS = {"rank": 8, "maxIter": 500_000, "seed": 1, **BLOCKS}
 
 
 class Fit(threading.Thread):
-    """A fit in a thread of its own, with its model or its error."""
+    """A fit in its own thread, and its model or its error."""
 
     def __init__(self, spark, als, df, prepare=lambda: None):
-        # Connect's session is one of a thread; classic job groups are the thread's own.
+        # With Connect each thread has its own session; in classic mode each thread has its own job group.
         connect = os.environ["FACTORFLOW_MODE"] == "connect"
         super().__init__(target=inheritable_thread_target(spark)(self.fit) if connect else self.fit, daemon=True)
         self.als, self.df, self.prepare = als, df, prepare

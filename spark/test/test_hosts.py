@@ -50,10 +50,10 @@ def test_no_ratings(spark):
 
 
 def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings, one_host, folder):
-    """Spark tries a task again: the job ends right where another executor takes it, or tells of the version."""
+    """Spark runs a task again: the job succeeds if another executor runs it, else its error names the version."""
     node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
     old = program(folder / "old.js", other_version())
-    # An executor works in a folder that has its number as name.
+    # The name of an executor's working folder is its number.
     executable = program(folder / "mixed", f'#!/bin/sh\ncase "$PWD" in */1) echo old >> {folder}/seen; exec {node} {old};; esac\nexec {node} {main} "$@"\n')
     try:
         found = factors(on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable))

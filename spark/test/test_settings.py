@@ -26,7 +26,7 @@ def ratings(spark):
 
 @pytest.fixture
 def refused(spark, ratings):
-    """A function that gives the message of a fit with other settings."""
+    """A function that fits with other settings and returns the error message."""
 
     def fit(**changed):
         with settings(spark, **changed), pytest.raises(Exception) as caught:

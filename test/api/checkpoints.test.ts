@@ -47,7 +47,7 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
       /The checkpoint of iteration 4 is .*checkpoint-00000004: go on from it with resume: true$/,
     );
     expect(readdirSync(checkpointDir).sort()).toEqual(['checkpoint-00000002', 'checkpoint-00000004']);
-    // The schedule of SGD is that of the checkpoint, whether workers are as many or not.
+    // The schedule of SGD comes from the checkpoint, also with another number of workers.
     const got = await fit(trainer, { checkpointDir, checkpointInterval: 2, resume: true, session: one });
     expect(got.training?.resumedFrom).toEqual({
       iteration: 4,
@@ -78,7 +78,7 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
       ),
     ).toContain('best-users-00000.f32');
     expectSame(await fit(trainer, { checkpointDir, resume: true, checkpointInterval: 1 }), expected);
-    // A run that was killed before it removed the one before the last two.
+    // Simulates a run that was killed before it removed its third-newest checkpoint.
     cpSync(join(checkpointDir, readdirSync(checkpointDir)[0]), join(checkpointDir, 'checkpoint-00000001'), {
       recursive: true,
     });
@@ -172,7 +172,7 @@ describe('the only device that is lost', () => {
     ['als', als(), 'update'],
     ['sgd', sgd({ schedule: 'hogwild', rate: 'adagrad' }), 'sgd-block'],
   ])('of %s leaves a checkpoint of its last copy, from which the CPU goes on', async (_, trainer, kernel) => {
-    // Each task takes a minute of the clock by which copies are made.
+    // The clock that decides when factors are copied advances by a minute in each task.
     let clock = 0;
     const now = vi.spyOn(performance, 'now').mockImplementation(() => clock);
     let tasks = 0;
@@ -210,7 +210,7 @@ describe('the only device that is lost', () => {
     });
     expect(notes).toContainEqual(expect.stringMatching(/^the plan has changed: /));
     const expected = await fit(trainer, { session: one });
-    // The second device computes what the CPU does; by AdaGrad from the sums of the checkpoint.
+    // The second device computes the same as the CPU; with AdaGrad it starts from the checkpoint's sums.
     expect(got.training?.iterations.at(-1)?.loss).toBeCloseTo(expected.training!.iterations.at(-1)!.loss, 3);
   });
 });

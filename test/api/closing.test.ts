@@ -1,6 +1,6 @@
 /**
- * Closing a session, a model and a server while work runs: running and later work fails with the one
- * documented error, and has ended when `close` returns.
+ * Closes a session, a model and a server while work is running. Running and later work must fail with the
+ * one documented error, and must have ended when `close` returns.
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'factorflow-closing-'));
 const saved = join(folder, 'saved');
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Lets the event loop turn, by which work goes on: a moment that no clock measures. */
+/** Lets the event loop turn `count` times, so that work makes progress. Does not depend on a clock. */
 async function turns(count: number): Promise<void> {
   for (let left = count; left > 0; left--) await new Promise((resolve) => setImmediate(resolve));
 }

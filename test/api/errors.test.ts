@@ -43,7 +43,7 @@ it('an error of the system keeps its code on the other side of a thread', () => 
 
 it('training that diverges reports the place', async () => {
   await using session = await Session.create({ workers: 1, device: 'cpu' });
-  // An untrainable set of ratings is not known, so a device reports a row without a solution.
+  // There are no known ratings that cannot be trained on, so a device reports a row without a solution.
   await using broken = await Session.create({ workers: 1, device: 'cpu' });
   const device = secondDevice();
   const run: Device['run'] = async (task, signal) => {

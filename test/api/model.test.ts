@@ -30,7 +30,7 @@ async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<Record<strin
   return all;
 }
 
-/** Scores of a user by item id, from the factors as the model gives them out. */
+/** Scores of a user by item id, computed from the factors that the model returns. */
 function scoresOf(user: number): Map<number, number> {
   const [userIds, itemIds] = [model.userFactors, model.itemFactors].map((batch) =>
     Array.from(batch.data.children[0].values as Int32Array),

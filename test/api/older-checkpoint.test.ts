@@ -1,4 +1,4 @@
-/** A checkpoint whose plan an earlier release wrote, in a form that this one does not run. */
+/** A checkpoint whose plan was written by an earlier release, in a version that this release does not run. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ afterAll(async () => {
   rmSync(checkpointDir, { recursive: true });
 });
 
-/** Gives the plan of a checkpoint the version before, and its file the right sum. */
+/** Changes the plan of a checkpoint to the previous version, and corrects the checksum of its file. */
 function age(checkpoint: string): void {
   const [state, sums] = ['checkpoint.json', 'SHA256SUMS'].map((name) => join(checkpoint, name));
   const before = readFileSync(state, 'utf8');

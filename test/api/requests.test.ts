@@ -1,4 +1,4 @@
-/** Requests for one user: the answers are those of the search for all users, in every bit. */
+/** Requests for one user: every bit of the response is the same as in the search for all users. */
 import { describe, expect, it } from 'vitest';
 import { Model, type ProgressEvent, Session } from '../../index.ts';
 import { ratingBatches } from '../support/ratings.ts';

@@ -4,7 +4,7 @@ import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { ALS, Session } from '../../index.ts';
 
-/** User u has u + 1 ratings, of items 0 to u, the last of which is the best. */
+/** User u has u + 1 ratings, of items 0 to u; item u has the highest one. */
 const rows = Array.from({ length: 20 }, (_, user) =>
   Array.from({ length: user + 1 }, (__, item) => ({
     user,

@@ -216,7 +216,7 @@ describe('ALS parameters', () => {
   });
 });
 
-/** So many ratings of as many users, batch by batch. */
+/** `count` ratings, each of another user, batch by batch. */
 async function* randomBatches(count: number): AsyncGenerator<RecordBatch> {
   for (let from = 0; from < count; from += 20_000)
     yield* ratingBatches(

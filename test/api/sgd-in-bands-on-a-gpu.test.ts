@@ -14,10 +14,10 @@ import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { fit, held, last, LIMIT, scheduleOf, current, train, usual } from './banded-sgd.ts';
 
-/** Of so many features that factors take as much memory as ratings. */
+/** A rank at which factors take the same memory as ratings. */
 const onGpu: SgdOptions = { rank: 40, precision: 'f32', maxIter: 6 };
 
-/** Forms of a run in bands on one GPU: by the memory that it has. */
+/** The forms of a run in bands on one GPU, which depend on the GPU's memory. */
 const forms: [string, Partial<SgdSchedule['deviceBlocks']> & object, (full: number) => number | undefined][] =
   [
     ['all resident', { resident: true }, () => undefined],

@@ -33,7 +33,7 @@ describe('TrainValidationSplit', () => {
     reads = 0;
     const tuner = new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }, { rank: 4 }] });
     const { trials, best, model } = await tuner.fit(ratings);
-    // The ratings, the validation part of them, and all of them for the last model.
+    // Three reads: all ratings, their validation part, and all ratings again for the final model.
     expect(reads).toBe(3);
     const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
     const alone = await Promise.all([2, 4].map((rank) => als({ rank }).fit(train, { validation })));
@@ -82,7 +82,7 @@ describe('TrainValidationSplit', () => {
       onTrial: (trial) => void ended.push(trial),
     });
     expect(values(resumed.trials)).toEqual(values(whole.trials));
-    // The first chain was whole; the second begins again, and tells of what was not known.
+    // The first chain was complete. The second starts again, and reports only trials that were not known.
     expect(ended.map(({ number }) => number).sort()).toEqual([5, 6]);
   });
 

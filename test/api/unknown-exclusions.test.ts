@@ -1,4 +1,4 @@
-/** Pairs to be excluded that the model does not know are reported: they exclude nothing. */
+/** Excluded pairs that the model does not know exclude nothing, and are reported. */
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formatCount } from '../../engine/format.ts';

@@ -1,6 +1,6 @@
 /**
- * Every public method with arguments of wrong kinds: each argument in turn is each of the values, and the
- * call succeeds or throws one of the library's errors, never TypeError or RangeError.
+ * Calls every public method with arguments of wrong types. Each argument in turn gets each of the values.
+ * The call must succeed or throw one of the library's errors, never TypeError or RangeError.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ const plain = [undefined, null, true, Number.NaN, -1, 1.5, 1e308, '', aText, 1n,
 const objects = [[], [null], [[]], {}, { a: null }, Object.create(null) as object, new Map()];
 const dated = [new Date(Number.NaN), { before: null }, { before: Number.NaN }];
 const rated = [null, {}, { item: null, rating: 1 }, { item: 1, rating: 1e308 }, { item: 1, rating: '' }];
-/** Options with a value of a wrong kind, some of which each method has. */
+/** Options with a value of a wrong type; each method has some of these options. */
 const named =
   `signal onEvent names exclude coldStart similarity columns validation plan userCol timestampCol types filter
   delimiter onBadRows onDuplicates seed by regParam k metrics checkpointDir workers memoryBudget device ids format`
@@ -52,7 +52,7 @@ const values: readonly unknown[] = [
 
 type Wrong = (...args: readonly never[]) => unknown;
 
-/** The methods by what they are called on, with arguments that are right. */
+/** The methods with correct arguments, by the object on which they are called. */
 const tables: Readonly<
   Record<string, () => readonly [object, Readonly<Record<string, readonly unknown[]>>]>
 > = {

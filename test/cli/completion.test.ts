@@ -12,7 +12,7 @@ import { fails, runHere, temporaryFolder } from './run-cli.ts';
 const folder = temporaryFolder();
 const run = promisify(execFile);
 
-/** The path of a shell; undefined where there is none. */
+/** The path of a shell; undefined if it is not installed. */
 function shellAt(name: string): string | undefined {
   try {
     return execFileSync('which', [name], { encoding: 'utf8' }).trim();
@@ -63,7 +63,7 @@ describe('the scripts', () => {
   });
 });
 
-/** Lines that end in the word to complete; the words that come first, and one that must not come. */
+/** A command line whose last word is to be completed, words that must be proposed, and one that must not. */
 const cases: readonly { readonly line: readonly string[]; readonly words: readonly string[] }[] = [
   { line: ['tr'], words: ['train'] },
   { line: ['train', '--algo'], words: ['--algorithm'] },

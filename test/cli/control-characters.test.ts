@@ -1,4 +1,4 @@
-/** Texts of data reach the terminal without characters that it acts on; JSON has them as escapes. */
+/** Texts from data are printed without characters that a terminal acts on; JSON contains them as escapes. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

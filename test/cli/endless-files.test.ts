@@ -1,6 +1,6 @@
 /**
- * Pipes without a writer, devices without an end, and files beyond any real size in the place of the small
- * files that commands read whole: each is an error at once.
+ * Small files that commands read whole, replaced by pipes without a writer, devices without an end, and
+ * files beyond any real size: each is an error at once.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';

@@ -15,7 +15,7 @@ import {
 
 const folder = temporaryFolder();
 const model = await trainedModel();
-/** One thread, without a search for graphics cards: names have nothing to do with devices. */
+/** One thread, and no search for graphics cards: names do not depend on devices. */
 const onCpu = ['--device', 'cpu', '--workers', '1'];
 const titles = join(ratings, '../titles.parquet');
 
@@ -25,7 +25,7 @@ function file(name: string, content: string): string {
   return path;
 }
 
-/** The object that a command line gives with --json, run in this process. */
+/** The JSON object that a command line prints with --json, run in this process. */
 async function here(...args: readonly string[]): Promise<Record<string, unknown>> {
   const { code, stdout, stderr } = await runHere(...args, ...onCpu, '--json', '--quiet');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

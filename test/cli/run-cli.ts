@@ -75,7 +75,7 @@ export function factorflow(...args: readonly string[]): Promise<Outcome> {
   return start(args).outcome;
 }
 
-/** Runs with --json and gives the object, after checking that stdout is that one line and nothing else. */
+/** Runs a command with --json and returns the object, after checking that stdout has only that one line. */
 export async function json(...args: readonly string[]): Promise<Record<string, unknown>> {
   const { code, signal, stdout, stderr } = await factorflow(...args, '--json');
   expect(stderr).not.toMatch(/factorflow: (?!warning)/);
@@ -115,8 +115,8 @@ export function expectFailure({ code: ended, stdout, stderr }: Outcome, code: nu
 /** A model of the example's ratings, trained once for all files of a test run. Read only. */
 export async function trainedModel(): Promise<string> {
   const model = join(inject('runFolder'), 'model');
-  // Files that come at the same time may both train: the first to end gives the model, and the other finds it
-  // there.
+  // Test files that run at the same time may both train the model. The first to end stores it, and the other
+  // uses it.
   if (!existsSync(model))
     await factorflow('train', ratings, ...quick, '--device', 'cpu', '--model-dir', model, '--quiet');
   expect(readdirSync(model).sort()).toEqual([

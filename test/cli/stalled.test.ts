@@ -1,4 +1,7 @@
-/** A process that was asked to end ends also where its main thread hears no further signal. */
+/**
+ * A process that was asked to end does end, even if its main thread is blocked and receives no further
+ * signals.
+ */
 import { describe, expect, it } from 'vitest';
 import { ratings, start, temporariesIn, temporaryFolder } from './run-cli.ts';
 

@@ -20,8 +20,8 @@ if (noTerminal !== undefined) console.warn(`TESTS ON A TERMINAL ARE SKIPPED: ${n
 let terminals = 0;
 
 /**
- * Runs a line of the shell whose stdin, stdout and stderr are a terminal, and gives all that the terminal
- * got.
+ * Runs a shell command whose stdin, stdout and stderr are a terminal, and returns everything that was
+ * written to it.
  */
 async function onTerminal(line: string): Promise<string> {
   const file = join(folder, `terminal-${terminals++}`);

@@ -1,6 +1,6 @@
 /**
- * Data-parallel ALS on a CPU: equations against their float64 twins, and solutions of sums over vertical
- * parts against those of `update`.
+ * Data-parallel ALS on a CPU: equations compared with their float64 twins, and the solutions of sums over
+ * vertical parts compared with `update`.
  */
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';

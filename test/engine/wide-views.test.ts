@@ -23,7 +23,7 @@ const rows = randomRatings(23, 120, 80, 3000);
 const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 });
 
 /**
- * Rows of two numbers, of which the last `used` lie beyond 4 GiB. Memory that is not written takes no place.
+ * Rows of two numbers; the last `used` rows are beyond 4 GiB. Memory that is not written occupies no pages.
  */
 function beyond(used: number): Float32Array {
   const values = new Float32Array(new SharedArrayBuffer(2 ** 32 + 8 * used));

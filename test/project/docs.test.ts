@@ -128,9 +128,7 @@ function headings(text: string): string[] {
   );
 }
 
-/**
- * Lines of code blocks that begin with the program's name, and spans of code that do and leave nothing open.
- */
+/** Lines of code blocks, and code spans, that start with the program's name and leave nothing open. */
 function commandLines(text: string): string[] {
   const blocks = [...text.matchAll(/^ *(?:\$ )?(?:npx )?(factorflow .*)$/gm)].map((match) =>
     match[1].replace(/\s+(#|>).*$/, '').trim(),

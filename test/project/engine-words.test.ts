@@ -1,6 +1,4 @@
-/**
- * Devices are told what to do by the steps of a plan alone, and the engine knows nothing of what is computed.
- */
+/** Only the steps of a plan control devices, and the engine does not know what is computed. */
 import { globSync, readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -14,7 +14,7 @@ export async function fitGrid(on: Session, options: AlsOptions): Promise<Model> 
   );
 }
 
-/** The errors of a model, of which the loss is there by its logarithm. */
+/** The errors of a model; for the loss, its logarithm. */
 export function errorsOf(model: Model): number[] {
   const { loss, trainRmse, testRmse } = model.training!.iterations.at(-1)!;
   return [
@@ -24,7 +24,7 @@ export function errorsOf(model: Model): number[] {
   ];
 }
 
-/** Expects the errors within 1e-4; `named` tells the case in a failure. */
+/** Expects the errors within 1e-4; `named` is the name of the case in a failure. */
 export function expectErrors(
   model: Model,
   expected: readonly number[],

@@ -37,7 +37,7 @@ export async function oldestNode(): Promise<TestNode> {
   }
 }
 
-/** Installs beside the target and renames, since test files that run at the same time may both do so. */
+/** Installs into a temporary folder and renames it: test files that run at the same time may both do this. */
 async function install(spec: string, folder: string): Promise<void> {
   const parent = join(folder, '..');
   await mkdir(parent, { recursive: true });

@@ -12,8 +12,8 @@ interface Solved {
 }
 
 /**
- * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k lies in worker k, the
- * factors travel as they came, and a worker that was lost is replaced by a new one.
+ * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k is in worker k,
+ * factors are sent as they were received, and a lost worker is replaced by a new one.
  */
 export class RowTraining {
   readonly #params: JsonObject;

@@ -21,8 +21,8 @@ export interface SeenSpan {
 }
 
 /**
- * A trace in Chrome's format, checked: every span has a named row and lasts 0 or longer, and those of a row
- * follow each other.
+ * A trace in Chrome's format, after checks: every span has a named row and lasts 0 or longer, and the spans
+ * of a row do not overlap.
  */
 export function checkTrace(text: string): {
   readonly spans: readonly SeenSpan[];

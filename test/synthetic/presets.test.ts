@@ -83,7 +83,7 @@ describe('netflix', () => {
     const share = preset.users / users.end;
     const { mean, maximum } = summarizeDegrees(statistics.itemDegrees);
     within(maximum * share, [195_000, 225_000]);
-    // In a sample, where items have a handful of ratings, the mean tells more than the median.
+    // In a sample, where items have only a few ratings, the mean is more informative than the median.
     within(mean * share, [4_800, 6_500]);
     within(statistics.bestTestRmse, [0.75, 0.79]);
   });

@@ -41,7 +41,7 @@ async function oneHost(params: AlsOptions, ratings: Triples = triples) {
   }
 }
 
-/** The largest difference of two sets of rows, beside the largest value. */
+/** The largest difference of two sets of rows, relative to the largest value. */
 function difference(a: Map<number, number[]>, b: Map<number, number[]>): number {
   expect([...a.keys()]).toEqual([...b.keys()]);
   let [most, size] = [0, 0];

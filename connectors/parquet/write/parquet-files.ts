@@ -15,7 +15,7 @@ export interface ParquetSinkOptions {
    * the source, each task's rows are one group, unless they are less than a quarter of it.
    */
   readonly rowGroupSize?: number;
-  /** Most rows of a part file in a folder; it ends with a row group. Default 16,777,216. */
+  /** Most rows of a part file in a folder. Files end at the end of a row group. Default 16,777,216. */
   readonly rowsPerPart?: number;
   /** Replaces an existing output of this kind. */
   readonly overwrite?: boolean;

@@ -44,10 +44,10 @@ export function requireOnce(
 }
 
 /**
- * Applies the policy for repeated (user, item) pairs to sorted ratings. Returns the block itself if there are
- * none, and for `keep` and `error`: sort-bands has already ordered the pairs, and for `error` the caller,
- * which knows all parts, throws. `rowData` is for the policy `last`, whose block has row numbers. `firstRow`:
- * position of the block's first row.
+ * Applies the policy for repeated (user, item) pairs to sorted ratings. Returns the block itself if there
+ * are no such pairs. Also returns it for `keep`, since sort-bands has already ordered the pairs; and for
+ * `error`, since the caller throws, which knows all parts. `rowData`: for the policy `last`, whose block
+ * contains row numbers. `firstRow`: position of the block's first row.
  */
 export async function combineDuplicates(
   { block, repeated: { extra, row, column } }: SortedRows,

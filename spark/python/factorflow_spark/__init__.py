@@ -3,7 +3,7 @@
     import factorflow_spark
     from pyspark.ml.recommendation import ALS
 
-From then on ``ALS().fit(df)`` of classic PySpark trains by FactorFlow, and sessions that Python starts have the plugin's jar. An application under
+After that, ``ALS().fit(df)`` of classic PySpark trains with FactorFlow, and sessions that Python starts have the plugin's jar. An application under
 spark-submit gets it by ``--jars`` (``factorflow_spark.jar`` is its path). A client of Spark Connect needs nothing: there the server has the plugin.
 """
 
@@ -23,7 +23,7 @@ _spark_fit = ALS._fit_java
 
 
 def _fit(self, dataset):
-    """Fits by FactorFlow's estimator, also where the estimator was made or loaded before the import."""
+    """Fits with FactorFlow's estimator, even if the estimator was created or loaded before the import."""
     if self._java_obj.getClass().getName() != _CLASS:
         self._java_obj = _estimator(self.uid)
     return _spark_fit(self, dataset)
@@ -45,7 +45,7 @@ def _estimator(uid):
 
 
 def _bring_jar():
-    """Sessions that this process starts have the jar on their class path."""
+    """Adds the jar to the class path of sessions that this process starts."""
     try:
         from pyspark import SparkConf, SparkContext
     except ImportError:

@@ -114,7 +114,7 @@ describe('the probe', () => {
     else process.env.NODE_OPTIONS = options;
   });
 
-  /** The finding of the probe with a driver that does this first. */
+  /** The outcome of the probe if the driver first runs this code. */
   function probeBeside(code: string): Promise<ProbeOutcome> {
     process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(code)}`;
     return probeWebGpu();

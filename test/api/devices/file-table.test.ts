@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 
-/** Runs code in its own process, whose file table has the size that its parent's files require. */
+/** Runs code in a new process. Its file table has the size that the parent's open files require. */
 function tableAfter(threads: number): readonly [before: number | undefined, after: number | undefined] {
   const code = `
     const { makeRoomForFiles, tableSize } = await import(${JSON.stringify(new URL('../../../api/devices/file-table.ts', import.meta.url).href)});

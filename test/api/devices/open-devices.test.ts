@@ -1,4 +1,4 @@
-/** The devices of a session; no driver can disturb a run on the CPU. */
+/** The devices of a session. A run on the CPU must not be disturbed by any GPU driver. */
 import { describe, expect, it } from 'vitest';
 import type { DeviceRequest } from '../../../api/devices/device-request.ts';
 import type { Machine } from '../../../api/devices/find-gpus.ts';

@@ -1,4 +1,4 @@
-/** One lifetime of devices: begun, passed to a session or not, closed. */
+/** The whole lifetime of devices: they start to open, are passed to a session or not, and are closed. */
 import { expect, test } from 'vitest';
 import type { Machine } from '../../../api/devices/find-gpus.ts';
 import { OpeningDevices } from '../../../api/devices/open-devices.ts';
@@ -6,7 +6,7 @@ import { Session } from '../../../api/session.ts';
 import { h200Info } from '../../support/devices/device-info.ts';
 import { card, machineWith } from '../../support/gpu/machine.ts';
 
-/** A machine whose GPU, with a known driver, opens when `open` resolves; notes what happens. */
+/** A machine with a GPU whose driver is known. The GPU opens when `open` resolves; events are recorded. */
 function knownMachine(open: Promise<void> = Promise.resolve()): Machine & { readonly events: string[] } {
   const events: string[] = [];
   return {

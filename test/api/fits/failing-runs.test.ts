@@ -1,6 +1,6 @@
 /**
- * A fit that fails or is cancelled at any of its tasks, from the first that reads to the last that measures:
- * no task goes on after the error, and no partition stays at a device or in host memory.
+ * A fit that fails or is cancelled at any of its tasks, from the first one that reads to the last one that
+ * measures. After the error no task continues, and no partition remains on a device or in host memory.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keptDataset, loadedOnce } from '../../../api/training/kept-ratings.ts';
@@ -16,7 +16,7 @@ afterAll(() => session.close());
 
 const rows = [0, 1, 2].flatMap((user) => [0, 1].map((item) => ({ user, item, rating: user + item + 1 })));
 
-/** Counts tasks, and notes what is under way and what is held. */
+/** Counts tasks, and records which tasks are running and which partitions are held. */
 class Watched {
   tasks = 0;
   running = 0;

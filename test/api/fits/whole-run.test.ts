@@ -1,7 +1,7 @@
 /**
- * The graph of a whole small fit, loading included, against graphs that were worked out by hand
- * (test/golden/fits): the stages in the order of the list with the stages that they need, and the kernels of
- * the tasks that each of them runs.
+ * The graph of a whole small fit, including loading, compared with graphs that were written by hand
+ * (test/golden/fits): the stages in the order of the list, the stages that each of them needs, and the
+ * kernels of its tasks.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { checkTrace, type SeenSpan } from '../../support/traces.ts';
 const folder = mkdtempSync(join(tmpdir(), 'whole-run-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Three users rate two items; two of the pairs are in the validation set too. */
+/** Three users rate two items; two of these pairs are also in the validation set. */
 const rows = [0, 1, 2].flatMap((user) => [0, 1].map((item) => ({ user, item, rating: user + item + 1 })));
 
 async function runOf(estimator: ALS | SGD, validates: boolean) {
@@ -61,7 +61,7 @@ describe('the graph of a whole fit', () => {
   ] as const)('%s', async (name, estimator, validates) => {
     const { spans, plan } = await runOf(estimator(), validates);
     expect(graphOf(spans)).toEqual(golden(name));
-    // The stages of the plan that grow are stages of this graph.
+    // The plan's stages of kind `grown` are stages of this graph.
     const graph = new Set(spans.filter(({ args }) => args?.number !== undefined).map((one) => one.name));
     for (const { stage } of plan ? stagesOf(plan) : [])
       if (stage.work.kind === 'grown') expect(graph).toContain(stage.work.by);

@@ -1,4 +1,7 @@
-/** Training, inspecting and converting read one version of their files, from the first look at the columns. */
+/**
+ * Training, inspecting and converting read one version of their files, from the moment at which columns are
+ * first read.
+ */
 import { appendFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Ratings and times of every kind that a format can hold give the model and the split of plain numbers. */
+/** Ratings and times in every type that a format can store give the same model and split as plain numbers. */
 import { DuckDBInstance } from '@duckdb/node-api';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ afterAll(async () => {
 
 const COUNT = 240;
 const START = Date.UTC(2001, 8, 9);
-/** The i-th time, in milliseconds: a day apart, in an order of its own. */
+/** The i-th time in milliseconds. Times are a day apart and not in order. */
 const timeOf = (i: number) => START + ((i * 77) % COUNT) * 86_400_000;
 const rows = Array.from({ length: COUNT }, (_, i) => ({
   user: i % 13,

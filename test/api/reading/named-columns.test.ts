@@ -1,4 +1,7 @@
-/** Columns that a data set names once, or that are recognised, in all that takes the data set. */
+/**
+ * Columns that a data set names once, or that are recognised by their names, in every method that takes the
+ * data set.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +31,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** The ratings in columns of other names, beside one that is no id. */
+/** The ratings in columns with other names, and one column that cannot be an id. */
 function batchNamed(user: string, item: string, rating: string, time = 'when'): RecordBatch {
   return batchOf({
     row: { type: 'int32', values: rows.map((_, at) => at) },

@@ -1,4 +1,4 @@
-/** Ratings that the memory budget does not hold are trained on from files, to the same model. */
+/** Ratings that do not fit in the memory budget are trained on from files, and give the same model. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,7 +48,10 @@ async function train(
   return { model, factors: factorsOf(model) };
 }
 
-/** No room for ratings beside the process: the smallest parts are taken, three of these ratings. */
+/**
+ * The budget is used up by the process itself, so the smallest parts are taken: three of them for these
+ * ratings.
+ */
 const tight = baseBytes(1);
 
 describe('ratings beyond the memory budget', () => {
@@ -75,7 +78,8 @@ describe('ratings beyond the memory budget', () => {
     expect(left).toHaveLength(2);
     left.forEach(({ loss, trainRmse, testRmse }, i) => {
       expect(right[i].loss / loss).toBeCloseTo(1, 12);
-      // Without ratings left out slices are those of the whole block, so that sums have the same bits.
+      // If no ratings are left out, the slices are the same as in the whole block, so sums have the same
+      // bits.
       expect(right[i].trainRmse).toBe(trainRmse);
       if (testRmse !== undefined) expect((right[i].testRmse ?? 0) / testRmse).toBeCloseTo(1, 12);
     });

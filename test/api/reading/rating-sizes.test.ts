@@ -1,6 +1,6 @@
 /**
- * Ratings of any finite size train with default parameters, by every algorithm and without a step that is
- * taken back.
+ * Ratings of any finite magnitude train with default parameters, by every algorithm, without a step that is
+ * repeated.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type ProgressEvent, Session, SGD } from '../../../index.ts';
@@ -39,8 +39,8 @@ describe.each(Object.entries(sizes))('ratings %s', (_, sized) => {
     });
     expect(events.filter(({ type }) => type === 'warning')).toEqual([]);
     const { rmse } = await model.evaluate(session.from(ratingBatches(ratings)));
-    // Without biases and far from 0, the level is found to a part of itself; λ in the ratings' own unit binds
-    // small ones to 0.
+    // Without biases and far from 0, the mean is only approximated. If ratings are small, λ in their own
+    // unit keeps factors at 0.
     expect(rmse).toBeLessThan(
       biases
         ? 1.1 * deviation

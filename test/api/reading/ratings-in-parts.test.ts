@@ -1,6 +1,6 @@
 /**
- * More ratings than one block has are trained on in parts in memory, to the model of the same grid of one
- * block.
+ * More ratings than one block can hold are trained on in parts in memory, and give the same model as one
+ * block with the same grid.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AlsGrid, type Side, verticalParts } from '../../../operators/als/plan/grid.ts';
@@ -59,7 +59,8 @@ const settings: [string, AlsOptions][] = [
 ];
 
 /**
- * Vertical parts of users, of items and of both; horizontal ones are the planner's where none are asked for.
+ * Vertical parts of users, of items and of both. If horizontal parts are not requested, the planner chooses
+ * them.
  */
 const partitions: Partial<AlsOptions>[] = [
   {},

@@ -96,7 +96,7 @@ describe('threads that read splits', () => {
 });
 
 /**
- * Reads files in a device of its own; notes the tasks and their outputs. `onTask` is called at the beginning
+ * Reads files on a device of its own; records the tasks and their outputs. `onTask` is called at the start
  * of each task.
  */
 async function observed(
@@ -149,7 +149,7 @@ describe('a thread that fails', () => {
     );
     expect(String(error)).toContain(message);
     expect(String(error)).toContain(`1-${name}.parquet`);
-    // Of 30 tasks those behind the failed one do not begin, but for a few that were under way.
+    // Of 30 tasks, the tasks after the failed one do not start, except a few that were already running.
     expect(started).toBeLessThan(20);
   });
 });

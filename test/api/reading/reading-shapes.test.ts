@@ -1,5 +1,6 @@
 /**
- * Inputs of unusual shapes, and of other formats: the blocks and models of the same rows in one usual file.
+ * Inputs of unusual shapes and of other formats give the same blocks and models as the same rows in one
+ * usual file.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Ratings that the session's threads read from splits: the same as those that come in one stream. */
+/** Ratings that the session's threads read from splits are the same as ratings read as one stream. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -60,7 +60,7 @@ beforeAll(async () => {
 
 const open = (workers: number, splitBytes: number) => Session.create({ device: 'cpu', workers, splitBytes });
 
-/** Everything that training gets of ratings, and the number of tasks that read them. */
+/** Everything that training receives from reading, and the number of tasks that read it. */
 async function blocks(dataset: Dataset, options: RatingOptions = {}, ctx = dataset.session.context()) {
   const input = new RatingInput(options);
   return Holdings.within(ctx, async (held) => {
@@ -165,7 +165,7 @@ describe('ratings that threads read from splits', () => {
   });
 
   it('begin at records of text, also where lines lie inside quotes, and count lines of the whole file', async () => {
-    // Most line ends lie inside quotes, where the lines look like rows.
+    // Most line ends are inside quotes, in texts whose lines look like rows.
     const note = (row: number) =>
       row % 3 === 0
         ? 'short'

@@ -1,4 +1,6 @@
-/** Data sets that are written while threads read their splits: the same as those that come in one stream. */
+/**
+ * Data sets that are written while threads read their splits are the same as data sets read as one stream.
+ */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -53,7 +55,8 @@ describe('rows that threads read', () => {
           ctx,
         );
         expect(rows).toBe(ROWS);
-        // One packed file and one batch of Arrow are one split; a thread alone reads in ranges only.
+        // One packed file and one batch of Arrow are a single split each. A single thread only uses tasks
+        // for ranges.
         const byTasks =
           splitBytes < 1e9 &&
           !['rows.csv.gz', 'rows.arrow'].includes(name) &&

@@ -85,7 +85,7 @@ async function parquet(name: string, columns: RandomColumns, cells: Cells, files
   return paths;
 }
 
-/** The same rows with a column of texts as positions in a dictionary. */
+/** The same rows, with one text column stored as codes of a dictionary. */
 function withDictionary(columns: RandomColumns, cells: Cells): RecordBatch[] {
   const words = vectorFromArray([...cells.s], new Dictionary(new Utf8(), new Int32()));
   const { data, schema } = batchOfCells(columns, cells);
@@ -179,7 +179,7 @@ it(`${plans} random plans`, { timeout: 3_600_000 }, async () => {
     const { plan: table, open } = sources[n % sources.length];
     const plan = made.draw(table, 1 + (n % 6));
     const expected = await attempt(() => duckColumns(plan));
-    // Numbers that are too large are errors of both, for rows that either may leave out first.
+    // Numbers out of range are errors in both engines, for rows that either of them may remove first.
     if (typeof expected === 'string') {
       expect(`${plan.text}: ${expected}`).toMatch(/Out of Range|Overflow|Conversion Error/i);
       refused++;

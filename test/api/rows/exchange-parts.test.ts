@@ -1,5 +1,6 @@
 /**
- * The number of parts of an exchange follows the rows that go through it, as far as statistics bound them.
+ * The number of parts of an exchange depends on the number of rows that it divides, as far as statistics
+ * limit that number.
  */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Operators over all rows, in memory and by way of files, and what is left where they end early. */
+/** Operators over all rows, in memory and through files, and the absence of leftovers if they end early. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
@@ -90,7 +90,7 @@ describe('with any number of threads, in memory and by files', () => {
         sessions.push({ inFiles, session: await open(workers, { inFiles, spillDir: path('same') }) });
   });
   afterAll(async () => {
-    // The session that made the folder, the first, removes it, where no other has files there.
+    // The first session created the folder, so it removes it, unless another session has files there.
     for (const { session } of sessions.toReversed()) await session.close();
     expect(existsSync(path('same'))).toBe(false);
   });
@@ -123,9 +123,7 @@ it('rows of a union that are grouped are those of its inputs', async () => {
   ).toEqual(expected);
 });
 
-/**
- * Runs `work`, after which no memory, room or file of exchanges is left, and the session runs the plan again.
- */
+/** Runs `work`. After it no memory, reservation or file of an exchange is left, and the plan runs again. */
 async function leavesNothing(
   session: Session,
   make: (rows: Dataset) => Dataset,

@@ -1,6 +1,6 @@
 /**
- * The whole text of `explain` for typical plans, in test/golden/explain. After a change that is wanted:
- * `npx vitest run test/api/rows/explain.test.ts -u`, then read the difference.
+ * The whole text of `explain` for typical plans, in test/golden/explain. After an intended change: `npx
+ * vitest run test/api/rows/explain.test.ts -u`, then read the diff.
  */
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The columns that names of folders give, and the folders that are read. */
+/** The columns that are made from the names of folders, and the folders that are read. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Vector } from 'apache-arrow';
@@ -55,7 +55,7 @@ describe('folders that a filter excludes', () => {
     await session.fromRows(made).write.partitionBy('year', 'g').parquet(path('skipped'));
     await session.fromRows(made).write.partitionBy('year', 'g').ndjson(path('skipped-lines'));
     rows = session.read.parquet(path('skipped'));
-    // Files that would be an error where they were read: their footers are whole.
+    // Files that cause an error if their rows are read; only their footers are intact.
     for (const year of [1990, 1991, 2000]) {
       for (const g of readdirSync(path(`skipped-lines/year=${year}`)))
         writeFileSync(path(`skipped-lines/year=${year}/${g}/part-00000.ndjson`), '{"i":1}\n{"i":{}}\n');

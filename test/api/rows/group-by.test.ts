@@ -1,4 +1,4 @@
-/** Groups of rows of files, by several threads and exchanges, beside DuckDB's. */
+/** Groups of rows from files, by several threads and exchanges, compared with DuckDB's groups. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {

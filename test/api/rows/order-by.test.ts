@@ -1,6 +1,5 @@
 /**
- * Sorted rows of a data set: keys in their forms, from one stream and from splits, with any number of
- * threads.
+ * Sorted rows of a data set: all forms of keys, from one stream and from splits, with any number of threads.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -70,7 +69,7 @@ describe.each([1, 2, 5])('%d threads', (workers) => {
     expect(await rowsOf(rows.orderBy(col('word').desc(), col('user').desc()))).toEqual(byWord);
     for (const first of [0, 1, 100, 7000]) {
       expect(await rowsOf(rows.orderBy('user').limit(first))).toEqual(byUser.slice(0, first));
-      // Numbers alone come in memory that the next rows may overwrite.
+      // Columns of numbers only: these batches are in memory that the next rows may overwrite.
       const numbers = rows.select('row', 'user').orderBy('user').limit(first);
       expect(await rowsOf(numbers), `${first} rows of numbers`).toEqual(byUser.slice(0, first));
       const top = rows.orderBy(col('word').desc(), col('user').desc()).limit(first);

@@ -1,14 +1,19 @@
-/** A chain of transformations of rows with DuckDB's query, and one step more. */
+/**
+ * A chain of transformations of rows with the same query for DuckDB, and functions that add one more step.
+ */
 import type { Dataset } from '../../../index.ts';
 import type { Kind } from '../../engine/expressions/random-expressions.ts';
 
-/** The column by which DuckDB keeps the order of rows. */
+/** The column by which DuckDB sorts, to keep the order of rows. */
 export const ORDER = 'row number';
 
 /** Columns of a state of the chain, in order. */
 export type KindsByName = Readonly<Record<string, Kind | 'wide'>>;
 
-/** Rows after some transformations: as a data set is made from that of a table, and as a query. */
+/**
+ * Rows after some transformations, in two forms: a function that makes the data set from a table's, and a
+ * query.
+ */
 export interface RandomPlan {
   readonly text: string;
   readonly columns: KindsByName;
@@ -20,7 +25,7 @@ export const quoted = (names: readonly string[]) => names.map((name) => `"${name
 
 interface Change {
   readonly columns?: KindsByName;
-  /** DuckDB's expressions of columns; others are those of before. */
+  /** DuckDB's expressions for some columns; the other columns are unchanged. */
   readonly values?: Readonly<Record<string, string>>;
   readonly query?: string;
 }

@@ -15,7 +15,10 @@ import { wideStep, type WideTools } from './random-wide.ts';
 
 type Step = (plan: RandomPlan) => RandomPlan;
 
-/** The types to which a column can be cast with nulls for the rest, and DuckDB's expression. */
+/**
+ * The types to which a column can be cast, with nulls for values that cannot be converted, and DuckDB's
+ * expression.
+ */
 const casts: Readonly<Partial<Record<Kind | 'wide', readonly (readonly [ValueType, Kind, string])[]>>> = {
   bool: [['int64', 'int', 'cast(x as bigint)']],
   int: [
@@ -44,7 +47,7 @@ const fills: Readonly<Partial<Record<Kind | 'wide', readonly [string | number | 
   text: ['none', "'none'"],
 };
 
-/** Literals as columns, which keep their own types however they are used. */
+/** Literals as columns, which have their own types in any expression. */
 const literals: readonly (readonly [Kind, string, string])[] = [
   ['float64', '3.3', '3.3::DOUBLE'],
   ['float64', '0.1', '0.1::DOUBLE'],
@@ -208,7 +211,7 @@ export class RandomPlans {
     });
   }
 
-  /** The rows, and then some of them with their columns in another order. */
+  /** The rows, followed by some of them with their columns in another order. */
   #union(plan: RandomPlan): RandomPlan {
     const [own, other] = this.#expression(plan, 'bool');
     const names = Object.keys(plan.columns).toReversed();
@@ -232,7 +235,7 @@ export class RandomPlans {
     });
   }
 
-  /** By columns and an expression, of which rows with equal values keep their order. */
+  /** Sorts by columns and an expression; rows with equal values keep their order. */
   #orderBy(plan: RandomPlan): RandomPlan {
     const keys = this.#some(Object.keys(plan.columns), 0.2).map((name) =>
       this.#key(col(name), name, `"${name}"`),

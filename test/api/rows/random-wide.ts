@@ -4,7 +4,7 @@ import { parseColumn } from '../../../api/parse-column.ts';
 import type { Kind, Twin } from '../../engine/expressions/random-expressions.ts';
 import { next, ORDER, quoted, type RandomPlan } from './random-plan.ts';
 
-/** What a random operator is drawn with. */
+/** The tools for drawing a random operator. */
 export interface WideTools {
   readonly pick: <T>(choices: readonly T[]) => T;
   /** Some of the names, at least one. */
@@ -14,7 +14,7 @@ export interface WideTools {
   readonly name: () => string;
 }
 
-/** An operator over all rows, whose result is sorted by all of its columns. */
+/** Adds an operator over all rows, followed by a sort of its result by all columns. */
 export function wideStep(plan: RandomPlan, tools: WideTools): RandomPlan {
   const exact = Object.keys(plan.columns).filter((name) => isExact(plan.columns[name]));
   if (exact.length === 0) return plan;
@@ -88,7 +88,7 @@ function dropDuplicatesOf(plan: RandomPlan, keys: readonly string[]): RandomPlan
   return next(plan, `dropDuplicates(${keys.join(', ')})`, (rows) => rows.dropDuplicates(...keys), { query });
 }
 
-/** In the order of all columns: rows that are equal in these are the same. */
+/** Sorts by all columns, so that rows with equal keys are identical. */
 function sorted(plan: RandomPlan): RandomPlan {
   const names = Object.keys(plan.columns);
   const order = names.map((name) => `"${name}" ASC NULLS FIRST`).join(', ');

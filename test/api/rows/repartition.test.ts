@@ -1,7 +1,4 @@
-/**
- * Rows that go through an exchange: the same rows in parts, for any number of threads, in memory and in
- * files.
- */
+/** Rows divided by an exchange: the same rows in parts, for any number of threads, in memory and in files. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RecordBatch } from 'apache-arrow';
@@ -56,7 +53,7 @@ describe('rows that are divided among parts', () => {
       const expected = (await read.toArray()).map((row) => JSON.stringify(row));
       const { rows, keys } = await partsOf(read.repartition(PARTS, 'word'), 'word');
       expect(rows.toSorted()).toEqual(expected.toSorted());
-      // Batches of a part follow each other: a key that has been left does not come again.
+      // Batches of a part are consecutive: a key does not occur again after the next part has started.
       const left = new Set<string>();
       keys.forEach((own, i) => {
         for (const key of own) expect(left.has(key), key).toBe(false);

@@ -4,7 +4,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 
-/** Never gives its thread back, which a file in the folder names. */
+/**
+ * Never returns, and so keeps its thread. Creates a file in the folder, with the thread's number in its
+ * name.
+ */
 export function hangs(_: RecordBatch, { marks }: { readonly marks: string }): RecordBatch {
   writeFileSync(join(marks, `thread-${threadId}`), '');
   for (;;) if (threadId < 0) throw new Error('no thread has such a number');

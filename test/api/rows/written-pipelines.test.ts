@@ -1,5 +1,6 @@
 /**
- * Rows that threads read, they also encode: the same files for any number of threads, in the order of rows.
+ * Threads that read rows also encode them: the files are the same for any number of threads, in the order of
+ * rows.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -35,7 +36,7 @@ async function groupsOf(name: string): Promise<number[][]> {
   return files.map(({ rowGroups }) => rowGroups.map(({ rows }) => rows));
 }
 
-/** Writes by each session, and gives the row groups of the files, which are the same. */
+/** Writes with each session, and returns the row groups of the files, which must be the same. */
 async function written(
   name: string,
   rows: (all: Dataset) => Dataset,

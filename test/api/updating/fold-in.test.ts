@@ -1,6 +1,6 @@
 /**
- * Users who come later, from their ratings: the same factors as those of training, whose last step solves
- * users from the items.
+ * Folds in new users by their ratings. They get the same factors as in training, whose last half-iteration
+ * solves users from items.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Dataset, type Model, SGD, Session } from '../../../index.ts';
@@ -104,8 +104,8 @@ describe.each(Object.entries(kinds))('a model %s', (name, options) => {
         `the ratings have none of user ${user}`,
       );
     if (name !== 'without biases') return;
-    // The parts are linear in the ratings: one that is larger by 1 changes its own share alone, by its share
-    // over its rating.
+    // The contributions are linear in the ratings: if one rating grows by 1, only its own contribution
+    // changes, by its contribution divided by the rating.
     const [{ item, share }] = contributions;
     const rating = ratings.find((one) => one.item === item)?.rating as number;
     const changed = await model.explain(
@@ -189,7 +189,7 @@ describe('fold-in', () => {
     'folds users of a converged model by SGD in as it has them, for ratings of any deviation: biases %s',
     async (biases) => {
       const scaled = dataOf(rows.map((row) => ({ ...row, rating: 30 * row.rating })));
-      // Stepped factors are about as far as γ from where they would stand still.
+      // After SGD, factors still differ from their limit by about γ.
       const model = await new SGD({
         rank: 3,
         maxIter: 1000,

@@ -15,7 +15,7 @@ afterAll(() => session.close());
 const form = { alpha: 3, regParam: 0.2, weight: 'spark' } as const;
 const rank = 6;
 const old = distinctRatings(5, 60, 40, 700);
-// Known users and items, a new user with a known item, a new item with known users, and a dislike.
+// A rating of each kind: known user and item; new user, known item; new item, known users; and a dislike.
 const fresh: readonly Triple[] = [
   { user: old[0].user, item: old[9].item, rating: 2 },
   { user: old[0].user, item: old[20].item, rating: -1 },
@@ -30,7 +30,7 @@ const dataset = (rows: readonly Triple[]) => session.from(ratingBatches(rows));
 const fit = (more: AlsOptions = {}): Promise<Model> =>
   new ALS({ implicitPrefs: true, rank, maxIter: 4, ...form, ...more }).fit(dataset(old));
 
-/** The rows of a side after its half of the round, the others as they were. */
+/** The rows of a side after its half of the round; rows without new ratings are unchanged. */
 function updated(
   side: Factors,
   fixed: Factors,

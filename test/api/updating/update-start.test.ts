@@ -1,4 +1,7 @@
-/** The start of an update: new users and items at their least-squares rows, those of the model unchanged. */
+/**
+ * The start of an update: new users and items start at their least-squares rows, the model's own rows are
+ * unchanged.
+ */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Device } from '../../../engine/run/device.ts';
@@ -64,7 +67,10 @@ const newUsers = planted.filter(({ user, item }) => user >= 100 && item < 60);
 const newItems = planted.filter(({ user, item }) => user < 100 && item >= 60);
 const bothNew = planted.filter(({ user, item }) => user >= 100 && item >= 60);
 const known = plantedRatings(12, 100, 60, 300);
-/** A user and an item with one rating, of each other, and a user with one rating of a new item. */
+/**
+ * A new user and a new item with only one rating, by and of each other; and a user whose only rating is of a
+ * new item.
+ */
 const apart: readonly Triple[] = [{ user: 900, item: 800, rating: 5 }];
 const oneOfEach: readonly Triple[] = [
   { user: 901, item: 60, rating: 1 },

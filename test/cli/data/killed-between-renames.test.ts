@@ -15,8 +15,8 @@ const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 
 /**
- * Runs the command that replaces `output`, and kills it once the old output is moved aside and the new one is
- * not yet in its place.
+ * Runs the command that replaces `output`. Kills it after the old output was moved away and before the new
+ * one is in its place.
  */
 async function killBetweenRenames(output: string, ...args: readonly string[]): Promise<void> {
   const { signal } = await start([...args, '--force', '--quiet'], {

@@ -22,7 +22,7 @@ afterAll(() => {
 });
 const connected = () => new Promise<void>((resolve) => void asked.push(resolve));
 
-/** Sends the signal and gives the outcome; a run that goes on is killed and fails the test. */
+/** Sends the signal and returns the outcome. A run that continues is killed, and the test fails. */
 async function interrupted(
   { child, outcome }: ReturnType<typeof start>,
   signal: NodeJS.Signals,

@@ -78,7 +78,7 @@ describe('--where and --with', () => {
     const rated = ['--with', 'rating = plays', '--rating-col', 'rating'];
     const one = await json('evaluate', model, plays, ...rated, '--where', 'user = 3');
     expect(one).toMatchObject({ pairs: rows.filter(([user]) => user === 3).length });
-    // Without its column the condition could not be asked of them at all.
+    // A file without the column of the condition: the condition must not be applied to it.
     const bare = path('pairs.csv');
     writeFileSync(bare, `user,item\n${rows.map(([user, item]) => `${user},${item}`).join('\n')}\n`);
     const ranking = ['evaluate', model, plays, ...rated, '--where', 'plays >= 8', '--ranking', '--k', '5'];

@@ -104,7 +104,7 @@ describe('colours of genres', () => {
     [1, 3, 5]
       .map((at) => (Number.parseInt(colour.slice(at, at + 2), 16) / 255 + 0.055) / 1.055)
       .map((part) => part ** 2.4);
-  /** OKLab, in which equal distances look about equal. */
+  /** OKLab, a colour space with perceptually equal distances. */
   const oklab = (light: readonly number[]) => {
     const cones = product(
       [

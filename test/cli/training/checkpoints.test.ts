@@ -55,8 +55,8 @@ describe('runs that are killed after their first checkpoint', () => {
       expect(kills).toEqual(
         Array.from({ length: 2 }, () => expect.objectContaining({ differing: [], left: [] })),
       );
-      // Iterations since the last whole checkpoint: an interval, and another while the next was being
-      // written.
+      // Iterations since the last complete checkpoint: at most one interval, and another one while the next
+      // checkpoint was being written.
       for (const { told, resumedFrom } of kills) expect(told - resumedFrom).toBeLessThanOrEqual(4);
     },
   );

@@ -96,8 +96,8 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/device +gpu:0: swiftshader.*; its memory is not known\n +device +cpu: /);
     expect(stdout).toMatch(/\n +7 +update-users +round +gpu:0 +update \S+ cg\(6, then 4\) +1 x 1 +1 /);
-    // Ratings that do not fit the card are staged, and a side beyond one buffer lies in parts; the factors
-    // themselves must fit.
+    // Ratings that do not fit on the card are staged. A side larger than one buffer is stored in parts. The
+    // factors themselves must fit.
     const tight = await factorflow(...shape, '--device-memory', '1GiB');
     expect([tight.code, tight.stderr]).toEqual([0, expect.any(String)]);
     expect(tight.stdout).toMatch(/staged from the host/);

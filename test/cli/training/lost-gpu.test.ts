@@ -26,7 +26,7 @@ describe('a GPU that is lost while training', () => {
     );
     await expect(saving).rejects.toMatchObject({ exitCode: 5 });
     expect((await Model.load(session, directory)).userCount).toBe(trained.userCount);
-    // With checkpoints the run that goes on writes the model.
+    // With checkpoints, the run that continues writes the model.
     const kept = join(folder, 'kept');
     const going = saveLostModel(
       Promise.reject(

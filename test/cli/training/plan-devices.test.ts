@@ -1,4 +1,4 @@
-/** Plans for devices that are not there, and partitions that do not fit. */
+/** Plans for devices that this machine does not have, and partitions that do not fit. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

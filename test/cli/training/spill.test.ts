@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const count = 400_000;
 const data = join(folder, 'ratings.csv');
-// Room for the blocks, but not for the chunks beside them.
+// There is room for the blocks, but not for the blocks and the chunks together.
 const budget = `${baseBytes(1) + 18 * count}`;
 const train = (name: string, ...more: string[]) => [
   'train',
@@ -101,7 +101,7 @@ describe('a memory budget below what loading takes', () => {
   it('exits with 4 and the bytes where the disk is full, and leaves no file', ({ skip }) => {
     if (process.platform === 'win32') return skip('there is no limit on the size of files');
     const spill = folderOf('full');
-    // A limit on files stands for a disk: writes beyond it fail.
+    // A file size limit simulates a full disk: writes beyond it fail.
     const { status, stderr } = spawnSync(
       'sh',
       [
@@ -173,7 +173,7 @@ describe('a memory budget below what loading takes', () => {
       ];
       const least = await leastOf(asked('100MiB'));
       leasts.push(least);
-      // The plan names the same, also for a budget that is only a little less.
+      // The plan reports the same minimum, also for a budget that is only slightly smaller.
       expect(await leastOf(planned('100MiB'))).toBe(least);
       expect(await leastOf(asked(`${Number.parseFloat(least) - 8}MiB`))).toBe(least);
       expect(await start(asked(least)).outcome).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** The command tune: its result, its files, an interruption, and flags that cannot act. */
+/** The command tune: its result, its files, an interruption, and flags without effect. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -11,7 +11,7 @@ import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { builds, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from '../scope.ts';
 
 const rank = 128;
-/** Lengths around 1,024 ratings, from which rank 128 is packed. */
+/** Numbers of ratings around 1,024, the number from which panels are packed at rank 128. */
 const lengths = [1023, 1024, 1025, 1031, 1500];
 const weights = { alpha: 2.5, base: 1 };
 /**

@@ -102,7 +102,7 @@ describe('the steps of a reduction', () => {
       'host free P1',
       'gpu:1 free P1',
       'gpu:1 allocate S1',
-      // The sum begins with P2 though P3 is there already.
+      // The sum starts with P2, although P3 is already there.
       'P2 gpu:0 > host',
       'P2 host > gpu:1',
       'gpu:1 place-rows P2 > S1',
@@ -225,7 +225,7 @@ describe('the sums on devices', () => {
       ],
       sum: ([a, b, c, d]: Float32Array[]) => add(add(a, b), add(c, d)),
     },
-    // In the group of three the place that adds up begins with its own.
+    // In the group of three, the place that adds starts with its own partial sum.
     {
       name: 'groups of three and one',
       groups: [[0, 1, 2], [3]],

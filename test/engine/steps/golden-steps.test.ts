@@ -78,7 +78,7 @@ const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
     ),
 };
 
-/** Ratings in so many files. */
+/** Ratings in this number of files. */
 function spilled(q: number): SideGrid {
   return { q, fixed: 'whole', factors: 'device', ratings: 'spill' };
 }
@@ -114,8 +114,8 @@ function lineOf({ stage, at, do: action }: Step, { bound }: BoundProblem): strin
 }
 
 /**
- * A drawn order is none that a hand works out: segments of a round are called a, b, c, d as they are first
- * visited, and of steps of a grid that is in one memory the lines are sorted.
+ * Makes drawn orders comparable with lists written by hand: the segments of a round are called a, b, c, d in
+ * the order of their first visit, and the lines of steps of a grid in one memory are sorted.
  */
 function textOf(name: string, problem: BoundProblem): string {
   const lists = listsOfRun(problem, ['good', 'good']).filter(({ name: list }) =>

@@ -1,4 +1,4 @@
-/** Waves and orders in which the blocks of a grid are visited. */
+/** The waves and the order of visits to the blocks of a grid. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { blockWaves, gridOrder, turnsOf } from '../../../engine/plan/grid-order.ts';

@@ -120,7 +120,7 @@ async function compare(
       .map((ref) => `${HOST} put ${shortName(ref)}`),
   );
   const text = ({ at, verb, text: what }: (typeof recording.log)[number]) => `${at} ${verb} ${what}`;
-  // The layout of ratings comes before; partitions that are left are released behind the last step.
+  // The layout of ratings comes before the steps; partitions that remain are released after the last step.
   const first = Math.max(
     0,
     recording.log.findIndex((one) => text(one) === 'host put row-keys.0@0'),

@@ -136,7 +136,7 @@ describe.each(deviceKinds)('a $kind device', ({ open, skip }) => {
         { factors: found, ...bias(foundBias) },
       );
       expect(values.badRow).toBe(-1);
-      // A CPU tells the objective of the rows each time, a GPU where it is asked for.
+      // A CPU always reports the objective of the rows, a GPU only if it is requested.
       if (ofRows.objective !== undefined)
         expect(Math.abs((values.objective as number) / (ofRows.objective as number) - 1)).toBeLessThan(1e-4);
       const [x, twin] = [await parts.fetched(found), await parts.fetched(expected)];

@@ -23,7 +23,7 @@ export const zeros = (rows: number, columns: number): Partition => ({
 
 export const block = ratingBlock(lengths, COLUMNS, 2);
 
-/** The first column that the row of `block` has not. */
+/** The first column that is not in the row of `block`. */
 export const listed = missingColumns(block, COLUMNS);
 
 export const whole = { from: 0, to: ROWS };

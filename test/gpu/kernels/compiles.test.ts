@@ -67,7 +67,7 @@ describe('the texts of kernels, also those for other hardware', () => {
 
 type Add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void;
 
-/** Adds the kernels in which variants differ. */
+/** Adds the kernels that differ between variants. */
 function addKernels(
   add: Add,
   { sum, fused, short, precision }: UpdateVariant,

@@ -1,4 +1,4 @@
-/** Tests of which rows are solved tile by tile, and in which tasks. */
+/** Tests which rows are solved tile by tile, and which tasks solve them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RowRange, Slice } from '../../../engine/plan/stages.ts';

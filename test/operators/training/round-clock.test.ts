@@ -31,7 +31,7 @@ describe('the time of a round', () => {
     clock.round(endsAt(100), 990, false);
     hostIsAt(1001);
     clock.measured(endsAt(101));
-    // Twenty milliseconds of the host's own, in which the device was idle, are not the round's.
+    // Twenty milliseconds of the host, while the device was idle, do not count for the round.
     hostIsAt(1024);
     expect(clock.round(endsAt(150), 1021, false)).toBe(0.003);
   });

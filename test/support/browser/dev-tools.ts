@@ -13,7 +13,7 @@ interface Message {
   readonly params?: Entry;
 }
 
-/** The fields of the events by which pages report errors. */
+/** The fields of events with which pages report errors. */
 interface Entry {
   readonly entry?: { readonly level: string; readonly text: string };
   readonly exceptionDetails?: { readonly text: string };

@@ -1,5 +1,6 @@
 /**
- * Runs of `train` with checkpoints that are killed at a random moment behind the first of them, and resumed.
+ * Runs of `train` with checkpoints. Each is killed at a random moment after its first checkpoint, and
+ * resumed.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,23 +24,23 @@ export interface KilledRuns {
   readonly onKill?: (kill: Kill) => void;
 }
 
-/** A run that was killed, and the one that went on. */
+/** A run that was killed, and the run that resumed it. */
 export interface Kill {
-  /** Iterations that the killed run had told of. */
+  /** The number of iterations that the killed run had reported. */
   readonly told: number;
   /** The iteration that the next run went on from. */
   readonly resumedFrom: number;
-  /** True where the killed run was writing, as its temporaries tell. */
+  /** True if the killed run was writing a checkpoint: there was a temporary file. */
   readonly writing: boolean;
-  /** Files that differ from those of the undisturbed model. */
+  /** Files that differ from the model of a run that was not killed. */
   readonly differing: readonly string[];
-  /** Files that the resumed run left beside the model and two checkpoints. */
+  /** Files that the resumed run left, other than the model and two checkpoints. */
   readonly left: readonly string[];
 }
 
 /**
- * A command line whose ratings lie in spill files while it trains: the budget has no room for their blocks
- * beside the process.
+ * A command line whose ratings are in spill files while it trains: the budget has no room for both the
+ * process and their blocks.
  */
 export function spillingRun(folder: string): string[] {
   const count = 400_000;

@@ -33,7 +33,7 @@ const tokens = [
   '"'.repeat(99),
 ];
 
-/** One to four damages. `other` is a file of the same kind, of which parts are taken. */
+/** One to four random damages. `other`: a file of the same kind, from which parts are copied. */
 export function mutate(bytes: Uint8Array, other: Uint8Array, seed: number, isText: boolean): Uint8Array {
   const random = randomOf(seed);
   let result = Buffer.from(bytes);

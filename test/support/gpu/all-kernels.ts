@@ -4,7 +4,7 @@ import type { KernelDescriptor } from '../../../gpu/webgpu/kernel.ts';
 
 const folder = fileURLToPath(new URL('../../../gpu/', import.meta.url));
 
-/** The descriptors of all kernels, from the files beside the shaders. */
+/** The descriptors of all kernels, read from the files next to the shaders. */
 export async function allKernels(): Promise<KernelDescriptor[]> {
   const folders = new Set(globSync('**/*.wgsl', { cwd: folder }).map((file) => file.replace(/[^/]*$/, '')));
   const files = [...folders].flatMap((one) => globSync(`${one}*.ts`, { cwd: folder })).sort();

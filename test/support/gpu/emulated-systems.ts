@@ -76,7 +76,7 @@ export function gradients(
   return Float32Array.from([...x, (t - dot(s, x)) / weight]);
 }
 
-/** xᵀA x - 2 bᵀx of a row, its bias behind x. */
+/** xᵀA x - 2 bᵀx of a row; with a bias, it is the last element of x. */
 export function objectiveOf(
   { a, b, s, t }: Equations,
   x: Float32Array,

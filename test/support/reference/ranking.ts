@@ -82,7 +82,10 @@ export function rankedItems(
     .sort((left, right) => score(user, right) - score(user, left) || left - right);
 }
 
-/** Pairs of a positive and another item that are in order; unknown positives are behind all others. */
+/**
+ * Counts the pairs of a positive and another item that are in the right order. Unknown positives are ranked
+ * after all others.
+ */
 function areaUnderCurve(relevant: readonly number[], positives: number): number {
   let [ordered, pairs] = [0, 0];
   relevant.forEach((one, place) => {

@@ -86,7 +86,7 @@ export function boundAls(
   };
 }
 
-/** A block in memory, or as parts that lie in files. */
+/** A block in memory, or parts in files. */
 function homeOf(block: RatingBlock, side?: SideGrid): Ratings {
   if (side?.ratings !== 'spill') return ratingsOf(block);
   const parts = balancedRanges(block.offsets, side.q, undefined, { exactly: true }).map(
@@ -215,7 +215,7 @@ export const shapes: fc.Arbitrary<ProblemShape> = fc
       .map((rows) => ({ rows, columns, ...more })),
   );
 
-/** Grids that a problem of this shape may have; those of `parts` solve a side from vertical parts. */
+/** The grids that a problem of this shape may have; grids with `parts` solve a side from vertical parts. */
 export function gridsOf({ rows, columns }: ProblemShape): fc.Arbitrary<AlsGrid> {
   const side = (count: number) =>
     fc
@@ -234,7 +234,7 @@ export function gridsOf({ rows, columns }: ProblemShape): fc.Arbitrary<AlsGrid> 
     users: { ...users, ratings: 'spill', fixed: 'whole', factors: 'device' },
     items: { ...items, ratings: 'spill', fixed: 'whole', factors: 'device' },
   });
-  // Rows that all devices solve are of sides that lie whole at the devices.
+  // Rows that every device solves for itself belong to sides that are whole on the devices.
   const isWhole = (one: SideGrid) => one.fixed === 'whole' && one.ratings === 'device';
   const withCommon = ({ users, items }: AlsGrid, common: number): AlsGrid => {
     const add = (one: SideGrid) =>

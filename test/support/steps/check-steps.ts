@@ -16,7 +16,7 @@ interface Access {
   readonly band?: number;
 }
 
-/** The steps behind which each step comes, by way of any number of edges, as bits. */
+/** For each step: the steps that must come before it, through any number of edges, as bits. */
 export function predecessors(steps: readonly Step[]): bigint[] {
   const behind: bigint[] = [];
   for (const { id, after, ended } of steps) {
@@ -98,9 +98,7 @@ export function setOf(ref: PartitionRef, bound: BoundPlan): DataSet | undefined 
   );
 }
 
-/**
- * Errors in the edges of a list: readers must come behind writers, and writers behind readers and writers.
- */
+/** Errors in the edges of a list: readers must come after writers, and writers after readers and writers. */
 export function checkEdges(steps: readonly Step[], bound: BoundPlan): string[] {
   const problems: string[] = [];
   let edges = 0;
@@ -245,7 +243,7 @@ function partOf(ref: PartitionRef, bound: BoundPlan): number {
     : ref.partition;
 }
 
-/** The partitions that are alive while lists are added one behind the other, and the errors found in them. */
+/** The partitions that exist while lists are added one after the other, and the errors found in them. */
 export class LiveSet {
   readonly alive = new Set<string>();
   readonly problems: string[] = [];

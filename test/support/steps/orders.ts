@@ -25,8 +25,8 @@ export function lateFrees(ready: readonly Step[]): Step {
 }
 
 /**
- * The order in which runSteps begins steps where tasks, fetches and moves take as long as drawn: each begins
- * as soon as its edges allow, the first of the list first.
+ * The order in which runSteps starts steps, if tasks, fetches and moves take the drawn times: a step starts
+ * as soon as its edges allow, in list order.
  */
 export function eagerOrder(steps: readonly Step[], bound: BoundPlan, random: () => number): Step[] {
   const inOrder = new Set(bound.devices.flatMap(({ place, inOrder: yes }) => (yes ? [place] : [])));

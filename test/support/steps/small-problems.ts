@@ -88,7 +88,7 @@ export function alsProblem(
   };
 }
 
-/** Labels are the positions themselves; there are at least as many rows as columns. */
+/** Labels are the positions themselves. The number of rows is at least the number of columns. */
 export function sgdProblem(rows: readonly (readonly number[])[], columns: number): SgdData {
   const block = blockOfRows(rows, 'ratings');
   const columnOffsets = new Float64Array(columns + 1);

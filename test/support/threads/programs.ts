@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-/** Sources that threads begin with, below the root and without their ending. */
+/** Entry files of threads, relative to the root and without their extension. */
 export const programs = [
   'cpu/worker',
   'api/devices/file-tasks',

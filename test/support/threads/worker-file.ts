@@ -1,6 +1,4 @@
-/**
- * In place of engine/threads/worker-file.ts in tests: threads begin with their bundles, where there are some.
- */
+/** Replaces engine/threads/worker-file.ts in tests: threads start from their bundles, if there are any. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { bundles, programs } from './programs.ts';

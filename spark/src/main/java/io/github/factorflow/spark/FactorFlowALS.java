@@ -14,8 +14,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Spark's ALS, trained by FactorFlow's kernels: the same parameters, defaults, checks of the data and start; fit returns Spark's own ALSModel.
- * numUserBlocks and numItemBlocks are the partitions of the factors. Estimators are saved as plain ALS, so they load without this package.
+ * Spark's ALS, trained by FactorFlow's kernels. Parameters, defaults, checks of the data and initial factors
+ * are Spark's; fit returns Spark's own ALSModel. numUserBlocks and numItemBlocks are the numbers of
+ * partitions of the factors. Estimators are saved as plain ALS, so they can be loaded without this package.
  */
 public class FactorFlowALS extends ALS {
   private static final Logger log = LoggerFactory.getLogger(FactorFlowALS.class);

@@ -6,7 +6,7 @@ import java.io.Serializable;
 import org.apache.spark.ml.recommendation.ALS;
 import org.apache.spark.storage.StorageLevel;
 
-/** ALS's parameters, as values that travel to the executors. */
+/** ALS's parameters as values that are sent to the executors. */
 public record Parameters(
     int rank,
     int maxIter,
@@ -46,7 +46,10 @@ public record Parameters(
     return StorageLevel.fromString(finalStorageLevel);
   }
 
-  /** In FactorFlow's names. A worker's defaults beside them are Spark's model: λ n, no biases, Spark's Gaussian start. */
+  /**
+   * The parameters under FactorFlow's names. A worker's defaults for all others give Spark's model: λ n, no
+   * biases, Spark's Gaussian initial factors.
+   */
   public ObjectNode toJson() {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     json.put("rank", rank).put("maxIter", maxIter).put("regParam", regParam).put("seed", foldedSeed());
@@ -55,7 +58,10 @@ public record Parameters(
     return json;
   }
 
-  /** FactorFlow's seeds have 32 bits: both halves of Spark's, so that small seeds stay themselves. */
+  /**
+   * FactorFlow's seeds have 32 bits: both halves of Spark's seed are combined, so that small seeds do not
+   * change.
+   */
   private long foldedSeed() {
     return (seed ^ (seed >>> 32)) & 0xffffffffL;
   }

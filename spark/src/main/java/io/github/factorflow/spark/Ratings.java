@@ -14,8 +14,9 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * The rows (user: int, item: int, rating: float) of a data set, each checked while it is read, by Spark's own expressions and messages.
- * The rows are internal ones: without a Java object for each.
+ * The rows (user: int, item: int, rating: float) of a data set. Each row is checked while it is read, by
+ * Spark's own expressions and with its messages. Rows are Spark's internal rows, so no Java object is
+ * created for each.
  */
 public record Ratings(SparkSession session, RDD<InternalRow> rows) {
   static Ratings of(ALS als, Dataset<?> dataset) {

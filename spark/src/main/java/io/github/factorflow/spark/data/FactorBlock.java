@@ -6,7 +6,9 @@ import java.util.Iterator;
 import java.util.stream.IntStream;
 import scala.Tuple2;
 
-/** Some rows of a side's factors: row i has the id ids[i] and features[i rank] .. features[(i + 1) rank - 1]. */
+/**
+ * Some rows of a side's factors: row i has the id ids[i] and features[i rank] .. features[(i + 1) rank - 1].
+ */
 public final class FactorBlock implements Serializable {
   private static final long serialVersionUID = 1;
   public final int rank;

@@ -24,11 +24,14 @@ import org.apache.arrow.vector.types.pojo.FieldType;
 import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.sql.util.ArrowUtils$;
 
-/** Factors to and from Arrow streams of (id: int32, features: a list of float32). */
+/** Converts factors to and from Arrow streams of (id: int32, features: a list of float32). */
 public final class FactorCodec {
   private FactorCodec() {}
 
-  /** The rows of one complete stream; IOException where it has other columns, nulls, or rows of another rank. */
+  /**
+   * The rows of one complete stream. Throws IOException if it has other columns, nulls, or rows of another
+   * rank.
+   */
   public static FactorBlock decode(byte[] stream, int rank) throws IOException {
     try (BufferAllocator allocator = allocator();
         ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)) {

@@ -6,8 +6,8 @@ import java.util.Queue;
 import scala.Tuple2;
 
 /**
- * Spreads a side's rows over partitions by id, as Spark's model does (id modulo partitions), in blocks of about a megabyte.
- * Partition p of this side is {@code first + p}.
+ * Divides a side's rows among partitions by id, as Spark's model does (id modulo partitions), in blocks of
+ * about a megabyte. Partition p of this side has the number {@code first + p}.
  */
 public final class FactorScatter {
   private static final int FLOATS = 1 << 18;

@@ -5,7 +5,10 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/** Arrow streams of one schema, joined without decoding: the first one's schema, the batches of all, one end mark. */
+/**
+ * Joins Arrow streams of one schema without decoding them: the schema of the first, the batches of all, and
+ * one end mark.
+ */
 public final class FactorStreams {
   private static final int MARK = 8;
 
@@ -23,7 +26,10 @@ public final class FactorStreams {
     return out.toByteArray();
   }
 
-  /** A schema's message: the mark ff ff ff ff, the length of its metadata as u32, the metadata; it has no body. */
+  /**
+   * Length of a schema's message: the mark ff ff ff ff, the length of its metadata as u32, and the metadata.
+   * It has no body.
+   */
   private static int schemaBytes(byte[] stream) {
     return MARK + ByteBuffer.wrap(stream).order(ByteOrder.LITTLE_ENDIAN).getInt(4);
   }

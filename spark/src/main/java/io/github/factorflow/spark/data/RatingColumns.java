@@ -21,7 +21,9 @@ import org.apache.arrow.vector.types.pojo.Field;
 import org.apache.arrow.vector.types.pojo.FieldType;
 import org.apache.arrow.vector.types.pojo.Schema;
 
-/** The columns of one batch that is being filled: user: int32, item: int32, rating: float32, none with nulls. */
+/**
+ * The columns of a batch while it is filled: user: int32, item: int32, rating: float32, all without nulls.
+ */
 final class RatingColumns implements AutoCloseable {
   static final int ROWS = 65_536;
   private static final ArrowType INT32 = new ArrowType.Int(32, true);
@@ -45,7 +47,10 @@ final class RatingColumns implements AutoCloseable {
     }
   }
 
-  /** Adds a row; true when the batch is full. Values go straight into the buffers: the vectors' own setters mark each row as valid. */
+  /**
+   * Adds a row; returns true if the batch is full. Values are written directly to the buffers: the vectors'
+   * own setters would mark each row as valid.
+   */
   boolean add(int user, int item, float rating) {
     users.getDataBuffer().setInt(4L * rows, user);
     items.getDataBuffer().setInt(4L * rows, item);
@@ -57,7 +62,7 @@ final class RatingColumns implements AutoCloseable {
     return rows == 0;
   }
 
-  /** The rows so far as a message; the columns are empty afterwards. */
+  /** Returns the rows so far as a message; after that the columns are empty. */
   RatingBatch take() {
     root.setRowCount(rows);
     ByteArrayOutputStream bytes = new ByteArrayOutputStream(13 * rows + 1024);

@@ -12,8 +12,9 @@ import org.apache.spark.util.TaskCompletionListener;
 import scala.Tuple2;
 
 /**
- * A partition's rows (user, item, rating) as batches, each with the block that it belongs to. With {@code hosts} of 1 all belong to block 0. With
- * more, each rating goes to its user's block 0 .. hosts - 1, and again to its item's block hosts .. 2 hosts - 1.
+ * Encodes a partition's rows (user, item, rating) as batches, each with the number of its block. With {@code
+ * hosts} of 1 there is only block 0. With more hosts each rating is sent twice: to its user's block 0 ..
+ * hosts - 1, and to its item's block hosts .. 2 hosts - 1.
  */
 public final class RatingEncoder implements PairFlatMapFunction<Iterator<InternalRow>, Integer, RatingBatch> {
   private static final long serialVersionUID = 1;
@@ -28,7 +29,7 @@ public final class RatingEncoder implements PairFlatMapFunction<Iterator<Interna
     return new Batches(rows);
   }
 
-  /** The block of an id: ids that follow each other in steps are spread as well. */
+  /** The block of an id. Ids with a constant distance are distributed over all blocks too. */
   static int blockOf(int id, int hosts) {
     int mixed = id * 0x9e3779b1;
     return Math.floorMod(mixed ^ (mixed >>> 15), hosts);

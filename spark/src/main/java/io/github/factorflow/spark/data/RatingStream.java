@@ -8,7 +8,10 @@ import java.nio.channels.Channels;
 import org.apache.arrow.vector.ipc.WriteChannel;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 
-/** The beginning and the end of an Arrow stream of ratings, around the messages of {@link RatingBatch}. */
+/**
+ * The start and the end of an Arrow stream of ratings; the messages of {@link RatingBatch} are sent between
+ * them.
+ */
 public final class RatingStream {
   private static final byte[] schema = schema();
   private static final byte[] marker = {-1, -1, -1, -1, 0, 0, 0, 0};

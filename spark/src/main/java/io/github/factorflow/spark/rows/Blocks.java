@@ -18,7 +18,10 @@ import scala.Function1;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction3;
 
-/** The blocks of ratings of both sides, and tasks on them: partitions 0 .. hosts - 1 have the users' rows, the next ones the items'. */
+/**
+ * The blocks of ratings of both sides, and the tasks on them. Partitions 0 .. hosts - 1 have the users'
+ * rows, the next ones the items' rows.
+ */
 final class Blocks {
   private final SparkContext context;
   private final JavaRDD<RatingBatch> users;
@@ -46,12 +49,15 @@ final class Blocks {
     return withCopies(task, null, null).collect();
   }
 
-  /** Tasks that take the fixed side and their former factors from copies of all blocks. */
+  /** Tasks that read the fixed side, and their own previous factors, from copies of all blocks. */
   JavaRDD<SolvedBlock> withCopies(RowTask task, Broadcast<List<SolvedBlock>> fixed, Broadcast<List<SolvedBlock>> previous) {
     return placed(of(task).mapPartitionsWithIndex((block, ratings) -> one(task.run(block, ratings, () -> streams(fixed), () -> previous.value().get(block).factors)), false));
   }
 
-  /** Tasks that take the fixed side and their former factors from partitions beside their ratings. */
+  /**
+   * Tasks that read the fixed side, and their own previous factors, from partitions that are joined with the
+   * partitions of ratings.
+   */
   JavaRDD<SolvedBlock> withPartitions(RowTask task, JavaRDD<byte[]> fixed, JavaRDD<SolvedBlock> previous) {
     var solved = of(task).rdd().zipPartitions(fixed.rdd(), previous.rdd(), false, new Zipped(task),
         new ClassTagOf<byte[]>(byte[].class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get());

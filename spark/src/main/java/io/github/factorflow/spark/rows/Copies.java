@@ -6,7 +6,7 @@ import org.apache.spark.HashPartitioner;
 import org.apache.spark.api.java.JavaRDD;
 import scala.Tuple2;
 
-/** The factors of all blocks in each of {@code hosts} partitions, by a shuffle. */
+/** Copies the factors of all blocks to each of {@code hosts} partitions, by a shuffle. */
 final class Copies {
   private Copies() {}
 

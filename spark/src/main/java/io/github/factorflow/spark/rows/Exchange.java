@@ -13,16 +13,25 @@ import org.slf4j.LoggerFactory;
 
 /** Solves a side, and brings it to all hosts. */
 interface Exchange {
-  /** {@code fixed} and {@code previous} are null where the task needs none; {@code last}: the blocks stay for the model. */
+  /**
+   * {@code fixed} and {@code previous} are null if the task needs none. {@code last}: the blocks are kept
+   * for the model.
+   */
   SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last);
 
   /** Gives up a side that no later task needs. */
   void drop(SolvedSide side);
 
-  /** Bytes of a side from which a shuffle takes less time, as measured (bench/results, `spark-exchange`). */
+  /**
+   * Above this number of bytes of a side, a shuffle takes less time, as measured (bench/results,
+   * `spark-exchange`).
+   */
   long MOST_BROADCAST = 16L << 20;
 
-  /** By the setting; auto takes broadcasts, after which a lost block is soon solved again, while a side is small, also beside the driver's memory and the results that it takes. */
+  /**
+   * Chooses by the setting. auto uses broadcasts, with which a lost block is solved again quickly, as long
+   * as a side is small: also compared with the driver's memory and the results that it accepts.
+   */
   static Exchange of(Settings.Exchange setting, long rows, Parameters parameters, Blocks blocks) {
     SparkConf conf = blocks.context().getConf();
     long bytes = rows * (parameters.rank() + 2L) * 4;
@@ -33,7 +42,10 @@ interface Exchange {
     return broadcast ? new ByBroadcast(blocks, parameters) : new ByShuffle(blocks, parameters);
   }
 
-  /** Through the driver, which keeps the last version of each side: a lost block needs nothing of earlier iterations. */
+  /**
+   * Sends factors through the driver, which keeps the last version of each side. A lost block then needs
+   * nothing of earlier iterations.
+   */
   record ByBroadcast(Blocks blocks, Parameters parameters) implements Exchange {
     @Override
     public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
@@ -52,8 +64,9 @@ interface Exchange {
   }
 
   /**
-   * From executor to executor: each block goes to every host. No side is whole in the driver. The lineage of a block reaches back through the
-   * iterations, to the last checkpoint where the application has a folder for them.
+   * Sends factors from executor to executor: each block to every host. The driver never has a whole side.
+   * The lineage of a block extends over the iterations back to the last checkpoint, if the application has a
+   * checkpoint folder.
    */
   record ByShuffle(Blocks blocks, Parameters parameters) implements Exchange {
     private static final Logger log = LoggerFactory.getLogger(ByShuffle.class);

@@ -22,9 +22,10 @@ import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.storage.StorageLevel;
 
 /**
- * Training on several hosts: R by users and R by items in a block of rows for each host, cached in long-lived workers. A half-iteration is one stage
- * with a task for each block; the solved side reaches the others by a broadcast or a shuffle ({@link Exchange}). What the workers hold, tasks can
- * bring again from Spark's data, so a lost executor's blocks are solved on another one.
+ * Training on several hosts. R by users and R by items are divided into one block of rows for each host,
+ * cached in long-lived workers. A half-iteration is one stage with a task for each block; the solved side is
+ * sent to the others by a broadcast or a shuffle ({@link Exchange}). Data that a worker lacks are sent again
+ * by its task, from Spark's data. So the blocks of a lost executor are solved on another one.
  */
 public final class ManyHosts {
   private final Parameters parameters;
@@ -83,7 +84,7 @@ public final class ManyHosts {
     job.say("FactorFlow ALS, rank " + parameters.rank() + " on " + blocks.hosts() + " hosts: " + what);
   }
 
-  /** The sums of all blocks; throws the reason where a worker refused one. */
+  /** Adds up the sums of all blocks. If a worker refused a block, throws its reason. */
   static Sums checked(List<SolvedBlock> solved) {
     Sums all = Sums.NONE;
     for (SolvedBlock block : solved) {

@@ -12,8 +12,8 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Ends the workers of a fit on all executors, by a job with a task for each, beside what the caller does next. Workers that it does not reach end
- * by themselves after a minute without work.
+ * Ends the workers of a fit on all executors, with a job of one task for each, which runs while the caller
+ * continues. A worker that the job does not reach ends by itself after a minute without work.
  */
 final class Release {
   private static final Logger log = LoggerFactory.getLogger(Release.class);

@@ -8,7 +8,10 @@ import io.github.factorflow.spark.run.Progress;
 import io.github.factorflow.spark.worker.Launch;
 import java.io.Serializable;
 
-/** One fit on many hosts, as its tasks know it. Its id tells its workers from those of other fits. */
+/**
+ * The facts about one fit on many hosts that its tasks need. Its id distinguishes its workers from other
+ * fits' workers.
+ */
 record RowSession(String id, Launch launch, Placement placement, Parameters parameters, Progress progress) implements Serializable {
   ObjectNode opening() {
     ObjectNode line = JsonNodeFactory.instance.objectNode();

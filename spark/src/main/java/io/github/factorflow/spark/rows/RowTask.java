@@ -14,8 +14,9 @@ import java.util.function.Supplier;
 import org.apache.spark.TaskContext;
 
 /**
- * The work on each block of a side: load, start, or solve. Pure: the block's ratings, the fixed side and the block's former factors decide the result,
- * wherever the task runs. A worker that lacks one of them says so, and is given it.
+ * The work on each block of a side: load, start, or solve. It is pure: the block's ratings, the fixed side
+ * and the block's previous factors determine the result on every executor. If a worker lacks one of them, it
+ * says so and receives it.
  */
 final class RowTask implements Serializable {
   enum Work { LOAD, START, SOLVE }
@@ -54,7 +55,7 @@ final class RowTask implements Serializable {
     return side;
   }
 
-  /** {@code previousVersion} is null where the rows have not been solved before. */
+  /** {@code previousVersion} is null if the rows have not been solved before. */
   static RowTask solve(RowSession session, Side side, Sums all, int version, int fixedVersion, Integer previousVersion, byte[] fixedGram) {
     return new RowTask(session, side, Work.SOLVE, all, version, fixedVersion, previousVersion, fixedGram);
   }

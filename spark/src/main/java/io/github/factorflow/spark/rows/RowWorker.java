@@ -15,8 +15,9 @@ import java.util.function.Supplier;
 import org.apache.spark.TaskContext;
 
 /**
- * The long-lived worker of one fit on one executor. It serves one task at a time. What it holds is a cache: a task gives it what it lacks.
- * It ends with its fit, when a task that uses it fails or is cancelled, and when no task has used it for a minute.
+ * The long-lived worker of one fit on one executor. It serves one task at a time. Its data are only a cache:
+ * a task sends it the data that it lacks. It ends with its fit, when a task that uses it fails or is
+ * cancelled, and after a minute without a task.
  */
 final class RowWorker {
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(60);
@@ -25,7 +26,7 @@ final class RowWorker {
   private WorkerProcess process;
   private long requests = 0;
 
-  /** The last frame of an answer, and the factors before it. */
+  /** The last frame of a response, and the factors sent before it. */
   record Answer(Frame frame, List<byte[]> factors) {
     String missing() {
       return frame.text("missing");
@@ -36,7 +37,7 @@ final class RowWorker {
     this.session = session;
   }
 
-  /** Does a task's work with the worker, which is started where there is none. */
+  /** Does a task's work with the worker, which is started if there is none. */
   <T> T use(TaskContext task, Supplier<T> work) {
     takeTurn(task);
     boolean done = false;
@@ -74,7 +75,7 @@ final class RowWorker {
     process.watchedBy(() -> System.nanoTime() > until);
   }
 
-  /** Ends the process, in the middle of its work if need be. */
+  /** Ends the process, even during its work. */
   void end() {
     if (process != null) process.close();
     process = null;
@@ -96,7 +97,7 @@ final class RowWorker {
       new FrameWriter(process.in()).frame(request.put("id", ++requests), payload);
       process.in().flush();
     } catch (IOException broken) {
-      // the worker has ended, and its frames, which are read next, have the reason
+      // The worker has ended. Its remaining frames, which are read next, contain the reason.
     }
     List<byte[]> factors = new ArrayList<>();
     for (Frame frame = process.take(); frame != null; frame = process.take()) {

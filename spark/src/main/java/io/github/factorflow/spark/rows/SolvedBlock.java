@@ -3,7 +3,7 @@ package io.github.factorflow.spark.rows;
 import java.io.Serializable;
 import java.util.List;
 
-/** The result of a task for one block of rows: its factors as a worker sent them, and sums over the block. */
+/** The result of a task for one block of rows: the factors that a worker sent, and sums over the block. */
 final class SolvedBlock implements Serializable {
   private static final long serialVersionUID = 1;
   final int block;
@@ -12,7 +12,7 @@ final class SolvedBlock implements Serializable {
   final Sums sums;
   /** The block's part of the Gram matrix, rank² float64; null without implicit data. */
   final byte[] gram;
-  /** The reason for which a worker refused the work, or null. */
+  /** The reason why a worker refused the work, or null. */
   final String refusal;
 
   SolvedBlock(int block, List<byte[]> factors, Sums sums, byte[] gram, String refusal) {
@@ -27,7 +27,7 @@ final class SolvedBlock implements Serializable {
     return new SolvedBlock(block, List.of(), Sums.NONE, null, reason);
   }
 
-  /** All but the factors: what the driver needs where these stay with the executors. */
+  /** The block without its factors, for the driver if the factors stay on the executors. */
   SolvedBlock summary() {
     return new SolvedBlock(block, List.of(), sums, gram, refusal);
   }

@@ -14,7 +14,10 @@ import org.apache.spark.broadcast.Broadcast;
  * @param gram the side's Gram matrix, rank² float64; empty without implicit data
  */
 record SolvedSide(int version, JavaRDD<SolvedBlock> blocks, Broadcast<List<SolvedBlock>> copies, byte[] gram) {
-  /** The sum of the blocks' matrices, in their order, wherever they were solved. */
+  /**
+   * The sum of the blocks' matrices, in the order of blocks: it does not depend on the hosts that solved
+   * them.
+   */
   static byte[] gram(List<SolvedBlock> blocks) {
     double[] sum = null;
     for (SolvedBlock block : blocks) {

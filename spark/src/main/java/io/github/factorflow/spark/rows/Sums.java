@@ -2,7 +2,10 @@ package io.github.factorflow.spark.rows;
 
 import java.io.Serializable;
 
-/** Of a block or of all: rows that are solved, ratings, and the sum of their squares. */
+/**
+ * Sums over a block or over all blocks: the number of solved rows, the number of ratings, and the ratings'
+ * squares.
+ */
 final class Sums implements Serializable {
   private static final long serialVersionUID = 1;
   static final Sums NONE = new Sums(0, 0, 0);

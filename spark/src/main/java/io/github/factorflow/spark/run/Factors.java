@@ -9,7 +9,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.Tuple2;
 
-/** Both sides' factors as Spark's ALSModel holds them: (id: int, features: array of float). */
+/** Both sides' factors in the form of Spark's ALSModel: (id: int, features: array of float). */
 public record Factors(Dataset<Row> users, Dataset<Row> items) {
   public static Factors of(SparkSession session, JavaRDD<FactorBlock> users, JavaRDD<FactorBlock> items) {
     return new Factors(rows(session, users, "userFactors"), rows(session, items, "itemFactors"));

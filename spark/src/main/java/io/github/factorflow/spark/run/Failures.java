@@ -12,8 +12,10 @@ public final class Failures {
   private Failures() {}
 
   /**
-   * Results of the work. A task's failure reaches the driver as a text with a trace inside ("Could not recover from a failed barrier stage");
-   * where it holds a reason of FactorFlow, that is the message, and the failure the cause. Other failures are thrown as they are.
+   * Runs work and makes its failures readable. A task's failure is reported to the driver as a text with a
+   * stack trace ("Could not recover from a failed barrier stage"). If that text contains a reason from
+   * FactorFlow, the reason becomes the message, and the failure its cause. Other failures are thrown
+   * unchanged.
    */
   public static <T> T clearly(Supplier<T> work) {
     try {

@@ -2,7 +2,9 @@ package io.github.factorflow.spark.run;
 
 import org.apache.spark.SparkContext;
 
-/** The description of the jobs of this thread in Spark's UI; the former one comes back at the end. */
+/**
+ * Sets the description of this thread's jobs in Spark's UI; the previous description is restored at the end.
+ */
 public final class JobDescription implements AutoCloseable {
   private static final String KEY = "spark.job.description";
   private final SparkContext context;

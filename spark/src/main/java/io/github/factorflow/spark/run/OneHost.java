@@ -25,8 +25,9 @@ import scala.Tuple2;
 import scala.reflect.ClassTag$;
 
 /**
- * Training on one host: all ratings go through a shuffle into one task, whose worker trains; its factors go through a shuffle to the partitions of the
- * model. The training stage ends in a shuffle, so that Spark runs it again when its executor is lost, and no side passes through the driver.
+ * Training on one host. All ratings are sent by a shuffle to one task, whose worker trains. Its factors are
+ * sent by a shuffle to the partitions of the model. Because the training stage ends in a shuffle, Spark runs
+ * it again if its executor is lost, and no side passes through the driver.
  */
 public final class OneHost {
   private OneHost() {}
@@ -57,7 +58,10 @@ public final class OneHost {
     return Factors.of(ratings.session(), side(factors, 0, userBlocks), side(factors, userBlocks, partitions));
   }
 
-  /** A barrier stage of one task: Spark never runs a second copy beside it. Clusters with dynamic allocation have no barriers. */
+  /**
+   * A barrier stage with one task, of which Spark never runs a second copy at the same time. Clusters with
+   * dynamic allocation have no barriers.
+   */
   private static RDD<Tuple2<Integer, FactorBlock>> inOneTask(SparkContext context, RDD<RatingBatch> batches, TrainTask task) {
     ClassTagOf<Tuple2<Integer, FactorBlock>> tag = new ClassTagOf<>(Tuple2.class);
     boolean barriers = !context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);

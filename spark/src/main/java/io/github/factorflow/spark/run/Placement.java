@@ -35,7 +35,10 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     return new Placement(settings, context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings), jvmShare(context.getConf()));
   }
 
-  /** A profile whose tasks fill an executor each, or null where the cluster manager has none or the default is as good. */
+  /**
+   * A profile with which each task occupies a whole executor. Null if the cluster manager does not support
+   * it, or if the default is as good.
+   */
   public static ResourceProfile wholeExecutor(SparkContext context) {
     if (context.isLocal()) return null;
     SparkConf conf = context.getConf();
@@ -48,7 +51,7 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     try {
       ResourceProfile profile = new ResourceProfileBuilder().require(requests).build();
       ResourceProfileManager known = context.resourceProfileManager();
-      // one profile for all fits: with dynamic allocation each profile has executors of its own
+      // One profile for all fits: with dynamic allocation, each profile has its own executors.
       return known.isSupported(profile) ? known.getEquivalentProfile(profile).getOrElse(() -> profile) : null;
     } catch (Exception unsupported) {
       log.info("FactorFlow's tasks have the default resources: {}", unsupported.getMessage());
@@ -81,7 +84,10 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     return "gpu:" + String.join(",", addresses);
   }
 
-  /** The flags of a worker of this task. What its memory does not hold goes into Spark's own folder for such files, which goes with the executor. */
+  /**
+   * The flags of this task's worker. Data that do not fit its memory are written to Spark's own folder for
+   * such files, which is removed with the executor.
+   */
   public List<String> flags(TaskContext task) {
     String files = SparkEnv.get().blockManager().diskBlockManager().localDirs()[0].getPath();
     List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task)), "--spill-dir", files));
@@ -113,7 +119,7 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
         + " of them. Set spark.executor.memoryOverhead to " + mib(jvmShare(conf) + 1024 * MIB) + "m or more, by the size of the data, or spark.factorflow.memory");
   }
 
-  /** The JVM's own share of the overhead: Spark's default for it. */
+  /** The part of the memory overhead that the JVM itself uses: Spark's default for it. */
   private static long jvmShare(SparkConf conf) {
     return Math.max(384 * MIB, heap(conf) / 10);
   }

@@ -9,7 +9,10 @@ import org.apache.spark.util.LongAccumulator;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Reports of tasks to the driver: named counters, which Spark's UI shows, and the reasons for which workers refused the work. */
+/**
+ * Reports of tasks to the driver: named counters, which Spark's UI shows, and the reasons why workers
+ * refused the work.
+ */
 public final class Progress implements Serializable {
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(Progress.class);
@@ -17,7 +20,10 @@ public final class Progress implements Serializable {
   private final LongAccumulator iterations = new LongAccumulator();
   private final LongAccumulator handOver = new LongAccumulator();
   private final LongAccumulator training = new LongAccumulator();
-  /** Refusals are results, not failures of a task: Spark would run the task again, to the same end. */
+  /**
+   * Refusals are results, not failures of a task: Spark would run a failed task again, with the same
+   * outcome.
+   */
   private final CollectionAccumulator<String> refusals = new CollectionAccumulator<>();
 
   private Progress() {}

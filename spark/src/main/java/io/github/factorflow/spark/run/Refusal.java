@@ -8,7 +8,10 @@ import io.github.factorflow.spark.worker.WorkerProcess;
 public final class Refusal {
   private static final int DOES_NOT_FIT = 4;
 
-  /** Refused by a worker for the parameters, the data or the memory: to run the task again would end alike. */
+  /**
+   * A worker refused the work because of the parameters, the data or the memory. Running the task again
+   * would end in the same way.
+   */
   public static final class Refused extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -19,7 +22,7 @@ public final class Refusal {
 
   private Refusal() {}
 
-  /** Refused where the same would come again, else FactorFlowException. */
+  /** Refused, if the task would fail again in the same way; else FactorFlowException. */
   public static RuntimeException failure(Frame error, Placement placement) {
     long code = error.number("exitCode");
     String message = of(error, placement);

@@ -22,7 +22,10 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
-/** The task that trains: batches of all ratings in, blocks of both sides' factors out, each with its partition. */
+/**
+ * The task that trains. Its input are batches of all ratings; its output are blocks of both sides' factors,
+ * each with its partition.
+ */
 final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<Tuple2<Integer, FactorBlock>>> implements Serializable {
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(TrainTask.class);
@@ -70,7 +73,7 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
       RatingStream.end(worker.in());
       new FrameWriter(worker.in()).line(JsonNodeFactory.instance.objectNode().put("rows", rows));
     } catch (IOException broken) {
-      // the worker has ended, and its frames, which are read next, have the reason
+      // The worker has ended. Its remaining frames, which are read next, contain the reason.
       log.info("FactorFlow took {} ratings and no more: {}", rows, broken.getMessage());
     }
     long millis = (System.nanoTime() - start) / 1_000_000;

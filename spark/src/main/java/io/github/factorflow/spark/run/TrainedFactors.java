@@ -13,7 +13,10 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 import scala.Tuple2;
 
-/** The factors of a worker, as they come, in blocks with their partitions: users' first, then items'. */
+/**
+ * The factors that a worker sends, in order of arrival, as blocks with their partitions: first the users',
+ * then the items'.
+ */
 final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
   private final ArrayDeque<Tuple2<Integer, FactorBlock>> ready = new ArrayDeque<>();
   private final WorkerProcess worker;

@@ -7,15 +7,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
 /**
- * One worker at a time on each GPU of this JVM. Spark's scheduling of GPUs sees to that where GPUs are resources of the tasks; this is for GPUs
- * that spark.factorflow.device names.
+ * Lets one worker at a time use each GPU of this JVM. If GPUs are resources of the tasks, Spark's scheduler
+ * already ensures this; this class is for GPUs that spark.factorflow.device names.
  */
 public final class DeviceTurns {
   private static final Map<String, Semaphore> turns = new ConcurrentHashMap<>();
 
   private DeviceTurns() {}
 
-  /** Waits for the device; the returned action gives it back. */
+  /** Waits for the device; the returned action releases it. */
   public static Runnable take(String device, BooleanSupplier cancelled) {
     if (!device.startsWith("gpu")) return () -> {};
     Semaphore turn = turns.computeIfAbsent(device, name -> new Semaphore(1));

@@ -1,6 +1,6 @@
 package io.github.factorflow.spark.worker;
 
-/** A failure of training: the message says the reason first, then what to do. */
+/** A failure of training. The message first gives the reason, then what to do. */
 public final class FactorFlowException extends RuntimeException {
   private static final long serialVersionUID = 1;
 

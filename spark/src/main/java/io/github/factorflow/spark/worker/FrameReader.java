@@ -9,8 +9,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Frames of a worker's standard output: the lengths of header and payload as little-endian u32, then both. Other output, such as that of a
- * program that is no worker, is refused at its first bytes.
+ * Reads frames from a worker's standard output: the lengths of header and payload as little-endian u32, then
+ * both. Other output, such as from a program that is no worker, is refused at its first bytes.
  */
 public final class FrameReader {
   private static final int LONGEST_HEADER = 16 << 20;
@@ -22,7 +22,7 @@ public final class FrameReader {
     this.in = in;
   }
 
-  /** The next frame, or null at the end; EOFException where the output ends inside a frame. */
+  /** The next frame, or null at the end. Throws EOFException if the output ends inside a frame. */
   public Frame next() throws IOException {
     byte[] lengths = in.readNBytes(8);
     if (lengths.length == 0) return null;

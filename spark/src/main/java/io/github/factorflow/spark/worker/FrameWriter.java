@@ -7,7 +7,7 @@ import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** Messages to a worker: lines of JSON, and frames as {@link FrameReader} reads them. */
+/** Writes messages to a worker: lines of JSON, and frames in the format that {@link FrameReader} reads. */
 public final class FrameWriter {
   private static final ObjectMapper json = new ObjectMapper();
   private static final byte[] nothing = new byte[0];

@@ -12,8 +12,9 @@ import java.util.Properties;
 import org.apache.spark.SparkFiles;
 
 /**
- * The command line of a worker, found on the host that starts it: the setting's executable, else that of an archive shipped under the name
- * factorflow ({@code --archives factorflow.tar.gz#factorflow}), else factorflow on PATH.
+ * The command line of a worker, searched on the host that starts it: the executable of the settings, else
+ * the one in an archive shipped under the name factorflow ({@code --archives factorflow.tar.gz#factorflow}),
+ * else factorflow on PATH.
  */
 public record Launch(String node, String executable) implements Serializable {
   public static final int PROTOCOL = 1;

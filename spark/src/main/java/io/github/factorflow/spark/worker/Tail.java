@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 
-/** Reads a stream to its end and keeps its last bytes: what a worker said on standard error before it ended. */
+/** Reads a stream to its end and keeps its last bytes: the last messages of a worker on standard error. */
 final class Tail implements Runnable {
   private static final int KEPT = 4096;
   private final InputStream in;

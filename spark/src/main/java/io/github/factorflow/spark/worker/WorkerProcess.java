@@ -20,8 +20,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A running {@code factorflow worker}. One thread reads its frames, one its standard error, and one looks for the caller's cancel and ends the process:
- * SIGTERM, a grace, SIGKILL. The process sees the end of its standard input when this JVM dies, and then ends by itself.
+ * A running {@code factorflow worker}. One thread reads its frames and one its standard error. A third
+ * checks whether the caller has cancelled, and then ends the process: SIGTERM, a pause, SIGKILL. If this JVM
+ * dies, the process reads the end of its standard input and ends by itself.
  */
 public final class WorkerProcess implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(WorkerProcess.class);
@@ -30,14 +31,14 @@ public final class WorkerProcess implements AutoCloseable {
   private static final long GREETING_MILLIS = 60_000;
   private static final int DOES_NOT_FIT = 4;
   private static final int SIGKILLED = 137;
-  /** Processes that run: they end at once when this JVM begins to exit, before its other work of ending. */
+  /** Running processes. When this JVM begins to exit, they are ended at once, before other shutdown work. */
   private static final Set<Process> running = ConcurrentHashMap.newKeySet();
 
   static {
     Runtime.getRuntime().addShutdownHook(new Thread(() -> running.forEach(Process::destroyForcibly), "factorflow-exit"));
   }
 
-  /** Frames read ahead: the worker waits when they are not taken. */
+  /** Most frames that are read ahead; after that the worker waits until one is taken. */
   private static final int AHEAD = 8;
 
   private final List<String> command;
@@ -111,7 +112,7 @@ public final class WorkerProcess implements AutoCloseable {
     log.info("FactorFlow {} started, Node {}, process {}", version, hello.text("node"), process.pid());
   }
 
-  /** Standard input; buffered. An IOException there usually has its reason in {@link #take()}. */
+  /** Standard input, buffered. If it throws an IOException, {@link #take()} usually has the reason. */
   public OutputStream in() {
     return in;
   }
@@ -124,7 +125,7 @@ public final class WorkerProcess implements AutoCloseable {
     return process.isAlive() && !closed;
   }
 
-  /** Asks another source for a cancel from now on: the next task of a worker that serves several. */
+  /** Replaces the function that reports a cancel: for the next task of a worker that serves several. */
   public void watchedBy(BooleanSupplier other) {
     cancelled = other;
   }
@@ -154,7 +155,10 @@ public final class WorkerProcess implements AutoCloseable {
     throw new FactorFlowException(place() + " has not answered for " + millis / 1000 + " s" + said());
   }
 
-  /** The failure of a worker that ended without a reason: its exit status, and the last that it said. */
+  /**
+   * The failure of a worker that ended without giving a reason: its exit status, and the last text on its
+   * standard error.
+   */
   public FactorFlowException gone(String when, String advice) {
     int status;
     try {
@@ -242,7 +246,7 @@ public final class WorkerProcess implements AutoCloseable {
     frames.clear();
   }
 
-  /** Waits for the end of a worker that has said that it is done. */
+  /** Waits for the end of a worker that has reported that it is done. */
   public void finish() {
     try {
       if (!process.waitFor(10, TimeUnit.SECONDS)) log.warn("{} does not end after its work: it is killed", place());

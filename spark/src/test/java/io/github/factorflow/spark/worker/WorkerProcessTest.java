@@ -19,7 +19,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Processes of the shell stand for workers: they write frames by printf. */
+/** Shell processes act as workers: they write frames with printf. */
 class WorkerProcessTest {
   private static final ObjectNode REQUEST = JsonNodeFactory.instance.objectNode().put("command", "train");
   private static final String HELLO = "{\"type\":\"hello\",\"protocol\":1,\"version\":\"" + Launch.VERSION + "\",\"node\":\"v24\"}";
