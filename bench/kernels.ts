@@ -209,7 +209,7 @@ function benchEquations(
     `${((solved - restore) * 1e3).toFixed(1)} us/row`,
     gigaflops(rank ** 3 / 3 + 4 * rank ** 2, solved - restore),
   );
-  // A row's workspace begins with its A; its equations are stored after that.
+  // A row's workspace starts with its A; its equations are stored after that.
   const equations = work + 12 * size * stride;
   const packed = time(() => kernels.addToEquations(equations, size, rank, COUNT, 0, 0, matrix));
   const taken = time(() => kernels.takeEquations(equations, size, rank, 0, matrix));

@@ -26,7 +26,9 @@ export interface OpenSinkOptions {
   readonly header?: boolean;
   /** For text alone. */
   readonly escapeFormulas?: boolean;
-  /** Columns whose values name folders of the output; the path is that of the folder around them. */
+  /**
+   * Columns whose values name folders of the output. `path` is then the folder that contains these folders.
+   */
   readonly partitionBy?: readonly string[];
 }
 
@@ -99,8 +101,8 @@ function filesOf(
 }
 
 /**
- * The format of the ending; a name without one ("v1.2" and "2024.06.01" have none), or with "/" behind it, is
- * a folder of Parquet.
+ * The format of a path by its ending. A path without an ending ("v1.2" and "2024.06.01" have none), or one
+ * that ends with "/", is a folder of Parquet.
  */
 function formatOfOutput(path: string): FileFormatName {
   const kind = kindOfPath(path);

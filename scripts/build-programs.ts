@@ -196,7 +196,7 @@ async function build({ programs, files, library = false }: Bundle): Promise<numb
   return output.map((file) => ('code' in file ? file.code.length : 0));
 }
 
-/** The texts that lie beside a package's code and must go with it. */
+/** The license texts in a package's folder, which must be distributed with its code. */
 async function licences(name: string): Promise<string> {
   const folder = `${root}node_modules/${name}/`;
   const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)([.-]|$)/i.test(file)).sort();

@@ -21,7 +21,10 @@ const LONGEST = 1 << 20;
 const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows'];
 const columnNames = ['user', 'item', 'rating'] as const;
 
-/** Reads and checks the line. Throws UsageError naming the field; `own` is the version of this package. */
+/**
+ * Reads and checks the first line of stdin. Throws UsageError that names the wrong field. `own`: the version
+ * of this package.
+ */
 export async function readOpening(cursor: ByteCursor, own: string): Promise<Opening> {
   const line = await cursor.line(LONGEST);
   if (line === undefined)

@@ -99,7 +99,8 @@ class IpcEncoder implements BatchEncoder {
   }
 
   batch(batch: RecordBatch): Uint8Array {
-    // The batch must share the schema object that was written: for another one the writer would start over.
+    // The batch must have the schema object that was written first: for another object the writer would
+    // start a new stream.
     this.#writer.write(new RecordBatch(this.#schema, batch.data));
     return this.#queue.take();
   }

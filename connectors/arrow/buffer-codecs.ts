@@ -7,7 +7,7 @@ import { packLz4Bytes, unpackLz4Bytes } from '../compression/lz4-frame.ts';
 export const arrowCodecs = ['uncompressed', 'lz4', 'zstd'] as const;
 export type ArrowCodec = (typeof arrowCodecs)[number];
 
-/** Largest size of an uncompressed buffer; a larger size is taken for damage. */
+/** Largest size of an uncompressed buffer. A larger size is treated as damage. */
 const LARGEST_BUFFER = 2 ** 29;
 
 /** Registers lz4 and zstd with apache-arrow, unless the program has registered codecs of its own. */

@@ -19,7 +19,10 @@ const END = 4 + FILE_MAGIC.length;
 /** Most bytes of a footer, far more than writers make: its length in a damaged file can be up to 2 GiB. */
 const FOOTER_BYTES = 2 ** 30;
 
-/** Begins a message since version 0.15; the length of its metadata follows, which begins an older one. */
+/**
+ * First bytes of a message since version 0.15; the length of its metadata follows. An older message starts
+ * with that length.
+ */
 const CONTINUATION = 0xffffffff;
 
 /** A file on disk or on a web server. */

@@ -77,8 +77,8 @@ export class IpcDecoder {
 
   /**
    * Feeds the queued chunks to apache-arrow's reader. The reader requests one chunk in advance; an empty
-   * chunk means "not yet". If it requests more than the bytes of its batch, the data are damaged and the
-   * stream ends.
+   * chunk makes it wait. If it requests more bytes than its batch has, the data are damaged and the stream
+   * ends.
    */
   *#pull(): Generator<Uint8Array> {
     for (let idle = 0; idle < 8;) {

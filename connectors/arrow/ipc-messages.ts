@@ -81,7 +81,7 @@ async function nextMessage(cursor: ByteCursor, position: Position): Promise<IpcM
 }
 
 /**
- * Handles the end of the input where a message could start. Throws where a schema or an end mark is required.
+ * Called if the input ends where a message could start. Throws if a schema or an end mark is still required.
  */
 function requireNoEndMark({ file, isFile, needsMark, first, batches }: Position): undefined {
   if (first && !isFile) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });

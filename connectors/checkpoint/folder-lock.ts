@@ -135,8 +135,8 @@ function unreadable(file: string, cause?: unknown): UsageError {
 }
 
 /**
- * Creates the lock file with its whole text at once. Returns undefined, or, where a lock exists, the present
- * time by the clock of the file system.
+ * Creates the lock file with its whole text at once. Returns undefined on success. If a lock file exists,
+ * returns the present time by the file system's clock.
  */
 async function place(file: string, text: string): Promise<number | undefined> {
   const draft = siblingName(file, 'tmp');

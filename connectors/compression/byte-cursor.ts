@@ -23,7 +23,7 @@ export class ByteCursor {
     return joinBytes(parts);
   }
 
-  /** At most `length` of the next bytes, from one chunk; undefined at the end. */
+  /** Returns the next bytes, at most `length` of them, from one chunk; undefined at the end. */
   async some(length: number): Promise<Uint8Array | undefined> {
     while (this.#rest.length === 0) {
       const next = await this.#chunks.next();

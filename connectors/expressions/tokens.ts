@@ -1,9 +1,12 @@
-/** Marker type: a number that the parser would round, or could not read, is wrapped in a cast to it. */
+/**
+ * Marker type: the type of a cast that is put around a number which the parser would round, or could not
+ * read.
+ */
 export const NUMBER = 'number as written';
 
 /**
- * Marker functions: around a cast that was written `try_cast`, and around one that was written `date
- * '2024-01-01'`.
+ * Marker functions. One is put around a cast that was written `try_cast`, the other around a cast that was
+ * written `date '2024-01-01'`.
  */
 export const TRY = 'try_cast';
 export const TIME = 'time as written';
@@ -16,13 +19,13 @@ const times = /\b(?:date|timestamp)\s*'(?:[^']|'')*'/iy;
 const words = /^(and|or|not|in|is|null|true|false|like|between|case|when|then|else|end|cast|as)$/i;
 
 /**
- * An expression as the parser of PostgreSQL's language reads it. Quotes names, so that they keep their case
- * and may be words of PostgreSQL's, such as user; writes numbers of many digits as casts; replaces what
- * PostgreSQL lacks: `a b` in backticks, <=>, rlike and try_cast.
+ * Rewrites an expression so that the parser for PostgreSQL's language can read it. Quotes names, so that
+ * they keep their case and may be keywords of PostgreSQL, such as user. Writes numbers of many digits as
+ * casts. Replaces syntax that PostgreSQL does not have: `a b` in backticks, <=>, rlike and try_cast.
  */
 export function rewrite(text: string): string {
   let out = '';
-  // The parentheses that are open: true after try_cast, whose end closes two.
+  // The open parentheses. True for the parenthesis of try_cast, at whose end two must be closed.
   const open: boolean[] = [];
   for (let at = 0; at < text.length;) {
     times.lastIndex = at;

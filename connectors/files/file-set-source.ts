@@ -50,7 +50,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   /** Stdin or another pipe. */
   readonly #stream: string | undefined;
   #opening: Opening<Opened<Layout>>;
-  /** The stream, open from the first look at its columns until its rows are read. */
+  /** The stream. It is open from the moment at which its columns are read until its rows have been read. */
   #standard: OpenFile<Layout> | undefined;
   #used = false;
 

@@ -38,8 +38,8 @@ export class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
   }
 
   /**
-   * The files for a pass of a run, opened again where others were put in their places (see isFresh). Throws
-   * DataError where they have no longer the bytes that they had; the next call opens them again.
+   * The files for a pass of a run. They are opened again if others have replaced them (see isFresh). Throws
+   * DataError if their bytes have changed; the next call then opens them again.
    */
   async of(run: ReadingRun): Promise<Opened> {
     try {

@@ -9,7 +9,7 @@ import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.t
  * copied 100,000 times.
  */
 const MOST_BYTES = 1 << 26;
-/** Most bytes of text in one batch when 64-bit offsets become 32-bit offsets. */
+/** Most bytes of text in one batch whose 64-bit offsets are converted to 32-bit offsets. */
 const MOST_LARGE = 1 << 30;
 
 /**

@@ -141,7 +141,10 @@ export function contentRange({
   return Number.isSafeInteger(size) && start <= end && end < size ? { start, end, size } : undefined;
 }
 
-/** Reads exactly the announced bytes. Fewer mean a broken connection, more a faulty server. */
+/**
+ * Reads exactly the announced number of bytes. If there are fewer, the connection broke; if there are more,
+ * the server is faulty.
+ */
 async function readBody(answer: Answer, expected: number): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array[] = [];
   let length = 0;

@@ -10,7 +10,7 @@ export interface UrlVersion {
   readonly modified: string | null;
   /** Bytes of the whole file. */
   readonly size: number | undefined;
-  /** The checksum of its last bytes, where the server gives neither of the first two. */
+  /** The checksum of its last bytes, if the server sends neither of the first two. */
   readonly tail?: number;
 }
 
@@ -24,7 +24,7 @@ interface Sums {
   whole?: Sum;
 }
 
-/** True where nothing but the bytes themselves says which version of a file a server sends. */
+/** True if a server sends no version of a file, so that only its bytes can show a change. */
 export function isUnversioned({ etag, modified }: Pick<UrlVersion, 'etag' | 'modified'>): boolean {
   return etag === null && modified === null;
 }
@@ -34,7 +34,7 @@ export class UrlVersions {
   readonly #versions = new Map<string, UrlVersion>();
   readonly #sums = new Map<string, Sums>();
 
-  /** Throws the problem of a file that changed where an answer declares another version. */
+  /** Throws the error of a changed file if a response has another version than the first one. */
   require(url: string, version: UrlVersion, problem: Problem): void {
     const first = this.#versions.get(url);
     if (first === undefined) this.#versions.set(url, version);
@@ -42,8 +42,8 @@ export class UrlVersions {
   }
 
   /**
-   * Passes the bytes of a stream on, and compares them with earlier streams of the file: the first 64 KiB,
-   * and all of it where both were read to the end. Throws the problem of a file that changed.
+   * Passes the bytes of a stream on, and compares them with earlier streams of the same file: the first 64
+   * KiB, and all bytes if both streams were read to the end. Throws the error of a changed file.
    */
   async *compared(
     url: string,

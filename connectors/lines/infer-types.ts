@@ -79,7 +79,7 @@ export function kindOf(
   return short === (short | 0) ? SEEN.int32 : SEEN.int64;
 }
 
-/** Kind of a field that starts like a number but is not a short integer. */
+/** Returns the kind of a field that starts like a number but is not a short integer. */
 function kindOfRest(
   bytes: Uint8Array,
   start: number,
@@ -101,7 +101,7 @@ function kindOfRest(
 
 /**
  * Quick test before parsing: true for the first characters of numbers (digits, signs, points, spaces, and
- * the letters that "nan" and "inf" begin with).
+ * the first letters of "nan" and "inf").
  */
 function beginsLikeNumber(byte: number): boolean {
   return (byte >= 0x2b && byte <= 0x39) || byte === 0x20 || (byte | 0x20) === 0x6e || (byte | 0x20) === 0x69;

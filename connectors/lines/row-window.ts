@@ -163,8 +163,8 @@ export class RowWindow {
   }
 
   /**
-   * Ends the window before the first line that is not UTF-8. A character that is incomplete at the end waits
-   * for its rest.
+   * Ends the window before the first line that is not UTF-8. A character that is incomplete at the end of
+   * the bytes is checked once its rest has been read.
    */
   #checkEncoding(): void {
     const { bytes } = this;

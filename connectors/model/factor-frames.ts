@@ -108,7 +108,7 @@ function columnOf(batch: RecordBatch, name: string): Data | undefined {
     | undefined;
 }
 
-/** The values of a column of vectors, or a description of its fault. */
+/** The values of a column of vectors; if it is invalid, a description of the fault. */
 function valuesOf(features: Data, rank: number): Float32Array | string {
   const [child] = features.children;
   if (!DataType.isList(features.type) || !DataType.isFloat(child.type) || child.type.precision !== 1)

@@ -44,8 +44,8 @@ export interface AtomicOutput {
   /** Removes the temporary, and parent folders that were made for it. */
   discard(): Promise<void>;
   /**
-   * Discards the output and returns the error to throw, which names the target in place of the temporary. The
-   * error of a full disk has the size of the output: `needed` bytes, or more than were written.
+   * Discards the output and returns the error to throw. The error names the target, not the temporary. For a
+   * full disk it states the size of the output: `needed` bytes, or "more than" the bytes written so far.
    */
   fail(error: unknown, needed?: number): Promise<unknown>;
 }

@@ -26,7 +26,7 @@ export interface ByteOutputOptions {
 export class ByteOutput {
   /** Bytes on the disk, known after `commit`. */
   bytes = 0;
-  /** True when the reader of stdout has closed it: writing can stop. */
+  /** True once the reader of stdout has closed it: then writing can stop. */
   unread = false;
   readonly #path: string;
   readonly #output: AtomicOutput | undefined;

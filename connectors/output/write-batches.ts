@@ -19,7 +19,7 @@ export interface BatchOutput {
   end(): Promise<void>;
 }
 
-/** Writes a stream to an output, ends it, and reports the progress. Gives the number of rows. */
+/** Writes a stream to an output, ends it, and reports the progress. Returns the number of rows. */
 export async function writeBatches(
   input: BatchStream,
   output: BatchOutput,
@@ -51,7 +51,10 @@ export async function writeBatches(
   return rows;
 }
 
-/** Encodes batches as bytes, in this thread; `begin` gives those before all rows, `end` those after them. */
+/**
+ * Encodes batches as bytes, in this thread. `begin` returns the bytes before all rows, `end` the bytes after
+ * them.
+ */
 export interface BatchEncoder {
   begin(): Uint8Array;
   batch(batch: RecordBatch): Uint8Array;
@@ -59,7 +62,7 @@ export interface BatchEncoder {
 }
 
 /**
- * Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Gives the
+ * Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Returns the
  * number of rows.
  */
 export async function writeEncoded(
@@ -82,7 +85,7 @@ export async function writeEncoded(
   });
 }
 
-/** The same for lines, which threads encode side by side. `header`: the bytes before all rows. */
+/** Writes a stream as lines, which threads encode in parallel. `header`: the bytes before all rows. */
 export async function writeLines(
   input: BatchStream,
   output: ByteOutput,

@@ -92,7 +92,7 @@ export interface ParquetBackend {
   readonly name: ParquetBackendName;
   /** `waits`: see ReadSplitOptions; `versions`: of files on web servers. */
   open(file: string, waits?: boolean, versions?: UrlVersions): Promise<ParquetFileReader>;
-  /** Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. */
+  /** Throws UsageError if the backend does not support the schema or the codec. The file must not exist. */
   create(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter>;
 }
 

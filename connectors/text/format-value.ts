@@ -77,7 +77,7 @@ function remembered(format: (value: number) => string): (value: unknown) => stri
   const known = new Map<number, string>();
   return (value) => {
     const number = value as number;
-    // A Map does not tell -0 from 0.
+    // A Map treats -0 and 0 as the same key.
     if (number === 0) return format(number);
     let text = known.get(number);
     if (text === undefined) {

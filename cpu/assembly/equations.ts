@@ -31,7 +31,6 @@ function addVector(target: usize, sum: v128): void {
 /**
  * Adds the A, b and, where `biased`, s of the workspace to a row of equations, and `count` and `total` to its
  * n and t.
- *
  */
 export function addToEquations(
   equations: usize,

@@ -4,7 +4,6 @@
  * replaces the root, and a NaN never enters.
  *
  *     scores  Float32[n]     items  Uint32[n]
- *
  */
 
 /** The item of an empty entry. */

@@ -4,7 +4,6 @@
  * Two builds come from these sources. With relaxed SIMD a multiply-add is one instruction and rounds once;
  * without it, it is a product and a sum. ASC_FEATURE_RELAXED_SIMD is a constant of the compiler, so each
  * build holds one branch only.
- *
  */
 
 /** Bytes of one vector, and of one float32 or int32. */

@@ -150,7 +150,6 @@ function enter(
  * Offers the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at
  * `columnFactors`, to all rows. `mask` covers these columns, or is 0, and so do `bounds` and `order`. `work`:
  * 32 * rank + 128 bytes, for the column panel and one block of scores.
- *
  */
 export function offerColumns(
   rowPanels: usize,

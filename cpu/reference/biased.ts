@@ -1,7 +1,6 @@
 /**
  * A row's bias in float64: the normal equations of its factors with one more feature, which is 1 in every row
  * of θ (the twin of cpu/assembly/solve/eliminate-bias.ts).
- *
  */
 import { conjugateGradient } from './conjugate-gradient.ts';
 import { type NormalEquations, normalEquations, type RatedColumns } from './normal-equations.ts';

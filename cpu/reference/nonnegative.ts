@@ -5,7 +5,6 @@ import type { NormalEquations } from './normal-equations.ts';
  * Twin of cpu/assembly/solve/nonnegative.ts in float64, one feature at a time: the active-set method of
  * Lawson and Hanson (1974, chapter 23) on the normal equations. x of min ½ xᵀA x - bᵀx with x >= 0; undefined
  * when A is not positive definite.
- *
  */
 export function solveNonnegative({ matrix, bias }: NormalEquations): Float64Array | undefined {
   const rank = bias.length;

@@ -23,7 +23,6 @@ export interface ReferenceSums {
  * Twin of cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts in float64: steps p and q (rows of `stride` elements)
  * on one rating after the other. With biases feature 1 of p and feature 0 of q do not change. AdaGrad needs
  * `sums`.
- *
  */
 export function stepInOrder(
   p: Float64Array,

@@ -6,7 +6,6 @@ import { normalEquations, type RatedColumns } from './normal-equations.ts';
 /**
  * Twin of cpu/assembly/update.ts in float64, for one row: x from its ratings, or undefined when A is not
  * positive definite. `exact` false: `steps` steps of CG from `previous`.
- *
  */
 export function updateRow(
   theta: ArrayLike<number>,

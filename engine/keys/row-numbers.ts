@@ -152,7 +152,7 @@ class SequenceTable {
   readonly #width: number;
   readonly #single = new NearInt32Table();
   readonly #longer: WordsTable;
-  /** For rows without any word, all of which are equal: 1 once such a row has occurred. */
+  /** If rows have no words, all of them are equal: 1 once such a row has occurred. */
   #empty = 0;
   #joined = new Int32Array(0);
 

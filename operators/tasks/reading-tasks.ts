@@ -154,8 +154,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Assigns positions, in order, to the ids that occur. Outputs: `map` (`map` Uint32: position by id -
-   * least), `keys` (prefix "key", and `counts`).
+   * Assigns positions, in order, to the ids that occur. Outputs: `map` (`map` Uint32: the position of an id,
+   * at index id - least), `keys` (prefix "key", and `counts`).
    */
   'rank-ids': {
     inputs: { counts: PartitionRef };

@@ -35,8 +35,8 @@ export function summarizeDegrees(degrees: Int32Array): DegreeSummary {
 }
 
 /**
- * The summary for `along` copies of the users (or items), each with ratings in `across` copies of the other
- * side.
+ * The summary for `along` copies of the users (or items). Each of them has ratings in `across` copies of the
+ * other side.
  */
 export function copiedDegrees(
   { rated, minimum, median, mean, maximum }: DegreeSummary,

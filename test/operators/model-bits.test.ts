@@ -4,7 +4,6 @@
  * bits records them anew, with all sets in FACTORFLOW_DATA:
  *
  *     FACTORFLOW_RECORD_BITS=1 npx vitest run test/operators/model-bits.test.ts
- *
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';

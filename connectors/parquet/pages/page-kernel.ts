@@ -1,7 +1,7 @@
 import { type PageFunctions, pages } from '../generated/pages-wasm.ts';
 
 const WASM_PAGE = 1 << 16;
-/** Bytes after the reserved ones that a kernel may read: it reads words of 8 bytes. */
+/** Number of bytes after a reserved range that a kernel may read, since it reads words of 8 bytes. */
 const BEHIND = 16;
 /** Largest memory that is kept for reuse: WebAssembly memory never shrinks. */
 const KEPT_BYTES = 8 << 20;

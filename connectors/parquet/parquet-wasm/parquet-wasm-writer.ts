@@ -20,7 +20,7 @@ export async function createWasmWriter(
  *
  *     write(batch) -> rows of one group -> encoder, several groups at once -> pages, in order -> file;   close() -> page indexes, footer
  *
- * The bytes depend on the batches alone.
+ * The bytes depend only on the batches.
  */
 class WasmFileWriter implements ParquetFileWriter {
   readonly #part: PartFile;

@@ -1,7 +1,6 @@
 /**
  * The observed part of a row's implicit normal equations, A += Σ w θ θᵀ and b += Σ t θ: the tiles of
  * normal-equations.ts with rows of θ multiplied by √w, so that their products have the weight w.
- *
  */
 import { addPart, addTile, PART_RATINGS, TILE_ROWS } from '../normal-equations';
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';

@@ -12,7 +12,6 @@
  *     p' = decay_p ⊙ p + e (gain_p ⊙ q),   decay = 1 - γλ, gain = γ
  *
  * Threads may run it on rows and columns that others write (Hogwild!): loads and stores are plain.
- *
  */
 import { VECTOR, WORD, indexAt, multiplyAdd, sumLanes } from '../simd';
 

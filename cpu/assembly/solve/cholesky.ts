@@ -12,7 +12,6 @@
  * not need its result and follow it in program order, so that an out-of-order core computes them while the
  * chain runs.
  *
- *
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 

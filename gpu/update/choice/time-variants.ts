@@ -48,7 +48,6 @@ const RANDOM_ELEMENTS = 1 << 20;
  * Times variants one after the other on the same rows with random factors, by the GPU's clock if it has one,
  * else by the host's. Compiling is not counted. A variant that fails is listed with its error. Throws
  * CancelledError.
- *
  */
 export async function timeEach(
   gpu: Gpu,

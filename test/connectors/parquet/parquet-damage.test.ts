@@ -51,7 +51,6 @@ function valueAt(get: () => unknown): unknown {
  * The places where values of a damaged file differ without an explanation. Two flips cannot be noticed
  * without checksums: one inside a column's pages, which changes that column in that row group, and one in the
  * footer that makes a column another type, or drops or adds its nulls, which changes the field as well.
- *
  */
 function unexplained(whole: Content, damaged: Content, flipped: number): string[] {
   return whole.info.rowGroups
