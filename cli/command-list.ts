@@ -55,7 +55,7 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: 'explain',
     words: '<model> <ratings..>',
-    summary: "Take a score apart into what each of a user's ratings contributes",
+    summary: "Show what each of a user's ratings contributes to a score",
     load: async () => (await import('./commands/serving/explain.ts')).explain,
   },
   {

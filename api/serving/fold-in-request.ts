@@ -92,7 +92,7 @@ export async function recommendFromRatings(
   const { signal, onEvent, exclude, names } = options;
   if (exclude !== undefined)
     throw new UsageError(
-      'exclude does nothing for a user who is given by ratings: their items are left out',
+      'exclude has no effect for a user who is given by ratings: their items are left out',
       { advice: 'Leave it out, or use deny' },
     );
   const ids = idsOf(served, 'item');

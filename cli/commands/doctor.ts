@@ -29,7 +29,7 @@ const ranksOption: Option<readonly number[]> = {
     if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.rank))
       return [...new Set(ranks)];
     throw new UsageError(
-      `${flag} must be whole numbers from 1 to ${bounds.rank} with commas between them, such as 64,100, got ${shown(given)}`,
+      `${flag} must be whole numbers from 1 to ${bounds.rank}, separated by commas, such as 64,100, got ${shown(given)}`,
     );
   },
 };
@@ -37,7 +37,7 @@ const ranksOption: Option<readonly number[]> = {
 const options = {
   checkKernels: toggle({
     describe:
-      'compare every GPU kernel with a float64 twin on this adapter, software or not; exit code 5 if one errs',
+      'compare every GPU kernel with its float64 version on this adapter, also if it is software; exit code 5 if a kernel is wrong',
     group: 'Options:',
   }),
   kernel: listOf({
@@ -54,7 +54,7 @@ const options = {
   }),
   tune: toggle({
     describe:
-      "time the GPU's kernels, on ratings or generated ones; training on data of such a shape takes the fastest",
+      "time the GPU's kernels, on ratings or generated ones; training on data of that shape then uses the fastest",
     group: 'Options:',
   }),
   rank: ranksOption,

@@ -21,7 +21,7 @@ const options = {
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
   devices: text({
     describe:
-      'GPUs to assume instead of those of this machine, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB for two sockets; estimates the time of an iteration, --memory-budget limits the host',
+      "GPUs to assume instead of this machine's, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB for two sockets; estimates the time of an iteration, --memory-budget limits the host",
     group: 'Without data:',
   }),
   analyze: toggle({
@@ -31,10 +31,11 @@ const options = {
   ...trainingOptions,
   initModel: initModelOption,
   modelDir: text({
-    describe: 'flag of train, so that the same line or configuration can be planned; nothing is written',
+    describe:
+      'flag of train, accepted so that the same command or configuration can be planned; nothing is written',
     group: 'Output:',
   }),
-  force: toggle({ describe: 'flag of train, likewise', group: 'Output:' }),
+  force: toggle({ describe: 'flag of train, without effect here', group: 'Output:' }),
   report: reportOption,
 };
 

@@ -37,7 +37,7 @@ export const toOption = choice({
 
 export const partitionByOption = listOf({
   describe:
-    'columns whose values name folders of the output, such as genre=Drama/year=1999, with commas between them',
+    'columns whose values name folders of the output, such as genre=Drama/year=1999, separated by commas',
   group: 'Output:',
 });
 

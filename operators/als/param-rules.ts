@@ -19,14 +19,14 @@ export const alsRules: readonly Rule<AlsParams>[] = [
   {
     refused: 'cgSteps',
     when: ({ nonnegative }) => nonnegative,
-    message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`,
+    message: (named) => `${named('cgSteps')} has no effect with ${named('nonnegative')}`,
     advice: 'Leave one of them out',
     onlyFlags: true,
   },
   {
     refused: 'cgSteps',
     when: ({ solver }) => isExact(solver),
-    message: (named, { solver }) => `${named('cgSteps')} does nothing with ${named('solver', solver)}`,
+    message: (named, { solver }) => `${named('cgSteps')} has no effect with ${named('solver', solver)}`,
     advice: 'Leave one of them out',
     onlyFlags: true,
   },

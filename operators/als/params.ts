@@ -38,19 +38,19 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     cgSteps: {
       kind: 'whole number or auto',
-      help: 'steps of conjugate gradients a row; auto: 6 in the first iterations, then 4',
+      help: 'steps of conjugate gradients per row; auto: 6 in the first iterations, then 4',
       least: 1,
       most: 1000,
       fallback: 'auto',
     },
     nonnegative: {
       kind: 'toggle',
-      help: 'keep all factors at 0 or above (biases are free)',
+      help: 'keep all factors at 0 or above (biases may be negative)',
       fallback: false,
     },
     regExponent: {
       kind: 'number',
-      help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all',
+      help: 'ν: λ is multiplied by n^ν, where n is the number of ratings of the user or item; 0: the same λ for all',
       called: 'regExponent (ν)',
       least: 0,
       most: 4,
@@ -66,7 +66,7 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     implicitPrefs: {
       kind: 'toggle',
-      help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero',
+      help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without a rating is a zero of small weight',
       fallback: false,
     },
     alpha: {
@@ -78,19 +78,19 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     weight: {
       kind: 'choice',
-      help: 'weight of an implicit rating: |r| (raw), 1 (binary), its logarithm (log), or saturated and divided by popularity (bm25), over their mean; spark: |r| as it is',
+      help: 'weight of an implicit rating: |r| (raw), 1 (binary), its logarithm (log), or saturated and divided by popularity (bm25), each divided by its mean; spark: |r| unchanged',
       choices: ['auto', 'spark', 'raw', 'binary', 'log', 'bm25'],
       fallback: 'auto',
       defaultText: 'auto: log',
     },
     unobservedWeight: {
       kind: 'number',
-      help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights",
+      help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; default: Spark's weights",
       above: 0,
     },
     kernel: {
       kind: 'text',
-      help: "GPU kernel that solves the rows; without it the device's choice",
+      help: "GPU kernel that solves the rows; default: the device's choice",
       meaning: 'the name of a GPU kernel',
     },
     partitionUsers: {

@@ -97,7 +97,7 @@ export function chooseSolver(
   const exactPerRating = (padded * (padded + 1) + 2 * padded) / rates.normalEquations;
   const exactPerRow = (padded ** 3 / 3 + 4 * padded ** 2) / rates.cholesky;
   const cgPerRating = (padded * (2 + 4 * (cgSteps + 1))) / rates.conjugateGradient;
-  const costs = `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns exactly and ${cgPerRating.toFixed(0)} ns by ${cgSteps} CG steps, a row ${(exactPerRow / 1000).toFixed(1)} µs more exactly`;
+  const costs = `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns in an exact solve and ${cgPerRating.toFixed(0)} ns in ${cgSteps} CG steps; an exact solve costs ${(exactPerRow / 1000).toFixed(1)} µs more per row`;
   if (cgPerRating <= exactPerRating) {
     return {
       cgBelow: ALL_ROWS,

@@ -92,7 +92,7 @@ export interface CommonParams {
 export const noDamping: Rule<Pick<CommonParams, 'biases' | 'biasDamping'>> = {
   refused: 'biasDamping',
   when: ({ biases }) => !biases,
-  message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`,
+  message: (named) => `${named('biasDamping')} has no effect without ${named('biases')}`,
   advice: 'Leave biasDamping out, or learn biases',
 };
 
@@ -121,14 +121,14 @@ export const commonParams: ParamsOf<CommonParams> = {
   },
   regOffset: {
     kind: 'number',
-    help: 'added to λ n, in standard deviations of the ratings; binds users and items of a few ratings',
+    help: 'added to λ n, in standard deviations of the ratings; acts on users and items with few ratings',
     least: 0,
     fallback: withBiases.regOffset,
     defaultText: `${withBiases.regOffset}; without biases ${withoutBiases.regOffset}`,
   },
   seed: {
     kind: 'whole number',
-    help: 'seed of the start and of ratings held out at random; the same seed gives the same model',
+    help: 'seed of the initial factors and of ratings held out at random; the same seed gives the same model',
     least: 0,
     most: 2 ** 32 - 1,
     fallback: 0,
@@ -141,7 +141,7 @@ export const commonParams: ParamsOf<CommonParams> = {
   },
   biasDamping: {
     kind: 'one or two numbers',
-    help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items',
+    help: 'damps biases as if each user and item had D more ratings equal to the mean; D, or U,I for users and items',
     least: 0,
     fallback: withBiases.biasDamping,
     defaultText: withBiases.biasDamping.join(','),

@@ -36,11 +36,11 @@ export function planReasons(
     ...rankingReasons(params, 'epoch'),
     ...(params.biases
       ? [
-          'biases: two more features, [β, 1] and [1, γ], whose 1s are never stepped; μ is taken off the ratings',
+          'biases: two more features, [β, 1] and [1, γ], whose 1s stay constant; μ is subtracted from the ratings',
         ]
       : []),
     `${features} features are stored with a stride of ${factorStride(features, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
-    `an epoch steps a copy of the factors, ${formatBytes(versionBytes)}: one whose loss rises by a tenth, or is no number, is run again at half the rate, three times at most`,
+    `an epoch updates a copy of the factors, ${formatBytes(versionBytes)}: if its loss rises by a tenth, or is not a number, it is run again at half the rate, at most three times`,
     determinism(schedule),
   ];
 }
@@ -59,8 +59,8 @@ export function epochReasons({ profile, params, schedule, details }: SgdProblem)
 
 export function startReason({ params: { biases }, details: { start } }: SgdProblem): string {
   if (start !== undefined)
-    return `training goes on from ${start}; new users and items start at their least-squares rows about the mean of those that it has`;
-  return `Gaussian factors keyed by seed and external id, small beside the ratings${biases ? '' : ', shifted so that products begin at the mean rating'}`;
+    return `training goes on from ${start}; new users and items start at their least-squares solutions, regularized towards the mean row of the model`;
+  return `Gaussian factors drawn by seed and external id, small compared with the ratings${biases ? '' : ', shifted so that initial predictions are near the mean rating'}`;
 }
 
 /** The regularization in addition to λ. */
@@ -75,7 +75,7 @@ function shrinkReason(params: SgdParams): string[] {
   return parts.length === 0
     ? []
     : [
-        `an epoch of rate γ first divides ${parts.join(', ')}: what the offset o of λ n + o and the damping of biases take in an epoch, for any number of ratings of a row`,
+        `an epoch of rate γ first divides ${parts.join(', ')}: the effect of one epoch of the offset o of λ n + o and of the damping of biases, for any number of ratings of a row`,
       ];
 }
 
@@ -92,10 +92,10 @@ function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
 function determinism(schedule: SgdSchedule): string {
   const { kind, rowBands, columnBands, precision, deviceBlocks } = schedule;
   if (deviceBlocks)
-    return `blocks: ${devicesOf(schedule) > 1 ? 'those of different devices share no row and no column; ' : ''}inside a block steps of different teams meet as they happen to, so no two runs give the same bits`;
+    return `blocks: ${devicesOf(schedule) > 1 ? 'different devices share no row and no column; ' : ''}inside a block the steps of different teams interleave at random, so no two runs give the same bits`;
   if (kind === 'hogwild' || kind === 'tile')
-    return `${kind}: steps of different workers meet as they happen to, so no two runs give the same bits`;
+    return `${kind}: steps of different workers interleave at random, so no two runs give the same bits`;
   if (precision !== undefined)
-    return `a wave follows the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
+    return `waves run one after the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
   return `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits`;
 }

@@ -147,7 +147,7 @@ function waves(round: Round): Stage[] {
     params: { ...stepParams(round), lanes, precision },
     takes: { rate: 'rate' },
   };
-  const why = 'the first epoch sorts the ratings by block, and they stay so';
+  const why = 'the first epoch sorts the ratings by block, for all epochs';
   return [order, ...before, wholePass(round, task, 12 * profile.ratings, why)];
 }
 

@@ -186,7 +186,7 @@ describe('ALS parameters', () => {
       biasDamping: [3, 5],
     });
     expect(() => new ALS({ biases: false, biasDamping: 3 })).toThrow(
-      'biasDamping does nothing without biases',
+      'biasDamping has no effect without biases',
     );
   });
 

@@ -32,7 +32,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--test-fraction', '1'], /--test-fraction must be a number above 0 and below 1/],
     [['--test-fraction', '0.1', '--test', ratings], /--test and --test-fraction exclude each other/],
     [['--early-stop', '2'], /--early-stop needs held-out ratings/],
-    [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps does nothing/],
+    [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps has no effect/],
     [['--nonnegative', '--solver', 'cg'], /nonnegative/],
     [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
     [

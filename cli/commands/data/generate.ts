@@ -48,7 +48,7 @@ const options = {
     group: 'Required:',
   }),
   users: count('users: with --items and --ratings a data set of that size, instead of --preset'),
-  items: count('items of such a data set'),
+  items: count('number of items, with --users'),
   ratings: wholeNumber({
     describe: 'ratings of the data set, with a tenth as test part',
     group: 'Required:',

@@ -16,7 +16,7 @@ import { readNamed } from '../../sessions/read-ratings.ts';
 import { defineCommand } from '../command.ts';
 
 export const explain = defineCommand({
-  summary: "Take a score apart into what each of a user's ratings contributes",
+  summary: "Show what each of a user's ratings contributes to a score",
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
     {

@@ -33,7 +33,7 @@ export const foldIn = defineCommand({
       group: 'Output:',
     }),
     modelDir: text({
-      describe: 'folder for a model of these users with the items as they are, for recommend and others',
+      describe: 'folder for a model of these users and the unchanged items, for recommend and others',
       group: 'Output:',
     }),
     regParam: decimal({

@@ -31,11 +31,11 @@ const options = {
   output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
   users: listOf({
     describe:
-      'users to find items for: all (the default), or ids with commas between them; an id with a comma in quotes, or the flag again for each id',
+      'users to find items for: all (the default), or ids, separated by commas; an id with a comma in quotes, or the flag again for each id',
     group: 'Data:',
   }),
   items: listOf({
-    describe: 'items to find users for, in place of items for users: all, or ids likewise',
+    describe: 'find users for items instead: all items, or ids, written as for --users',
     group: 'Data:',
   }),
   n: wholeNumber({

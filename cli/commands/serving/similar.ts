@@ -19,10 +19,10 @@ import { namesAbove } from '../../report/shown-name.ts';
 const options = {
   item: listOf({
     describe:
-      'ids of items, with commas between them; an id with a comma in quotes, or the flag again for each id',
+      'ids of items, separated by commas; an id with a comma in quotes, or the flag again for each id',
     group: 'Data:',
   }),
-  user: listOf({ describe: 'ids of users, likewise', group: 'Data:' }),
+  user: listOf({ describe: 'ids of users, written as for --item', group: 'Data:' }),
   n: wholeNumber({
     describe: 'neighbours of each, 1 to 1,000',
     group: 'Data:',

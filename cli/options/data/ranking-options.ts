@@ -18,7 +18,7 @@ export const rankingOptions = {
     item: wholeNumber({ describe: '', group: 'Ranking:', least: 1, most: 10_000 }),
   }),
   exclude: text({
-    describe: 'the ratings trained on: their pairs are not ranked, and the baselines are made of them',
+    describe: 'the ratings trained on: their pairs are not ranked, and the baselines are computed from them',
     group: 'Ranking:',
   }),
   candidates: text({
@@ -27,7 +27,7 @@ export const rankingOptions = {
     defaultText: 'all items',
   }),
   metrics: listed({
-    describe: `metrics with commas between them: ${choices.rankingMetrics.join(', ')}`,
+    describe: `metrics, separated by commas: ${choices.rankingMetrics.join(', ')}`,
     group: 'Ranking:',
     fallback: undefined,
     defaultText: 'all',

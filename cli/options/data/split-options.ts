@@ -54,7 +54,7 @@ export const splitOptions = {
     defaultText: 'timestamp',
   }),
   seed: wholeNumber({
-    describe: 'seed of a split at random',
+    describe: 'seed of a random split',
     group,
     least: 0,
     most: 2 ** 32 - 1,

@@ -48,10 +48,10 @@ export const tuneOptions = {
       'all combinations; random combinations; or random ones of which only the best third continues, again and again',
     group: search,
     choices: ['grid', 'random', 'halving'],
-    defaultText: 'grid for lists alone, else random',
+    defaultText: 'grid if all values are lists, else random',
   }),
   trials: wholeNumber({
-    describe: 'trials of a search at random',
+    describe: 'number of trials of a random search',
     group: search,
     least: 1,
     most: 100_000,

@@ -119,14 +119,14 @@ export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
     return {
       brief: 'left out',
       reasons: [
-        'a pass over the ratings behind the last iteration; before, loss and training error come out of the solve of the users',
+        'a pass over the ratings after the last iteration only; in other iterations the solve of the users computes loss and training error',
       ],
     };
   return problem.anchored
     ? {}
     : {
         reasons: [
-          'a pass over the ratings in each iteration: these kernels do not tell the loss of the rows that they solve',
+          'a pass over the ratings in each iteration: these kernels do not compute the loss of the rows that they solve',
         ],
       };
 }
@@ -170,7 +170,7 @@ function commonReason({ common }: SideGrid, side: Side): string[] {
   return common === undefined
     ? []
     : [
-        `the last part, ${Math.round(100 * common)} % of the ratings, is solved on every device: that takes less time than an exchange of its ${side}`,
+        `the last part, ${Math.round(100 * common)} % of the ratings, is solved on every device: this takes less time than an exchange of its ${side}`,
       ];
 }
 

@@ -81,7 +81,7 @@ export function blocksSchedule(
   const places = placesOfFactors({ ...form, rowBands, precision }, problem, formatBytes(movedBytes));
   const kept = resident
     ? `all blocks of ratings stay where they are stepped`
-    : `blocks of ratings are staged, two at a time: one is stepped while the next one comes`;
+    : `blocks of ratings are staged, two at a time: one is stepped while the next is copied`;
   const within = shape
     ? `a block is stepped by ${describeTiles(shape, features, device.strideStep)}`
     : `a block is stepped by ${workers} teams of ${lanes} threads, in batches of ${BATCH_RATINGS} of its shuffled ratings (Hogwild!)`;

@@ -68,7 +68,7 @@ function ofBands(
   bounds: SideBounds,
 ): ConvergenceReport {
   const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
-  const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: a block has one worker at a time; several would have to be far fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${bounds.leastSide}`;
+  const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: a block has one worker at a time; more than one would have to be far fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${bounds.leastSide}`;
   const warning = `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
   return { ...bounds, workers: 1, collisionRate: 0, text, ...(few && { warning }) };
 }
@@ -91,8 +91,8 @@ function ofCollisions(
   const digits = collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2);
   const rate = `${counts === undefined ? 'at least ' : ''}${digits}`;
   const limit = onGpu
-    ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}`
-    : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
+    ? `most of which wait for memory at any time, so that up to four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide} are allowed`
+    : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: a twentieth of it is ${format(bound)}`;
   const apart = devicesOf(schedule) > 1 ? 'no two GPUs share a row or a column, and ' : '';
   const where = deviceBlocks ? `${apart}in a block ` : '';
   const text = `${where}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
@@ -115,7 +115,7 @@ export function dominantItem({
   let most = 0;
   for (let v = 0; v < itemCounts.length; v++) most = Math.max(most, itemCounts[v]);
   if (itemCounts.length === 1 || most < DOMINANT_PART * ratings) return undefined;
-  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: the last of them decide its factors after an epoch, so that by any schedule the loss may rise by a tenth and the epoch be run again; use a smaller learningRate, or ALS`;
+  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: the last of them decide its factors after an epoch, so with any schedule the loss may rise by a tenth and the epoch may be run again; use a smaller learningRate, or ALS`;
 }
 
 function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string {

@@ -60,7 +60,7 @@ export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device:
     );
   const lanes = teamOf(features, device.limits);
   const workers = hogwildTeams(columnCount, ratings);
-  const teams = `${workers} teams of ${lanes} threads; the ratings are shuffled once, and the order of their batches of ${BATCH_RATINGS} is another in each epoch`;
+  const teams = `${workers} teams of ${lanes} threads; the ratings are shuffled once; each epoch takes their batches of ${BATCH_RATINGS} in another order`;
   const beyondTiles = 'hogwild, since the factors of the columns do not fit the memories of the workgroups';
   return { ...whole, kind: 'hogwild', workers, lanes, reasons: [why(beyondTiles), teams] };
 }

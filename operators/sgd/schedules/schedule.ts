@@ -116,7 +116,7 @@ export function cpuSchedule(
   const common = { kind, workers: parallelism, rows } as const;
   const why =
     params.schedule === 'auto'
-      ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and no step overwrites another'
+      ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows are read in sequence, columns stay in the cache, and no step overwrites another'
       : `schedule ${kind}, as requested`;
   if (kind === 'hogwild') {
     return {
@@ -125,7 +125,7 @@ export function cpuSchedule(
       columnBands: 1,
       reasons: [
         why,
-        `the ratings are shuffled once; the order of their batches of ${BATCH_RATINGS} is another in each epoch`,
+        `the ratings are shuffled once; each epoch takes their batches of ${BATCH_RATINGS} in another order`,
       ],
     };
   }
@@ -137,13 +137,17 @@ export function cpuSchedule(
     rowCount,
     kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism, bandsOfBlocks(ratings)),
   );
-  const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}, and of columns (${formatBytes(columnBytes)} in all) as many as keep a band's vectors in a core's own cache, 1 MiB`;
+  const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}; bands of columns (${formatBytes(columnBytes)} in all) whose vectors fit a core's own cache, 1 MiB`;
   return {
     ...common,
     rowBands,
     columnBands,
     ...(inBands ? { inBands } : {}),
-    reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid],
+    reasons: [
+      why,
+      `${rows} are the rows: there are more of them, and their vectors are read in sequence`,
+      grid,
+    ],
   };
 }
 

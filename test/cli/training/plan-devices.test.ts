@@ -132,7 +132,7 @@ describe('plan --devices', () => {
       exchange: expect.stringContaining('in two phases'),
       reasons: [
         expect.stringMatching(
-          /^partial sums add up inside gpu:0 gpu:1.* before they cross: about [\d.]+ ms, and [\d.]+ ms in one phase$/,
+          /^partial sums are added inside gpu:0 gpu:1.* before they are sent between the groups: about [\d.]+ ms, and [\d.]+ ms in one phase$/,
         ),
       ],
     });

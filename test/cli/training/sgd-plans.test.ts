@@ -22,7 +22,7 @@ describe.concurrent('plan', () => {
     expect(stdout).toMatch(/11 +sgd-epoch +round +cpu +sgd-block blocks +8 x 8 +64 +3 /);
     expect(stdout).toMatch(/rate paper: γ_t = 0\.08 \/ \(1 \+ 0\.3 t\^1\.5\)/);
     expect(stdout).toMatch(
-      /a block has one worker at a time; several would have to be far fewer than min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313/,
+      /a block has one worker at a time; more than one would have to be far fewer than min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313/,
     );
   });
 

@@ -105,7 +105,7 @@ describe.concurrent('train --algorithm sgd', () => {
     );
     expect(code).toBe(0);
     expect(stderr).toMatch(
-      /schedule hogwild: s = 2 workers.*its twentieth is 525; expected collisions s Σ \(n_v\/Nz\)² = \d\.\de-\d a step/,
+      /schedule hogwild: s = 2 workers.*a twentieth of it is 525; expected collisions s Σ \(n_v\/Nz\)² = \d\.\de-\d a step/,
     );
     expect(stdout).toMatch(/^Trained SGD, rank 4, λ 0\.02: 3 epochs in /);
   });

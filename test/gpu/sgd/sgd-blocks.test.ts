@@ -136,7 +136,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
     const staged = got.training!.plan;
     expect(staged.memory['gpu:0']).toBeLessThan(0.7 * plan.memory['gpu:0']);
     expect(stageNamed(staged, 'sgd-epoch').reasons).toContain(
-      'blocks of ratings are staged, two at a time: one is stepped while the next one comes',
+      'blocks of ratings are staged, two at a time: one is stepped while the next is copied',
     );
     expect(staged.reasons).toContainEqual(
       expect.stringMatching(

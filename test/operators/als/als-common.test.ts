@@ -123,7 +123,7 @@ describe('plans for several cards', () => {
     expect(plan.choices.grid).toMatchObject({ users: { common: expect.any(Number) } });
     expect(stageNamed(plan, 'update-users').reasons).toEqual([
       expect.stringMatching(
-        /^the last part, \d+ % of the ratings, is solved on every device: that takes less time than an exchange of its users$/,
+        /^the last part, \d+ % of the ratings, is solved on every device: this takes less time than an exchange of its users$/,
       ),
     ]);
     expect(plan.rejected!.map(({ name, reason }) => [name, reason])).toContainEqual([

@@ -96,7 +96,7 @@ describe('loss and training error out of the solve', () => {
     const { plan } = (await fit({ maxIter: 3 })).training!;
     expect(stageNamed(plan, 'train-error')).toMatchObject({
       brief: 'left out',
-      reasons: [expect.stringContaining('behind the last iteration')],
+      reasons: [expect.stringContaining('after the last iteration')],
     });
   });
 });

@@ -82,7 +82,7 @@ describe('the schedule blocks on GPUs', () => {
     expect(staged.columnBands).toBeGreaterThan(4);
     expect(staged.reasons[0]).toBe('schedule auto: blocks, since schedule tile does not fit the GPU');
     expect(staged.reasons[2]).toBe(
-      'blocks of ratings are staged, two at a time: one is stepped while the next one comes',
+      'blocks of ratings are staged, two at a time: one is stepped while the next is copied',
     );
     // Two of them hold all.
     expect(schedule({}, [small(1.5 * 2 ** 30), { ...small(1.5 * 2 ** 30), place: 'gpu:1' }])).toMatchObject({
