@@ -11,7 +11,7 @@ enable chromium_experimental_subgroup_matrix;
 #import parts/tensor-declarations
 #import parts/register-helpers
 
-#import parts/tell-objective
+#import parts/write-objective
 #import parts/finite
 
 @compute @workgroup_size(THREADS)
@@ -109,7 +109,7 @@ fn main(
       factors[row.x * PADDED + thread] = solved;
       half[row.x * PADDED + thread] = f16(solved);
       if (thread == 0u) {
-        tell(row.x, select(0.0, objective, row.z > 0u));
+        write_objective(row.x, select(0.0, objective, row.z > 0u));
       }
     }
     row = following;

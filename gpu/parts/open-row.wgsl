@@ -19,9 +19,9 @@ with biases its bias too.
       bias[row] = 0.0;
     }
 {% endif %}
-{% if tells %}
+{% if objective %}
     if (thread == 0) {
-      tell(row, 0.0);
+      write_objective(row, 0.0);
     }
 {% endif %}
     return;

@@ -6,7 +6,7 @@ enable subgroups;
 
 #import parts/register-helpers
 
-#import parts/tell-objective
+#import parts/write-objective
 #import parts/finite
 #import parts/row-shift
 
@@ -95,7 +95,7 @@ fn main(
 {%- if BIASES %}
     bias[row.x] = select(0.0, beta_row, row.z > 0u);
 {%- endif %}
-    tell(row.x, select(0.0, objective{% if HALF_A %} / inverse{% endif %}, row.z > 0u));
+    write_objective(row.x, select(0.0, objective{% if HALF_A %} / inverse{% endif %}, row.z > 0u));
   }
   if (thread < PADDED) {
     factors[row.x * PADDED + thread] = stored;

@@ -10,7 +10,7 @@ var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;
 var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 
-#import parts/tell-objective
+#import parts/write-objective
 #import parts/finite
 #import parts/write-row
 #import parts/row-shift
@@ -274,7 +274,7 @@ fn main(
 {% if biases %}
     bias[entry.x] = select(0.0, (t - along.x) / weight, entry.z > 0);
 {% endif %}
-    tell(entry.x, select(0.0, -(along.y{% if biases %} + t / weight * t{% endif %}) / scale, entry.z > 0));
+    write_objective(entry.x, select(0.0, -(along.y{% if biases %} + t / weight * t{% endif %}) / scale, entry.z > 0));
   }
   if (owns && exists) {
     bad = !write_quad(entry.x, lane, x) || bad;

@@ -21,7 +21,7 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
 
 #import parts/triangle
-#import parts/tell-objective
+#import parts/write-objective
 #import parts/finite
 #import parts/write-row
 #import parts/row-shift
@@ -34,7 +34,7 @@ fn main(
   @builtin(num_workgroups) size: vec3u,
   @builtin(local_invocation_index) thread: u32
 ) {
-  {% render 'parts/open-row', biases: biases, tells: true %}
+  {% render 'parts/open-row', biases: biases, objective: true %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {
     atomicStore(&largest, 0);
@@ -184,7 +184,7 @@ fn main(
 {% if biases %}
     objective -= ones[QUADS].x / weight * ones[QUADS].x;
 {% endif %}
-    tell(row, objective);
+    write_objective(row, objective);
   }
   workgroupBarrier();
 

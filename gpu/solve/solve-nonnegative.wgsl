@@ -65,7 +65,7 @@ fn is_passive(i: u32) -> bool {
 
 // Records a feature on the wrong side (always, if its number is not finite), and a gradient that is too
 // large to end.
-fn judge(i: u32, y: f32, length: f32) {
+fn check_feature(i: u32, y: f32, length: f32) {
   let lost = !is_finite(y);
   if (lost || select(y > TOLERANCE * length, y < 0.0, is_passive(i))) {
     atomicOr(&misplaced[i / 32], 1u << (i % 32));
@@ -81,7 +81,7 @@ fn main(
   @builtin(num_workgroups) size: vec3u,
   @builtin(local_invocation_index) thread: u32
 ) {
-  {% render 'parts/open-row', biases: biases, tells: false %}
+  {% render 'parts/open-row', biases: biases, objective: false %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {
     atomicStore(&largest, 0);
@@ -257,7 +257,7 @@ fn main(
     }
 {% for right in rights %}
     if (own_{{ right }} < RANK) {
-      judge(own_{{ right }}, y_{{ right }}, length);
+      check_feature(own_{{ right }}, y_{{ right }}, length);
     }
 {% endfor %}
     workgroupBarrier();

@@ -14,7 +14,7 @@ enable chromium_experimental_subgroup_matrix;
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
-#import parts/tell-objective
+#import parts/write-objective
 #import parts/finite
 #import parts/row-shift
 
@@ -240,7 +240,7 @@ fn main(
 {%- if BIASES %}
       bias[row.x] = select(0.0, ratio * sum_y.y, row.z > 0u);
 {%- endif %}
-      tell(row.x, select(0.0, fma(shift, sum_y.x, -squares), row.z > 0u));
+      write_objective(row.x, select(0.0, fma(shift, sum_y.x, -squares), row.z > 0u));
     }
 
     // x = Theta^T y: eight features a lane, even rows in the lower half of the subgroup, odd ones in the

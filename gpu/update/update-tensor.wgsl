@@ -16,7 +16,7 @@ enable chromium_experimental_subgroup_matrix;
 #import parts/register-helpers
 {% endif %}
 
-#import parts/tell-objective
+#import parts/write-objective
 #import parts/finite
 #import parts/row-shift
 
@@ -136,7 +136,7 @@ fn main(
 {%- if BIASES %}
       bias[row.x] = select(0.0, beta_row, row.z > 0u);
 {%- endif %}
-      tell(row.x, select(0.0, objective / inverse, row.z > 0u));
+      write_objective(row.x, select(0.0, objective / inverse, row.z > 0u));
     }
 {%- else %}
 {%- for m in tile_numbers %}
@@ -184,7 +184,7 @@ fn main(
 {%- if BIASES %}
         bias[row.x] = select(0.0, beta_row, row.z > 0u);
 {%- endif %}
-        tell(row.x, select(0.0, objective, row.z > 0u));
+        write_objective(row.x, select(0.0, objective, row.z > 0u));
       }
     }
 {%- endif %}

@@ -2,7 +2,7 @@
 // Ends conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
 
 {% render 'parts/row-total' %}
-{% render 'parts/tell-objective' %}
+{% render 'parts/write-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift' %}

@@ -7,7 +7,7 @@ var<workgroup> columns: array<u32, ROWS * TILE>;
 
 {% render 'parts/tile-declarations', quad_type: stored, half: half %}
 {% render 'parts/row-total' %}
-{% render 'parts/tell-objective' %}
+{% render 'parts/write-objective' %}
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: false %}
 {% render 'parts/row-shift' %}

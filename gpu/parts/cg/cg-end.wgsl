@@ -24,5 +24,5 @@ row without ratings becomes 0.
 {%- if biases %}
     bias[row] = select(0.0, (rated - across) / weight, n > 0);
 {%- endif %}
-    tell(row, select(0.0, objective, n > 0));
+    write_objective(row, select(0.0, objective, n > 0));
   }
