@@ -1,8 +1,9 @@
 // Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are
-// unrolled. One half-iteration of whole rows that keeps A on the chip: a workgroup sums a row's normal
-// equations on tensor cores, moves A to its threads' registers and solves there by conjugate gradients.
-// Workgroups take rows from the list one after the other, the longest first. While one row is solved, the
-// ratings of the next are loaded.
+// unrolled.
+// One half-iteration of whole rows that keeps A on the chip: a workgroup sums a row's normal equations on
+// tensor cores, moves A to its threads' registers and solves there by conjugate gradients. Workgroups take
+// rows from the list one after the other, the longest first. While one row is solved, the ratings of the
+// next are loaded.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;

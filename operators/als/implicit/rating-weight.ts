@@ -88,8 +88,8 @@ export async function learnWeight(
       ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx)
       : await meanOf((rating) => sizeOf(rating, 1));
   const weight = { ...unscaled, scale: 1 / mean };
-  // All forms of the weight grow with the rating. bm25 also falls with the item's count, so the largest
-  // weight has count 0.
+  // No form of the weight falls as the rating grows. bm25 falls with the item's count, so the largest weight
+  // has count 0.
   return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
 }
 
