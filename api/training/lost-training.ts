@@ -15,7 +15,7 @@ export class LostTrainingError extends DeviceLostError {
     const advice =
       checkpoint === undefined
         ? {}
-        : { advice: `Go on from the checkpoint ${checkpoint} with resume: true, on any device` };
+        : { advice: `Continue from the checkpoint ${checkpoint} with resume: true, on any device` };
     super(`${lost.summary}; the model of iteration ${iteration} is kept`, {
       ...lost.details,
       phase: 'train',

@@ -28,7 +28,7 @@ const columnNames = ['user', 'item', 'rating'] as const;
 export async function readOpening(cursor: ByteCursor, own: string): Promise<Opening> {
   const line = await cursor.line(LONGEST);
   if (line === undefined)
-    throw new UsageError('stdin ended before a first line of JSON came', {
+    throw new UsageError('stdin ended before a first line of JSON arrived', {
       advice: 'The command worker is for programs that follow its protocol',
     });
   const given = objectOf(parsed(Buffer.from(line).toString('utf8')), 'the first line');

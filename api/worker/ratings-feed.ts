@@ -35,7 +35,7 @@ export class RatingsFeed {
   static async open(cursor: ByteCursor): Promise<RatingsFeed> {
     const head = await cursor.peek(FILE_MAGIC.length);
     if (Buffer.from(head).toString('latin1') === FILE_MAGIC)
-      throw new DataError('an Arrow file came in place of an Arrow stream', {
+      throw new DataError('an Arrow file arrived instead of an Arrow stream', {
         phase: 'read',
         file: FEED,
         advice: 'Send the stream format',

@@ -213,7 +213,7 @@ class RowRequests {
     if (!fromZeros && block.version !== whole(fields, 'previous')) return { missing: 'previous' };
     if (implicitPrefs && payload.length !== 8 * rank * rank)
       throw new UsageError(
-        `solve needs G of the fixed side, ${8 * rank * rank} bytes, and ${payload.length} came`,
+        `solve needs G of the fixed side, ${8 * rank * rank} bytes, and ${payload.length} arrived`,
       );
     const solver = await block.solver(sums(fields));
     const started = performance.now();

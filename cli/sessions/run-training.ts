@@ -127,7 +127,7 @@ export async function saveLostModel(
     if (checkpoint !== undefined)
       throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, {
         phase: 'train',
-        advice: 'Go on from it with --resume, also with --device cpu',
+        advice: 'Continue from it with --resume, also with --device cpu',
         cause,
       });
     await model.save(directory, options);

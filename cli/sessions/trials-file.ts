@@ -47,7 +47,7 @@ export class TrialsFile {
     }
     if (earlier !== undefined && !force)
       throw new UsageError(`${path} has the trials of an earlier search`, {
-        advice: 'Go on with it by --resume, or begin again with --force',
+        advice: 'Continue it with --resume, or begin again with --force',
       });
     try {
       await mkdir(dirname(resolve(path)), { recursive: true });

@@ -178,7 +178,7 @@ async function requireEndMark(cursor: ByteCursor, file: string, batches: number)
 function withoutEnd(file: string, batches: number, isFile: boolean): DataError {
   const what = isFile ? 'the Arrow file' : 'the Arrow stream';
   return new DataError(
-    `${what} is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end ${isFile ? 'is missing' : 'mark never came'}`,
+    `${what} is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end ${isFile ? 'is missing' : 'mark is missing'}`,
     { phase: 'read', file, advice: `Write or ${isFile ? 'copy' : 'send'} it again` },
   );
 }

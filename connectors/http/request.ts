@@ -66,7 +66,7 @@ export async function get(url: string, headers: Readonly<Record<string, string>>
     const [milliseconds, summary] =
       left < patience.idle
         ? [left, `the server is too slow: ${received} bytes in ${shown(waited + left)}`]
-        : [patience.idle, `nothing came for ${shown(patience.idle)}`];
+        : [patience.idle, `nothing arrived for ${shown(patience.idle)}`];
     const started = performance.now();
     const timer = setTimeout(() => ending.abort(new TransientFailure(summary)), Math.max(0, milliseconds));
     try {

@@ -59,7 +59,7 @@ export function epochReasons({ profile, params, schedule, details }: SgdProblem)
 
 export function startReason({ params: { biases }, details: { start } }: SgdProblem): string {
   if (start !== undefined)
-    return `training goes on from ${start}; new users and items start at their least-squares solutions, regularized towards the mean row of the model`;
+    return `training continues from ${start}; new users and items start at their least-squares solutions, regularized towards the mean row of the model`;
   return `Gaussian factors drawn by seed and external id, small compared with the ratings${biases ? '' : ', shifted so that initial predictions are near the mean rating'}`;
 }
 

@@ -58,7 +58,7 @@ class Loop<Factors> {
         const from = copies.last === undefined ? 'the start' : `${called} ${copies.last.iteration}`;
         this.#ctx.events({
           type: 'warning',
-          text: `${error.summary}; training goes on from ${from} on ${devices.map(({ place }) => place).join(', ')}`,
+          text: `${error.summary}; training continues from ${from} on ${devices.map(({ place }) => place).join(', ')}`,
         });
       }
     }

@@ -44,7 +44,7 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
     const error = await cancelled(trainer, 5);
     expect(error).toBeInstanceOf(CancelledError);
     expect(String(error)).toMatch(
-      /The checkpoint of iteration 4 is .*checkpoint-00000004: go on from it with resume: true$/,
+      /The checkpoint of iteration 4 is .*checkpoint-00000004: continue from it with resume: true$/,
     );
     expect(readdirSync(checkpointDir).sort()).toEqual(['checkpoint-00000002', 'checkpoint-00000004']);
     // The schedule of SGD comes from the checkpoint, also with another number of workers.
@@ -113,7 +113,7 @@ describe('checkpoints', () => {
   it('are refused in a folder that has some, without resume', async () => {
     await cancelled(als(), 5);
     await expect(fit(als(), { checkpointDir })).rejects.toThrow(
-      /has the checkpoint of iteration 4 already .*Go on from it with resume: true, or give another checkpointDir/,
+      /has the checkpoint of iteration 4 already .*Continue from it with resume: true, or give another checkpointDir/,
     );
   });
 
@@ -141,7 +141,7 @@ describe('checkpoints', () => {
     const model = await fit(als(), { checkpointDir, checkpointInterval: 4, onEvent });
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^the checkpoint of iteration 4 could not be written, and training goes on without it: .*exists and is a file/,
+        /^the checkpoint of iteration 4 could not be written, and training continues without it: .*exists and is a file/,
       ),
     ]);
     expectSame(model, await fit(als()));
@@ -194,7 +194,7 @@ describe('the only device that is lost', () => {
     const { checkpoint, exitCode, message, iteration } = error as LostTrainingError;
     expect(exitCode).toBe(5);
     expect(checkpoint).toBe(join(checkpointDir, `checkpoint-${String(iteration).padStart(8, '0')}`));
-    expect(message).toMatch(/Go on from the checkpoint .* with resume: true, on any device$/);
+    expect(message).toMatch(/Continue from the checkpoint .* with resume: true, on any device$/);
     const notes: string[] = [];
     const got = await fit(trainer, {
       session: one,

@@ -37,7 +37,7 @@ it('a run goes on from it with a plan made anew, and says so', async () => {
     signal: controller.signal,
     onEvent: (event) => void (event.type === 'iteration' && event.iteration === 4 && controller.abort()),
   });
-  await expect(stopped).rejects.toThrow('go on from it');
+  await expect(stopped).rejects.toThrow('continue from it');
   const checkpoint = join(checkpointDir, 'checkpoint-00000002');
   age(checkpoint);
   const notes: string[] = [];

@@ -109,7 +109,7 @@ describe('resume', () => {
       onEvent: (event) => void (event.type === 'note' && notes.push(event.text)),
     });
     expect(notes).toContainEqual(
-      expect.stringMatching(/^training goes on from iteration 2 of .*, which other2J 1\.0 wrote$/),
+      expect.stringMatching(/^training continues from iteration 2 of .*, which other2J 1\.0 wrote$/),
     );
   });
 
@@ -125,7 +125,7 @@ describe('resume', () => {
       'a default of before',
       als({ cgSteps: 5 }),
       {},
-      /cgSteps is "auto" in the checkpoint, and 5 here.*keeps the values of its run, the defaults of then among them: to go on from it give cgSteps: 'auto', or give another checkpointDir/,
+      /cgSteps is "auto" in the checkpoint, and 5 here.*keeps the values of its run, including the defaults at that time: to continue it give cgSteps: 'auto', or give another checkpointDir/,
     ],
     ['an algorithm', sgd(), {}, /algorithm is "als" in the checkpoint, and "sgd" here/],
     ['fewer iterations', als({ maxIter: 3 }), {}, /it is of iteration 4, and maxIter is 3/],

@@ -21,7 +21,7 @@ const algorithms: Record<string, (one: RunProblem, more: { readonly earlyStop?: 
 function roundAt({ events }: Recording): number {
   let done = 0;
   for (const event of events) {
-    if (event.type === 'warning') done = Number(/goes on from [a-z]+ (\d+)/.exec(event.text)?.[1] ?? 0);
+    if (event.type === 'warning') done = Number(/continues from [a-z]+ (\d+)/.exec(event.text)?.[1] ?? 0);
     if (event.type === 'iteration') done = event.iteration;
   }
   return done + 1;

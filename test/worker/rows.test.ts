@@ -218,7 +218,7 @@ describe('a session of rows', () => {
     worker.request({ type: 'load', block: 'a', side: 'users' }, stream.subarray(0, stream.length - 8));
     const ended = await worker.ended;
     expect(ended.code).toBe(3);
-    expect(String(ended.frames.at(-1)?.header.message)).toMatch(/its end mark never came/);
+    expect(String(ended.frames.at(-1)?.header.message)).toMatch(/its end mark is missing/);
   });
 
   it.each([

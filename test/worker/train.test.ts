@@ -134,7 +134,7 @@ describe('a feed is refused', () => {
       type: 'error',
       code: 'DATA',
       exitCode: 3,
-      summary: expect.stringMatching(/cut off after 3 batches: its end mark never came/),
+      summary: expect.stringMatching(/cut off after 3 batches: its end mark is missing/),
       advice: expect.any(String),
     });
     expect(ended.frames.some(({ header }) => header.type === 'iteration')).toBe(false);
@@ -208,7 +208,7 @@ describe('a feed is refused', () => {
   it('as an Arrow file, whose end is not seen in a stream', async () => {
     const ended = await fed({}, tableToIPC(tableFromIPC(stream), 'file'));
     expect(ended.code).toBe(3);
-    expect(String(errorOf(ended).message)).toMatch(/file came in place of an Arrow stream/);
+    expect(String(errorOf(ended).message)).toMatch(/file arrived instead of an Arrow stream/);
   });
 
   it.each([
@@ -246,7 +246,7 @@ describe('a feed is refused', () => {
     parent.close();
     const ended = await parent.ended;
     expect(ended.code).toBe(2);
-    expect(ended.stderr).toMatch(/stdin ended before a first line of JSON came/);
+    expect(ended.stderr).toMatch(/stdin ended before a first line of JSON arrived/);
   });
 });
 

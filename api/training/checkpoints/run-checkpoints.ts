@@ -74,7 +74,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       if (iterations.length > 0 && !resume)
         throw new UsageError(`the folder has the checkpoint of iteration ${iterations[0]} already`, {
           file: checkpointDir,
-          advice: 'Go on from it with resume: true, or give another checkpointDir',
+          advice: 'Continue from it with resume: true, or give another checkpointDir',
         });
       if (iterations.length === 0 && resume)
         ctx.events({
@@ -173,7 +173,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     this.last = { iteration, path };
     this.#ctx.events({
       type: 'note',
-      text: `training goes on from iteration ${iteration} of ${path}${otherWriter(state)}`,
+      text: `training continues from iteration ${iteration} of ${path}${otherWriter(state)}`,
     });
     try {
       return requirePlan(state.plan);
@@ -235,7 +235,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       if (!(error instanceof FactorFlowError)) throw error;
       events({
         type: 'warning',
-        text: `the checkpoint of iteration ${iteration} could not be written, and training goes on without it: ${error.message}`,
+        text: `the checkpoint of iteration ${iteration} could not be written, and training continues without it: ${error.message}`,
       });
       return;
     }

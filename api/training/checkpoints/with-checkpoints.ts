@@ -33,11 +33,11 @@ export async function withCheckpoints<Result>(
 function naming(error: unknown, last: RunCheckpoints['last']): unknown {
   if (last === undefined) return error;
   const kept = `the checkpoint of iteration ${last.iteration} is ${last.path}`;
-  const goOn = 'Go on from it with resume: true';
+  const continueAdvice = 'Continue from it with resume: true';
   if (error instanceof CancelledError)
     return new CancelledError({
       ...error.details,
-      advice: `${kept[0].toUpperCase()}${kept.slice(1)}: go on from it with resume: true`,
+      advice: `${kept[0].toUpperCase()}${kept.slice(1)}: continue from it with resume: true`,
       cause: error.details.cause,
     });
   if (error instanceof LostTrainingError)
@@ -48,7 +48,7 @@ function naming(error: unknown, last: RunCheckpoints['last']): unknown {
       last.path,
     );
   if (error instanceof DeviceLostError)
-    return new DeviceLostError(`${error.summary}; ${kept}`, { ...error.details, advice: goOn });
+    return new DeviceLostError(`${error.summary}; ${kept}`, { ...error.details, advice: continueAdvice });
   if (error instanceof DivergedError) return new DivergedError(`${error.summary}; ${kept}`, error.details);
   return error;
 }

@@ -101,7 +101,7 @@ describe('update', () => {
     const told = (plan: PhysicalPlan) =>
       stagesOf(plan).map(({ phase, stage: { name, kernel, reasons } }) => ({ phase, name, kernel, reasons }));
     expect(told(planned.plan)).toEqual(told(training!.plan));
-    expect(String(planned)).toMatch(/goes on from a model, by steps of λ = 0/);
+    expect(String(planned)).toMatch(/continues from a model, by steps of λ = 0/);
     await expect(base.planUpdate(dataset(news), { rank: 3 } as object)).rejects.toThrow(UsageError);
   });
 

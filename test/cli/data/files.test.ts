@@ -144,7 +144,7 @@ describe('ratings in files as people have them', () => {
     );
     expect(code).toBe(3);
     expect(stderr).toMatch(
-      /the Arrow stream is cut off after \d+ batch(es)?: its end mark never came \(stdin\)\. Write or send it again/,
+      /the Arrow stream is cut off after \d+ batch(es)?: its end mark is missing \(stdin\)\. Write or send it again/,
     );
     expect(
       (await piped(stream, 'convert', '-', path('whole.parquet'), '--from', 'arrow', '--quiet')).code,

@@ -87,7 +87,7 @@ describe('a run that is stopped', () => {
     const { code, stderr } = await stopped.outcome;
     expect(code).toBe(130);
     expect(stderr).toMatch(
-      /^factorflow: .*cancelled\. The checkpoint of iteration \d+ is .*checkpoint-\d{8}: go on from it with --resume$/m,
+      /^factorflow: .*cancelled\. The checkpoint of iteration \d+ is .*checkpoint-\d{8}: continue from it with --resume$/m,
     );
     const iteration = Number(/checkpoint of iteration (\d+)/.exec(stderr)?.[1]);
     expect(iteration).toBeGreaterThanOrEqual(4);

@@ -41,7 +41,7 @@ describe('a GPU that is lost while training', () => {
       { overwrite: false, signal: new AbortController().signal },
     );
     await expect(going).rejects.toThrow(
-      'train: the GPU was lost; the last checkpoint is c/checkpoint-00000007. Go on from it with --resume, also with --device cpu',
+      'train: the GPU was lost; the last checkpoint is c/checkpoint-00000007. Continue from it with --resume, also with --device cpu',
     );
     await expect(going).rejects.toMatchObject({ exitCode: 5 });
     expect(existsSync(kept)).toBe(false);

@@ -202,7 +202,7 @@ describe.concurrent('train --init-model', () => {
     );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Physical plan: sgd\n(.*\n)*.*epochs +2\n/);
-    expect(stdout).toMatch(/training goes on from a model.*\n(.*\n)*.*γ_t = 0\.02/);
+    expect(stdout).toMatch(/training continues from a model.*\n(.*\n)*.*γ_t = 0\.02/);
     expect(existsSync(join(folder, 'unwritten'))).toBe(false);
     await fails(
       2,

@@ -150,6 +150,6 @@ describe('a server that takes too long', () => {
   test('nothing at all', async () => {
     Object.assign(patience, { idle: 50 });
     served.handler = () => undefined;
-    expect(await errorOf(fetchRange(url, { last: 10 }))).toContain('nothing came for 0.05 s, 3 times');
+    expect(await errorOf(fetchRange(url, { last: 10 }))).toContain('nothing arrived for 0.05 s, 3 times');
   });
 });

@@ -261,7 +261,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
       onEvent: (event) => void (event.type === 'warning' && warnings.push(event.text)),
     }).finally(() => vi.restoreAllMocks());
     expect(warnings).toEqual([
-      expect.stringMatching(/was lost during .*; training goes on from epoch 3 on gpu:0$/),
+      expect.stringMatching(/was lost during .*; training continues from epoch 3 on gpu:0$/),
     ]);
     expect(model.training!.iterations.map(({ iteration }) => iteration)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     expect(stageNamed(model.training!.plan, 'sgd-epoch')).toMatchObject({ at: ['gpu:0'] });
