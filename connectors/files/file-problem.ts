@@ -36,6 +36,9 @@ export function folderRefused(name: string, advice: string, error: unknown): Usa
   });
 }
 
+/** Phases that only read a file. */
+const inputPhases = ['read', 'load', 'resume'];
+
 /** Turns a file system's error into one that names the problem, the file and a remedy. */
 export function fileProblem(error: unknown, phase: string, file: string): Error {
   if (error instanceof FactorFlowError) return error;
@@ -56,20 +59,12 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
       });
     case 'ENOSPC':
     case 'EDQUOT':
-      return new CapacityError(DISK_FULL, {
-        ...details,
-        advice: 'Free some space or choose another output; nothing was left behind',
-      });
+      return noRoom(details);
     case 'EMFILE':
     case 'ENFILE':
       return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });
     case undefined:
-      if (isRefusedWrite(error))
-        return new DataError('the system takes no more bytes (EAGAIN)', {
-          ...details,
-          advice: 'Check the disk or its server, and try again',
-        });
-      return error instanceof Error ? error : new Error(String(error));
+      return unexplained(error, details);
     default:
       return otherProblem(error, details);
   }
@@ -87,9 +82,27 @@ function otherProblem(error: unknown, details: Details): DataError {
   return new DataError(messageOf(error).split(', ')[0], details);
 }
 
-/** True for the error, without facts, of a file stream of Node that has tried a write several times. */
-function isRefusedWrite(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_SYSTEM_ERROR';
+function noRoom(details: Details): CapacityError {
+  // A mounted store that copies what is read to a disk; its error is no error of the output.
+  if (inputPhases.includes(details.phase))
+    return new CapacityError('the system has no room to read the file', {
+      ...details,
+      advice: 'Free some space where the mount keeps its copies, or copy the file to a disk first',
+    });
+  return new CapacityError(DISK_FULL, {
+    ...details,
+    advice: 'Free some space or choose another output; nothing was left behind',
+  });
+}
+
+function unexplained(error: unknown, details: Details): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  // The error, without facts, of a file stream of Node that has tried a write several times.
+  if (!('code' in error) || error.code !== 'ERR_SYSTEM_ERROR') return error;
+  return new DataError('the system takes no more bytes (EAGAIN)', {
+    ...details,
+    advice: 'Check the disk or its server, and try again',
+  });
 }
 
 interface Details {

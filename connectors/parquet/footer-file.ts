@@ -82,7 +82,11 @@ export async function readInto(
   position: number,
 ): Promise<void> {
   for (let done = 0; done < bytes.length;) {
-    const { bytesRead } = await handle.read(bytes, done, bytes.length - done, position + done);
+    const { bytesRead } = await handle
+      .read(bytes, done, bytes.length - done, position + done)
+      .catch((error: unknown) => {
+        throw fileProblem(error, 'read', file);
+      });
     if (bytesRead === 0)
       throw new DataError('the file became shorter while it was read', { phase: 'read', file });
     done += bytesRead;

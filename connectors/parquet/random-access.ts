@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { smallFile } from '../files/small-file.ts';
 import { HttpFile } from '../http/http-file.ts';
@@ -30,8 +31,8 @@ export interface FetchCounter {
 }
 
 /**
- * Opens a path or an http(s) URL. `waits`: see ReadSplitOptions. Throws the error of the file system or
- * server, DataError for pipes and devices.
+ * Opens a path or an http(s) URL. `waits`: see ReadSplitOptions. Throws an error that names the file,
+ * DataError for pipes and devices.
  */
 export async function openRandomAccess(
   file: string,
@@ -39,6 +40,14 @@ export async function openRandomAccess(
   versions?: UrlVersions,
 ): Promise<RandomAccess> {
   if (isUrl(file)) return HttpFile.open(file, versions);
+  try {
+    return await openOnDisk(file, waits);
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
+  }
+}
+
+async function openOnDisk(file: string, waits: boolean): Promise<RandomAccess> {
   const whole = smallFile(file);
   if (whole !== undefined) return inMemory(whole);
   // Checked first, since opening a pipe would wait for its writer.

@@ -31,9 +31,7 @@ export const parquetWasmBackend: ParquetBackend = {
 };
 
 async function openFile(file: string, waits?: boolean, versions?: UrlVersions): Promise<FileReader> {
-  const handle = await openRandomAccess(file, waits, versions).catch((error: unknown) => {
-    throw fileProblem(error, 'read', file);
-  });
+  const handle = await openRandomAccess(file, waits, versions);
   const counter: FetchCounter = { fetches: 0, bytes: 0 };
   try {
     const footer = await readFooterOf(handle, file);

@@ -20,6 +20,8 @@ import { writeSpilled } from '../../../cpu/write-spilled.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
 import { sharedArray } from '../../../engine/partition.ts';
+import { readExactly } from '../../../connectors/parquet/footer-file.ts';
+import { openRandomAccess } from '../../../connectors/parquet/random-access.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
 
@@ -95,6 +97,32 @@ describe('a disk that fails is named with the file', () => {
     expect(() => readSpilled(spilled)).toThrow(
       /^spill: a spill file cannot be read \(EIO\) .*spilled\). Check the disk, or choose another spillDir$/,
     );
+  });
+});
+
+describe('an error of an input is no error of the output', () => {
+  it('where the system has no room to read it', async () => {
+    const full = Object.assign(new Error('ENOSPC: no space left on device, open'), { code: 'ENOSPC' });
+    const output = await atomicOutput(join(folder, 'out'), { kind: 'file', recognizes: () => true });
+    const error = await output.fail(fileProblem(full, 'read', '/mount/in.arrow'));
+    expect(String(error)).toMatch(/^CapacityError: read: the system has no room .*\(\/mount\/in.arrow\)/);
+  });
+
+  it('where Parquet is opened or read by ranges', async () => {
+    const file = join(folder, 'ratings.parquet');
+    writeFileSync(file, new Uint8Array(1 << 20));
+    vi.spyOn(fs, 'openSync').mockImplementationOnce(() => {
+      throw failure();
+    });
+    syncBuiltinESMExports();
+    const named = { details: { file, phase: 'read' } };
+    await expect(openRandomAccess(file, true)).rejects.toMatchObject(named);
+    const broken = {
+      stat: async () => ({ size: 9 }),
+      read: () => Promise.reject(failure()),
+      close: async () => {},
+    };
+    await expect(readExactly(broken, file, 0, 4)).rejects.toMatchObject(named);
   });
 });
 
