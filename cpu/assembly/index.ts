@@ -7,6 +7,7 @@ export { addDiagonal } from './solve/diagonal';
 export { solveCholesky } from './solve/cholesky';
 export { solveDual } from './solve/dual';
 export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+export { addEquationResidual, addTriangleProducts } from './solve/equation-products';
 export { addVectorProducts, beginVectors, endVectors, stepVectors } from './solve/exchanged-vectors';
 export {
   beginTiledRow,

@@ -135,6 +135,7 @@ export interface TaskPlan {
  *                                other groups
  *                spread          each part becomes the same number of consecutive parts of `to`, each at its own place
  *     allocate   zeros
+ *     free       parts of derived data sets that no later stage reads
  *     grown      steps that the stage `by` of the run's graph (engine/run/scope.ts) adds once sizes are known
  */
 export type Work =
@@ -173,6 +174,7 @@ export type Work =
       readonly groups?: readonly (readonly Place[])[];
     }
   | { readonly kind: 'allocate'; readonly data: readonly string[] }
+  | { readonly kind: 'free'; readonly data: readonly string[] }
   | { readonly kind: 'grown'; readonly by: string };
 
 /** A grid of blocks. Blocks that are empty in the data set `of` are not visited. */

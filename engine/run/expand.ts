@@ -111,6 +111,8 @@ class Expansion {
         return [this.#visits.parts(stage, work.tasks, later)];
       case 'allocate':
         return work.data.map((data) => this.#exchanges.allocate(name, dataSetOf(this.#bound, data)));
+      case 'free':
+        return work.data.map((data) => this.#exchanges.free(name, dataSetOf(this.#bound, data)));
       case 'exchange':
         return this.#exchanges.of(name, work);
       case 'blocks':

@@ -1,4 +1,5 @@
 import type { CommonParams } from '../params/common.ts';
+import type { SumsOfParts } from './partitions.ts';
 
 /** Forms of the weights of implicit ratings: see AlsParams.weight. */
 export type WeightForm = 'auto' | 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
@@ -85,9 +86,10 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   /**
    * For a side that is solved from several vertical parts: what its devices add up. `equations`: f (f + 1) /
    * 2 numbers a row, once. `vectors`: f numbers a row in each step of conjugate gradients, without forming A.
-   * `auto`: the cheaper. `equations` and `vectors` only consider grids with vertical parts. Default 'auto'.
+   * `partial-equations`: the same numbers, from the part of A that each device forms of its ratings and keeps.
+   * `auto`: the cheapest. The others only consider grids with vertical parts. Default 'auto'.
    */
-  readonly partitionSums: 'auto' | 'equations' | 'vectors';
+  readonly partitionSums: 'auto' | SumsOfParts;
   /**
    * Numbers of devices in each group, in order, such as "2,2": partial sums of vertical parts are added
    * inside groups first (cuMF, Figure 5 b). Default: the machine's sockets, if that takes less time.

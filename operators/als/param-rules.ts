@@ -82,8 +82,9 @@ export const alsRules: readonly Rule<AlsParams>[] = [
   {
     refused: 'partitionSums',
     when: ({ partitionSums, nonnegative, solver }) =>
-      partitionSums === 'vectors' && (nonnegative || isExact(solver)),
-    message: (named) => `${named('partitionSums', 'vectors')} cannot act with exact solves, which need A`,
+      partitionSums !== 'auto' && partitionSums !== 'equations' && (nonnegative || isExact(solver)),
+    message: (named, { partitionSums }) =>
+      `${named('partitionSums', partitionSums)} cannot act with exact solves, which need the sum of A`,
     advice: 'Give solver cg without nonnegative, or leave partitionSums at auto',
   },
   {

@@ -2,7 +2,7 @@ import { commonParams, checkMetric, dependentDefaults, explicitLambda } from '..
 import { checkParams, defaultsOf, type ParamTable } from '../params/table.ts';
 import type { AlsParams } from './als-params.ts';
 import { alsRules } from './param-rules.ts';
-import { requestedGrids } from './partitions.ts';
+import { requestedGrids, sumsOfParts } from './partitions.ts';
 
 /** ν of implicit data without `unobservedWeight`; chosen in docs/measured/quality.md, Implicit data. */
 const IMPLICIT_EXPONENT = 0.75;
@@ -105,8 +105,8 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     partitionSums: {
       kind: 'choice',
-      help: 'what devices add for vertical parts: normal equations, or vectors in each step of conjugate gradients',
-      choices: ['auto', 'equations', 'vectors'],
+      help: 'what devices add for vertical parts: normal equations, or vectors in each step of conjugate gradients, computed from the ratings (vectors) or from equations that each device keeps (partial-equations)',
+      choices: ['auto', ...sumsOfParts],
       fallback: 'auto',
     },
     partitionGroups: {

@@ -1,8 +1,14 @@
 import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 
-/** Sums that devices form over their vertical parts. */
-export type SumsOfParts = 'equations' | 'vectors';
+/**
+ * Sums that devices form over their vertical parts: normal equations, or vectors in each step of conjugate
+ * gradients. Each device computes vectors from its ratings (`vectors`), or from the equations that it formed
+ * of them once (`partial-equations`).
+ */
+export const sumsOfParts = ['equations', 'vectors', 'partial-equations'] as const;
+
+export type SumsOfParts = (typeof sumsOfParts)[number];
 
 /** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
 export interface RequestedPartition {

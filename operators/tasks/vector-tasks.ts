@@ -1,7 +1,8 @@
 /**
- * Tasks of data-parallel ALS by conjugate gradients without A (cuMF, section 4.3 and Algorithm 3, with
- * cuMF_ALS, Algorithm 1). Devices with vertical parts of θ compute products of A over their own ratings; the
- * products are summed, and each step is taken at the place of the rows.
+ * Tasks of data-parallel ALS by conjugate gradients whose devices exchange vectors (cuMF, section 4.3 and
+ * Algorithm 3, with cuMF_ALS, Algorithm 1). Devices with vertical parts of θ compute products of A over their
+ * own ratings, either from the ratings without A or from the A that they formed of them once. The products
+ * are summed, and each step is taken at the place of the rows.
  *
  * Layout of gradients: a matrix (layout factors) with a row for each solved row u, and `gradientColumns`
  * columns. F is f rounded up to a multiple of 16:
@@ -73,6 +74,25 @@ export interface VectorTasks {
   };
 
   /**
+   * Adds b - A x, n, t, bᵀx and s of the rows [from, to) to the gradients of these rows, from their equations
+   * (layout: equation-tasks.ts) and the x of `previous`: the sums of `add-residuals` over the same ratings.
+   */
+  'equation-residuals': {
+    inputs: { equations: PartitionRef; previous: PartitionRef };
+    outputs: { gradients: PartitionRef };
+    params: Rows & { readonly rank: number };
+    values: None;
+  };
+
+  /** products_u += A_u d_u for the rows [from, to), from their equations. */
+  'equation-products': {
+    inputs: { equations: PartitionRef; direction: PartitionRef };
+    outputs: { products: PartitionRef };
+    params: Rows & { readonly rank: number };
+    values: None;
+  };
+
+  /**
    * Starts from the x of `previous` and sums over all ratings: they become residuals, which are the first
    * directions. A row's bias is eliminated as in `update`.
    */
@@ -109,6 +129,8 @@ export interface VectorTasks {
 export const vectorContracts = {
   'add-residuals': { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', gradients: 'alone' },
   'add-products': { block: 'read', fixed: 'read', direction: 'read', products: 'alone' },
+  'equation-residuals': { equations: 'read', previous: 'read', gradients: 'alone' },
+  'equation-products': { equations: 'read', direction: 'read', products: 'alone' },
   'begin-gradients': {
     previous: 'read',
     gram: 'read',

@@ -54,6 +54,24 @@ const cases: Record<
         { held: true },
       ),
   },
+  'als on partial equations on two GPUs': {
+    compute: [gpuInfo(0), gpuInfo(1)],
+    every: 23,
+    make: (one) =>
+      recordAls(
+        one,
+        {
+          rank: 2,
+          maxIter: 2,
+          solver: 'cg',
+          cgSteps: 2,
+          partitionUsers: '2,2',
+          partitionItems: '2,2',
+          partitionSums: 'partial-equations',
+        },
+        { held: true },
+      ),
+  },
   'sgd on the CPU': {
     compute: [cpuInfo],
     make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }),

@@ -27,6 +27,10 @@ const vectors: Partial<AlsOptions>[] = [
   { partitionUsers: '2,2', partitionItems: '2,2', partitionSums: 'vectors' },
   { partitionItems: '4,2', partitionSums: 'vectors' },
 ];
+const partial: Partial<AlsOptions>[] = [
+  { partitionUsers: '2,2', partitionItems: '2,2', partitionSums: 'partial-equations' },
+  { partitionItems: '4,2', partitionSums: 'partial-equations' },
+];
 
 async function errorOf(session: Session, set: number, options: AlsOptions): Promise<number> {
   const { training } = await new ALS({
@@ -48,6 +52,8 @@ describe.skipIf(noGpu)('grids of ALS on GPUs', () => {
     [4, 0, grids.slice(3)],
     [2, 3, vectors],
     [1, 4, vectors.slice(0, 1)],
+    [2, 3, partial],
+    [2, 4, partial.slice(0, 1)],
   ] as const)(
     '%i in the place of one give what a CPU gives: settings %i',
     async (fakeDevices, at, some) => {

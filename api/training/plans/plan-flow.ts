@@ -53,6 +53,7 @@ function dataOf({ work }: PlannedStage['stage']): {
   const [reads, writes] = [new Set<string>(), new Set<string>()];
   if (work.kind === 'grown') return { reads, writes };
   if (work.kind === 'allocate') return { reads, writes: new Set(work.data) };
+  if (work.kind === 'free') return { reads, writes };
   if (work.kind === 'exchange')
     return {
       reads: new Set(work.data),

@@ -62,6 +62,15 @@ export class Exchanges {
     return { at, run };
   }
 
+  free(stage: string, set: DataSet): StageParts {
+    const at = set.parts.map(({ at: [home] }) => home);
+    const run = (part: number) => {
+      const ref = this.#versions.current(set, part);
+      for (const place of set.parts[part].at) this.#list.free(stage, place, [ref]);
+    };
+    return { at, run, end: () => this.#versions.forget(set) };
+  }
+
   #move(stage: string, set: DataSet, to: 'places' | 'host' | 'from-host'): StageParts {
     return {
       at: set.parts.map(({ at: [home] }) => home),

@@ -3,7 +3,10 @@
  * some CG steps are compared with the same number of steps in float64.
  */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
-import { destroyBuffers, type DeviceMatrix } from '../../device/resources.ts';
+import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
+import { addEquations, type AddSettings, summingNamed } from '../../equations/add-equations.ts';
+import { equationValues } from '../../equations/exchange/slot-columns.ts';
+import { addEquationProducts, equationProductsKernel } from '../../vectors/equation-products.ts';
 import { addVectorProducts, takeStep } from '../../vectors/exchanged-vectors.ts';
 import { partProductsKernel } from '../../vectors/part-products.ts';
 import { vectorQuads } from '../../vectors/vectors.ts';
@@ -26,6 +29,8 @@ type Shape = {
   readonly p: number;
   readonly steps: number;
   readonly lanes?: number;
+  /** Each part forms its equations, and multiplies them by the vectors. */
+  readonly forms?: boolean;
 };
 
 /** Ratings of the longest row, enough for several parts. */
@@ -41,10 +46,14 @@ const shapes: readonly Shape[] = [
   { rank: 128, kind: 'biases', p: 1, steps: 3 },
   { rank: 17, kind: 'implicit', p: 2, steps: 3 },
   { rank: 100, kind: 'implicit', p: 3, steps: 3 },
+  { rank: 10, kind: 'explicit', p: 3, steps: 4, forms: true },
+  { rank: 300, kind: 'explicit', p: 2, steps: 4, forms: true },
+  { rank: 65, kind: 'biases', p: 2, steps: 3, forms: true },
+  { rank: 100, kind: 'implicit', p: 3, steps: 3, forms: true },
 ];
 
 export const exchangedVectorChecks: readonly KernelCheck[] = shapes.map((shape) => ({
-  name: partProductsKernel.name,
+  name: shape.forms ? equationProductsKernel.name : partProductsKernel.name,
   variant: variantOf(shape),
   run: (gpu: Gpu) => check(gpu, shape),
 }));
@@ -79,7 +88,7 @@ function startOf({ ratings: { rank, stride }, previous }: RatedProblem, row: num
  */
 async function solveByExchange(
   gpu: Gpu,
-  { rank, kind, steps, lanes }: Shape,
+  { rank, kind, steps, lanes, forms = false }: Shape,
   { ratings, lengths, regularization }: RatedProblem,
   {
     buffers,
@@ -105,18 +114,26 @@ async function solveByExchange(
   const [previous, factors] = [given(buffers.previous), given(buffers.factors)];
   const more = (await implicit?.upload(gpu)) ?? {};
   const settings = { rank, from: 0, to: rows, ...regularization };
+  const teams = lanes === undefined ? {} : { teams: { threads: 64, lanes, width: 4 } };
+  const weights = implicit ? { implicit: implicit.weights } : {};
+  const equations = forms
+    ? await equationsOf(gpu, parts, { ...settings, mean: ratings.mean, ...weights }, biases)
+    : undefined;
   const addAll = async (first: boolean, vectors: DeviceMatrix, sums: DeviceMatrix) => {
+    if (equations !== undefined) {
+      for (const own of equations)
+        await addEquationProducts(
+          gpu,
+          { equations: own, vectors, sums },
+          { rank, biases: first && biases, first, from: 0, to: rows },
+        );
+      return;
+    }
     for (const { block, fixed, fixedBias } of parts)
       await addVectorProducts(
         gpu,
         { block, fixed, vectors, sums, ...(first && fixedBias ? { fixedBias } : {}) },
-        {
-          ...settings,
-          first,
-          mean: ratings.mean,
-          ...(lanes === undefined ? {} : { teams: { threads: 64, lanes, width: 4 } }),
-          ...(implicit ? { implicit: implicit.weights } : {}),
-        },
+        { ...settings, first, mean: ratings.mean, ...teams, ...weights },
       );
   };
   await addAll(true, previous, gradients);
@@ -128,6 +145,31 @@ async function solveByExchange(
   }
   const bias = biases ? { bias: buffers.bias } : {};
   const badRow = await takeStep(gpu, { gradients, factors, ...bias }, 'end', settings);
-  destroyBuffers({ more, own: [gradients, direction, products] });
+  destroyBuffers({ more, own: [gradients, direction, products], equations: equations ?? [] });
   return badRow;
+}
+
+/** The equations of all rows over the ratings of each part, in float32. */
+async function equationsOf(
+  gpu: Gpu,
+  parts: readonly ProblemPart[],
+  settings: Omit<AddSettings, 'variant' | 'rowStart' | 'scale'>,
+  biases: boolean,
+): Promise<DeviceMatrix[]> {
+  const { rank, to: rows, implicit } = settings;
+  const variant = summingNamed(gpu, 'tiled8-f32', { rank, biases, implicit: implicit !== undefined });
+  const columns = equationValues({ rank, biases }).COLUMNS;
+  const stride = strideOf(columns);
+  const all: DeviceMatrix[] = [];
+  for (const part of parts) {
+    const values = await gpu.bufferOf(new Float32Array(rows * stride), 'equations');
+    const equations = { rows, columns, stride, values };
+    await addEquations(
+      gpu,
+      { fixedBias: undefined, ...part, equations },
+      { ...settings, variant, rowStart: 0, scale: 1 },
+    );
+    all.push(equations);
+  }
+  return all;
 }

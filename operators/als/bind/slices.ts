@@ -4,7 +4,9 @@ import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
 import { tiledSlices, tilingOf } from '../tiles.ts';
-import { hasGramOfParts, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
+import { hasGramOfParts, isInBlocks, otherSide, type Side, sides, sumsOf } from '../plan/grid.ts';
+import { placesOfFixedParts } from '../plan/parted-side.ts';
+import { equationVectorStages } from '../plan/vectors.ts';
 import type { AlsProblem } from '../plan/problem.ts';
 
 /** A task on a device that works in slices solves at least this number of rows from their equations. */
@@ -26,10 +28,11 @@ export interface SideBlocks {
 
 /** Slices of each stage's parts and blocks. They depend only on the ratings. */
 export function alsSlices(
-  { grid, params, solver, device, places, rows: sizes }: AlsProblem,
+  problem: AlsProblem,
   ratings: Readonly<Record<Side, SideBlocks>>,
   tests: readonly RatedRows[],
 ): Record<string, Slice[][]> {
+  const { grid, params, solver, device, places, rows: sizes } = problem;
   const { wholePasses: whole, parallelism } = device;
   const implicit = params.implicitPrefs;
   const cut = (parts: readonly SlicedRows[]) =>
@@ -53,6 +56,12 @@ export function alsSlices(
         ? {
             ...named([`equations-${side}`, `residuals-${side}`, `products-${side}`], cut(blocks)),
             ...named([`begin-${side}`, `step-${side}`, `update-${side}`], rows(parts)),
+            ...(sumsOf(grid, side) === 'partial-equations'
+              ? named(
+                  equationVectorStages(side),
+                  rows(parts.flatMap((part) => placesOfFixedParts(problem, side).map(() => part))),
+                )
+              : {}),
           }
         : { [`update-${side}`]: updated }),
       [measureStages[side]]: cut(parts),

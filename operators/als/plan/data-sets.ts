@@ -200,14 +200,20 @@ function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): Als
 function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { rank, biases } = problem.params;
   const names = sideNames(side, problem);
-  const sums: readonly (readonly [AlsDataSet['role'], number, own: string, all: string])[] =
-    sumsOf(problem.grid, side) === 'vectors'
-      ? [
+  const how = sumsOf(problem.grid, side);
+  const several = problem.places.length > 1;
+  const sums: readonly (readonly [AlsDataSet['role'], number, own: string, all: string])[] = [
+    ...(how === 'vectors'
+      ? []
+      : [['equations', equationColumns(rank, biases), names.equations, names.partials] as const]),
+    ...(how === 'equations'
+      ? []
+      : ([
           ['gradients', gradientColumns(rank, biases), names.gradients, names.allGradients],
           ['direction', rank, names.direction, names.allDirections],
           ['products', rank, names.products, names.allProducts],
-        ]
-      : [['equations', equationColumns(rank, biases), names.equations, names.partials]];
+        ] as const)),
+  ];
   const owners = partPlaces(problem, side);
   const at = placesOfFixedParts(problem, side);
   const ofBlocks = blockPlaces(problem, side).map(
@@ -216,9 +222,11 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
   return sums.flatMap(([role, columns, own, all]): AlsDataSet[] => {
     const set = { role, side, layout: 'factors', columns, derived: true };
     const one = { name: own, ...set, parts: rows.map((count, s) => ({ rows: count, at: [owners[s]] })) };
-    if (problem.places.length === 1) return [one];
+    if (!several) return [one];
     const parts = rows.flatMap((count) => at.map((place): DataPart => ({ rows: count, at: [place] })));
-    return [one, { name: all, ...set, by: 'block', ofBlocks, parts }];
+    const collected = { name: all, ...set, by: 'block' as const, ofBlocks, parts };
+    // Partial equations stay at their places, without a sum.
+    return role === 'equations' && how === 'partial-equations' ? [collected] : [one, collected];
   });
 }
 

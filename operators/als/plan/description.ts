@@ -3,7 +3,7 @@ import { rankingReasons } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
-import { isInBlocks, sides, sumsOf, verticalParts } from './grid.ts';
+import { type AlsGrid, isInBlocks, type Side, sides, sumsOf, verticalParts } from './grid.ts';
 import { type AlsProblem, tasksOfPart } from './problem.ts';
 
 /** Facts about data and parameters, for the head of a printed plan. */
@@ -72,10 +72,16 @@ function gridReason({ grid, places }: AlsProblem): string {
   return sides
     .map((side) =>
       isInBlocks(grid, side)
-        ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ${sumsOf(grid, side) === 'vectors' ? 'conjugate gradients on vectors' : 'equations'} that are kept until their rows are solved`
+        ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ${solvedBy(grid, side)} that are kept until their rows are solved`
         : `${side} are solved from the whole fixed side, a copy on ${where}`,
     )
     .join('; ');
+}
+
+function solvedBy(grid: AlsGrid, side: Side): string {
+  const sums = sumsOf(grid, side);
+  if (sums === 'partial-equations') return 'conjugate gradients on vectors and partial equations';
+  return sums === 'vectors' ? 'conjugate gradients on vectors' : 'equations';
 }
 
 /** Reasons for ratings that the device does not hold for the whole run. */

@@ -7,22 +7,23 @@ import { solverParams } from '../solver-choice.ts';
 import { PartedSide } from './parted-side.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Stages that solve the rows of a side from sums of their normal equations. */
-export function equationStages(problem: AlsProblem, side: Side): Stage[] {
-  const { params, profile, solver, choices } = problem;
+/** The stages that form the equations of each part of the fixed side. */
+export function formingStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
+  const { params, profile, choices } = problem;
   const { rank: f, biases } = params;
-  const parted = new PartedSide(problem, side);
-  const { solved, partitions, sharing } = parted;
+  const { collected, partitions, sharing } = parted;
   const { p, q } = partitions;
   const choice = choices?.[side];
-  const kernel: JsonObject = { ...kernelOf(choice) };
-  const collected = parted.several ? solved.partials : solved.equations;
   const bytes = parted.bytes(equationColumns(f, biases));
-  return parted.pipeline([
+  return [
     parted.zeros(`allocate-equations-${side}`, collected),
     parted.overBlocks(
       `equations-${side}`,
-      { kernel: 'normal-equations', uses: { ...parted.fixed, equations: collected }, params: kernel },
+      {
+        kernel: 'normal-equations',
+        uses: { ...parted.fixed, equations: collected },
+        params: { ...kernelOf(choice) },
+      },
       {
         kernel: ['normal-equations', choice?.variant].filter((part) => part !== undefined).join(' '),
         bytesWritten: sharing * bytes,
@@ -34,6 +35,19 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
         ],
       },
     ),
+  ];
+}
+
+/** Stages that solve the rows of a side from sums of their normal equations. */
+export function equationStages(problem: AlsProblem, side: Side): Stage[] {
+  const { params, solver, choices } = problem;
+  const { rank: f, biases } = params;
+  const parted = new PartedSide(problem, side);
+  const { solved, partitions, collected } = parted;
+  const kernel: JsonObject = { ...kernelOf(choices?.[side]) };
+  const bytes = parted.bytes(equationColumns(f, biases));
+  return parted.pipeline([
+    ...formingStages(problem, side, parted),
     ...parted.reduce(`reduce-${side}`, collected, solved.equations, bytes),
     parted.overRows(
       `update-${side}`,

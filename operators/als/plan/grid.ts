@@ -31,7 +31,7 @@ export type SideGrid = {
   readonly ratings: 'device' | 'host' | 'spill';
   /**
    * The sums that devices exchange if the side is solved from vertical parts: normal equations (the
-   * default), or vectors in each step of conjugate gradients.
+   * default), or vectors in each step of conjugate gradients, from the ratings or from partial equations.
    */
   readonly sums?: SumsOfParts;
   /**
@@ -89,6 +89,12 @@ export function suits(grid: AlsGrid, requested: RequestedGrids): boolean {
 /** Sums that are exchanged when a side is solved from vertical parts; undefined if it is not. */
 export function sumsOf(grid: AlsGrid, side: Side): SumsOfParts | undefined {
   return isInBlocks(grid, side) ? (grid[side].sums ?? 'equations') : undefined;
+}
+
+/** True if a side is solved from vertical parts by conjugate gradients whose devices exchange vectors. */
+export function exchangesVectors(grid: AlsGrid, side: Side): boolean {
+  const sums = sumsOf(grid, side);
+  return sums !== undefined && sums !== 'equations';
 }
 
 /** The grid of a plan. */

@@ -16,7 +16,7 @@ import {
   sharesOfParts,
   type Side,
   type SideGrid,
-  sumsOf,
+  exchangesVectors,
 } from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 import type { RowRegularization } from '../../tasks/task-types.ts';
@@ -95,7 +95,7 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
 export function solveComputesLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
   return (
     !anchored &&
-    sumsOf(grid, 'users') !== 'vectors' &&
+    !exchangesVectors(grid, 'users') &&
     (!device.choosesKernels || choices?.users.tellsLoss === true)
   );
 }

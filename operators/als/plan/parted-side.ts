@@ -3,6 +3,7 @@ import type { Place } from '../../../engine/plan/place.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { reduceWay } from './cost/groups.ts';
 import { blockBytes, factorBytes } from '../../planner/sizes.ts';
+import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { otherSide, type Side, verticalParts } from './grid.ts';
@@ -24,6 +25,8 @@ export class PartedSide {
   readonly several: boolean;
   /** Number of devices that have a part of the sums. */
   readonly sharing: number;
+  /** The data set with each device's equations. */
+  readonly collected: string;
   readonly partitions: { readonly p: number; readonly q: number };
   /** Use of the fixed side by tasks: the part of the block's column. */
   readonly fixed: DataUses;
@@ -37,6 +40,7 @@ export class PartedSide {
     const { factors, bias } = sideNames(otherSide[side], problem);
     this.solved = sideNames(side, problem);
     this.several = problem.places.length > 1;
+    this.collected = this.several ? this.solved.partials : this.solved.equations;
     this.sharing = placesOfFixedParts(problem, side).length;
     this.partitions = { p: verticalParts(problem.grid, side), q: problem.grid[side].q };
     this.fixed = {
@@ -55,6 +59,11 @@ export class PartedSide {
     return { name, at: this.#problem.places, work: { kind: 'allocate', data: [data] } };
   }
 
+  /** Stage that frees each device's equations. */
+  free(name: string): Stage {
+    return { name, at: this.#problem.places, work: { kind: 'free', data: [this.collected] } };
+  }
+
   /** Stage for a pass over the blocks of ratings. */
   overBlocks(name: string, { kernel, uses, params }: TaskPlan, more: Partial<Stage>): Stage {
     const { params: given, profile, rows } = this.#problem;
@@ -71,6 +80,24 @@ export class PartedSide {
       bytesRead:
         blockBytes(rows[this.#side], profile.ratings) +
         this.partitions.q * this.bytes(given.rank, otherSide[this.#side]),
+      ...more,
+    };
+  }
+
+  /** Stage for a pass over the equations that each device has of each part of the rows. */
+  overEquations(name: string, { kernel, uses }: TaskPlan, more: Partial<Stage>): Stage {
+    const { params, rows } = this.#problem;
+    const places = placesOfFixedParts(this.#problem, this.#side);
+    const { q } = this.partitions;
+    const task = { kernel, uses: { equations: this.collected, ...uses }, params: { rank: params.rank } };
+    return {
+      name,
+      at: Array.from({ length: q }, () => places).flat(),
+      work: { kind: 'tasks', tasks: [task] },
+      kernel,
+      tasks: q,
+      bytesRead: this.sharing * this.bytes(equationColumns(params.rank, params.biases)),
+      flops: 2 * this.sharing * rows[this.#side] * params.rank ** 2,
       ...more,
     };
   }

@@ -89,9 +89,9 @@ function solvingStages(problem: AlsProblem, side: Side): Stage[] {
   const sums = sumsOf(problem.grid, side);
   return sums === undefined
     ? [updateStage(problem, side)]
-    : sums === 'vectors'
-      ? vectorStages(problem, side)
-      : equationStages(problem, side);
+    : sums === 'equations'
+      ? equationStages(problem, side)
+      : vectorStages(problem, side);
 }
 
 function alsLoadStages({ profile, rows, host }: AlsProblem): Stage[] {

@@ -16,9 +16,9 @@ const MOST_WALKED = 4096;
 
 /** Throws UsageError if sums of vectors are requested but a solver needs A. */
 export function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProblem): void {
-  if (sums === 'vectors' && solver.cgBelow < ALL_ROWS)
+  if (sums !== undefined && sums !== 'equations' && solver.cgBelow < ALL_ROWS)
     throw new UsageError(
-      `partitionSums vectors needs conjugate gradients for all rows, and the solver is ${solver.kernel}`,
+      `partitionSums ${sums} needs conjugate gradients for all rows, and the solver is ${solver.kernel}`,
       { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' },
     );
 }

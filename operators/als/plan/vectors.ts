@@ -1,14 +1,20 @@
-import type { DataUse, Stage } from '../../../engine/plan/stages.ts';
+import type { DataUse, DataUses, Stage } from '../../../engine/plan/stages.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
-import type { Side } from './grid.ts';
+import { formingStages } from './equations.ts';
+import { type Side, sumsOf } from './grid.ts';
 import { stepsTaken } from './half-iteration.ts';
 import { PartedSide } from './parted-side.ts';
 import type { AlsProblem } from './problem.ts';
 
+/** Stages that multiply partial equations by vectors. */
+export function equationVectorStages(side: Side): readonly [residuals: string, products: string] {
+  return [`equation-residuals-${side}`, `equation-products-${side}`];
+}
+
 /**
- * Stages that solve the rows of a side from vertical parts of the fixed side without A. Devices exchange
- * vectors in each step of conjugate gradients (cuMF_ALS, Algorithm 1): 2 f numbers a row instead of f (f + 1)
- * / 2 for equations.
+ * Stages that solve the rows of a side from vertical parts of the fixed side. Devices exchange vectors in each
+ * step of conjugate gradients (cuMF_ALS, Algorithm 1): 2 f numbers a row instead of f (f + 1) / 2 for
+ * equations. They multiply vectors by their ratings without A, or by partial equations, which they form once.
  */
 export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
   const { solver } = problem;
@@ -35,7 +41,14 @@ export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
     },
   );
   const steps = stepStages(problem, side, parted).map((stage) => ({ ...stage, repeats }));
-  return parted.pipeline([...beginStages(problem, side, parted), ...steps, end]);
+  const forms = sumsOf(problem.grid, side) === 'partial-equations';
+  return parted.pipeline([
+    ...(forms ? formingStages(problem, side, parted) : []),
+    ...beginStages(problem, side, parted),
+    ...steps,
+    end,
+    ...(forms ? [parted.free(`free-equations-${side}`)] : []),
+  ]);
 }
 
 function last(set: string): DataUse {
@@ -43,9 +56,9 @@ function last(set: string): DataUse {
 }
 
 /** Stages for the gradients of the previous rows. */
-function beginStages({ params, profile, solver }: AlsProblem, side: Side, parted: PartedSide): Stage[] {
-  const { rank: f, biases } = params;
-  const { solved, several, sharing, partitions } = parted;
+function beginStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
+  const { rank: f, biases } = problem.params;
+  const { solved, several } = parted;
   const gradients = parted.bytes(gradientColumns(f, biases));
   const collected = several ? solved.allGradients : solved.gradients;
   const old: DataUse = { set: solved.factors, version: 'old' };
@@ -53,17 +66,7 @@ function beginStages({ params, profile, solver }: AlsProblem, side: Side, parted
   return [
     ...parted.spread(`spread-${side}`, solved.factors),
     parted.zeros(`allocate-residuals-${side}`, collected),
-    parted.overBlocks(
-      `residuals-${side}`,
-      { kernel: 'add-residuals', uses: { ...parted.fixed, previous, gradients: collected } },
-      {
-        flops: 4 * profile.ratings * f,
-        bytesWritten: sharing * gradients,
-        reasons: [
-          `p = ${partitions.p}: each part of the fixed side multiplies its ratings by the vectors of its rows, ${solver.cgSteps + 1} times; no A is formed`,
-        ],
-      },
-    ),
+    residualStage(problem, side, parted, { previous, gradients: collected }),
     ...parted.reduce(`reduce-residuals-${side}`, solved.allGradients, solved.gradients, gradients),
     parted.overRows(`begin-${side}`, {
       kernel: 'begin-gradients',
@@ -78,21 +81,63 @@ function beginStages({ params, profile, solver }: AlsProblem, side: Side, parted
   ];
 }
 
+/** The stage that computes each device's part of the residuals of `previous`. */
+function residualStage(
+  { params: { rank: f, biases }, profile, solver, grid }: AlsProblem,
+  side: Side,
+  parted: PartedSide,
+  uses: DataUses,
+): Stage {
+  const { p } = parted.partitions;
+  const bytesWritten = parted.sharing * parted.bytes(gradientColumns(f, biases));
+  const times = solver.cgSteps + 1;
+  if (sumsOf(grid, side) === 'partial-equations')
+    return parted.overEquations(
+      equationVectorStages(side)[0],
+      { kernel: 'equation-residuals', uses },
+      {
+        bytesWritten,
+        reasons: [
+          `p = ${p}: each device multiplies its partial equations by the vectors of the rows, ${times} times`,
+        ],
+      },
+    );
+  return parted.overBlocks(
+    `residuals-${side}`,
+    { kernel: 'add-residuals', uses: { ...parted.fixed, ...uses } },
+    {
+      flops: 4 * profile.ratings * f,
+      bytesWritten,
+      reasons: [
+        `p = ${p}: each part of the fixed side multiplies its ratings by the vectors of its rows, ${times} times; no A is formed`,
+      ],
+    },
+  );
+}
+
 /** Stages for one step of conjugate gradients. */
-function stepStages({ params, profile }: AlsProblem, side: Side, parted: PartedSide): Stage[] {
+function stepStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
+  const { params, profile, grid } = problem;
   const { rank: f, biases } = params;
   const { solved, several, sharing } = parted;
+  const forms = sumsOf(grid, side) === 'partial-equations';
   const [vector, gradients] = [parted.bytes(f), parted.bytes(gradientColumns(f, biases))];
   const products = several ? solved.allProducts : solved.products;
   const direction = several ? last(solved.allDirections) : solved.direction;
   return [
     ...parted.spread(`spread-directions-${side}`, solved.direction),
     parted.zeros(`allocate-products-${side}`, products),
-    parted.overBlocks(
-      `products-${side}`,
-      { kernel: 'add-products', uses: { fixed: parted.fixed.fixed, direction, products } },
-      { flops: 4 * profile.ratings * f, bytesWritten: sharing * vector },
-    ),
+    forms
+      ? parted.overEquations(
+          equationVectorStages(side)[1],
+          { kernel: 'equation-products', uses: { direction, products } },
+          { bytesWritten: sharing * vector },
+        )
+      : parted.overBlocks(
+          `products-${side}`,
+          { kernel: 'add-products', uses: { fixed: parted.fixed.fixed, direction, products } },
+          { flops: 4 * profile.ratings * f, bytesWritten: sharing * vector },
+        ),
     ...parted.reduce(`reduce-products-${side}`, solved.allProducts, solved.products, vector),
     parted.overRows(
       `step-${side}`,

@@ -45,6 +45,18 @@ const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
         cgSteps: 2,
       },
     ),
+  'als-partial-equations-two-gpus': () =>
+    boundAls(
+      { ...square, devices: [gpuInfo(0), gpuInfo(1)] },
+      {
+        rank: 2,
+        partitionUsers: '1,2',
+        partitionItems: '2,2',
+        partitionSums: 'partial-equations',
+        solver: 'cg',
+        cgSteps: 2,
+      },
+    ),
   'sgd-blocks-cpu': () =>
     boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2 }, (one) => ({
       ...one,

@@ -1,6 +1,6 @@
 /**
- * The same model, within float32, where devices add up vectors in each step of conjugate gradients as where
- * they add up normal equations.
+ * The same model, within float32, where devices add up vectors in each step of conjugate gradients, from
+ * their ratings or from partial equations, as where they add up normal equations.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type AlsOptions, type Model, Session } from '../../../index.ts';
@@ -13,6 +13,9 @@ const grids: Partial<AlsOptions>[] = [
   { partitionUsers: '1,3', partitionItems: '3,5' },
   { partitionUsers: '4,4', partitionItems: '4,4' },
 ];
+
+/** Of those of `grids`: whole rows of one part or more at each device. */
+const fewGrids = [grids[0], grids[3]];
 
 const settings: [string, AlsOptions][] = [
   ['explicit, with biases', { biasDamping: 3, regOffset: 0.5 }],
@@ -39,9 +42,15 @@ describe('ALS that exchanges vectors', () => {
       for (const [name, options] of settings) {
         const expected = errorsOf(await fit(session, options));
         for (const grid of grids) {
-          expectErrors(await fit(several, { ...options, ...grid, partitionSums: 'vectors' }), expected, {
+          const partitionSums = 'vectors';
+          expectErrors(await fit(several, { ...options, ...grid, partitionSums }), expected, { name, grid });
+        }
+        for (const grid of fewGrids) {
+          const partitionSums = 'partial-equations';
+          expectErrors(await fit(several, { ...options, ...grid, partitionSums }), expected, {
             name,
             grid,
+            partitionSums,
           });
         }
       }

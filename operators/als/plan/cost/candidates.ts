@@ -72,14 +72,24 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[
 
 /**
  * For sides solved from vertical parts: the layout with sums of equations, and with sums of vectors. Vectors
- * are possible only if all rows are solved by conjugate gradients and the devices hold all factors.
+ * are possible only if all rows are solved by conjugate gradients and the devices hold all factors. A single
+ * device has no use for partial equations: it exchanges nothing.
  */
-function waysToAdd({ solver: { cgBelow } }: AlsProblem, layout: Layout): Layout[] {
+function waysToAdd(
+  { solver: { cgBelow }, compute: { length: devices }, params: { partitionSums } }: AlsProblem,
+  layout: Layout,
+): Layout[] {
   const parted = sides.filter((side) => layout[otherSide[side]].fixed === 'parts');
   if (cgBelow < ALL_ROWS || sides.some((side) => layout[side].factors === 'host')) return [layout];
+  const vectorSums = (['vectors', 'partial-equations'] as const).filter(
+    (sums) => sums === 'vectors' || devices > 1 || partitionSums === sums,
+  );
   return parted.reduce(
     (ways, side) =>
-      ways.flatMap((way) => [way, { ...way, [side]: { ...way[side], sums: 'vectors' as const } }]),
+      ways.flatMap((way) => [
+        way,
+        ...vectorSums.map((sums): Layout => ({ ...way, [side]: { ...way[side], sums } })),
+      ]),
     [layout],
   );
 }
@@ -131,9 +141,17 @@ function needOf(problem: AlsProblem, grid: AlsGrid): number {
   return Math.max(device / (HEADROOM * capacity), buffer / bindingBytes, blockShare({ ...problem, grid }));
 }
 
+const exchanges = {
+  vectors: 'matrix-free CG that exchanges vectors',
+  'partial-equations': 'CG on partial equations that exchanges vectors',
+};
+
 /** Example: "X in 10 parts at the host; Θ whole, solved in 1 part; ratings staged from the host" */
 export function describeGrid({ users, items }: AlsGrid): string {
-  const byVectors = sides.filter((side) => sumsOf({ users, items }, side) === 'vectors');
+  const exchanged = (['vectors', 'partial-equations'] as const).flatMap((sums) => {
+    const solved = sides.filter((side) => sumsOf({ users, items }, side) === sums);
+    return solved.length === 0 ? [] : `; ${solved.join(' and ')} by ${exchanges[sums]}`;
+  });
   const side = (name: string, { q, fixed, factors, common }: SideGrid) =>
     `${name} ${fixed === 'whole' ? `whole, solved in ${counted(q, 'part')}` : `in ${counted(q, 'part')}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
   const ratings = {
@@ -141,5 +159,5 @@ export function describeGrid({ users, items }: AlsGrid): string {
     host: 'ratings staged from the host',
     spill: 'ratings staged from files',
   }[users.ratings];
-  return `${side('X', users)}; ${side('Θ', items)}; ${ratings}${byVectors.length === 0 ? '' : `; ${byVectors.join(' and ')} by matrix-free CG that exchanges vectors`}`;
+  return `${side('X', users)}; ${side('Θ', items)}; ${ratings}${exchanged.join('')}`;
 }

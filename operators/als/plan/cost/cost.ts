@@ -2,6 +2,7 @@ import { equationColumns } from '../../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../../tasks/vector-tasks.ts';
 import {
   type AlsGrid,
+  exchangesVectors,
   hasGramOfParts,
   isInBlocks,
   otherSide,
@@ -174,14 +175,15 @@ const STEP_PASSES = 8;
 
 /**
  * Seconds for solving a side by conjugate gradients that exchange vectors. The residual and each step need a
- * pass over the ratings and their θ, and passes over vectors at the rows' places. After each pass, sums are
- * sent to the rows' places, and directions are sent back. Exchanges of one part depend on each other, so an
- * exchange can only overlap work on other parts.
+ * pass over the ratings and their θ, or over partial equations, and passes over vectors at the rows' places.
+ * After each pass, sums are sent to the rows' places, and directions are sent back. Exchanges of one part
+ * depend on each other, so an exchange can only overlap work on other parts. `kernels`: seconds that form the
+ * equations.
  */
 function vectorSeconds(
   problem: Costed,
   side: Side,
-  used: number,
+  { used, kernels }: { readonly used: number; readonly kernels: number },
 ): { readonly computing: number; readonly exchange: number } {
   const {
     profile: { ratings: nz },
@@ -195,10 +197,14 @@ function vectorSeconds(
   const rates = ratesOf(device, cgSteps);
   const passes = cgSteps + 1;
   const vector = factorBytes(rows[side], rank, device.strideStep);
-  const gathered = passes * nz * (4 * factorStride(rank, device.strideStep) + 8);
+  const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
+  // Forming reads and writes the equations once for each part of the fixed side.
+  const multiplying =
+    sumsOf(grid, side) === 'partial-equations'
+      ? kernels + ((2 * verticalParts(grid, side)) / used + passes) * (equations / rates.memory)
+      : (passes * nz * (4 * factorStride(rank, device.strideStep) + 8)) / rates.gathers / used;
   const gram = implicitPrefs ? (passes * 2 * rows[side] * rank ** 2) / rates.solves / d : 0;
-  const computing =
-    gathered / rates.gathers / used + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
+  const computing = multiplying + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
   if (d === 1) return { computing, exchange: 0 };
   // Sums of all devices are sent to their owners, and directions are sent to all devices.
   const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
@@ -241,9 +247,10 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   // Passes over the fixed side and the ratings, if they are staged.
   let passes = 1;
   let waiting = 0;
-  if (sumsOf(grid, side) === 'vectors') {
-    const vectors = vectorSeconds(problem, side, used);
-    [computing, waiting, passes] = [vectors.computing, vectors.exchange, solver.cgSteps + 1];
+  if (exchangesVectors(grid, side)) {
+    const vectors = vectorSeconds(problem, side, { used, kernels });
+    [computing, waiting] = [vectors.computing, vectors.exchange];
+    if (sumsOf(grid, side) === 'vectors') passes = solver.cgSteps + 1;
   } else if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
     // Equations are read and written for each part of the fixed side, and read once more to be solved.

@@ -1,0 +1,80 @@
+import type { DeviceMatrix } from '../device/resources.ts';
+import { type EquationsParams, equationValues } from '../equations/exchange/slot-columns.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+import { vectorQuads } from './vectors.ts';
+
+export type EquationProductsParams = EquationsParams & {
+  /** Computes the residual for x and the other parts of gradients, instead of products with the direction. */
+  readonly first: boolean;
+};
+
+function threadsOf(rank: number): number {
+  return Math.min(256, Math.max(32, Math.ceil(rank / 32) * 32));
+}
+
+/** Products of rows' equations with their vectors, added to gradients or products. */
+export const equationProductsKernel = kernelOf<EquationProductsParams>()({
+  name: 'equation-products',
+  bindings: [...reads({ equations: 'array<f32>', vectors: 'array<f32>' }), ...writes({ sums: 'array<f32>' })],
+  uniforms: {
+    count: 'u32',
+    first: 'u32',
+
+    /** Numbers of a row of `equations`. */
+    stride: 'u32',
+  },
+  needs: () => [],
+  values({ rank, biases, first }) {
+    const { RANK, PADDED, B, N } = equationValues({ rank, biases });
+    const { quads, gradients } = vectorQuads(rank, biases);
+    return {
+      RANK,
+      PADDED,
+      B,
+      N,
+      S: 4 * quads + 16,
+      FIRST: first,
+      BIASES: biases,
+      SUM_STRIDE: 4 * (first ? gradients : quads),
+      THREADS: threadsOf(rank),
+    };
+  },
+  workgroup: ({ rank }) => ({
+    threads: threadsOf(rank),
+    bytes: 4 * (equationValues({ rank, biases: false }).PADDED + threadsOf(rank)),
+  }),
+  samples: [
+    { rank: 40, biases: true, first: true },
+    { rank: 512, biases: false, first: true },
+    { rank: 100, biases: true, first: false },
+  ],
+});
+
+export interface EquationProductInputs {
+  readonly equations: DeviceMatrix;
+  /** x, or the search direction. */
+  readonly vectors: DeviceMatrix;
+  /** Gradients, or products. */
+  readonly sums: DeviceMatrix;
+}
+
+/** Adds the products of the rows [from, to) of equations with their vectors to the sums, in one submission. */
+export async function addEquationProducts(
+  gpu: Gpu,
+  { equations, vectors, sums }: EquationProductInputs,
+  { rank, biases, first, from, to }: EquationProductsParams & { readonly from: number; readonly to: number },
+  options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
+): Promise<KernelTimes> {
+  const kernel = await gpu.compile(equationProductsKernel, { rank, biases, first });
+  const pass = gpu.pass(first ? 'equation-residuals' : 'equation-products');
+  if (to > from)
+    pass.dispatch(
+      kernel,
+      { equations: equations.values, vectors: vectors.values, sums: sums.values },
+      { count: to - from, first: from, stride: equations.stride },
+      to - from,
+    );
+  return (await pass.submit(options)).times;
+}
