@@ -203,9 +203,10 @@ export interface Stage {
   readonly pipeline?: string;
   /**
    * For consecutive stages of a pipeline: they process each part together this number of times, before the
-   * next part. `takes`: the name of a parameter of the round that has the number.
+   * next part. `takes`: the name of a parameter of the round that has the number. `together`: one part of
+   * each place takes part at the same time.
    */
-  readonly repeats?: { readonly times: number; readonly takes?: string };
+  readonly repeats?: { readonly times: number; readonly takes?: string; readonly together?: boolean };
   /** A description for printing: "update tensor-f16 cg(6)". */
   readonly kernel?: string;
   /** Number of tasks at each place in a round: one for each slice of a part, or one for each block. */

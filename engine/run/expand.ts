@@ -88,7 +88,13 @@ class Expansion {
     const partsOf = (stage: Stage, at: number) =>
       this.#partsOf(stage, [...stages.slice(at + 1), ...later], waves);
     if (stages.length > 1)
-      pipeline(stages.map((stage, at) => ({ ...inTurn(partsOf(stage, at)), times: this.#timesOf(stage) })));
+      pipeline(
+        stages.map((stage, at) => ({
+          ...inTurn(partsOf(stage, at)),
+          times: this.#timesOf(stage),
+          together: stage.repeats?.together,
+        })),
+      );
     else {
       for (const { at, run, end } of partsOf(first, 0)) {
         at.forEach((_, part) => run(part));

@@ -84,7 +84,7 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     when: ({ partitionSums, nonnegative, solver }) =>
       partitionSums !== 'auto' && partitionSums !== 'equations' && (nonnegative || isExact(solver)),
     message: (named, { partitionSums }) =>
-      `${named('partitionSums', partitionSums)} cannot act with exact solves, which need the sum of A`,
+      `${named('partitionSums', partitionSums)} cannot act with exact solves, which need A`,
     advice: 'Give solver cg without nonnegative, or leave partitionSums at auto',
   },
   {

@@ -17,25 +17,40 @@ export function endOfPipeline(stages: readonly Stage[], at: number): number {
 /**
  * Processes part after part, each through all stages. If a stage has several parts for each part of another
  * stage, it processes them one after the other. Consecutive parts are at different places, so that all
- * places have work from the start.
+ * places have work from the start. `together`: one part of each place goes through the stages at the same
+ * time, so that places compute while others wait for an exchange.
  */
 export function pipeline(stages: readonly StageParts[]): void {
   const count = Math.min(...stages.map(({ at }) => at.length));
-  const seen = new Map<Place, number>();
-  const turns = Array.from({ length: count }, (_, part) => {
-    const place = stages[0].at[(part * stages[0].at.length) / count];
-    seen.set(place, (seen.get(place) ?? 0) + 1);
-    return { part, turn: seen.get(place) as number };
-  });
-  for (const { part } of turns.sort((left, right) => left.turn - right.turn)) {
-    for (let from = 0; from < stages.length;) {
-      const to = endOfLoop(stages, from);
-      for (let time = 0; time < (stages[from].times ?? 1); time++)
-        for (const stage of stages.slice(from, to)) runPart(stage, part, count);
-      from = to;
-    }
-  }
+  const together = stages.some((stage) => stage.together);
+  const homes = together ? stages.find(({ at }) => at.length === count) : undefined;
+  const turns = turnsOf(homes ?? stages[0], count);
+  const groups = together ? turns : turns.flat().map((part) => [part]);
+  for (const group of groups)
+    runGroup(stages, (stage) => group.forEach((part) => runPart(stage, part, count)));
   for (const { end } of stages) end?.();
+}
+
+/** Runs parts through all stages, with the repetitions of stages that repeat. */
+function runGroup(stages: readonly StageParts[], run: (stage: StageParts) => void): void {
+  for (let from = 0; from < stages.length;) {
+    const to = endOfLoop(stages, from);
+    for (let time = 0; time < (stages[from].times ?? 1); time++) stages.slice(from, to).forEach(run);
+    from = to;
+  }
+}
+
+/** The parts of each turn: the first of every place, the second of every place, and so on. */
+function turnsOf({ at }: StageParts, count: number): number[][] {
+  const seen = new Map<Place, number>();
+  const turns: number[][] = [];
+  for (let part = 0; part < count; part++) {
+    const place = at[(part * at.length) / count];
+    const turn = seen.get(place) ?? 0;
+    seen.set(place, turn + 1);
+    (turns[turn] ??= []).push(part);
+  }
+  return turns;
 }
 
 /**

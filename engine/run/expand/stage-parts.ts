@@ -9,5 +9,7 @@ export interface StageParts {
   run(part: number): void;
   /** Set for a stage that repeats. */
   readonly times?: number;
+  /** True for a stage of a pipeline in which the parts of all places are processed together. */
+  readonly together?: boolean;
   end?(): void;
 }

@@ -122,11 +122,7 @@ async function solveByExchange(
   const addAll = async (first: boolean, vectors: DeviceMatrix, sums: DeviceMatrix) => {
     if (equations !== undefined) {
       for (const own of equations)
-        await addEquationProducts(
-          gpu,
-          { equations: own, vectors, sums },
-          { rank, biases: first && biases, first, from: 0, to: rows },
-        );
+        await addEquationProducts(gpu, { equations: own, vectors, sums }, { ...settings, biases, first });
       return;
     }
     for (const { block, fixed, fixedBias } of parts)

@@ -6,17 +6,21 @@ import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
+import { equationColumns } from '../../tasks/equation-tasks.ts';
+import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
 import { chooseSolver, takesFewer } from '../solver-choice.ts';
 import {
   type AlsGrid,
+  exchangesVectors,
   gridOf,
   isInBlocks,
   otherSide,
   placesOfParts,
   type Side,
   type SideGrid,
+  sumsOf,
   usualGrid,
   verticalParts,
 } from './grid.ts';
@@ -168,6 +172,25 @@ export function tasksOfPart(
   return device.wholePasses
     ? 1
     : Math.min(Math.ceil(rows[side] / q), taskCount(Math.ceil(ratings / (q * verticalParts(grid, side)))));
+}
+
+/** Share of a device's memory that the sums of all devices' parts may take, for steps that they take together. */
+const TOGETHER = 0.25;
+
+/**
+ * True if a part of each device takes the steps of conjugate gradients at the same time, so that devices
+ * compute while others wait for an exchange. Parts whose ratings are staged go through all steps one after
+ * the other, so that each block is copied once.
+ */
+export function stepsTogether(
+  { grid, places, device, rows, params: { rank, biases } }: AlsProblem,
+  side: Side,
+): boolean {
+  if (!exchangesVectors(grid, side) || places.length === 1 || grid[side].ratings !== 'device') return false;
+  const equations = sumsOf(grid, side) === 'partial-equations' ? equationColumns(rank, biases) : 0;
+  const numbers = equations + gradientColumns(rank, biases) + 3 * rank;
+  const bytes = (4 * numbers * rows[side] * places.length) / grid[side].q;
+  return bytes <= TOGETHER * (device.capacityBytes ?? Infinity);
 }
 
 /**

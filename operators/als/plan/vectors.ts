@@ -4,7 +4,7 @@ import { formingStages } from './equations.ts';
 import { type Side, sumsOf } from './grid.ts';
 import { stepsTaken } from './half-iteration.ts';
 import { PartedSide } from './parted-side.ts';
-import type { AlsProblem } from './problem.ts';
+import { type AlsProblem, stepsTogether } from './problem.ts';
 
 /** Stages that multiply partial equations by vectors. */
 export function equationVectorStages(side: Side): readonly [residuals: string, products: string] {
@@ -21,7 +21,12 @@ export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
   const parted = new PartedSide(problem, side);
   const { solved, partitions } = parted;
   const takes = stepsTaken(problem).takes?.cgSteps;
-  const repeats = { times: solver.cgSteps, ...(takes === undefined ? {} : { takes }) };
+  const together = stepsTogether(problem, side);
+  const repeats = {
+    times: solver.cgSteps,
+    ...(takes === undefined ? {} : { takes }),
+    ...(together ? { together } : {}),
+  };
   const end = parted.overRows(
     `update-${side}`,
     {

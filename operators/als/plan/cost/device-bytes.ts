@@ -2,7 +2,7 @@ import { partBytes } from '../../../../engine/plan/bound-plan.ts';
 import { SPILL } from '../../../../engine/plan/place.ts';
 import { type AlsDataSet, alsDataSets, estimatedSizes } from '../data-sets.ts';
 import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '../grid.ts';
-import type { AlsProblem } from '../problem.ts';
+import { type AlsProblem, stepsTogether } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 
 /**
@@ -29,10 +29,11 @@ const UNEQUAL = 1.05;
  * is decided later by expanding the plan's steps, which shows when each part is in memory.
  *
  * Number of parts in memory: resident sides, one part in two versions; staged ratings, two; staged factors,
- * two and those that are copied back; sums, one; directions, also the previous ones.
+ * two and those that are copied back; sums, one, or with vectors one of each device; directions, also the
+ * previous ones.
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
-  const { grid, device, params, rows } = problem;
+  const { grid, device, params, places, rows } = problem;
   const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * (rows.users + rows.items) };
   const passing = { users: 0, items: 0 };
   const buffers: number[] = [];
@@ -58,7 +59,8 @@ export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buf
     if (kind === undefined) continue;
     buffers.push(bytes);
     if (kind === 'whole') least.device += bytes;
-    else if (kind !== 'factors') passing[side] += kind * bytes;
+    else if (kind !== 'factors')
+      passing[side] += kind * bytes * (stepsTogether(problem, side) ? places.length : 1);
     else if (here > 0) least.device += (here + 1) * bytes;
     else {
       least.host += 4 * params.rank * (rows[side] + own);
