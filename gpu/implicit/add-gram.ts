@@ -6,8 +6,8 @@ export type AddGramParams = { readonly rank: number };
 const THREADS = 64;
 
 /**
- * A += G in the first slot of each row of the list (row, first slot, n, slots), one workgroup a
- * row. `gram`: F x F.
+ * For each entry of the list (row, first slot, n, number of slots): A += G in the first slot, unless n is 0.
+ * One workgroup per entry. `gram`: F x F.
  */
 export const addGramKernel = kernelOf<AddGramParams>()({
   name: 'add-gram',

@@ -1,5 +1,5 @@
-// Adds the Gram matrix to the first slot of each row (slots.ts). After that, the solvers of explicit data
-// can be used unchanged.
+// Adds the Gram matrix to the first slot (slots.ts) of each row with ratings. After that, the solvers of
+// explicit data can be used unchanged.
 
 #import parts/triangle
 
@@ -13,7 +13,7 @@ fn main(
   if (number >= params.count) {
     return;
   }
-  // Entry: row, first slot, n, slots.
+  // Entry: row, first slot, n, number of slots.
   let entry = work[number];
   if (entry.z == 0u) {
     return;

@@ -50,10 +50,11 @@ function int8Subgroups(shape: Int8Shape): number {
 }
 
 /**
- * Above eight tiles and up to these ranks, a row of θ is loaded by an even number of threads, not a power of
- * two. Workgroups then have five or six subgroups instead of eight, and no thread is idle. Each subgroup has
- * more tiles of A, though; at larger ranks the registers for these tiles leave room for fewer workgroups
- * (measured on an H200).
+ * A row of θ with more than eight tiles is loaded by an even number of threads if the rank is at most this
+ * (`ofRows`: in the kernel that also solves with A in float16). Other rows: by a power of two threads.
+ * With the even number, workgroups have five or six subgroups instead of eight, and no thread is idle. But
+ * each subgroup has more tiles of A in registers, which at larger ranks reduces the number of concurrent
+ * workgroups (measured on an H200).
  */
 export const INT8_EVEN_LANES = { ofSums: 168, ofRows: 152 } as const;
 

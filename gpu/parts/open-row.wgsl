@@ -7,7 +7,7 @@ with biases its bias too.
   if (number >= params.count) {
     return;
   }
-  // Entry: row, first slot, n, slots.
+  // Entry: row, first slot, n, number of slots.
   let entry = work[number];
   let row = entry.x;
   if (entry.z == 0) {

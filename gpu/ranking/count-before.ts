@@ -1,6 +1,9 @@
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
-/** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
+/**
+ * Threads of a workgroup. The kernel needs one thread for each of its rows, and computes 8 x 8 scores per
+ * thread.
+ */
 const THREADS = 128;
 const COLUMNS = 64;
 /** Most listed columns of a workgroup that are counted in its memory. */

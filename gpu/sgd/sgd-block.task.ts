@@ -2,10 +2,7 @@ import { sgdListKernel } from './sgd-list.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, end, steppedFactors } from './stepped.ts';
 
-/**
- * Threads of a workgroup, and workgroups that share the batches. They are constants, so that steps are taken
- * in the order of the plan.
- */
+/** Threads of a workgroup. The number of workgroups is derived from the plan's `workers` and `lanes`. */
 const THREADS = 128;
 
 /** See `sgd-block` of KernelTasks, for layout rating-list: batch-Hogwild! over all workgroups. */

@@ -94,8 +94,8 @@ export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
       /** Starts of the tiles. */
       starts: 'array<u32>',
       /**
-       * Two words a rating: the row; and the column's place in the tile (lower half) with the rating less
-       * `level` as float16 (upper half).
+       * Each rating has two words. First word: its row. Second word: the column's place in the tile (lower 16
+       * bits), and the rating minus `level` as float16 (upper 16 bits).
        */
       ratings: 'array<vec2<u32>>',
       /** Columns by tile and place; 0xffffffff for a place without a column. */

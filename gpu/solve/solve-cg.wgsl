@@ -88,7 +88,7 @@ fn main(
   let batch = thread / LANES;
   let lane = thread % LANES;
   let exists = number * ROWS + batch < params.count;
-  // Entry: row, first slot, n, slots.
+  // Entry: row, first slot, n, number of slots.
   var entry = vec4u();
   if (exists) {
     entry = work[number * ROWS + batch];

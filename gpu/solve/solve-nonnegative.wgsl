@@ -21,7 +21,7 @@ const RESIDUAL = 5e-6;
 // A pivot below this fraction of its diagonal element is only rounding error: the feature is linearly
 // dependent on the features in P, and is not moved into P.
 const DEPENDENT = 2.4e-7;
-// Rounding error of A, relative to its largest element and the root of f. A shift smaller than this is
+// Rounding error of A, divided by √f and A's largest element. A shift smaller than the rounding error is
 // raised to it, so that A stays positive definite.
 const ROUNDING = 5e-6;
 // Most consecutive steps without a new minimum of the number of features with the wrong sign. After these,

@@ -20,7 +20,7 @@ export type UpdateTensorParams = TensorParams & {
   readonly halfA: boolean;
   /**
    * Number of tiles of A / n that are in workgroup memory at the same time. Default: the number that fits
-   * the memory of the sums.
+   * the memory of the staged rows of θ.
    */
   readonly room?: number;
 };
@@ -82,7 +82,10 @@ export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   ],
 });
 
-/** Tiles of A are moved through the memory of the sums, in several rounds if they do not fit at once. */
+/**
+ * Memory of CG with `halfA`. Tiles of A pass through the workgroup memory of the staged rows of θ, in several
+ * rounds if they do not all fit.
+ */
 function cgPlan(params: UpdateTensorParams) {
   return { ...accumulatePlan(params), staged: gatheredVectors(params), room: params.room };
 }

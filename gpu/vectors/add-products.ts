@@ -11,8 +11,8 @@ export type AddProductsParams = {
 const THREADS = 64;
 
 /**
- * Sums the slots (vectors.ts) of each row of the list (row, first slot, n, slots) in order, and adds the
- * result to the row of the sums.
+ * For each entry of the list (row, first slot, n, number of slots): sums the entry's slots (vectors.ts) in
+ * order, and adds the result to its row of `sums`.
  */
 export const addProductsKernel = kernelOf<AddProductsParams>()({
   name: 'add-products',

@@ -1,5 +1,5 @@
-// Template: a first product also adds the ratings' sums.
-// Adds the slots of rows (vectors.ts) to their gradients, or to their products, a workgroup a row.
+// Template: with FIRST, n and the sums over ratings are added too.
+// Adds the slots (vectors.ts) of a row to its gradients, or to its product. One workgroup per row.
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -11,7 +11,7 @@ fn main(
   if (number >= params.count) {
     return;
   }
-  // Entry: row, first slot, n, slots.
+  // Entry: row, first slot, n, number of slots.
   let entry = work[number];
   for (var quad = thread; quad < USED; quad += THREADS) {
     var sum = vec4f();

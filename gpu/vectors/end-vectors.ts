@@ -13,8 +13,8 @@ export type EndVectorsParams = {
 };
 
 /**
- * Ends conjugate gradients after the steps of vector-step: writes `factors`, `half`, `bias` and `status` as
- * solve-cholesky does.
+ * Runs after the last step of vector-step: writes `factors`, `half`, `bias` and `status` as solve-cholesky
+ * does.
  */
 export const endVectorsKernel = kernelOf<EndVectorsParams>()({
   name: 'end-vectors',

@@ -1,5 +1,6 @@
-// Template: only some variants have lines of biases and half mirrors.
-// Ends conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row.
+// Template: code of biases and of the half mirror is left out of variants that do not have them.
+// After the last step of vector-step: computes the bias and the objective, and writes the row. LANES threads
+// per row.
 
 {% render 'parts/row-total' %}
 {% render 'parts/write-objective' %}

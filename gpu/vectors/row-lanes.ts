@@ -9,8 +9,8 @@ const THREADS = 64;
 const VECTOR_BYTES = 8192;
 
 /**
- * For rows whose vectors are in buffers: the number of threads that share a row, and the number of rows in a
- * workgroup.
+ * For conjugate gradients without A (vectors.ts): the number of threads that share a row, and the number of
+ * rows in a workgroup.
  */
 export function rowLanes(rank: number): { readonly lanes: number; readonly rows: number } {
   const quads = paddedRank(rank) / 4;

@@ -9,17 +9,17 @@ export type VectorStepParams = {
   /** With a Gram matrix. */
   readonly implicit: boolean;
   /**
-   * True: rows are taken from a list (row, first slot, n, slots), and the input is their slots. False: the
-   * rows are consecutive.
+   * True: rows are taken from a list (row, first slot, n, number of slots), and the input is their slots.
+   * False: the rows are consecutive.
    */
   readonly listed: boolean;
   readonly phase: 'gather' | 'begin' | 'step';
 };
 
 /**
- * A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts). Listed rows index
- * gradients and direction by their position in the list, other rows by row number. Without implicit data any
- * buffer may be bound as `gram`, without a list any as `work`.
+ * One phase of conjugate gradients without A; the vectors are in buffers (vectors.ts). In gradients and
+ * direction, the index of a listed row is its position in the list, otherwise the row number. `gram` is only
+ * read for implicit data, and `work` only with a list; otherwise any buffer may be bound.
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
@@ -27,7 +27,11 @@ export const vectorStepKernel = kernelOf<VectorStepParams>()({
     ...reads({
       work: 'array<vec4u>',
       /**
-       * In `gather`: x of the last version. Otherwise: slots if rows are listed, else products (in `step`).
+       * | phase | listed rows | consecutive rows |
+       * |---|---|---|
+       * | `gather` | x of the previous iteration | the same |
+       * | `begin` | slots of the residual | not read |
+       * | `step` | slots of A p | A p of whole rows |
        */
       given: 'array<vec4f>',
       gram: 'array<vec4f>',

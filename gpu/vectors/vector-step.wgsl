@@ -1,5 +1,5 @@
 // Template: a thread keeps x, r, p and q in registers, and loops over them are unrolled.
-// A phase of conjugate gradients of rows whose vectors are in buffers (vectors.ts), LANES threads a row:
+// One phase of conjugate gradients without A; the vectors are in buffers (vectors.ts). LANES threads per row.
 //
 //   gather   copies the last x to the vectors that are multiplied first
 //   begin    computes the residual from the sums over ratings, and the first direction

@@ -1,5 +1,5 @@
 /**
- * Layouts of conjugate gradients without A whose vectors are in buffers, in quads of four numbers.
+ * Buffers with the vectors of conjugate gradients without A. Their layouts, in quads of four numbers:
  *
  * - A row of *gradients* (operators/tasks/vector-tasks.ts): r; four quads of numbers; with biases
  *   s = Σ θ_v. The second of the four quads starts with the |r|² at which the steps end and the row's

@@ -102,7 +102,9 @@ export function rowEquations(
   return equations;
 }
 
-/** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
+/**
+ * Buffers of a half-iteration, keyed by the names of the kernels' bindings. Lists of rows are not included.
+ */
 export async function problemBuffers(
   gpu: Gpu,
   problem: RatedProblem,

@@ -72,7 +72,7 @@ export interface SolvedRows extends RowData {
   readonly biases: boolean;
   readonly stride: number;
   readonly regularization: RowRegularization;
-  /** Entries: row, first slot, n, slots. */
+  /** Entries: row, first slot, n, number of slots. */
   readonly work: Uint32Array;
   readonly count: number;
   readonly slots: Float32Array;

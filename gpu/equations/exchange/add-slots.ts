@@ -2,8 +2,8 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
- * Sums the slots of each row of the list (row, first slot, n, slots) in their order, and adds the sum and n
- * to the row's equations.
+ * For each entry of the list (row, first slot, n, number of slots): sums the entry's slots in order, and adds
+ * the sum and n to the row's equations.
  */
 export const addSlotsKernel = kernelOf<EquationsParams>()({
   name: 'add-slots',

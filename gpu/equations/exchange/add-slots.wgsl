@@ -27,7 +27,7 @@ fn main(
   if (number >= params.count) {
     return;
   }
-  // Entry: row, first slot, n, slots.
+  // Entry: row, first slot, n, number of slots.
   let entry = work[number];
   if (entry.z == 0) {
     return;

@@ -17,7 +17,7 @@ fn main(
   let source = (params.first + number) * params.stride;
   let n = u32(round(equations[source + N]));
   if (thread == 0) {
-    // Entry: row, first slot, n, slots.
+    // Entry: row, first slot, n, number of slots.
     work[number] = vec4u(params.row + number, number, n, 1);
   }
   if (n == 0) {

@@ -1,8 +1,8 @@
 // Template: rows come from a list, or follow one another.
 {%- comment -%}
-Finds the row of LANES threads. `entry` is (row, first slot, n, slots): with `listed` from the list, else
-made for consecutive rows. `own` is the index of the row's gradients and direction. Threads after the last
-row (`exists` is false) use the last row.
+Finds the row of LANES threads. `entry` is (row, first slot, n, number of slots): with `listed` from the list,
+else made for consecutive rows. `own` is the index of the row's gradients and direction. Threads after the
+last row (`exists` is false) use the last row.
 {%- endcomment %}
   let batch = thread / LANES;
   let lane = thread % LANES;

@@ -41,7 +41,8 @@ fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 }
 {%- if CENTRE %}
 
-// The bias of a column. The row of zeros has no bias; it gets the last column's, which is not used.
+// The bias of a column. The row of zeros is stored after the last column and has no bias. For it the index is
+// clamped, and the result is not used.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }

@@ -59,8 +59,9 @@ export function solvingForm(
 }
 
 /**
- * The rule for `room`. On an H200, the registers and 48 KiB of memory limit the number of workgroups of a
- * multiprocessor. With this `room`, memory allows at least as much as the registers do.
+ * Tiles of A in workgroup memory, chosen for an H200. Registers and 48 KiB of workgroup memory limit the
+ * number of concurrent workgroups on a multiprocessor; with these values, memory is never the tighter limit.
+ * Undefined: the kernel's default.
  */
 function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
   const tiles = tilesOf(rank);

@@ -130,8 +130,9 @@ export class KernelTuner {
 }
 
 /**
- * The variants that the rule can choose; all of them if `thorough`. Otherwise fewer: with tensor cores only
- * the first variant of each other kind, with CG by vectors no tiles.
+ * The variants to measure: all if `thorough`, or if the rule prefers tiles. Otherwise, in turn, variants on
+ * tensor cores, some in 8 bits, and the first one by vectors; if the rule prefers tensor cores, also the
+ * first one by tiles.
  */
 function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
   const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
