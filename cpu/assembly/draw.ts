@@ -1,7 +1,7 @@
 /**
- * Rows of normal numbers, each a function of a row's 64-bit key and the number's index: cpu/reference/draw.ts
- * in vectors, in float64 arithmetic that is the same in both builds. Its numbers equal the twin's except for
- * the last bits of float64, since ln, sin and cos are fdlibm's polynomials for reduced arguments.
+ * Rows of normal numbers: cpu/reference/draw.ts with SIMD. A number depends only on its row's 64-bit key and
+ * its index. The arithmetic is float64 and the same with and without relaxed SIMD. Numbers differ from the
+ * reference in the last bits of float64, because ln, sin and cos are fdlibm's polynomials here.
  */
 import { VECTOR, WORD } from './simd';
 
@@ -158,8 +158,8 @@ function storePairs(numbers: v128, out: usize): void {
  *     seedLow, seedHigh  mixed into the keys
  *     absolute           1 for factors that are not negative
  *     output             rows of `stride` numbers: the factors start at `first`, the others become 0
- *     oneAt              the number of a row that becomes 1; negative for none
- *     work               12 bytes for each of rank rounded up to 4
+ *     oneAt              index in each row of a number that becomes 1; negative: none
+ *     work               12 bytes per factor, with `rank` rounded up to a multiple of 4
  */
 export function drawRows(
   low: usize,

@@ -267,7 +267,7 @@ export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize
 }
 
 /**
- * Adds `count` ratings to A and b (or overwrites them with `count` > 0, when `accumulate` is false). Each
+ * Adds `count` ratings to A and b. If `accumulate` is false and `count` > 0, overwrites A and b. Parts of
  * PART_RATINGS are summed separately first: in one float32 chain of ten million additions the last ones would
  * be lost. Several calls give the same bits as one when every call but the last has a multiple of
  * PART_RATINGS. `size`: bytes of a row of θ, A, b and s. `sums`: s, or 0. `work`: (TILE_ROWS + 2) * size +

@@ -61,7 +61,7 @@ export function leftOfBias({ matrix, bias }: NormalEquations): {
   };
 }
 
-/** [x, β] after `steps` steps of CG for x on the equations without β, from `start`. */
+/** [x, β]: x after `steps` CG steps from `start` on the equations from which β is eliminated, and its β. */
 export function biasedGradients(
   equations: NormalEquations,
   start: Float64Array,

@@ -1,12 +1,11 @@
 import { sharedArray } from '../../engine/partition.ts';
 import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
 
-/**
- * Rows that share one pass over the columns, their total of listed columns, and the columns of one kernel
- * call.
- */
+/** Most rows in a group; the rows of a group share one pass over the columns. */
 const GROUP_ROWS = 512;
+/** Most listed columns of all rows of a group together. */
 const GROUP_LISTED = 65_536;
+/** Columns of one kernel call. */
 const TILE_COLUMNS = 256;
 /** Factor of bounds for the rounding of a float32 product of 512 terms. */
 const ROUNDING = 1 + 1e-4;

@@ -1,6 +1,7 @@
 /**
- * Rows [from, to) of G = weight ΘᵀΘ, and by symmetry the same columns. `from` and `to` are multiples of eight
- * features, so that tasks for different rows of G write different elements and need no sum over tasks.
+ * Rows [from, to) of G = weight ΘᵀΘ, and by symmetry the same columns. `from` and `to` are multiples of
+ * eight features (`to` may be the end), so that tasks for different rows of G write different elements and
+ * need no sum over tasks.
  *
  * Rows of θ are adjacent, so tiles of them are input of the register blocks of normal-equations.ts without a
  * copy. Parts of 1,024 rows are summed in float32, and the parts in float64.

@@ -30,7 +30,10 @@ function gatherWeightedTile(
   }
 }
 
-/** Adds `count` ratings to A and b, or overwrites them; parts, sizes and `work` as in addNormalEquations. */
+/**
+ * Adds `count` ratings to A and b. If `accumulate` is false and `count` > 0, overwrites A and b. Parts, sizes
+ * and `work` as in addNormalEquations.
+ */
 export function addWeightedEquations(
   theta: usize,
   size: usize,

@@ -5,8 +5,9 @@ import { WORD } from '../simd';
 const ROUNDING: f32 = 5e-6;
 
 /**
- * The shift for an exact solve: `shift`, or A's rounding error where `shift` is smaller and A almost
- * singular. It changes A by no more than float32 does. A matrix of zeros gets 1, and so x = 0.
+ * The shift that an exact solve adds to A's diagonal: `shift`, but at least A's rounding error, so that A
+ * stays positive definite. This changes A by no more than float32 does. A negative shift is returned as it
+ * is. If both A and `shift` are 0, the result is 1, and so x = 0.
  */
 export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32): f32 {
   if (shift < 0) return shift;

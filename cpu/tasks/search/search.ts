@@ -45,7 +45,7 @@ interface SearchIndex {
   readonly exact: MatrixView;
   readonly coarse: MatrixView;
   readonly guide: MatrixView;
-  /** Coarse numbers of a column. */
+  /** Number of 8-bit numbers of a column in `coarse`. */
   readonly width: number;
 }
 
@@ -77,7 +77,10 @@ function searchChosen(
   return allowed.length;
 }
 
-/** Searches all columns, coarse numbers first. Returns the number of columns whose score was computed. */
+/**
+ * Searches all columns. A column's exact score is only computed if its bound, from 8-bit numbers, is high
+ * enough. Returns the number of columns whose exact score was computed.
+ */
 function searchAll(
   scope: ScopeOf<'search'>,
   at: Layout,

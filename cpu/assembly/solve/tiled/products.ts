@@ -61,9 +61,9 @@ function addTo(y: usize, sum: v128, offset: usize = 0): void {
 }
 
 /**
- * y += Σ factors[k] θ_k over the rows listed up to `end`, for 2, 4 or 8 vectors of columns, whose sums fit
- * the registers; if `summed`, for at most 4 vectors, also sums += Σ θ_k. `vectors` and `summed` are
- * compile-time constants.
+ * y += Σ factors[k] θ_k over the rows listed up to `end`, and if `summed` also sums += Σ θ_k. `vectors`: 2, 4
+ * or 8 vectors of columns, at most 4 if `summed`, so that the sums fit the registers. `vectors` and `summed`
+ * are compile-time constants.
  */
 @inline
 function addColumns(
@@ -132,7 +132,7 @@ function addColumns(
   }
 }
 
-/** y += Σ factors[k] θ_k over the first `count` listed rows, and with `sums` sums += Σ θ_k. */
+/** y += Σ factors[k] θ_k over the first `count` rows of the list. If `sums` is not 0, also sums += Σ θ_k. */
 function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize): void {
   const end = list + ((<usize>count) << 2);
   let column: usize = 0;
