@@ -4,8 +4,8 @@ import type { Baselines } from './baselines.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * The larger one of the default dampings. With a larger damping than that, biases are restricted more than
- * the means that the model is compared with.
+ * The largest default damping. If a model's damping is larger, its biases are damped more than the means that
+ * the model is compared with.
  */
 const MOST_DAMPING = Math.max(...[commonParams.biasDamping.fallback].flat());
 

@@ -31,8 +31,8 @@ const LEAST_TIME = 1e8;
 /** Nanoseconds since 1970, in 2286. */
 const LAST_TIME = 1e19;
 /**
- * Largest distance of the maximum from the mean for a scale of ratings, in deviations; 0 to 100 with most
- * ratings at 0 has about 10.
+ * If the maximum is further above the mean than this number of standard deviations, the data do not look like
+ * ratings on a scale. For comparison: on a scale of 0 to 100 with most ratings at 0, it is about 10 above.
  */
 const HEAVY_TAIL = 12;
 /** Largest value of scales of stars and points. */

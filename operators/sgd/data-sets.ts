@@ -145,7 +145,7 @@ export function sgdDataSets(
   ];
 }
 
-/** Data sets of the ratings in the layout of an epoch, and of the order of its steps. */
+/** Data sets that an epoch reads: the ratings in the layout of the schedule, and the order of the steps. */
 function steppedSets(
   sizes: SgdSizes,
   { kind, tile, precision, workers, columnBands, deviceBlocks }: SgdSchedule,

@@ -190,7 +190,7 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
   };
 }
 
-/** Penalty of both sides, on the scale of the ratings' deviation, from their norms. */
+/** Returns a function: the penalty of both sides by their norms, in the unit of the scaled ratings. */
 function penaltyOf({ ratings, scale, rows, columns }: SgdData, params: SgdParams) {
   const lambdas = steppedLambdas(params, scale.deviation);
   // A feature that is always 1 adds one for each rating.

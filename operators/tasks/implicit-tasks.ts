@@ -20,8 +20,8 @@ export type ImplicitWeights = {
 
 export interface ImplicitTasks {
   /**
-   * Rows [from, to) of G and, by symmetry, the same columns. Both are multiples of 8, or the end. Output:
-   * `gram`, whose number of rows is at least its stride.
+   * Rows [from, to) of G and, by symmetry, the same columns. `from` and `to` are multiples of 8, or the end
+   * of G. Output: `gram`, a matrix with at least `stride` rows.
    */
   gram: {
     inputs: { factors: PartitionRef };

@@ -21,8 +21,9 @@ export interface Verdict {
 
 /**
  * Decides after each iteration which factors to keep and whether to continue. Without `earlyStop` the last
- * iteration is the best. With it, the iteration with the lowest validation RMSE or the highest ranking metric
- * is the best, and training ends after `earlyStop` iterations without a better one.
+ * iteration is the best. With it, the iteration with the lowest validation RMSE or the highest ranking
+ * metric is the best, and training ends after `earlyStop` iterations without a better one. With
+ * `targetRmse`, training also ends once the validation RMSE has reached the target.
  */
 export class StoppingRule {
   readonly #params: StoppingParams;

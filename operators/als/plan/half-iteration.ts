@@ -89,8 +89,9 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
 }
 
 /**
- * True if the solve of the users also computes the loss of their rows. Then only the last measure needs a
- * pass over the ratings. CPUs do this, and so do some GPU kernels, but not if vectors are exchanged.
+ * True if solving the users also computes the loss of their rows. A pass over the ratings for the training
+ * error is then only needed after the last iteration. CPUs and some GPU kernels do this, except with
+ * `anchored` or if the users' vectors are exchanged.
  */
 export function solveComputesLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
   return (

@@ -91,7 +91,7 @@ class TextGatherer implements IdGatherer {
   }
 }
 
-/** Numbers text ids as they arrive. If a batch has a text in many rows, only one copy is kept. */
+/** Numbers text ids as they arrive. Each distinct text of a chunk is stored once. */
 export class TextNumberer implements IdGatherer {
   readonly #capacity: number;
   #codes: Uint32Array;

@@ -103,7 +103,10 @@ export function ratingRows({ schema, data, numRows }: RecordBatch, types: Rating
   };
 }
 
-/** Throws CapacityError for more ratings than `maximum`: what the memory budget allows, or one block. */
+/**
+ * Throws CapacityError if there are more than `maximum` ratings, the limit of the memory budget or of a
+ * block.
+ */
 export function requireFewer(rows: number, maximum: number): void {
   if (rows <= maximum) return;
   const most = maximum.toLocaleString('en');

@@ -206,7 +206,7 @@ function vectorSeconds(
   const gram = implicitPrefs ? (passes * 2 * rows[side] * rank ** 2) / rates.solves / d : 0;
   const computing = multiplying + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
   if (d === 1) return { computing, exchange: 0 };
-  // Sums of all devices are sent to their owners, and directions are sent to all devices.
+  // Each device sends its partial sums to the owners of the rows; owners send the directions to all devices.
   const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
   const exchanged =
     reduceWay(problem, residuals).seconds +
