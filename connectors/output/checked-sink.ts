@@ -8,7 +8,10 @@ export interface WriteSummary {
   readonly files: number;
 }
 
-/** The surroundings of a sink; rows are encoded in this thread where there are no devices. */
+/**
+ * The parts of the execution context that a sink uses. Without `executor`, the calling thread encodes the
+ * rows.
+ */
 export type WritingContext = Pick<ExecutionContext, 'signal' | 'events'> &
   Partial<Pick<ExecutionContext, 'executor' | 'metrics'>>;
 

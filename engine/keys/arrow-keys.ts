@@ -198,7 +198,8 @@ function expandDictionary(data: Data): KeyColumn {
   // Codes of 8 to 64 bits.
   const codes = data.values as Int32Array | BigInt64Array;
   const known = keyCount(dictionary);
-  // The code of a null row is undefined. Such a row becomes an empty key, which the caller drops.
+  // Codes of null rows are undefined. A code outside the dictionary becomes an empty key; the caller drops
+  // null rows.
   const positions = Int32Array.from({ length: data.length }, (_, row) =>
     codes[row] >= 0 && codes[row] < known ? Number(codes[row]) : known,
   );

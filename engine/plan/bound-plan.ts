@@ -75,8 +75,8 @@ export function partRef(
 }
 
 /**
- * The stride of a matrix, in elements: the number of columns, rounded up to the number of elements that the
- * device computes at once.
+ * The stride of a matrix, in elements: the number of columns. For factors that are not packed, it is rounded
+ * up to a multiple of `strideStep`, the number of elements that the device computes at once.
  */
 export function strideOf(
   { columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>,

@@ -46,9 +46,9 @@ export class LeadingWords {
   }
 
   /**
-   * The part of each row: the number of bounds below it. Rows whose number equals a bound's number are
-   * undecided. Their words before `nextWord` equal those words of several bounds; `ends` is the end of these
-   * bounds.
+   * `parts`: for each row, the number of bounds below it. `undecided`: rows whose number equals a bound's
+   * number, so that words from `nextWord` on must be compared. Such a row equals the bounds from parts[row]
+   * to ends[parts[row]] - 1 in all words before `nextWord`.
    */
   parts(): PartsByWords {
     const [bounds, rows] = [this.#bounds, leads(this.#keys, this.#leading)];

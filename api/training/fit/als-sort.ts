@@ -29,7 +29,7 @@ import type { ReadRatings, ReadStages } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
 import type { AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
 
-/** Placeholder sizes, to look up kernels before the sizes of the ratings are known. */
+/** Assumed sizes, for choosing kernels before the sizes of the ratings are known. */
 export const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
 
 /** The part of a fit whose ratings are sorted. */
@@ -64,8 +64,8 @@ export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): Scope
 }
 
 /**
- * Adds the stages that choose and compile kernels: first for placeholder sizes, because compiling takes
- * longest and can start before the ratings have been read, then for the real sizes.
+ * Adds the stages that choose and compile kernels. Compiling takes longest, so it starts before the ratings
+ * have been read, with assumed sizes (NO_SIZES). Kernels are chosen again once the real sizes are known.
  */
 function kernelStages(
   { params, run: { scope } }: SortingFit,

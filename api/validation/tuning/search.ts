@@ -247,7 +247,9 @@ export class Search {
       this.#bestRanked = value;
   }
 
-  /** True if models rank the validation ratings. Default: true for implicit data. */
+  /**
+   * True if the best trial also gets ranking metrics on the validation ratings. Default: for implicit data.
+   */
   #ranks(params: PlannedTrial['params']): boolean {
     const { params: own } = this.#options.estimator(params) as {
       readonly params?: { readonly implicitPrefs?: boolean };

@@ -43,8 +43,8 @@ export interface TrainValidationSplitOptions extends RankUsersOption {
    */
   readonly warmStart?: boolean;
   /**
-   * The best trial's model ranks the validation ratings, compared with popularity: `best.ranking`. Default:
-   * for implicit data only.
+   * Adds `ranking` to the best trial: ranking metrics on the validation ratings, of its model and of
+   * popularity. Default: for implicit data only.
    */
   readonly ranking?: boolean;
 }

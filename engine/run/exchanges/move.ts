@@ -8,19 +8,19 @@ export interface Homed {
   readonly at: readonly Place[];
 }
 
-/** The exchange move, `places`: copies a part from its home to all its other places at once. */
+/** Exchange `move` to `places`: copies a part from its home to all its other places at once. */
 export function moveToPlaces(list: StepList, stage: string, { ref, at: [home, ...others] }: Homed): void {
   for (const place of others) list.move(stage, ref, home, place, { load: true });
 }
 
-/** The exchange move, `from-host`: copies a part from host memory to its places. */
+/** Exchange `move` `from-host`: copies a part from host memory to its places. */
 export function moveFromHost(list: StepList, stage: string, { ref, at }: Homed): void {
   if (at[0] === HOST) return;
   for (const place of at) list.move(stage, ref, HOST, place);
   list.free(stage, HOST, [ref]);
 }
 
-/** The exchange move, `host`: adds a part to the results of the run. `givenBy`: see StepList.handOut. */
+/** Exchange `move` to `host`: adds a part to the results of the run. `givenBy`: see StepList.handOut. */
 export function moveToResults(
   list: StepList,
   stage: string,

@@ -8,8 +8,8 @@ export interface Transfer {
   readonly to: Place;
   readonly bytes: number;
   /**
-   * The number of transfers that must have ended before this one: 0 in an exchange of one phase, 1 in the
-   * second phase of an exchange.
+   * The length of the longest chain of transfers that must have ended before this one: 0 in the first phase
+   * of an exchange, 1 in the second.
    */
   readonly phase: number;
 }
