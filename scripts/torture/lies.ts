@@ -6,9 +6,9 @@ import { wrongEnd } from './judge-end.ts';
 import { harmless, type Lies, lies as kinds, LyingServer } from './lies/lying-server.ts';
 
 const LIES = 3;
-/** Resident MiB of a command above its run with a good server. */
+/** Most MiB of resident memory in addition to the same run with a good server. */
 const MORE_MIB = 300;
-/** Longest wait for the next bytes, where the server sends no more; a command waits for 30 s else. */
+/** A command waits this long for the next bytes if the server stops sending; the default is 30 s. */
 const IDLE_MILLISECONDS = 500;
 const forms = ['ratings.parquet', 'ratings.csv', 'ratings.ndjson', 'ratings.csv.gz', 'ratings.arrow'];
 const watched = join(import.meta.dirname, 'lies/watched.mjs');
@@ -30,14 +30,16 @@ interface Reading extends Learned {
   requests: number;
 }
 
-/** A run's end, peak of memory, and digest of the output; '' where there is none. */
+/** A run's end, peak of memory, and digest of the output; '' if there is no output. */
 export interface ReadOutcome {
   readonly ended: Ended;
   readonly mib: number;
   readonly digest: string;
 }
 
-/** The fault in a run; undefined if it is right. `lie`: undefined where the run ended before it. */
+/**
+ * The fault of a run; undefined if there is none. `lie`: undefined if the run ended before a false answer.
+ */
 export function wrongReading(
   { url, digests, mib: usual }: Learned,
   lie: Lies | undefined,
@@ -53,8 +55,8 @@ export function wrongReading(
 }
 
 /**
- * Reads ratings from a web server with some false answers: the output is equal to that of a good server, or
- * the command ends with exit code 3 and the address, in bounded memory.
+ * Reads ratings from a web server that gives some false answers. Passes if the output equals the output from
+ * a good server, or if the command ends with exit code 3 and names the address. Memory must stay bounded.
  */
 export const lies: MakeAttack = (around) => {
   const { folder, random, count, find } = around;

@@ -1,6 +1,6 @@
 /**
- * The same model, within float32, where devices add up vectors in each step of conjugate gradients, from
- * their ratings or from partial equations, as where they add up normal equations.
+ * Devices add up vectors in each step of conjugate gradients, computed from ratings or from partial
+ * equations. The model must equal, within float32, the model of one device that solves whole rows.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type AlsOptions, type Model, Session } from '../../../index.ts';
@@ -14,7 +14,7 @@ const grids: Partial<AlsOptions>[] = [
   { partitionUsers: '4,4', partitionItems: '4,4' },
 ];
 
-/** Of those of `grids`: whole rows of one part or more at each device. */
+/** A subset of `grids`, to test the exchange of partial equations. */
 const fewGrids = [grids[0], grids[3]];
 
 const settings: [string, AlsOptions][] = [
