@@ -55,7 +55,7 @@ async function install(spec: string, folder: string): Promise<void> {
         '--fetch-retries=0',
         spec,
       ],
-      { cwd: unfinished, timeout: 40_000 },
+      { cwd: unfinished, timeout: 120_000 },
     );
     await rename(unfinished, folder);
   } catch (error) {

@@ -75,13 +75,13 @@ describe('one signal ends a run that waits for its input', () => {
         `const s = fs.createWriteStream(process.argv[1]); s.write('user,item,rating\\n1,2,3\\n'); setInterval(() => {}, 1000)`,
         written,
       ]);
-      // The loader prints a line once the command has begun to load its input.
-      const traced = {
-        nodeArgs: [
-          '--import',
-          `data:text/javascript,setTimeout(()=>process.stderr.write('begun'),1500).unref()`,
-        ],
-      };
+      // Printed a second after the command listens for signals: it has begun to load its input then.
+      const begun = `const wait = setInterval(() => {
+        if (process.listenerCount('SIGTERM') === 0) return;
+        clearInterval(wait);
+        setTimeout(() => process.stderr.write('begun'), 1000).unref();
+      }, 50).unref();`;
+      const traced = { nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(begun)}`] };
       const runs = [unwritten, written, '-'].map((input, index) =>
         start(args(input, index), input === '-' ? { ...traced, stdin: 'pipe' } : traced),
       );
