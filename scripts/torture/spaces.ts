@@ -11,11 +11,13 @@ const ownSpace = ['unshare', '--kill-child', '-Urpf', '--mount-proc'];
 /** Outputs that `inspect` reads. */
 const readable = ['text.csv', 'table.parquet', 'parts', 'trained'];
 const READERS = 2;
+/** The error of a reader whose file is replaced after it has looked at its columns. */
+const replaced = /another process replaced the file while it was read/;
 
 /**
  * A command replaces an output in a space of its own, as a container does, while others read the output
  * outside or in further spaces: the command ends well or is killed, and every reader finds the old output or
- * the new one.
+ * the new one, or ends with the error of a file that is replaced while it is read.
  */
 export const spaces: MakeAttack = (around) => {
   const { random, count, find } = around;
@@ -35,7 +37,8 @@ export const spaces: MakeAttack = (around) => {
         do {
           const reader = await runCommand(['inspect', target.target, '--quiet'], { within });
           count(within.length === 0 ? 'reads outside' : 'reads in further spaces');
-          if (reader.code !== 0) find(`${target.name}: a reader ends with ${endOf(reader)}`);
+          if (reader.code === 3 && replaced.test(reader.stderr)) count('replaced while read');
+          else if (reader.code !== 0) find(`${target.name}: a reader ends with ${endOf(reader)}`);
         } while (!written.signal.aborted);
       });
       const writer = await runCommand(target.line, {
