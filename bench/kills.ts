@@ -41,7 +41,8 @@ for (const [name, train] of Object.entries(runs)) {
   try {
     const onKill = ({ told, resumedFrom, differing, left }: Kill) =>
       console.log(
-        `${name}: killed after ${told}, resumed from ${resumedFrom}; files that differ ${differing.length}, left ${left.length}`,
+        `${name}: killed after ${told}, resumed from ${resumedFrom}; files that differ ` +
+          `${differing.length}, left ${left.length}`,
       );
     const made = await killedRuns({
       train: train(folder),
@@ -54,7 +55,10 @@ for (const [name, train] of Object.entries(runs)) {
     const of = (counts: (kill: Kill) => boolean) => made.filter(counts).length;
     const lost = made.map(({ told, resumedFrom }) => told - resumedFrom);
     console.log(
-      `${name}: ${made.length} kills, ${of(({ writing }) => writing)} while something was written; models equal bit for bit ${of(({ differing }) => differing.length === 0)}, nothing left ${of(({ left }) => left.length === 0)}; iterations run again ${Math.min(...lost)} to ${Math.max(...lost)}`,
+      `${name}: ${made.length} kills, ${of(({ writing }) => writing)} while something was written; ` +
+        `models equal bit for bit ${of(({ differing }) => differing.length === 0)}, nothing left ` +
+        `${of(({ left }) => left.length === 0)}; iterations run again ${Math.min(...lost)} to ` +
+        `${Math.max(...lost)}`,
     );
     if (made.some(({ differing, left }) => differing.length + left.length > 0)) process.exitCode = 1;
   } finally {

@@ -78,10 +78,12 @@ export class Arena {
     } catch (cause) {
       const [more, held] = [pages * PAGE, this.#end].map(formatBytes);
       throw new CapacityError(
-        `the system gives the CPU device no more memory: ${more} are needed in addition to the ${held} that it has`,
+        `the system gives the CPU device no more memory: ${more} are needed in addition to the ` +
+          `${held} that it has`,
         {
           advice:
-            'Raise the limit of the process (ulimit -v, or the limit of its container), close other programs, or use fewer workers',
+            'Raise the limit of the process (ulimit -v, or the limit of its container), close other ' +
+            'programs, or use fewer workers',
           cause,
         },
       );

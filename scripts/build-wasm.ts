@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** The modules have no runtime, data or globals: they work on the memory that they import. */
 const options = [
   '--runtime',
-  'stub',
+  'minimal',
   '--importMemory',
   '--noExportMemory',
   '-O3',

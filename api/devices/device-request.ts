@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/shown.ts';
 
 /**
- * `auto`: a hardware GPU if there is one, else the CPU. `gpu`: any adapter, hardware or software; an error
+ * `auto`: a hardware GPU if there is one, else the CPU. `gpu`: a hardware or software adapter; an error
  * if there is none.
  */
 export type DeviceName = 'auto' | 'cpu' | 'gpu';

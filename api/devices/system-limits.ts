@@ -28,7 +28,8 @@ export function requireLimits(threads: number, devices = 1): void {
     limits.used + ADDRESSES_OF_DEVICE * devices + ADDRESSES_OF_THREAD * threads + ADDRESSES_OF_RUN;
   if (needed <= limits.most) return;
   throw new CapacityError(
-    `this process may use ${formatBytes(limits.most)} of address space and uses ${formatBytes(limits.used)}; with ${counted(threads, 'thread')} it takes ${formatBytes(needed)}`,
+    `this process may use ${formatBytes(limits.most)} of address space and uses ` +
+      `${formatBytes(limits.used)}; with ${counted(threads, 'thread')} it takes ${formatBytes(needed)}`,
     { advice: 'Raise the limit (ulimit -v), or use fewer workers' },
   );
 }

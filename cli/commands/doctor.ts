@@ -29,7 +29,8 @@ const ranksOption: Option<readonly number[]> = {
     if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.rank))
       return [...new Set(ranks)];
     throw new UsageError(
-      `${flag} must be whole numbers from 1 to ${bounds.rank}, separated by commas, such as 64,100, got ${shown(given)}`,
+      `${flag} must be whole numbers from 1 to ${bounds.rank}, separated by commas, such as 64,100, ` +
+        `got ${shown(given)}`,
     );
   },
 };
@@ -37,7 +38,8 @@ const ranksOption: Option<readonly number[]> = {
 const options = {
   checkKernels: toggle({
     describe:
-      'compare every GPU kernel with its float64 version on this adapter, also if it is software; exit code 5 if a kernel is wrong',
+      'compare every GPU kernel with its float64 version on this adapter, also if it is software; ' +
+      'exit code 5 if a kernel is wrong',
     group: 'Options:',
   }),
   kernel: listOf({
@@ -54,7 +56,8 @@ const options = {
   }),
   tune: toggle({
     describe:
-      "time the GPU's kernels, on ratings or generated ones; training on data of that shape then uses the fastest",
+      "time the GPU's kernels, on ratings or generated ones; training on data of that shape then uses " +
+      'the fastest',
     group: 'Options:',
   }),
   rank: ranksOption,
@@ -150,13 +153,15 @@ function doctorText(
     ['system', os],
     [
       'processor',
-      `${cpu.model}, ${cpu.cores} cores${cpu.usable === cpu.cores ? '' : `, ${cpu.usable} of them for this process`}`,
+      `${cpu.model}, ${cpu.cores} ` +
+        `cores${cpu.usable === cpu.cores ? '' : `, ${cpu.usable} of them for this process`}`,
     ],
     ['memory', `${formatBytes(memory.total)}, ${formatBytes(memory.free)} free${limit}`],
     [
       'WebAssembly',
       webAssembly === null
-        ? 'no SIMD: the CPU kernels cannot run here; use Node 22.12 or newer on a processor with SSE4.1 or NEON'
+        ? 'no SIMD: the CPU kernels cannot run here; use Node 22.12 or newer on a processor with ' +
+          'SSE4.1 or NEON'
         : kernels[webAssembly],
     ],
     [

@@ -15,7 +15,8 @@ import { rankingResult } from '../report/ranking-report.ts';
 import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
 
 const IMPLICIT_NOTE =
-  'The model is of implicit data: it predicts preferences from 0 to 1, and their errors say little. Measure it with --ranking';
+  'The model is of implicit data: it predicts preferences from 0 to 1, and their errors say little. ' +
+  'Measure it with --ranking';
 
 const options = {
   ...columnOptions,
@@ -37,7 +38,8 @@ export const evaluate = defineCommand({
     {
       name: 'ratings',
       describe:
-        'ratings with the columns that the model was trained on: files, folders, quoted globs, or - for stdin',
+        'ratings with the columns that the model was trained on: files, folders, quoted globs, or ' +
+        '- for stdin',
       required: true,
       many: true,
     },
@@ -55,7 +57,8 @@ export const evaluate = defineCommand({
     ],
   ],
   epilog:
-    'Pairs with a user or an item that the model does not know are counted as cold and never averaged in. Where no pair is known, or no user is left to rank, the command ends with exit code 3.',
+    'Pairs with a user or an item that the model does not know are counted as cold and never averaged ' +
+    'in. Where no pair is known, or no user is left to rank, the command ends with exit code 3.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect, profile }) => {
     checkRanking(values, given);
     await using session = await openSession(values, { signal, profile });

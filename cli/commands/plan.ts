@@ -21,7 +21,8 @@ const options = {
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
   devices: text({
     describe:
-      "GPUs to assume instead of this machine's, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB for two sockets; estimates the time of an iteration, --memory-budget limits the host",
+      "GPUs to assume instead of this machine's, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB " +
+      'for two sockets; estimates the time of an iteration, --memory-budget limits the host',
     group: 'Without data:',
   }),
   analyze: toggle({
@@ -63,7 +64,8 @@ export const plan = defineCommand({
     {
       name: 'paths',
       describe:
-        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; none with --users, --items and --ratings',
+        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; none with ' +
+        '--users, --items and --ratings',
       required: false,
       many: true,
     },

@@ -140,7 +140,8 @@ function cutOff(position: Position): DataError {
 /** Error for a file whose messages can be found only by the footer at its end. */
 function unordered(file: string): DataError {
   return new DataError(
-    'this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe',
+    'this Arrow file begins with no schema, so it can be read only by the footer at its end, and not ' +
+      'from a pipe',
     { phase: 'read', file, advice: 'Name the file, or send the stream format' },
   );
 }
@@ -178,7 +179,8 @@ async function requireEndMark(cursor: ByteCursor, file: string, batches: number)
 function withoutEnd(file: string, batches: number, isFile: boolean): DataError {
   const what = isFile ? 'the Arrow file' : 'the Arrow stream';
   return new DataError(
-    `${what} is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end ${isFile ? 'is missing' : 'mark is missing'}`,
+    `${what} is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end ` +
+      `${isFile ? 'is missing' : 'mark is missing'}`,
     { phase: 'read', file, advice: `Write or ${isFile ? 'copy' : 'send'} it again` },
   );
 }

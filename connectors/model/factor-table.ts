@@ -24,7 +24,8 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
   const type = idField && idTypeOf(idField.type);
   if (type === undefined || !schema.fields.some((field) => field.name === 'features')) {
     throw new DataError(
-      `these are not columns of factors: need id (int32, int64 or utf8) and features (list of float), have ${schema.fields.map((field) => `${field.name}: ${String(field.type)}`).join(', ')}`,
+      `these are not columns of factors: need id (int32, int64 or utf8) and features (list of float), ` +
+        `have ${schema.fields.map((field) => `${field.name}: ${String(field.type)}`).join(', ')}`,
       { phase: 'load', file: folder },
     );
   }

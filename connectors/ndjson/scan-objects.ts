@@ -87,7 +87,8 @@ export class ObjectScanner {
       if (column === undefined) {
         if (this.#passesOthers) continue;
         throw new JsonProblem(
-          `the field ${JSON.stringify(cursor.key())} is not among the fields of the first 4 MiB; name all fields in the option columns`,
+          `the field ${JSON.stringify(cursor.key())} is not among the fields of the first 4 MiB; name ` +
+            `all fields in the option columns`,
         );
       }
       last = column;

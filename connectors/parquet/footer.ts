@@ -226,7 +226,8 @@ function columnChunk(
     throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
   if (lower(meta_data.type) !== element.physicalType)
     throw damaged(
-      `column "${column}" is ${element.physicalType} in the schema and ${lower(meta_data.type)} in row group ${rowGroup}`,
+      `column "${column}" is ${element.physicalType} in the schema and ${lower(meta_data.type)} in ` +
+        `row group ${rowGroup}`,
     );
   const bytes = count(meta_data.total_compressed_size);
   const offsets = [meta_data.data_page_offset, meta_data.dictionary_page_offset]
@@ -238,7 +239,8 @@ function columnChunk(
   const start = offsets.length === 0 ? MAGIC_BYTES : Math.min(...offsets);
   if (start + bytes > fileBytes || start < MAGIC_BYTES) {
     throw new FooterProblem(
-      `the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would be at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`,
+      `the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would be ` +
+        `at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`,
     );
   }
   const pageIndex = pageIndexPlace(chunk, isOrdered(element), fileBytes);

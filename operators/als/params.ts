@@ -50,7 +50,9 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     regExponent: {
       kind: 'number',
-      help: 'ν: λ is multiplied by n^ν, where n is the number of ratings of the user or item; 0: the same λ for all',
+      help:
+        'ν: λ is multiplied by n^ν, where n is the number of ratings of the user or item; 0: the ' +
+        'same λ for all',
       called: 'regExponent (ν)',
       least: 0,
       most: 4,
@@ -59,14 +61,18 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     start: {
       kind: 'choice',
-      help: "initial user factors: absolute Gaussian values (level; converges faster), or Spark's Gaussian values",
+      help:
+        "initial user factors: absolute Gaussian values (level; converges faster), or Spark's " +
+        'Gaussian values',
       choices: ['level', 'spark'],
       fallback: 'level',
       defaultText: 'level; implicit: spark',
     },
     implicitPrefs: {
       kind: 'toggle',
-      help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without a rating is a zero of small weight',
+      help:
+        'implicit data (clicks, plays, purchases): a rating is a weight, a pair without a rating is a ' +
+        'zero of small weight',
       fallback: false,
     },
     alpha: {
@@ -78,7 +84,9 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     weight: {
       kind: 'choice',
-      help: 'weight of an implicit rating: |r| (raw), 1 (binary), its logarithm (log), or saturated and divided by popularity (bm25), each divided by its mean; spark: |r| unchanged',
+      help:
+        'weight of an implicit rating: |r| (raw), 1 (binary), its logarithm (log), or saturated and ' +
+        'divided by popularity (bm25), each divided by its mean; spark: |r| unchanged',
       choices: ['auto', 'spark', 'raw', 'binary', 'log', 'bm25'],
       fallback: 'auto',
       defaultText: 'auto: log',
@@ -105,13 +113,18 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     partitionSums: {
       kind: 'choice',
-      help: 'what devices add for vertical parts: normal equations, or vectors in each step of conjugate gradients, computed from the ratings (vectors) or from equations that each device keeps (partial-equations)',
+      help:
+        'what devices add for vertical parts: normal equations, or vectors in each step of conjugate ' +
+        'gradients, computed from the ratings (vectors) or from equations that each device keeps ' +
+        '(partial-equations)',
       choices: ['auto', ...sumsOfParts],
       fallback: 'auto',
     },
     partitionGroups: {
       kind: 'text',
-      help: 'devices in each group, such as 4,4: sums of vertical parts are added inside a group first; default: groups by processor socket, if that is faster',
+      help:
+        'devices in each group, such as 4,4: sums of vertical parts are added inside a group first; ' +
+        'default: groups by processor socket, if that is faster',
       meaning: 'numbers of devices, n,n',
     },
   },

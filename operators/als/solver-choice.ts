@@ -80,7 +80,10 @@ export function chooseSolver(
   const cgSteps = mostSteps(params);
   const named = fewer ? `${cgSteps}, then ${AUTO.later}` : String(cgSteps);
   if (nonnegative) {
-    const reason = `nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting ${kind === 'gpu' ? 'on swept matrices in float32' : 'in float64'} on its formed A; CG cannot keep x >= 0`;
+    const reason =
+      `nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting ` +
+      `${kind === 'gpu' ? 'on swept matrices in float32' : 'in float64'} on its formed A; CG cannot ` +
+      `keep x >= 0`;
     return { cgBelow: 0, cgSteps, exact: 'nonnegative', kernel: 'nnls', reason };
   }
   if (isExact(solver))
@@ -97,7 +100,10 @@ export function chooseSolver(
   const exactPerRating = (padded * (padded + 1) + 2 * padded) / rates.normalEquations;
   const exactPerRow = (padded ** 3 / 3 + 4 * padded ** 2) / rates.cholesky;
   const cgPerRating = (padded * (2 + 4 * (cgSteps + 1))) / rates.conjugateGradient;
-  const costs = `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns in an exact solve and ${cgPerRating.toFixed(0)} ns in ${cgSteps} CG steps; an exact solve costs ${(exactPerRow / 1000).toFixed(1)} µs more per row`;
+  const costs =
+    `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns in an exact solve and ` +
+    `${cgPerRating.toFixed(0)} ns in ${cgSteps} CG steps; an exact solve costs ` +
+    `${(exactPerRow / 1000).toFixed(1)} µs more per row`;
   if (cgPerRating <= exactPerRating) {
     return {
       cgBelow: ALL_ROWS,
@@ -133,7 +139,9 @@ function gpuSolver(
       cgBelow: ALL_ROWS,
       cgSteps,
       kernel: `cg(${named})`,
-      reason: `solver auto on a GPU: ${named} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and Cholesky costs f³/3 a row`,
+      reason:
+        `solver auto on a GPU: ${named} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and ` +
+        `Cholesky costs f³/3 a row`,
     };
   return {
     cgBelow: 0,

@@ -57,14 +57,19 @@ export function ratingWarnings(
     return [
       {
         code: 'one-rating',
-        text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows',
+        text:
+          'there is one rating: the model can only repeat it. Check the input, the split and the ' +
+          'policies for bad rows',
       },
     ];
   const warnings = [valueWarning(facts), ...sideWarnings(facts)];
   if (policy === 'keep' && duplicates > facts.ratings / 2) {
     warnings.push({
       code: 'repeated-pairs',
-      text: `${formatCount(duplicates)} of ${formatCount(facts.ratings)} ratings repeat an earlier (user, item) pair, as events do. Each counts as a rating of its own, unless onDuplicates (sum, mean or last) makes one of them`,
+      text:
+        `${formatCount(duplicates)} of ${formatCount(facts.ratings)} ratings repeat an earlier (user, ` +
+        `item) pair, as events do. Each counts as a rating of its own, unless onDuplicates (sum, mean ` +
+        `or last) makes one of them`,
     });
   }
   return warnings.filter((warning) => warning !== undefined);
@@ -79,19 +84,27 @@ function valueWarning({
   whole,
 }: RatingShape): TrainingWarning | undefined {
   if (least === most) {
-    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they show what was chosen, not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
+    const text =
+      `all ${formatCount(ratings)} ratings are ${plain(least)}: they show what was chosen, not how much ` +
+      `it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of ` +
+      `items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
     return { code: 'equal-ratings', text: `${text}; check ratingCol if there should be other values` };
   }
   if (whole && least >= LEAST_TIME && most <= LAST_TIME)
     return {
       code: 'times',
-      text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol`,
+      text:
+        `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. ` +
+        `Check ratingCol`,
     };
   if (least < 0 || most <= LARGEST_SCALE || most - mean <= HEAVY_TAIL * deviation) return undefined;
   const kind = whole ? 'counts' : 'amounts';
   return {
     code: 'counts',
-    text: `the ratings look like ${kind}: up to ${plain(most)}, with a mean of ${plain(mean)}. The few largest decide the squared error. Take them as implicit feedback, with implicitPrefs: true of ALS, or train on log(1 + r) in their place`,
+    text:
+      `the ratings look like ${kind}: up to ${plain(most)}, with a mean of ${plain(mean)}. The few ` +
+      `largest decide the squared error. Take them as implicit feedback, with implicitPrefs: true of ` +
+      `ALS, or train on log(1 + r) in their place`,
   };
 }
 
@@ -113,7 +126,9 @@ function singleWarning({ rated, single }: SideFacts, side: 'user' | 'item'): Tra
       : `${formatCount(single)} of ${formatCount(rated)} ${side}s`;
   return {
     code: 'single-ratings',
-    text: `${share} have one rating each, from which little can be learned about them. Check that ${side}Col names ${side}s, not ${side === 'user' ? 'sessions or orders' : 'copies or events'}`,
+    text:
+      `${share} have one rating each, from which little can be learned about them. Check that ` +
+      `${side}Col names ${side}s, not ${side === 'user' ? 'sessions or orders' : 'copies or events'}`,
   };
 }
 

@@ -13,7 +13,9 @@ export function loadStages(
   place: Place,
   sort: Pick<Stage, 'kernel' | 'bytesWritten' | 'reasons'>,
 ): Stage[] {
-  const memory = `loading takes up to ${formatBytes(loadingBytes(nz))} of memory; with a smaller memory budget ratings are written to files first, and loading takes ${formatBytes(spilledLoadingBytes(nz))}`;
+  const memory =
+    `loading takes up to ${formatBytes(loadingBytes(nz))} of memory; with a smaller memory budget ` +
+    `ratings are written to files first, and loading takes ${formatBytes(spilledLoadingBytes(nz))}`;
   const reads = { kind: 'grown', by: loadingStages.read } as const;
   return [
     { name: 'read', at: [HOST], work: reads, kernel: input ?? 'source', bytesWritten: 12 * nz },

@@ -36,11 +36,14 @@ export function planReasons(
     ...rankingReasons(params, 'epoch'),
     ...(params.biases
       ? [
-          'biases: two more features, [β, 1] and [1, γ], whose 1s stay constant; μ is subtracted from the ratings',
+          'biases: two more features, [β, 1] and [1, γ], whose 1s stay constant; μ is subtracted from ' +
+            'the ratings',
         ]
       : []),
-    `${features} features are stored with a stride of ${factorStride(features, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
-    `an epoch updates a copy of the factors, ${formatBytes(versionBytes)}: if its loss rises by a tenth, or is not a number, it is run again at half the rate, at most three times`,
+    `${features} features are stored with a stride of ${factorStride(features, strideStep)} floats ` +
+      `(whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
+    `an epoch updates a copy of the factors, ${formatBytes(versionBytes)}: if its loss rises by a ` +
+      `tenth, or is not a number, it is run again at half the rate, at most three times`,
     determinism(schedule),
   ];
 }
@@ -59,8 +62,14 @@ export function epochReasons({ profile, params, schedule, details }: SgdProblem)
 
 export function startReason({ params: { biases }, details: { start } }: SgdProblem): string {
   if (start !== undefined)
-    return `training continues from ${start}; new users and items start at their least-squares solutions, regularized towards the mean row of the model`;
-  return `Gaussian factors drawn by seed and external id, small compared with the ratings${biases ? '' : ', shifted so that initial predictions are near the mean rating'}`;
+    return (
+      `training continues from ${start}; new users and items start at their least-squares solutions, ` +
+      `regularized towards the mean row of the model`
+    );
+  return (
+    `Gaussian factors drawn by seed and external id, small compared with the ` +
+    `ratings${biases ? '' : ', shifted so that initial predictions are near the mean rating'}`
+  );
 }
 
 /** The regularization in addition to λ. */
@@ -75,7 +84,8 @@ function shrinkReason(params: SgdParams): string[] {
   return parts.length === 0
     ? []
     : [
-        `an epoch of rate γ first divides ${parts.join(', ')}: the effect of one epoch of the offset o of λ n + o and of the damping of biases, for any number of ratings of a row`,
+        `an epoch of rate γ first divides ${parts.join(', ')}: the effect of one epoch of the offset ` +
+          `o of λ n + o and of the damping of biases, for any number of ratings of a row`,
       ];
 }
 
@@ -83,7 +93,9 @@ function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
   const form = {
     paper: `γ_t = ${alpha} / (1 + ${decay} t^1.5), t = 0, 1, .. (cuMF_SGD)`,
     constant: `γ = ${alpha}`,
-    bold: `γ = ${alpha} at first, then 5 % more after an epoch whose loss fell and half after one whose loss rose`,
+    bold:
+      `γ = ${alpha} at first, then 5 % more after an epoch whose loss fell and half after one ` +
+      `whose loss rose`,
     adagrad: `${alpha} / √(1 + G) with a sum G of squared gradients for each user and item`,
   }[rate];
   return `rate ${rate}: ${form}, in units of 1 / σ`;
@@ -92,10 +104,19 @@ function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
 function determinism(schedule: SgdSchedule): string {
   const { kind, rowBands, columnBands, precision, deviceBlocks } = schedule;
   if (deviceBlocks)
-    return `blocks: ${devicesOf(schedule) > 1 ? 'different devices share no row and no column; ' : ''}inside a block the steps of different teams interleave at random, so no two runs give the same bits`;
+    return (
+      `blocks: ${devicesOf(schedule) > 1 ? 'different devices share no row and no column; ' : ''}inside ` +
+      `a block the steps of different teams interleave at random, so no two runs give the same bits`
+    );
   if (kind === 'hogwild' || kind === 'tile')
     return `${kind}: steps of different workers interleave at random, so no two runs give the same bits`;
   if (precision !== undefined)
-    return `waves run one after the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
-  return `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits`;
+    return (
+      `waves run one after the other in the order drawn for the epoch, so any run with this grid of ` +
+      `${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`
+    );
+  return (
+    `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ` +
+    `${rowBands} x ${columnBands} and seed gives the same bits`
+  );
 }

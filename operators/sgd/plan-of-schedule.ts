@@ -95,7 +95,8 @@ function sgdLoadStages({ profile, host: { place }, layout }: SgdProblem): Stage[
     kernel: 'relabel, counting sort',
     bytesWritten: blockBytes(Math.max(users, items), ratings),
     reasons: [
-      'ids are relabelled at random, so that all bands of rows and columns are alike; ratings are divided by their standard deviation σ',
+      'ids are relabelled at random, so that all bands of rows and columns are alike; ratings are ' +
+        'divided by their standard deviation σ',
     ],
   });
   if (where === 'device') return stages;

@@ -82,7 +82,9 @@ export class Speculation<Factors> {
     this.#hasRoom = false;
     ctx.events({
       type: 'note',
-      text: `${options.called} ${round.number} did not fit on the device together with the two before it; from here on each ${options.called} waits for the errors of the one before`,
+      text:
+        `${options.called} ${round.number} did not fit on the device together with the two before it; ` +
+        `from here on each ${options.called} waits for the errors of the one before`,
     });
     return true;
   }

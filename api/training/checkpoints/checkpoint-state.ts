@@ -115,7 +115,8 @@ export function misfit(
   const advice =
     options.length === 0
       ? 'Train with the data and parameters of the checkpoint, or give another checkpointDir'
-      : `A checkpoint keeps the values of its run, including the defaults at that time: to continue it give ${options.join(' and ')}, or give another checkpointDir`;
+      : `A checkpoint keeps the values of its run, including the defaults at that time: to continue it ` +
+        `give ${options.join(' and ')}, or give another checkpointDir`;
   return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, {
     phase: 'resume',
     file: path,

@@ -235,7 +235,9 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       if (!(error instanceof FactorFlowError)) throw error;
       events({
         type: 'warning',
-        text: `the checkpoint of iteration ${iteration} could not be written, and training continues without it: ${error.message}`,
+        text:
+          `the checkpoint of iteration ${iteration} could not be written, and training continues ` +
+          `without it: ${error.message}`,
       });
       return;
     }

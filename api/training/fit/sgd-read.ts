@@ -68,7 +68,10 @@ export async function indexFit(
     const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)];
     ctx.events({
       type: 'note',
-      text: `training continues from a model of ${counted(keyCount(start.users), 'user')} and ${counted(keyCount(start.items), 'item')}; new: ${counted(fresh[0], 'user')}, ${counted(fresh[1], 'item')}`,
+      text:
+        `training continues from a model of ${counted(keyCount(start.users), 'user')} and ` +
+        `${counted(keyCount(start.items), 'item')}; new: ${counted(fresh[0], 'user')}, ` +
+        `${counted(fresh[1], 'item')}`,
     });
   }
   const details: SgdPlanDetails = {

@@ -32,7 +32,9 @@ export function plannedSchedule(
   );
   if (found === undefined) {
     throw new UsageError(
-      `the plan does not fit: its schedule ${[kind, rowBands, columnBands, workers].map(shown).join(', ')} (kind, bands of rows, of columns, workers) does not exist for these ratings, parameters and devices`,
+      `the plan does not fit: its schedule ` +
+        `${[kind, rowBands, columnBands, workers].map(shown).join(', ')} (kind, bands of rows, of ` +
+        `columns, workers) does not exist for these ratings, parameters and devices`,
       { phase: 'plan', advice: 'Make the plan anew' },
     );
   }

@@ -24,7 +24,8 @@ export function ranksTable(ranks: readonly number[]): Table {
       });
       bench.head(
         'Ranks: ms an iteration (useful TFLOP/s), the best variants by rule',
-        `Papers: cuMF_ALS Figure 5 (exact against CG, f = 100) and 7a (FLOPS of get_hermitian), clMF Figure 8 (f = 10 to 100). ${bandwidthText(bandwidth)}`,
+        `Papers: cuMF_ALS Figure 5 (exact against CG, f = 100) and 7a (FLOPS of get_hermitian), clMF ` +
+          `Figure 8 (f = 10 to 100). ${bandwidthText(bandwidth)}`,
         [
           'f',
           ...solvers.map(({ label }) => label),
@@ -56,7 +57,8 @@ async function rankRow(bench: BenchRun, rank: number, bandwidth: Bandwidth | und
     cells.push(
       last === undefined
         ? 'failed'
-        : `${milliseconds(last.wall)} (${teraflops(training.users.ratings, rank, last.wall).toFixed(1)})${last.once ? ' once' : ''}`,
+        : `${milliseconds(last.wall)} ` +
+            `(${teraflops(training.users.ratings, rank, last.wall).toFixed(1)})${last.once ? ' once' : ''}`,
     );
   }
   const floor = bandwidth && floors(bandwidth, training, rank, 2);
@@ -77,5 +79,9 @@ async function rankRow(bench: BenchRun, rank: number, bandwidth: Bandwidth | und
 function bandwidthText(bandwidth: Bandwidth | undefined): string {
   if (bandwidth === undefined) return 'Bandwidth was not measured.';
   const rate = (bytes: number) => `${Number((bytes / 1e6).toPrecision(3))} GB/s`;
-  return `Floors, as measured here: copies ${rate(bandwidth.copy)} (ratings once a side at 8 bytes, factors once), gathers of rows in the ratings' order ${rate(bandwidth.users)} of θ by user and ${rate(bandwidth.items)} of x by item (N_z f elements a side).`;
+  return (
+    `Floors, as measured here: copies ${rate(bandwidth.copy)} (ratings once a side at 8 bytes, factors ` +
+    `once), gathers of rows in the ratings' order ${rate(bandwidth.users)} of θ by user and ` +
+    `${rate(bandwidth.items)} of x by item (N_z f elements a side).`
+  );
 }

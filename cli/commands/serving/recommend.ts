@@ -31,7 +31,8 @@ const options = {
   output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
   users: listOf({
     describe:
-      'users to find items for: all (the default), or ids, separated by commas; an id with a comma in quotes, or the flag again for each id',
+      'users to find items for: all (the default), or ids, separated by commas; an id with a comma in ' +
+      'quotes, or the flag again for each id',
     group: 'Data:',
   }),
   items: listOf({
@@ -54,7 +55,8 @@ const options = {
   allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
   unknownUsers: choice({
     describe:
-      'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command',
+      'users that the model does not know get no items, the ones with the most ratings (flagged), or ' +
+      'end the command',
     group: 'Data:',
     choices: ['empty', 'popular', 'error'],
     fallback: 'empty',

@@ -59,7 +59,8 @@ export const trainingOptions = {
 /** Only for `train` and `plan`. */
 export const initModelOption = text({
   describe:
-    "model to update with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, with the model's λ only for new users and items; for implicit data one round of ALS",
+    'model to update with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, ' +
+    "with the model's λ only for new users and items; for implicit data one round of ALS",
   group: 'Model:',
 });
 
@@ -139,7 +140,8 @@ function checkUsesOfHeldOut(
 ): void {
   if (values.ranking && values.initModel !== undefined)
     throw new UsageError(
-      '--ranking cannot act with --init-model: the ratings that the model was trained on before are not known',
+      '--ranking cannot act with --init-model: the ratings that the model was trained on before ' +
+        'are not known',
       { advice: 'Rank afterwards: evaluate MODEL TEST --ranking --exclude RATINGS' },
     );
   const isHeldOut =

@@ -45,7 +45,8 @@ export const tuneOptions = {
   }),
   search: choice({
     describe:
-      'all combinations; random combinations; or random ones of which only the best third continues, again and again',
+      'all combinations; random combinations; or random ones of which only the best third continues, ' +
+      'again and again',
     group: search,
     choices: ['grid', 'random', 'halving'],
     defaultText: 'grid if all values are lists, else random',
@@ -79,7 +80,8 @@ export const tuneOptions = {
   }),
   warmStart: toggle({
     describe:
-      'ALS: start with the factors of the next larger λ, with half the iterations; faster, and slightly better for small λ',
+      'ALS: start with the factors of the next larger λ, with half the iterations; faster, and ' +
+      'slightly better for small λ',
     group: search,
   }),
   trialsFile: text({

@@ -1,8 +1,8 @@
-import type { MatrixView, TaskHandler } from '../../handler.ts';
+import type { TaskHandler } from '../../handler.ts';
 import { biasColumn, subtractFixed } from '../biases.ts';
 import { weighedChunk, workspaceOf as workspaceBehindWeights } from '../implicit/weighed-chunk.ts';
 import { rowChunks, type RowChunk, workspaceOf } from '../row-chunks.ts';
-import { gradientOffsets } from './gradient-shape.ts';
+import { gradientOffsets, rowAddress } from './gradient-shape.ts';
 
 /** Splits a chunk into pieces of one row each, with the address of the piece's first rating in the lists. */
 function* rowsOf(
@@ -16,10 +16,6 @@ function* rowsOf(
   for (let r = row; r < row + rows; r++)
     if (offsets[r + 1] > offsets[r])
       yield { row: r, at: 4 * (offsets[r] - offsets[row]), n: offsets[r + 1] - offsets[r] };
-}
-
-function rowAddress({ pointer, stride }: MatrixView, row: number): number {
-  return pointer + 4 * stride * row;
 }
 
 /** See `add-residuals` of KernelTasks. */

@@ -1,6 +1,6 @@
 import type { TaskHandler } from '../../handler.ts';
 import { requireEquations } from '../equations/equation-shape.ts';
-import { gradientOffsets, hasBiases } from './gradient-shape.ts';
+import { gradientOffsets, hasBiases, rowAddress } from './gradient-shape.ts';
 
 /** See `equation-residuals` of KernelTasks. */
 export const equationResiduals: TaskHandler<'equation-residuals'> = (scope) => {
@@ -14,11 +14,11 @@ export const equationResiduals: TaskHandler<'equation-residuals'> = (scope) => {
   requireEquations('equation-residuals', equations, rank, biases, to);
   const { scalars, sums } = gradientOffsets('equation-residuals', gradients, rank, biases, to);
   for (let row = from; row < to && !scope.cancelled(); row++) {
-    const own = gradients.pointer + 4 * gradients.stride * row;
+    const own = rowAddress(gradients, row);
     scope.kernels.addEquationResidual(
-      equations.pointer + 4 * equations.stride * row,
+      rowAddress(equations, row),
       rank,
-      previous.pointer + 4 * previous.stride * row,
+      rowAddress(previous, row),
       own,
       own + scalars,
       sums && own + sums,
@@ -37,11 +37,11 @@ export const equationProducts: TaskHandler<'equation-products'> = (scope) => {
   ];
   for (let row = from; row < to && !scope.cancelled(); row++)
     scope.kernels.addTriangleProducts(
-      equations.pointer + 4 * equations.stride * row,
+      rowAddress(equations, row),
       rank,
       1,
-      direction.pointer + 4 * direction.stride * row,
-      products.pointer + 4 * products.stride * row,
+      rowAddress(direction, row),
+      rowAddress(products, row),
     );
   return { rows: to - from };
 };

@@ -38,3 +38,8 @@ export function shiftedBy(scope: TaskScope): {
     ? { gram: scope.matrix('gram').pointer, shifts: scope.partition('shifts').columns.values as Float32Array }
     : { gram: 0, shifts: undefined };
 }
+
+/** The address of a row of a matrix. */
+export function rowAddress({ pointer, stride }: MatrixView, row: number): number {
+  return pointer + 4 * stride * row;
+}

@@ -57,7 +57,8 @@ export function planReasons(problem: AlsProblem): string[] {
     gridReason(problem),
     ...(params.biases
       ? [
-          `biases: eliminated from the normal equations, which keep f features; one solve gives factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`,
+          `biases: eliminated from the normal equations, which keep f features; one solve gives ` +
+            `factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`,
         ]
       : []),
     ...homeReasons(problem),
@@ -68,11 +69,15 @@ export function planReasons(problem: AlsProblem): string[] {
 function gridReason({ grid, places }: AlsProblem): string {
   const where = places.length === 1 ? 'the device' : `each of ${places.length} devices`;
   if (sides.every((side) => grid[side].fixed === 'whole'))
-    return `p = 1: ${where} holds the whole fixed side; the task that forms a row's equations also solves them, so that memory holds few A at a time (eq. 8 without the f² terms)`;
+    return (
+      `p = 1: ${where} holds the whole fixed side; the task that forms a row's equations also solves ` +
+      `them, so that memory holds few A at a time (eq. 8 without the f² terms)`
+    );
   return sides
     .map((side) =>
       isInBlocks(grid, side)
-        ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ${solvedBy(grid, side)} that are kept until their rows are solved`
+        ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by ` +
+          `${solvedBy(grid, side)} that are kept until their rows are solved`
         : `${side} are solved from the whole fixed side, a copy on ${where}`,
     )
     .join('; ');
@@ -89,7 +94,8 @@ function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
   if (users.ratings === 'device' && items.ratings === 'device') return [];
   const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';
   return [
-    `ratings are staged from ${from}, in ${users.q} parts by user and ${items.q} by item: the device holds two parts and computes on one of them`,
+    `ratings are staged from ${from}, in ${users.q} parts by user and ${items.q} by item: the device ` +
+      `holds two parts and computes on one of them`,
   ];
 }
 
@@ -99,10 +105,12 @@ function deviceReasons(problem: AlsProblem): string[] {
     params: { rank: f },
   } = problem;
   return [
-    `${f} features are stored with a stride of ${factorStride(f, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
+    `${f} features are stored with a stride of ${factorStride(f, strideStep)} floats (whole ` +
+      `${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
     ...(ownMemory ? ['the initial factors are drawn on the CPU, with the same bits as without a GPU'] : []),
     wholePasses
       ? 'a pass over the ratings is one task: the device divides the rows itself'
-      : `a pass over the ratings is cut into ${tasksOfPart(problem, 'users')} tasks of about equal numbers of ratings; the cuts, and so the bits of the result, are the same for any number of threads`,
+      : `a pass over the ratings is cut into ${tasksOfPart(problem, 'users')} tasks of about equal ` +
+        `numbers of ratings; the cuts, and so the bits of the result, are the same for any number of threads`,
   ];
 }

@@ -120,14 +120,16 @@ export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
     return {
       brief: 'left out',
       reasons: [
-        'a pass over the ratings after the last iteration only; in other iterations the solve of the users computes loss and training error',
+        'a pass over the ratings after the last iteration only; in other iterations the solve of the ' +
+          'users computes loss and training error',
       ],
     };
   return problem.anchored
     ? {}
     : {
         reasons: [
-          'a pass over the ratings in each iteration: these kernels do not compute the loss of the rows that they solve',
+          'a pass over the ratings in each iteration: these kernels do not compute the loss of the ' +
+            'rows that they solve',
         ],
       };
 }
@@ -171,7 +173,8 @@ function commonReason({ common }: SideGrid, side: Side): string[] {
   return common === undefined
     ? []
     : [
-        `the last part, ${Math.round(100 * common)} % of the ratings, is solved on every device: this takes less time than an exchange of its ${side}`,
+        `the last part, ${Math.round(100 * common)} % of the ratings, is solved on every device: this ` +
+          `takes less time than an exchange of its ${side}`,
       ];
 }
 
@@ -229,7 +232,9 @@ export function fixStages(problem: AlsProblem, side: Side): Stage[] {
     ...pipelineOf(problem, side),
     ...(places.length > 1
       ? {
-          exchange: `all-gather: ${formatBytes(moved)} down, ${formatBytes((places.length - 1) * moved)} up${isPipelined(grid, side, places.length) ? ', part by part' : ''}`,
+          exchange:
+            `all-gather: ${formatBytes(moved)} down, ${formatBytes((places.length - 1) * moved)} ` +
+            `up${isPipelined(grid, side, places.length) ? ', part by part' : ''}`,
         }
       : {}),
   };

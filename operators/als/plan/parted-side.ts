@@ -151,7 +151,10 @@ export class PartedSide {
       exchange: groups ? `reduce-scatter in two phases: ${moved}` : `reduce-scatter: ${moved}`,
     };
     if (groups === undefined) return [stage];
-    const reason = `partial sums are added inside ${groups.map((group) => group.join(' ')).join(' and ')} before they are sent between the groups: about ${formatMilliseconds(1000 * seconds)}, and ${formatMilliseconds(1000 * onePhase)} in one phase`;
+    const reason =
+      `partial sums are added inside ${groups.map((group) => group.join(' ')).join(' and ')} before ` +
+      `they are sent between the groups: about ${formatMilliseconds(1000 * seconds)}, and ` +
+      `${formatMilliseconds(1000 * onePhase)} in one phase`;
     return [{ ...stage, reasons: [reason] }];
   }
 

@@ -66,10 +66,16 @@ export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): s
     (left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity),
   );
   if (least.capacityBytes !== null && need > HEADROOM * least.capacityBytes)
-    return `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`;
+    return (
+      `needs about ${formatBytes(need)} at ${least.place}, which has ` +
+      `${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`
+    );
   if (blockShare({ ...problem, grid }) > 1)
     return `has parts of more than ${formatCount(blockLimit.ratings)} ratings`;
-  return `has buffers beyond the ${formatBytes(problem.device.bindingBytes ?? 0)} that ${problem.device.place} binds`;
+  return (
+    `has buffers beyond the ${formatBytes(problem.device.bindingBytes ?? 0)} that ` +
+    `${problem.device.place} binds`
+  );
 }
 
 /**

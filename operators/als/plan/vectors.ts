@@ -114,7 +114,8 @@ function residualStage(
       flops: 4 * profile.ratings * f,
       bytesWritten,
       reasons: [
-        `p = ${p}: each part of the fixed side multiplies its ratings by the vectors of its rows, ${times} times; no A is formed`,
+        `p = ${p}: each part of the fixed side multiplies its ratings by the vectors of its rows, ` +
+          `${times} times; no A is formed`,
       ],
     },
   );

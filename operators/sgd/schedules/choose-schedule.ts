@@ -63,7 +63,9 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
   const least = leastBands(problem, params, device);
   if (device.kind === 'gpu' && least > devices.length) {
     const prefix = params.schedule === 'auto' ? 'auto: blocks' : 'blocks, as requested';
-    const onOne = `schedule ${prefix}, on one of ${devices.length} GPUs, since a band of rows for each is too large for a buffer or a block`;
+    const onOne =
+      `schedule ${prefix}, on one of ${devices.length} GPUs, since a band of rows for each is too large ` +
+      `for a buffer or a block`;
     yield* bands({ ...of, devices: [device], why: devices.length === 1 ? why : onOne }, least);
     return;
   }

@@ -68,8 +68,13 @@ function ofBands(
   bounds: SideBounds,
 ): ConvergenceReport {
   const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
-  const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: a block has one worker at a time; more than one would have to be far fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${bounds.leastSide}`;
-  const warning = `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
+  const text =
+    `no two of the s = ${s} workers share a row or a column, so none of their steps collide: a block ` +
+    `has one worker at a time; more than one would have to be far fewer than min(⌊m/i⌋, ⌊n/j⌋) = ` +
+    `${bounds.leastSide}`;
+  const warning =
+    `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order ` +
+    `of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
   return { ...bounds, workers: 1, collisionRate: 0, text, ...(few && { warning }) };
 }
 
@@ -91,11 +96,14 @@ function ofCollisions(
   const digits = collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2);
   const rate = `${counts === undefined ? 'at least ' : ''}${digits}`;
   const limit = onGpu
-    ? `most of which wait for memory at any time, so that up to four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide} are allowed`
+    ? `most of which wait for memory at any time, so that up to four times min(⌊m/i⌋, ⌊n/j⌋) = ` +
+      `${leastSide} are allowed`
     : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: a twentieth of it is ${format(bound)}`;
   const apart = devicesOf(schedule) > 1 ? 'no two GPUs share a row or a column, and ' : '';
   const where = deviceBlocks ? `${apart}in a block ` : '';
-  const text = `${where}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
+  const text =
+    `${where}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ ` +
+    `(${symbol}/Nz)² = ${rate} a step`;
   const many = workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined;
   const warning = fewSegments(schedule) ?? many;
   return { ...bounds, workers, collisionRate, text, ...(warning !== undefined && { warning }) };
@@ -115,11 +123,19 @@ export function dominantItem({
   let most = 0;
   for (let v = 0; v < itemCounts.length; v++) most = Math.max(most, itemCounts[v]);
   if (itemCounts.length === 1 || most < DOMINANT_PART * ratings) return undefined;
-  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: the last of them decide its factors after an epoch, so with any schedule the loss may rise by a tenth and the epoch may be run again; use a smaller learningRate, or ALS`;
+  return (
+    `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: the last of them decide its ` +
+    `factors after an epoch, so with any schedule the loss may rise by a tenth and the epoch may be ` +
+    `run again; use a smaller learningRate, or ALS`
+  );
 }
 
 function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string {
-  return `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`;
+  return (
+    `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) ` +
+    `= ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ` +
+    `${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`
+  );
 }
 
 /**
@@ -130,7 +146,11 @@ function fewSegments(schedule: SgdSchedule): string | undefined {
   const { deviceBlocks, rowBands, columnBands } = schedule;
   if (deviceBlocks === undefined || devicesOf(schedule) === 1 || columnBands >= 2 * rowBands)
     return undefined;
-  return `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 segments for each of ${rowBands} GPUs, so the order of blocks is hardly random and GPUs wait for each other (cuMF_SGD, Figure 15): use fewer GPUs`;
+  return (
+    `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 segments for each of ${rowBands} ` +
+    `GPUs, so the order of blocks is hardly random and GPUs wait for each other (cuMF_SGD, Figure ` +
+    `15): use fewer GPUs`
+  );
 }
 
 function sumOfSquares(counts: ArrayLike<number>): number {

@@ -44,7 +44,8 @@ export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device:
     params.schedule === 'hogwild' ? undefined : tileShape({ columns: columnCount, ratings }, params, device);
   if (shape !== undefined) {
     const fastest =
-      'tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the memory of a workgroup';
+      'tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the ' +
+      'memory of a workgroup';
     return {
       ...whole,
       kind: 'tile',
@@ -55,12 +56,15 @@ export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device:
   }
   if (params.schedule === 'tile')
     throw new UsageError(
-      `schedule tile cannot act: ${columnCount.toLocaleString('en')} columns of ${features} features do not fit the workgroups of this GPU`,
+      `schedule tile cannot act: ${columnCount.toLocaleString('en')} columns of ${features} features ` +
+        `do not fit the workgroups of this GPU`,
       { advice: 'Use schedule hogwild, or a smaller rank' },
     );
   const lanes = teamOf(features, device.limits);
   const workers = hogwildTeams(columnCount, ratings);
-  const teams = `${workers} teams of ${lanes} threads; the ratings are shuffled once; each epoch takes their batches of ${BATCH_RATINGS} in another order`;
+  const teams =
+    `${workers} teams of ${lanes} threads; the ratings are shuffled once; each epoch takes their ` +
+    `batches of ${BATCH_RATINGS} in another order`;
   const beyondTiles = 'hogwild, since the factors of the columns do not fit the memories of the workgroups';
   return { ...whole, kind: 'hogwild', workers, lanes, reasons: [why(beyondTiles), teams] };
 }
@@ -79,7 +83,9 @@ function wavefront(problem: ScheduleProblem, params: SgdParams, device: DeviceIn
   const workers = Math.max(1, most);
   const columnBands = Math.min(columnCount, 2 * workers);
   const lanes = wideTeam(sgdFeatures(params), precision, device.limits);
-  const waves = `${workers} x ${columnBands} blocks, a band of rows for each of ${workers} teams of ${lanes} threads; ${columnBands} waves an epoch, in each of which no two teams have the same band of columns`;
+  const waves =
+    `${workers} x ${columnBands} blocks, a band of rows for each of ${workers} teams of ${lanes} ` +
+    `threads; ${columnBands} waves an epoch, in each of which no two teams have the same band of columns`;
   const reasons = ['schedule wavefront, as requested', waves];
   return { kind: 'wavefront', workers, rows, rowBands: workers, columnBands, lanes, precision, reasons };
 }

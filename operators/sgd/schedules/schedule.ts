@@ -116,7 +116,8 @@ export function cpuSchedule(
   const common = { kind, workers: parallelism, rows } as const;
   const why =
     params.schedule === 'auto'
-      ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows are read in sequence, columns stay in the cache, and no step overwrites another'
+      ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows are read in ' +
+        'sequence, columns stay in the cache, and no step overwrites another'
       : `schedule ${kind}, as requested`;
   if (kind === 'hogwild') {
     return {
@@ -137,7 +138,9 @@ export function cpuSchedule(
     rowCount,
     kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism, bandsOfBlocks(ratings)),
   );
-  const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}; bands of columns (${formatBytes(columnBytes)} in all) whose vectors fit a core's own cache, 1 MiB`;
+  const grid =
+    `${rowBands} x ${columnBands} blocks: ` +
+    `${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}; bands of columns (${formatBytes(columnBytes)} in all) whose vectors fit a core's own cache, 1 MiB`;
   return {
     ...common,
     rowBands,
@@ -163,6 +166,7 @@ export function bandsOfBlocks(ratings: number): number {
 export function beyondBlock({ inBands, rowBands }: SgdSchedule, ratings: number): string | undefined {
   const each = inBands ? Math.ceil(ratings / rowBands) : ratings;
   return each > blockLimit.ratings
-    ? `needs ${formatCount(each)} ratings in one block, and a block has at most ${formatCount(blockLimit.ratings)}`
+    ? `needs ${formatCount(each)} ratings in one block, and a block has at most ` +
+        `${formatCount(blockLimit.ratings)}`
     : undefined;
 }
