@@ -44,10 +44,13 @@ const modules = reached(['require.cjs', ...globSync('programs/**/*.js', { cwd: d
 const packed = [
   ...modules.filter((path) => !path.startsWith('programs/')),
   'programs/**/*.js',
+  'programs/**/*.cjs',
   'types/index.d.ts',
 ];
 writeFileSync(
   `${dist}.npmignore`,
-  ['.tsbuildinfo', '*.map', '*.js', '*.ts', '*.cts', ...packed.map((path) => `!/${path}`), ''].join('\n'),
+  ['.tsbuildinfo', '*.map', '*.js', '*.cjs', '*.ts', '*.cts', ...packed.map((path) => `!/${path}`), ''].join(
+    '\n',
+  ),
 );
 console.log(`dist/.npmignore: ${modules.length} modules are packed`);

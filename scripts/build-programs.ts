@@ -3,7 +3,7 @@
  * of its threads, starts in a third of the time if it has to find few files. Small packages are bundled too,
  * except into the library: its batches must be instances of the user's own apache-arrow.
  */
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
@@ -209,6 +209,9 @@ async function licences(name: string): Promise<string> {
 await rm(`${dist}programs`, { recursive: true, force: true });
 const sizes: number[] = [];
 for (const bundle of bundles) sizes.push(...(await build(bundle)));
+// Threads require this file: a bundle is an ES module.
+const required = 'engine/threads/import-worker.cjs';
+await cp(`${dist}${required}`, `${dist}programs/${required}`);
 if (!hasYargsPlatform)
   throw new Error('yargs was bundled with its own platform: yargs-platform.ts is not used');
 await writeFile(

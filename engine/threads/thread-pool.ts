@@ -2,6 +2,7 @@ import { Piscina } from 'piscina';
 import { deserializeError, type SerializedError, sessionClosed, throwIfAborted } from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
 import { CANCEL_MILLISECONDS } from '../waits.ts';
+import { workerFile } from './worker-file.ts';
 
 /** An outcome with its duration; `start` is by sharedClock(). */
 export interface ThreadOutcome {
@@ -48,7 +49,7 @@ export class ThreadPool {
   #closed = false;
 
   constructor(
-    workerFile: URL,
+    module: URL,
     threads: number,
     workerData: Readonly<Record<string, unknown>>,
     { requests = 1, atomics = 'sync', crashed }: ThreadPoolOptions = {},
@@ -58,13 +59,13 @@ export class ThreadPool {
     this.#flags = new Int32Array(new SharedArrayBuffer(4 * slots));
     this.#free = Array.from({ length: slots }, (_, slot) => slots - 1 - slot);
     this.#piscina = new Piscina({
-      filename: workerFile.href,
+      filename: workerFile(new URL('./import-worker.cjs', import.meta.url)).href,
       minThreads: threads,
       maxThreads: threads,
       concurrentTasksPerWorker: requests,
       idleTimeout: Number.POSITIVE_INFINITY,
       atomics,
-      workerData: { ...workerData, ofSession: true, flags: this.#flags },
+      workerData: { ...workerData, ofSession: true, module: module.href, flags: this.#flags },
     });
     this.#crashed = crashed ?? ((cause) => cause as Error);
     // Without a listener, an idle thread that ends would end the process.

@@ -4,5 +4,5 @@
  * find the file in that form.
  */
 export function workerFile(built: URL): URL {
-  return import.meta.url.endsWith('.ts') ? new URL(built.href.replace(/\.js$/, '.ts')) : built;
+  return import.meta.url.endsWith('.ts') ? new URL(built.href.replace(/js$/, 'ts')) : built;
 }

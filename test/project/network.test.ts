@@ -10,7 +10,7 @@ const root = resolve(import.meta.dirname, '../..');
 
 it('one module fetches, and no other opens a connection', () => {
   const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'gpu', 'operators', 'synthetic'];
-  const files = [...globSync(`{${folders}}/**/*.ts`, { cwd: root }), 'index.ts', 'require.cts'];
+  const files = [...globSync(`{${folders}}/**/*.{ts,cts}`, { cwd: root }), 'index.ts', 'require.cts'];
   expect(files.length).toBeGreaterThan(500);
   const opening = new RegExp(
     String.raw`\bnew (?:WebSocket|EventSource|XMLHttpRequest)\b|` +

@@ -6,7 +6,7 @@ const root = resolve(import.meta.dirname, '../..');
 
 it('no source runs a text as code', () => {
   const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'gpu', 'operators', 'synthetic', 'examples'];
-  const files = [...globSync(`{${folders}}/**/*.ts`, { cwd: root }), 'index.ts', 'require.cts'];
+  const files = [...globSync(`{${folders}}/**/*.{ts,cts}`, { cwd: root }), 'index.ts', 'require.cts'];
   expect(files.length).toBeGreaterThan(500);
   const found = files.filter((file) =>
     /\beval\(|\beval: true|\bnew Function\(/.test(readFileSync(join(root, file), 'utf8')),

@@ -9,5 +9,5 @@ const bundled = new Map(
 );
 
 export function workerFile(built: URL): URL {
-  return bundled.get(built.href) ?? new URL(built.href.replace(/\.js$/, '.ts'));
+  return bundled.get(built.href) ?? new URL(built.href.replace(/js$/, 'ts'));
 }
