@@ -34,7 +34,7 @@ export function infoOf(
   };
 }
 
-/** "NVIDIA H200; f16, subgroups, tensor" */
+/** The device's description in messages, for example "NVIDIA H200; f16, subgroups, tensor". */
 function describe({ name, features, software }: GpuInfo): string {
   const marks = [...features, ...(software ? [SOFTWARE_MARK] : [])];
   return marks.length === 0 ? name : `${name}; ${marks.join(', ')}`;

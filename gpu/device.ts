@@ -29,7 +29,7 @@ import { ThreadRequests } from './thread-requests.ts';
 export interface GpuDeviceOptions extends GpuThreadOptions {
   /** Default: gpu:0. */
   readonly place?: Place;
-  /** See DeviceInfo. */
+  /** GPUs near the same processor socket have the same number; undefined if unknown. See DeviceInfo. */
   readonly group?: number | undefined;
   /** The folder of measured kernel choices; default: the user's cache folder. */
   readonly tunedKernels?: TunedKernels;
@@ -40,9 +40,13 @@ export interface GpuDeviceOptions extends GpuThreadOptions {
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
 /**
- * One GPU, owned by a thread of its own. A partition that is put stays on the host until a task first names
- * it; then it is uploaded. Puts, allocations and releases are sent to the thread together with the next
- * request, in order. Tasks that are sent together overlap as far as the GPU's queue allows: see Turns.
+ * One GPU, as the main thread sees it. A thread of its own owns the WebGPU device and executes the requests
+ * that this class sends (gpu/worker.ts).
+ *
+ * `put` leaves a partition in host memory; it is uploaded when the first task names it. Puts, allocations and
+ * releases are not sent at once but together with the next request, in order. Several tasks may be sent
+ * without waiting; they start in that order, and the host's work for one overlaps with the GPU's work for
+ * another (see Turns).
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -50,7 +54,10 @@ export class GpuDevice implements Device {
   readonly adapter: GpuInfo;
   readonly #requests: ThreadRequests;
   readonly #tuner: KernelTuner;
-  /** Tasks that take no turn on the GPU, or several. */
+  /**
+   * The two tasks that this class answers itself. Choosing kernels needs no GPU; measuring them takes several
+   * tasks of the GPU's thread.
+   */
   readonly #answers: {
     readonly [K in 'choose-update' | 'tune-update']: (
       task: TaskOf<K>,
@@ -109,7 +116,8 @@ export class GpuDevice implements Device {
       Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)),
       bytes > 0,
     );
-    // Posting an array that is not shared would clone it, with all other arrays of its memory.
+    // A message to a thread copies arrays that are not in shared memory, and each with the whole ArrayBuffer
+    // that it is a view of.
     const host = {
       ...partition,
       columns: Object.fromEntries(
@@ -162,7 +170,7 @@ export class GpuDevice implements Device {
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
-    // A matrix that was uploaded is kept on the device alone.
+    // An uploaded matrix of factors needs no copy in host memory.
     if (kernel === 'upload' && this.#held.get(inputs.data)?.host?.layout === 'factors')
       this.#requests.collect(this.#held.leaveHost(inputs.data));
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [], ended } = outcome;
@@ -189,8 +197,9 @@ export class GpuDevice implements Device {
   }
 
   /**
-   * The thread writes into memory that was allocated here, but returns another object for it, which `release`
-   * would not recognize.
+   * Downloads a matrix in the form in which another device takes it: float32 or float16, with padding. `take`
+   * allocates the host memory, and the GPU's thread writes to it. The result refers to that memory, since the
+   * thread's reply has another object for the same memory, which `release` would not recognize.
    */
   async #fetchWire(
     key: string,

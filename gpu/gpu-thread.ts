@@ -7,8 +7,8 @@ import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 import type { GpuRequest } from './requests.ts';
 
 /**
- * Most concurrent requests of the thread. It submits some while the GPU works on others, and also receives
- * rows from other devices.
+ * Most requests that the thread works on at the same time. While the GPU executes the kernels of one, the
+ * thread prepares others and copies data from other devices.
  */
 const REQUESTS = 64;
 
@@ -20,14 +20,14 @@ export interface GpuThreadOptions extends AcquireOptions {
 }
 
 /**
- * A thread that opens a GPU and owns it. This module imports little, since it starts before the device's code
- * is loaded.
+ * A thread that opens a GPU and owns it. This module imports little, so that opening can start before the
+ * rest of the program is loaded.
  */
 export class GpuThread {
   readonly pool: ThreadPool;
   /**
-   * The opened GPU. Rejects with UsageError and the reason when it cannot be opened; the thread has then
-   * ended.
+   * Properties of the opened GPU. Rejects with a UsageError that has the reason if the GPU cannot be opened;
+   * the thread has then ended.
    */
   readonly info: Promise<GpuInfo>;
   /** Makes the error for pending requests if the thread ends by itself. */

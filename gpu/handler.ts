@@ -5,7 +5,10 @@ import type { Gpu } from './webgpu/gpu.ts';
 import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-tasks.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/resources.ts';
 
-/** The tasks of a GPU: KernelTasks that have a handler in a file *.task.ts, and the GPU's own tasks. */
+/**
+ * All tasks of a GPU by name: the tasks that it has in common with the CPU (those with a handler in a file
+ * *.task.ts), and three of its own.
+ */
 export interface GpuTasks extends KernelTasks {
   'kernel-times': KernelTimesTask;
   'check-kernels': CheckKernelsTask;
@@ -13,8 +16,8 @@ export interface GpuTasks extends KernelTasks {
 }
 
 /**
- * The resources of a handler for one task, in the thread that owns the GPU. A handler destroys what it
- * allocates.
+ * Everything that the handler of one task may use, in the thread that owns the GPU. Data are named as in the
+ * task's contract (operators/tasks/). A handler must destroy the buffers that it creates.
  */
 export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   readonly gpu: Gpu;
@@ -26,15 +29,16 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
    * written.
    */
   matrix(name: string): DeviceMatrix;
-  /** A device matrix that may have only its half mirror; undefined where the name is not a matrix. */
-  matrixOrHalf(name: string): DeviceMatrix | undefined;
   /**
-   * Rows received from another GPU, laid out as in a matrix; undefined where the input is no such partition.
+   * A matrix of which perhaps only the half mirror (a float16 copy) is stored; undefined if the partition of
+   * this name is not a matrix.
    */
+  matrixOrHalf(name: string): DeviceMatrix | undefined;
+  /** Rows received from another GPU, laid out as in a matrix; undefined if the input has another layout. */
   wire(name: string): WireRows | undefined;
   /**
-   * The matrix with its half mirror. For an input the mirror is filled; for an output it is to be written,
-   * and its last row is 0.
+   * A matrix with its half mirror, a float16 copy with one more row of zeros. An input's mirror has the
+   * matrix's values. An output's mirror must be written by the handler, except for the last row, which is 0.
    */
   matrixWithHalf(name: string): Promise<DeviceMatrix>;
   /** A rating block among the inputs. */
@@ -43,7 +47,7 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   list(name: string): DeviceList;
   /** f32 buffer of a partition's column `values`, such as a bias or column bounds. */
   vector(name: string): GPUBuffer;
-  /** The host form of an input, such as pairs. */
+  /** An input in host memory, for example the (row, column) pairs of `predict`. */
   partition(name: string): Partition;
   /** True if the task has an input of this name. */
   has(name: string): boolean;
@@ -53,8 +57,9 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
    */
   cancelled(): boolean;
   /**
-   * A handler calls this once it has submitted all its GPU work and only waits for results. The next task
-   * may then start. After the call the handler must not use scratch buffers, matrices or error scopes.
+   * A handler calls this when it has submitted all its GPU work and only waits for results. The next task may
+   * then start, so from here on the handler must not use buffers that tasks share (`Gpu.scratch`), matrices
+   * or error scopes.
    */
   submitted(): void;
 }

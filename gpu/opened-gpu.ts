@@ -15,10 +15,12 @@ import type { GpuCommand, GpuRequest } from './requests.ts';
 
 type Command = Exclude<GpuCommand, { readonly type: 'open' }>;
 
-/** The slot of a request among the concurrent requests of its thread. */
+/**
+ * Connects a request with the thread's other requests: for cancelling it, and for letting the next one start.
+ */
 export interface RequestPlace {
   readonly slot: number;
-  /** The flag of the slot is set when the request is cancelled. */
+  /** `flags[slot]` is not 0 once the request is cancelled. */
   readonly flags: Int32Array;
   readonly turns: Turns;
   readonly pass: () => void;
@@ -54,7 +56,8 @@ export class OpenedGpu {
       else store.release(change.release);
     }
     this.#garbage.follow(collection);
-    // A request submits all its transfers during its turn.
+    // A request submits all its transfers before it passes its turn on. So the difference between the
+    // counters then and now is this request's bytes.
     const turn: Turn = (gpu.turn = { clocked: command.type === 'task' && command.clocked === true });
     const before = gpu.counters.counts;
     let moved: ReturnType<typeof gpu.counters.since> | undefined;
@@ -63,7 +66,8 @@ export class OpenedGpu {
       place.pass();
     };
     const outcome = await obey(command, gpu, store, { ...place, pass });
-    // The reply to a task contains the spans; spans of fetches are sent with the next task's reply.
+    // Spans are the timed sections of a trace. Only replies to tasks contain spans; the spans of a fetch wait
+    // for the next task's reply.
     const spans = command.type === 'task' ? gpu.journal.take() : [];
     const counts = moved ?? gpu.counters.since(before);
     return { ...outcome, ...counts, ended: turn.ended, spans, memory: gpu.takeMemory() };
@@ -86,7 +90,7 @@ async function obey(command: Command, gpu: Gpu, store: GpuStore, place: RequestP
       return { rows: 0 };
     case 'lose':
       if (command.what === 'thread') process.exit(1);
-      // Running copies use memory that closing the device frees.
+      // Closing the device unmaps memory that copies in progress still use.
       await copiesEnded();
       gpu.device.destroy();
       await gpu.device.lost;

@@ -4,13 +4,13 @@ import type { None } from '../operators/tasks/task-types.ts';
 import type { UpdateProblem } from '../operators/tasks/tasks.ts';
 
 /**
- * Runs one check, given by its number, which compares a kernel with its twin on this adapter. Without a
- * number it only lists the checks.
+ * Runs one check on this adapter: a kernel compared with its CPU version. `check` is the check's number;
+ * without it, the task only lists all checks.
  *
  * Values with a number: {error, limit}, see KernelCheck. Without: `checks`, a list of {name, variant}, and
  * `kernels`, the names of all kernels with checks, including kernels that this adapter does not support.
  *
- * Spans: compiling, allocations, transfers and passes.
+ * Spans (for a trace): compiling, allocations, transfers and passes.
  */
 export interface CheckKernelsTask {
   inputs: None;
@@ -25,10 +25,10 @@ export interface CheckKernelsTask {
 }
 
 /**
- * Returns the time that kernels took on the GPU since the last such task, and starts or stops timing (`run`);
- * for benches.
+ * Returns the time that kernels took on the GPU since the previous task of this name, and switches this
+ * measurement on or off (`run`). Benches use it.
  *
- * Values: milliseconds by kernel name; empty where the adapter has no timestamps.
+ * Values: milliseconds by kernel name; empty if the adapter has no timestamps.
  */
 export interface KernelTimesTask {
   inputs: None;
@@ -38,10 +38,11 @@ export interface KernelTimesTask {
 }
 
 /**
- * Times variants of `update` on rows of a block, in the given order. It has no outputs.
+ * Measures variants of the kernel `update` on a sample of a block's rows, in the given order, so that the
+ * fastest can be chosen. The solved rows are discarded: the task has no outputs.
  *
  * Values: `times` of the variants that were started within `seconds`, see VariantTime; `ratings` and `rows`,
- * the numbers that were solved; `clock`, "gpu" or "host".
+ * the numbers that were solved; `clock`, "gpu" or "host", the clock that measured.
  */
 export interface TimeVariantsTask {
   inputs: { block: PartitionRef };

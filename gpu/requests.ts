@@ -4,12 +4,12 @@ import type { SentPartition } from '../engine/threads/wide-views.ts';
 import type { WireRows } from './device/resources.ts';
 import type { AcquireOptions } from './webgpu/gpu-info.ts';
 
-/** The changes to a partition between two requests, in order. */
+/** A change to the partitions of the GPU's thread, sent with the next request. */
 export type StoreChange =
   | { readonly put: string; readonly partition: SentPartition }
   | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
   | { readonly release: string }
-  /** The thread drops the partition's host form. */
+  /** The thread frees the partition's copy in host memory. */
   | { readonly leave: string };
 
 export type GpuCommand =
@@ -33,7 +33,7 @@ export type GpuCommand =
   | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows }
   | { readonly type: 'trim' }
   /**
-   * Has no effect of its own: it delivers pending changes of the store and the request to collect garbage.
+   * Does nothing itself, but like every request it delivers pending changes and a request to collect garbage.
    */
   | { readonly type: 'collect' }
   /** Ends the device, or the thread, as a crash would: for tests. */
@@ -43,6 +43,6 @@ export type GpuCommand =
 export interface GpuRequest {
   readonly changes: readonly StoreChange[];
   readonly command: GpuCommand;
-  /** A new number requests a garbage collection. */
+  /** Number of garbage collections requested so far. The thread collects when it has increased. */
   readonly collection: number;
 }

@@ -1,8 +1,8 @@
 import type { StoreChange } from './requests.ts';
 
 /**
- * Changes of a GPU's store that its thread has not received yet. They are sent with the next request, in
- * order.
+ * Puts, allocations and releases of partitions that the GPU's thread has not received yet. They are sent with
+ * the next request, in order.
  */
 export class StoreChanges {
   /**
@@ -19,7 +19,10 @@ export class StoreChanges {
    */
   #promised = 0;
 
-  /** A partition that is released before any request used it is not sent. */
+  /**
+   * Adds a change. It replaces the last pending change of the same partition, unless that one already belongs
+   * to a request. So a partition that is put and released between two requests is never sent.
+   */
   note(change: StoreChange): void {
     const key = keyOf(change);
     const earlier = this.#lastByKey.get(key);

@@ -16,7 +16,7 @@ import {
 
 /** A partition in the store; its buffers are allocated when a task first names it. */
 interface Entry {
-  /** The host form; dropped once a matrix is on the device. */
+  /** The partition in host memory; undefined once a matrix is on the device. */
   partition?: Partition;
   /** The shape of a matrix that was allocated, not put. */
   readonly shape?: Omit<MatrixShape, 'stride'>;
@@ -73,7 +73,8 @@ export class GpuStore {
   }
 
   /**
-   * A matrix with its half mirror. The mirror is computed here if the matrix was put or written without one.
+   * A matrix with its half mirror, a float16 copy. If there is none yet, it is allocated. It is also computed
+   * from the matrix, unless the current task will write it (`written`).
    */
   async withHalf(key: string, written: boolean): Promise<DeviceMatrix> {
     const { matrix, shape } = await this.prepare(key);
@@ -93,8 +94,9 @@ export class GpuStore {
   }
 
   /**
-   * The partition in host memory, with the device's content. A matrix gets new host memory without padding;
-   * a vector gets the host memory from which it was put. `submitted`: see downloadRows.
+   * The partition in host memory, with the device's content. A matrix gets new host memory without padding; a
+   * vector gets the host memory from which it was put. `submitted` is called when all copies of a matrix are
+   * submitted to the GPU.
    */
   async fetch(key: string, submitted?: () => void): Promise<Partition> {
     const { matrix, vector, partition } = await this.prepare(key);
@@ -111,7 +113,10 @@ export class GpuStore {
     return partition;
   }
 
-  /** Copies the rows of a matrix, with padding, from its buffer or its half mirror; returns their number. */
+  /**
+   * Copies the rows of a matrix for another device: with padding, as float32 numbers or as float16 numbers
+   * from the half mirror. Returns the number of rows.
+   */
   async fetchWire(key: string, into: WireRows, submitted?: () => void): Promise<number> {
     const { matrix } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
@@ -134,8 +139,8 @@ export class GpuStore {
   }
 
   /**
-   * Drops the host memory of an uploaded block. Lists of its rows that are made later cannot use its
-   * columns.
+   * Frees the host memory of an uploaded block of ratings. Kernels later divide its rows into lists without
+   * its column indices.
    */
   leave(key: string): void {
     const entry = this.get(key);
@@ -177,8 +182,8 @@ export class GpuStore {
   }
 
   /**
-   * Prepares a block that is the transpose of another one. The device computes its values from the other
-   * block's values.
+   * Prepares a block of ratings that is the transpose of another one. The GPU computes its values from the
+   * other block's values, so they are not uploaded.
    */
   async prepareTransposed(key: string, of: string): Promise<void> {
     const entry = this.get(key);

@@ -8,8 +8,8 @@ import type { GpuCommand, GpuRequest } from './requests.ts';
 import { StoreChanges } from './store-changes.ts';
 
 /**
- * Requests to a GPU's thread. Each request carries the changes of the store that were noted before it. After
- * the thread or its GPU is lost, all requests fail with that error.
+ * Sends requests to a GPU's thread. Each carries the pending changes of partitions (StoreChanges). After the
+ * thread or its GPU is lost, all requests fail with that error.
  */
 export class ThreadRequests {
   readonly changes = new StoreChanges();
@@ -47,14 +47,18 @@ export class ThreadRequests {
     }
   }
 
-  /** Counts the memory that the thread reports: current, and the peak since its last answer. */
+  /**
+   * Takes over the memory that the thread reports: its peak since the last answer, then its current value.
+   */
   #count(memory: TaskOutcome['memory']): void {
     if (memory === undefined) return;
     this.memory.add(memory.peak - this.memory.now);
     this.memory.add(memory.now - this.memory.now);
   }
 
-  /** The error of requests after the thread ended by itself; the GPU is lost with it. */
+  /**
+   * Makes the error for all requests after the thread ended by itself, which means that the GPU is lost too.
+   */
   lose(cause: unknown, { name, place }: { readonly name: string; readonly place: Place }): DeviceLostError {
     const reason = cause instanceof Error ? cause.message : String(cause);
     this.#lost ??= new DeviceLostError(`the thread of the GPU ${name} ended (${reason})`, {
@@ -66,8 +70,8 @@ export class ThreadRequests {
   }
 
   /**
-   * Notes bytes of shared memory that this thread no longer uses. The GPU's thread will soon stop using them
-   * too.
+   * Counts `bytes` of shared memory as garbage, since this thread has released them. If enough garbage has
+   * accumulated, this thread collects it now, and the GPU's thread does with its next request.
    */
   collect(bytes: number): void {
     // No collection is needed: the GPU's thread is about to end, and this process can collect later.

@@ -1,7 +1,8 @@
 /**
- * Orders the requests to a GPU: they start in the order in which they arrive. A request has its turn alone,
- * since it may write data that the next one reads. Once it has submitted all its work and only waits for
- * results, it passes the turn on. The GPU executes submissions in order, so it then works without a pause.
+ * Orders the requests to a GPU: they start in the order in which they arrive. At any time one request has the
+ * turn, since it may write data that the next one reads. When it has submitted all its work and only waits
+ * for results, it passes the turn on to the next request. The GPU executes submissions in order, and so has
+ * no pause between two requests.
  */
 export class Turns {
   #last: Promise<void> = Promise.resolve();

@@ -14,7 +14,10 @@ import type { OpenedGpu } from './opened-gpu.ts';
 import { Turns } from './turns.ts';
 import type { GpuRequest } from './requests.ts';
 
-/** Piscina passes a thread [its own data, our data] if ports are in use, else only our data. */
+/**
+ * The thread pool (the package piscina) passes [its own data, our data] if message ports are in use, else
+ * only our data.
+ */
 const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as {
   readonly flags: Int32Array;
 };
@@ -56,7 +59,7 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
   return (await opened).execute(request, command, { slot, flags, turns, pass });
 }
 
-/** After the device was lost, every failure is reported as that loss. */
+/** The error to report. Once the device is lost, that is the loss, since all other errors follow from it. */
 async function causeOf(error: unknown): Promise<unknown> {
   if (opened === undefined || error instanceof DeviceLostError) return error;
   await setImmediate();

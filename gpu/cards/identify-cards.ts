@@ -3,7 +3,7 @@ import type { Card } from './find-cards.ts';
 import { cannotIdentify } from './memory-used.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
-/** Opens and measures cards; tests replace it. */
+/** The operations on real cards that this module needs; tests replace them. */
 export interface CardMachine {
   /** Opens the card that the system selects for an address. */
   readonly open: (options: { readonly card: string }) => Promise<Device>;
@@ -11,19 +11,23 @@ export interface CardMachine {
 }
 
 /**
- * A matrix of 256 MiB. If at least half of its bytes appear on exactly one card, that card is the opened one;
- * other processes may allocate at the same time.
+ * The matrix that is allocated to find out which card was opened: 256 MiB. If the used memory of exactly one
+ * card grows by at least half of that, it is the opened card. Half, because other processes may allocate and
+ * free memory at the same time.
  */
 const MARK = { rows: 1 << 16, columns: 1 << 10, stride: 1 << 10, contents: 'any' } as const;
 const SEEN_BYTES = (MARK.rows * MARK.columns * 4) / 2;
 
-/** Attempts for each card, since allocations by other processes can hide the matrix. */
+/** Attempts for each card, since other processes may allocate or free memory during the measurement. */
 const ATTEMPTS = 3;
 
 /**
- * The addresses that open the wanted cards. The layer that selects cards by address has been seen to open the
- * other card of two. So each card is opened, memory is allocated on it, and the card whose used memory grows
- * is the opened one. Processes that start together do this one after the other. Throws UsageError.
+ * Finds, for each wanted card, the PCI address that opens it. That is not always its own address: Mesa's
+ * device-select layer, which selects a card by address, has been seen to open the other card of two. So each
+ * card is opened, memory is allocated on it, and the card whose used memory grows is the opened one.
+ * Processes that start together do this one after the other.
+ *
+ * `wanted`: indices in `cards`. Returns the address by index. Throws UsageError if no address opens a card.
  */
 export function identifyCards(
   wanted: readonly number[],
@@ -55,7 +59,7 @@ async function allocateOnEach(
   );
 }
 
-/** The number of the card that an address opens; undefined where that cannot be measured. */
+/** The index of the card that is opened for an address; undefined if the measurement shows no single card. */
 async function openedCard(
   address: string,
   cards: readonly Card[],

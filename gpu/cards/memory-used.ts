@@ -5,8 +5,8 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Card } from './find-cards.ts';
 
 /**
- * Bytes in use on each card, by all processes. Throws UsageError with what is missing where the system does
- * not report it.
+ * Bytes in use on each card, by all processes. If the system does not report them, throws UsageError that
+ * names the missing program or file.
  */
 export async function memoryUsed(cards: readonly Card[]): Promise<readonly number[]> {
   if (cards.every(({ vendor }) => vendor === 'nvidia')) return ofNvidia(cards);
@@ -41,7 +41,7 @@ export function readNvidia(text: string, cards: readonly Card[]): readonly numbe
   });
 }
 
-/** The driver amdgpu provides this file. */
+/** For cards of other makers: reads a file that only the driver amdgpu provides. */
 async function ofDriver({ address }: Card): Promise<number> {
   const file = `/sys/bus/pci/devices/${address}/mem_info_vram_used`;
   return Number(

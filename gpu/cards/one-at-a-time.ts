@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 
 /**
- * Milliseconds between two attempts, and milliseconds after which the work is done even though another
- * process holds the name.
+ * Milliseconds between two attempts to get the lock, and milliseconds after which the work is done without
+ * it.
  */
 const PAUSE = 50;
 const PATIENCE = 60_000;
@@ -27,7 +27,7 @@ export async function oneAtATime<Result>(name: string, work: () => Promise<Resul
   }
 }
 
-/** The socket that holds the name; undefined if another process holds it. */
+/** Tries to get the lock. Returns the socket that holds it, or undefined if another process has it. */
 function listening(name: string): Promise<Server | undefined> {
   return new Promise((done) => {
     const server = createServer((socket) => socket.destroy()).unref();

@@ -1,12 +1,14 @@
 /**
- * The last opening. The environment variable belongs to the whole process, so cards are opened one at a time.
+ * The last call's opening, for which the next call waits: DRI_PRIME belongs to the whole process, so only one
+ * card can be opened at a time.
  */
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Opens a GPU while an environment variable holds the PCI address of the card that Mesa's device-select layer
- * should list first. WebGPU itself cannot select one of two equal cards. The GPU's thread reads the variable
- * when it creates its WebGPU instance.
+ * Opens the card with this PCI address. WebGPU cannot choose between two equal cards, but Mesa's
+ * device-select layer lists the card first whose address is in the environment variable DRI_PRIME. So the
+ * variable has the address while `open` runs, and the GPU's thread reads it when it creates its WebGPU
+ * instance.
  */
 export function withCard<Opened>(address: string, open: () => Promise<Opened>): Promise<Opened> {
   const opening = last.then(async () => {

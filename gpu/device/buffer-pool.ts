@@ -9,9 +9,9 @@ type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'> & Partial<Pick<Gpu, 'hasR
 const NEAR = 32;
 
 /**
- * Freed buffers, kept for later requests of about the same size: each half-iteration allocates a new version
- * of a side's factors and frees an old one. A returned buffer is zeroed at once, while no task waits for it,
- * unless its next owner will overwrite all of it.
+ * Freed GPU buffers, kept for later requests of about the same size: each half-iteration allocates new
+ * factors and frees old ones. A buffer is zeroed when it is freed, while no task waits for it, unless its
+ * next owner will probably overwrite all of it.
  */
 export class BufferPool {
   readonly #gpu: PoolGpu;
@@ -31,7 +31,7 @@ export class BufferPool {
     const size = this.#sizeOf(bytes);
     const kept = this.#nearest(size);
     const fitting = kept.findLastIndex((buffer) => this.#written.has(buffer) === (contents === 'any'));
-    // -1 (no buffer with the wanted contents) takes the last of the others.
+    // If no buffer has the wanted contents, the index is -1, and `splice` takes the last one.
     const [buffer] = kept.splice(fitting, 1);
     if (buffer === undefined) return this.#create(size, label);
     if (this.#written.delete(buffer) && contents === 'zeros') this.#clear(buffer);
@@ -41,8 +41,7 @@ export class BufferPool {
 
   /**
    * The free buffers of the smallest size that holds `size`. If there are none, one slightly smaller buffer
-   * is destroyed. Otherwise parts with different numbers of rows would leave a buffer of each size in the
-   * pool.
+   * is destroyed: otherwise partitions that differ in a few rows would each leave a buffer in the pool.
    */
   #nearest(size: number): GPUBuffer[] {
     const near = [...this.#free]
@@ -92,8 +91,8 @@ export class BufferPool {
   }
 
   /**
-   * Bytes rounded up to one of 64 sizes an octave, as far as the device's limits permit: parts of nearly the
-   * same size can then use the same buffers.
+   * Rounds a size up to one of 64 sizes between two powers of two, unless that exceeds the device's limits.
+   * So partitions of nearly the same size can use the same buffers.
    */
   #sizeOf(bytes: number): number {
     const { bufferBytes, bindingBytes } = this.#gpu.info.limits;

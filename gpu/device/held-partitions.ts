@@ -4,23 +4,26 @@ import { type Partition, partitionBytes, type SharedColumn } from '../../engine/
 import type { Place } from '../../engine/plan/place.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 
-/** A partition of a device, as the main thread knows it. */
+/** The main thread's record of a partition on a GPU. */
 export interface HeldPartition {
   /** The partition in host memory, as it was put or returned by a task. */
   readonly host?: Partition;
-  /** True if a task may have changed the partition on the device after that. */
+  /** True if the device may have newer contents than `host`, because a task wrote the partition. */
   readonly changed: boolean;
   /** Bytes of the device's memory. */
   readonly bytes: number;
   /** For a matrix that is stored only in float16: the bytes of its rows. */
   readonly halfBytes?: number;
-  /** For a matrix that is no longer in host memory here and has not been written since: its source. */
+  /**
+   * For a matrix whose host memory was given up here after the upload: that memory, so that `hasSame` can
+   * recognize it. Absent once a task has written the matrix.
+   */
   readonly source?: MatrixSource;
 }
 
 /**
- * The host memory from which a matrix was uploaded, if something else still holds it, and the matrix's shape
- * there.
+ * The host memory from which a matrix was uploaded, as long as other code keeps it alive, and the matrix's
+ * shape.
  */
 interface MatrixSource extends RowShape {
   readonly memory: WeakRef<ArrayBufferLike>;
@@ -41,8 +44,8 @@ export interface MemoryBounds {
 }
 
 /**
- * The partitions of a GPU by key: their copies in host memory, if any, which count as host memory; and their
- * bytes on the device.
+ * The partitions of one GPU by key. Counts their bytes on the device, and reports their copies in host memory
+ * to the meter of host memory.
  */
 export class HeldPartitions {
   readonly #held = new Map<string, HeldPartition>();
@@ -79,7 +82,10 @@ export class HeldPartitions {
     for (const key of this.#held.keys()) this.forget(key);
   }
 
-  /** Drops the host form: the partition is then on the device alone. Returns the bytes of the host form. */
+  /**
+   * Gives up the copy in host memory, so that the partition is only on the device. Returns the bytes of the
+   * copy.
+   */
   leaveHost(key: string): number {
     const { host, bytes, changed } = this.#held.get(key) ?? {};
     if (host === undefined || bytes === undefined) return 0;
@@ -94,8 +100,8 @@ export class HeldPartitions {
   }
 
   /**
-   * True for ratings and factors that need not be uploaded again: same memory and shape, and no task has
-   * written them.
+   * True if the device already has these ratings or factors, so that they need not be uploaded again: the
+   * same memory and shape, and no task has written them.
    */
   hasSame(key: string, partition: Partition): boolean {
     const { source, host, changed } = this.#held.get(key) ?? {};
@@ -125,7 +131,8 @@ export class HeldPartitions {
   }
 
   /**
-   * Throws CapacityError if the device has no room for `bytes`, or cannot bind a buffer of `largest` bytes.
+   * Throws CapacityError if the device has no room for `bytes`, or, for data on the device, cannot bind a
+   * buffer of `largest` bytes.
    */
   requireRoom(key: string, bytes: number, largest: number, onDevice: boolean): void {
     const { place, name } = this.#device;
@@ -151,7 +158,7 @@ export class HeldPartitions {
   }
 }
 
-/** True for factors that fill their memory alone. */
+/** True for a matrix of factors that is the only content of its memory. */
 function isMatrixOfItsOwn({ layout, columns }: Partition): boolean {
   return layout === 'factors' && columns.values.byteLength === columns.values.buffer.byteLength;
 }

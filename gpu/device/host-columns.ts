@@ -12,7 +12,10 @@ export function deviceBytes(partition: Partition): number {
     : 0;
 }
 
-/** Rows on the wire within memory that was allocated for them. */
+/**
+ * The columns of rows that are sent to another device: a view of the first `bytes` bytes of the memory that
+ * was allocated for them, or a reference to memory files. `form` is the type of their numbers.
+ */
 export function wireIn(
   memory: WireMemory,
   form: 'f32' | 'f16',

@@ -1,7 +1,7 @@
 /** Partitions as they are stored on a GPU: buffers, and the data needed to use them. */
 import type { FileMemory, Partition } from '../../engine/partition.ts';
 
-/** Strides are multiples of the 16 columns of a tensor-core tile; features beyond the rank are 0. */
+/** Rows of a matrix are padded with zeros to a multiple of this number, the columns of a tensor-core tile. */
 export const STRIDE_STEP = 16;
 
 export function strideOf(columns: number): number {
@@ -18,7 +18,8 @@ export const vectorLayouts: readonly string[] = [
 ];
 
 /**
- * Layout of rows that are sent from one GPU to another: as in a matrix or its half mirror. See Device.fetch.
+ * Layout of rows that are sent from one GPU to another: padded as in a matrix, in float32, or in float16 as
+ * in its half mirror. See Device.fetch.
  */
 export const WIRE_ROWS = 'wire-rows';
 
@@ -56,7 +57,7 @@ export interface DeviceMatrix {
    * after the end of a row's ratings.
    */
   half?: GPUBuffer;
-  /** True where only the mirror is stored: `values` has no rows. */
+  /** True if only the half mirror is stored; `values` is then empty. */
   readonly halfOnly?: boolean;
 }
 
@@ -74,7 +75,7 @@ export interface DeviceBlock {
   readonly indices: GPUBuffer;
   /** f32[ratings] */
   readonly values: GPUBuffer;
-  /** For values that a kernel computes: resolves once they are there. */
+  /** If a kernel computes the values: resolves when it has finished. */
   readonly filled?: Promise<unknown>;
   /** Data that kernels prepare once and cache with the block, such as lists of its rows in solving order. */
   readonly prepared: Map<string, unknown>;

@@ -1,18 +1,18 @@
 import { read, write } from 'node:fs';
 import type { FileMemory } from '../../engine/partition.ts';
 
-/** Copies in progress, kept here so that their arrays are not collected. */
+/** Copies in progress. This set keeps their arrays from being garbage-collected. */
 const copies = new Set<Promise<void>>();
 
 /**
- * Writes the bytes of a piece to its file, on a thread of Node's pool. `at`: the piece's first byte among
- * all bytes of the memory.
+ * Writes a piece of data to the memory file that it belongs to, on a thread of Node's pool. `at`: the index
+ * of the piece's first byte in all the data.
  */
 export function writePiece(memory: FileMemory, piece: Uint8Array, at: number): Promise<void> {
   return copy(write, memory, piece, at);
 }
 
-/** Reads a piece of rows. */
+/** Reads a piece of data from the memory file that it belongs to; see writePiece. */
 export function readPiece(memory: FileMemory, piece: Uint8Array, at: number): Promise<void> {
   return copy(read, memory, piece, at);
 }

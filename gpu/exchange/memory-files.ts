@@ -10,7 +10,7 @@ const FOLDER = '/dev/shm';
 /** Bytes of a piece, the unit that one thread copies. */
 export const PIECE_BYTES = 2 << 20;
 
-/** Number of files of one memory: writes to the same file wait for each other. */
+/** Number of files over which one FileMemory is spread: the system executes writes to one file one by one. */
 const FILES = 8;
 
 /** Share of the folder's free space that may be used. */

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isLossy } from '../../engine/lossy-path.ts';
 
-/** FACTORFLOW_CACHE_DIR, else factorflow's folder in the system's cache folder. */
+/** The folder of this program's caches: FACTORFLOW_CACHE_DIR, or a folder in the system's cache folder. */
 export function cacheFolder(
   env: Readonly<Record<string, string | undefined>> = process.env,
   platform: NodeJS.Platform = process.platform,
@@ -28,8 +28,8 @@ export function makeOwnFolder(folder: string): void {
 }
 
 /**
- * Bits of a folder's mode. Group and others may write; sticky: each user may only change his own files
- * there.
+ * Bits of a folder's mode: the group may write, others may write, and sticky (a user may only change his own
+ * files there).
  */
 const [GROUP_WRITES, OTHERS_WRITE, STICKY] = [0o020, 0o002, 0o1000];
 

@@ -9,7 +9,7 @@ import { namesIn, textOf } from './system-files.ts';
 
 interface KnownDriver {
   readonly format: 'factorflow-known-driver';
-  /** Everything that the driver's answer depends on. */
+  /** Identifies everything that a driver's answer depends on: if it differs, the driver is probed again. */
   readonly system: string;
   readonly adapter: Adapter;
 }

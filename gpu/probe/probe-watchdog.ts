@@ -1,5 +1,5 @@
 /**
- * A thread that ends the probe's process after 25 seconds: a driver that hangs blocks the main thread, and
- * the parent may have ended.
+ * A thread that ends the probe's process after 25 seconds. It is needed if a driver hangs, which blocks the
+ * main thread, and the parent process, which would end this one after 20 seconds, has itself ended.
  */
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), 25_000);

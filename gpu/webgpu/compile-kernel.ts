@@ -15,7 +15,7 @@ export interface KernelVariant {
   readonly params: KernelParams;
   /** The name in errors: see CompiledKernel. */
   readonly label: string;
-  /** Makes the variant's text. */
+  /** Makes the WGSL text; tests replace it. */
   readonly render?: typeof renderKernel;
 }
 
@@ -31,8 +31,8 @@ export async function compileKernel(
   // Error scopes are a stack, so this one must end before another one begins.
   const scope = device.popErrorScope();
   const layout = bindGroupLayout(device, kernel, label);
-  // Starts the driver before this thread renders the next kernel's text. If the text is wrong, this fails
-  // too, but `requireText` throws the better error.
+  // Starts the driver's compiler now, so that it works while this thread renders the next kernel's text. If
+  // the text is wrong, this promise rejects too, but `requireText` throws an error with the line.
   const compiling = device.createComputePipelineAsync({
     label,
     layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
@@ -46,7 +46,7 @@ export async function compileKernel(
     gpu.requireDevice(label);
     requireText({ label, code }, messages, error);
   } catch (error) {
-    // `close` waits for this promise, not for Dawn's.
+    // `Gpu.close` waits for this function, so it must not return before Dawn's promise has settled.
     await Promise.allSettled([compiling]);
     throw error;
   }

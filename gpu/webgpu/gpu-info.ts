@@ -1,8 +1,10 @@
 /**
  * Features that a kernel may require and an adapter may lack:
  *
- * - `subgroups`: of 32 threads; `quads`: of at least four.
- * - `tensor`: chromium-experimental-subgroup-matrix with f16 x f16 -> f32 in 16x16x16.
+ * - `f16`: float16 numbers in shaders.
+ * - `subgroups`: subgroups of exactly 32 threads; `quads`: subgroups of at least four.
+ * - `tensor`, `int8`: products of matrices by subgroups (chromium-experimental-subgroup-matrix), in float16
+ *   with float32 sums (16 x 16 x 16), and in 8-bit integers with 32-bit sums (16 x 16 x 32).
  */
 export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor' | 'int8';
 

@@ -27,7 +27,7 @@ export class Gpu {
   readonly journal = new Journal();
   readonly passBuffers: PassBuffers;
   readonly bindGroups: BindGroups;
-  /** The request whose passes are made now. */
+  /** The request that has the turn, so that new passes belong to it (see Turns). */
   turn: Turn = { clocked: false };
   /** True where keepAwake does nothing. */
   mayIdle = false;
@@ -71,8 +71,8 @@ export class Gpu {
   }
 
   /**
-   * A zeroed storage buffer of at least `bytes`. Throws CapacityError if a limit of the adapter or its
-   * memory is too small. `passage`: the buffer is used for transfers to the host, see takeMemory.
+   * A zeroed storage buffer of at least `bytes`. Throws CapacityError if a limit of the adapter or its memory
+   * is too small. `passage`: the buffer serves transfers to the host, and takeMemory does not count it.
    */
   async buffer(bytes: number, label: string, { passage = false } = {}): Promise<GPUBuffer> {
     const size = Math.max(16, Math.ceil(bytes / 16) * 16);
@@ -130,7 +130,7 @@ export class Gpu {
     };
   }
 
-  /** True while buffers fit the given memory. */
+  /** True if the buffers and `bytes` more fit the memory that this program may use. */
   hasRoomFor(bytes: number): boolean {
     return this.#memory.now + bytes <= this.#memoryBytes;
   }
@@ -221,8 +221,8 @@ export class Gpu {
   }
 
   /**
-   * Compiles the kernel for these parameters, once. Throws an error with the kernel's label when the text is
-   * wrong.
+   * Compiles the kernel for these parameters, or returns the earlier result for the same parameters. Throws
+   * an error with the kernel's label when the text is wrong.
    */
   compile<Params extends KernelParams, Buffers extends string, Uniforms extends string>(
     kernel: KernelDescriptor<Params, Buffers, Uniforms>,
@@ -243,8 +243,8 @@ export class Gpu {
   }
 
   /**
-   * Keeps the GPU busy until the host has done `work`, for example compiling kernels or uploading the
-   * initial factors. Returns `work`.
+   * Keeps the GPU busy, so that its clock stays high, until the host has done `work`, for example compiled
+   * kernels or uploaded the initial factors. Returns `work`.
    */
   keepAwake<Result>(work: Promise<Result>): Promise<Result> {
     return this.info.software || this.mayIdle ? work : this.#idleSpin.during(work);

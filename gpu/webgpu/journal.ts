@@ -4,7 +4,7 @@ import type { DeviceSpan } from '../../engine/trace/trace.ts';
 /** Most spans that wait for the next reply of the thread. */
 const MOST_WAITING = 10_000;
 
-/** Records the work of a GPU's thread outside tasks, for a trace: transfers and compiling. */
+/** Records, for a trace, what a GPU's thread does in addition to tasks: transfers and compiling. */
 export class Journal {
   /** True to also note passes and allocations: see inDetail. */
   detailed = false;

@@ -12,8 +12,8 @@ export class PassBuffers {
   }
 
   /**
-   * The uniform buffer for the next pass. Buffers are reused: earlier passes have read one by the time it is
-   * written again.
+   * Writes the uniforms of the next pass and returns their buffer. All passes share one buffer: the queue
+   * executes writes and passes in order, so the earlier passes have read it before this write.
    */
   uniforms(bytes: Uint8Array<ArrayBuffer>): GPUBuffer {
     if (this.#uniforms === undefined || this.#uniforms.size < bytes.byteLength) {

@@ -20,7 +20,7 @@ interface PassGpu {
 
 /** The work of one request on the GPU. */
 export interface Turn {
-  /** Its passes note when they end. */
+  /** True if its passes shall record in `ended` when they end. */
   readonly clocked: boolean;
   /**
    * Time at which the last kernel so far ended, in milliseconds of the GPU's clock. Its zero is arbitrary:
@@ -36,7 +36,7 @@ export interface SubmitOptions {
   readonly timed?: boolean;
   /** A buffer whose bytes are returned with the result, without another round trip. */
   readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number };
-  /** Called when the sequence is submitted. */
+  /** Called when the kernels are submitted, before their result is awaited. */
   readonly submitted?: () => void;
 }
 
@@ -130,7 +130,10 @@ export class Pass {
     return this.#turn.clocked ? passBuffers.endStamp() : undefined;
   }
 
-  /** Encodes the dispatches: in one compute pass or, if each gets time stamps, each in a pass of its own. */
+  /**
+   * Encodes the dispatches: all in one compute pass, or each in a pass of its own if each is timed, since
+   * time stamps are written at the ends of passes.
+   */
   #encode(encoder: GPUCommandEncoder, uniforms: GPUBuffer, stamps: TimeStamps | EndStamp | undefined): void {
     const { limits } = this.#gpu.info;
     let shared: GPUComputePassEncoder | undefined;
@@ -159,7 +162,10 @@ export class Pass {
     shared?.end();
   }
 
-  /** The first bytes of the result, once the GPU has finished. `scope` reports validation errors. */
+  /**
+   * Waits until the GPU has finished, and returns the first `bytes` bytes of `result`. Throws the validation
+   * error that `scope` reports, if any.
+   */
   async #content(
     result: GPUBuffer,
     bytes: number,

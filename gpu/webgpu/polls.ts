@@ -21,8 +21,8 @@ let urgent = 0;
 let paced = false;
 
 /**
- * Delays each poll of this thread, which must be a GPU's own thread. The thread's own code does not use the
- * global setImmediate.
+ * Delays each poll of this thread, which must be a GPU's own thread: its code does not use the global
+ * setImmediate for other purposes.
  */
 export function pacePolls(software: boolean): void {
   pause = software ? PAUSES.software : PAUSES.card;

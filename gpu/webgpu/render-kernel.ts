@@ -3,8 +3,9 @@ import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 
 /**
- * A text in which imports (`#import parts/<file>`) are replaced by the files' texts, recursively. The first
- * line of a template, which has its reason, is left out.
+ * The text of a shader, in which imports (`#import parts/<file>`) are replaced by the files' texts,
+ * recursively. If the first line is `// Template: ...`, which is the reason for using a template, it is
+ * removed.
  */
 function withImports(name: string): string {
   const text = kernelTexts[name];
@@ -31,7 +32,7 @@ export function renderKernel<Params extends KernelParams>(
 ): string {
   const text = withImports(kernel.name);
   const values = kernel.values(params);
-  // Plain WGSL needs no template engine. Most parts and a third of the kernels are plain.
+  // Text without {{ }} and {% %} is left as it is, which saves the template engine's time.
   const render = (template: string) =>
     /\{[{%]/.test(template) ? (engine.parseAndRenderSync(template, { ...values }) as string) : template;
   const body = render(text);

@@ -23,7 +23,8 @@ export class StagingPool {
 
   /**
    * Takes a free buffer. If none is free, creates one, or waits for the next one if the pool has its full
-   * size. Creating a buffer takes a millisecond or more, so the thread first sends pending answers.
+   * size. Creating a buffer blocks the thread for a millisecond or more; afterwards the thread sends pending
+   * answers before it continues.
    */
   async take(): Promise<GPUBuffer> {
     const free = this.#ready.findIndex(({ done }) => done);
@@ -47,9 +48,9 @@ export class StagingPool {
   }
 
   /**
-   * Returns a buffer. It can be taken again once `when` has settled. If `when` rejects, that is the error of
-   * the transfer that returned the buffer, not of the next one. The next taker maps the buffer again, which
-   * fails if the device is lost.
+   * Returns a buffer to the pool. It can be taken again once `when` has settled. If `when` rejects, the
+   * transfer that used the buffer reports the error, and the buffer stays usable: the next transfer maps it
+   * again, which fails if the device is lost.
    */
   give(buffer: GPUBuffer, when: Promise<unknown>): void {
     const ready = {

@@ -6,15 +6,15 @@ import { nextTurn } from './polls.ts';
 import { StagingPool, type StagingSize } from './staging-pool.ts';
 
 /**
- * Size of a staging buffer: large enough for the full speed of the bus, and small enough that one is filled
- * while another is copied.
+ * Size of a staging buffer for uploads: large enough for the full speed of the bus, and small enough that one
+ * is filled while another is copied.
  */
 export const STAGING_BYTES = 16 << 20;
 
-/** Bytes of one readback. */
+/** Size of a staging buffer for downloads. */
 export const READBACK_BYTES = 4 << 20;
 
-/** The buffers of both directions. */
+/** Buffers for uploads and for downloads. */
 export interface StagingSizes {
   readonly up: StagingSize;
   readonly down: StagingSize;
@@ -43,15 +43,15 @@ export const EXCHANGE: StagingSizes = {
 const READS = 16;
 
 /**
- * A range of a buffer, which is read in pieces of the size of a download's staging buffer. `offset` and
- * `bytes` are multiples of 4.
+ * A range of a GPU buffer. It is downloaded in pieces of the size of a staging buffer. `offset` and `bytes`
+ * are multiples of 4.
  */
 export interface DownloadRange {
   readonly offset: number;
   readonly bytes: number;
   /**
-   * For a buffer that holds only one piece at a time: submits the work that writes the next piece to the
-   * start of the buffer. The piece is the `bytes` bytes from byte `at` of the range on.
+   * For data that a kernel produces piece by piece in a small buffer: submits the work that writes the next
+   * piece to the start of the buffer. The piece is the `bytes` bytes from byte `at` of the range on.
    */
   readonly fill?: (at: number, bytes: number) => void;
 }
@@ -59,8 +59,9 @@ export interface DownloadRange {
 /** Receives the pieces of a download, one at a time. */
 export interface PieceTaker {
   /**
-   * Resolves when `take` can accept the `bytes` bytes from byte `at` of the range on. The staging memory is
-   * mapped only after that; if it were mapped earlier, losing the device meanwhile would unmap it.
+   * Resolves when `take` can accept the `bytes` bytes from byte `at` of the range on. A view of the piece's
+   * staging memory is only made after that; if it were made earlier, losing the device meanwhile would detach
+   * it.
    */
   ready?(at: number, bytes: number): Promise<void>;
   /** Receives a piece, which starts at byte `at` of the range. */
@@ -133,10 +134,9 @@ export class Staging {
   }
 
   /**
-   * Passes the bytes of `source` from `offset` on to `to`, piece by piece, each with its offset. After a
-   * piece was taken, its staging buffer is unmapped. Calls `submitted` when the copies are submitted;
-   * resolves when they have ended. If pieces fail, throws the first failure once no other piece is in
-   * flight.
+   * Passes a range of `source` to `to`, piece by piece. When a piece has been taken, its memory is unmapped.
+   * Calls `submitted` when all copies are submitted; resolves when all pieces have been taken. If pieces
+   * fail, throws the first failure once no other piece is in flight.
    */
   async downloadPieces(
     source: GPUBuffer,
@@ -177,8 +177,8 @@ export class Staging {
   }
 
   /**
-   * Takes a piece in a turn of the event loop of its own, after the earlier pieces. So tasks whose end the
-   * GPU reports at the same time are answered first.
+   * Calls `take` after the earlier pieces, and in a later turn of the event loop. So if the GPU has also
+   * finished tasks, their answers are sent before the piece is copied.
    */
   #inTurn(take: () => Promise<void>): Promise<void> {
     const taken = this.#taken.then(nextTurn).then(take);
