@@ -3,12 +3,12 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import { ratesOf } from './device-rates.ts';
 
-/** Bytes that WebGPU binds in one buffer on the measured cards. */
+/** Most bytes of one buffer that a WebGPU shader can access on the measured cards. */
 const BINDING_BYTES = 2 ** 31 - 4;
 
 /**
- * Assumed GPUs for plans without data: equal except for their memory, with a CPU device for loading.
- * `groups`: socket number of each.
+ * GPUs that a plan may assume in place of the machine's own devices. They are equal except for their memory
+ * (`bytes` of each). A CPU device is added, which loads the ratings. `groups`: socket number of each GPU.
  */
 export function assumedDevices(bytes: readonly number[], groups?: readonly number[]): PlanDevices {
   const gpu = (capacityBytes: number, n: number): DeviceInfo => {

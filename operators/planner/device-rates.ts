@@ -1,20 +1,23 @@
 import { type DeviceInfo, SOFTWARE_MARK } from '../../engine/plan/device-info.ts';
 
-/** Rates for estimating the time of an iteration. */
+/** Rates of a device, from which the planner estimates the time of an iteration. */
 export interface DeviceRates {
   readonly name: string;
   readonly source: string;
-  /** Seconds for each rating in a half-iteration: a + b f², with f including padding. */
+  /**
+   * Seconds for each rating in a half-iteration: perRating + perSquare f², with f rounded up to the padded
+   * row length.
+   */
   readonly perRating: number;
   readonly perSquare: number;
-  /** Additional seconds for each row in a half-iteration: a + b f². */
+  /** Additional seconds for each row in a half-iteration: perRow + perRowSquare f². */
   readonly perRow: number;
   readonly perRowSquare: number;
   /** Bytes a second of the device's own memory. */
   readonly memory: number;
   /**
-   * Bytes of θ and of ratings that all threads together gather in a second, for products of ratings with
-   * vectors.
+   * Bytes per second that all threads together read when they multiply ratings by vectors without forming A.
+   * They read ratings in order and rows of θ in random order.
    */
   readonly gathers: number;
   /** Operations a second of exact solves. */
@@ -22,13 +25,13 @@ export interface DeviceRates {
   /** Bytes a second between host memory and the device; one thread copies in both directions. */
   readonly link: number;
   /**
-   * Bytes a second that the device sends and receives, in total, when devices exchange rows. System threads
-   * make these copies.
+   * Bytes per second that the device sends and receives, in total, when devices exchange rows through host
+   * memory. System threads make these copies.
    */
   readonly exchange: number;
   /**
-   * Seconds of the device's thread for sending a part's tasks and waiting for its rows, in addition to
-   * copies.
+   * Fixed cost of a part, in seconds of the device's thread: sending the part's tasks and waiting for its
+   * rows, without the copies.
    */
   readonly perPart: number;
 }
@@ -53,8 +56,8 @@ const h200: DeviceRates = {
 };
 
 /**
- * Cards of 80 GB and of 12 GB were not measured; their rates are derived from a measured card, or from
- * papers.
+ * Rates for GPUs with at most `most` bytes of memory. Cards of 80 GB and of 12 GB were not measured; their
+ * rates are derived from a measured card, or from papers.
  */
 const classes: readonly { readonly most: number; readonly rates: DeviceRates }[] = [
   {
@@ -109,7 +112,8 @@ const software: DeviceRates = {
 };
 
 /**
- * Rates of a GPU by its memory if known, of a CPU device by its threads. `cgSteps`: f_s, 0 for exact solves.
+ * The rates of a device: of a GPU by its memory, of a CPU by its number of threads. `cgSteps`: number of
+ * steps of conjugate gradients (f_s); 0 if rows are solved exactly.
  */
 export function ratesOf(
   { kind, capacityBytes, parallelism, description }: DeviceInfo,
@@ -132,8 +136,8 @@ export function ratesOf(
     exchange: 4e9,
     perPart: 0,
   };
-  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating. This is a linear approximation at f = 64,
-  // near which the choice of solver changes.
+  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating, at 33 GFLOP/s of one core. `perSquare`
+  // multiplies f², so f is divided by 64: exact at f = 64, near which the choice of solver changes.
   if (cgSteps > 0)
     return {
       ...core,

@@ -4,10 +4,13 @@ import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from './profile.ts';
 import { loadingBytes, spilledLoadingBytes } from './sizes.ts';
 
-/** Loading stages of a fit's graph. */
+/** Names of the stages of a fit's graph (engine/run/scope.ts) from reading ratings to training. */
 export const loadingStages = { read: 'read ratings', sort: 'sort ratings', train: 'train' } as const;
 
-/** Plan stages for reading, numbering and sorting. `sort`: fields that differ between algorithms. */
+/**
+ * The plan's stages for reading ratings, numbering their ids and sorting them. `sort`: the fields of the last
+ * stage that differ between algorithms.
+ */
 export function loadStages(
   { ratings: nz, input }: RatingsProfile,
   place: Place,

@@ -1,6 +1,6 @@
 /**
- * Facts about the data from which a plan is made. Without the data, the longest rows and the ratings are not
- * known.
+ * Facts about the ratings from which a plan is made. If a plan is made from sizes alone, before any data are
+ * read, the longest rows and the largest rating are not known.
  */
 export interface RatingsProfile {
   /** m */

@@ -6,8 +6,8 @@ import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
 /**
- * Row stride of a factor matrix in elements: f rounded up to the number of elements that the device computes
- * with at once.
+ * Row stride of a factor matrix in elements: f rounded up to a multiple of `step`, the number of elements
+ * with which the device computes at once.
  */
 export function factorStride(rank: number, step = 8): number {
   return Math.ceil(rank / step) * step;
@@ -18,48 +18,53 @@ export function factorBytes(rows: number, rank: number, step = 8): number {
 }
 
 /**
- * Most ratings of one block: its row pointers are int32, and no GPU binds a larger buffer. Tests lower it.
+ * Most ratings of one block. Its row offsets are int32, and no GPU can access a larger buffer. Tests lower
+ * this limit.
  */
 export const blockLimit = { ratings: 2 ** 30 - 1 };
 
-/** Host bytes of a block R(ij): row pointers, column indices, values. */
+/** Host bytes of a block R(ij) of ratings: row offsets, column indices, values. */
 export function blockBytes(rows: number, ratings: number): number {
   return 4 * (rows + 1) + 8 * ratings;
 }
 
 /**
- * Peak bytes of host memory while ratings are loaded and sorted in memory: coded chunks (12 bytes a rating)
- * and the first block (8). The second block is made while the chunks are freed. `timed`: with timestamps
- * (8), and ratings and timestamps by row number (12).
+ * Peak bytes of host memory while ratings are loaded and sorted in memory: chunks of ratings with ids as
+ * numbers (12 bytes a rating), and the block of ratings sorted by user (8). The block sorted by item is made
+ * while the chunks are freed. `timed`: in addition timestamps (8), and ratings and timestamps by row number
+ * (12).
  */
 export function loadingBytes(ratings: number, timed = false): number {
   return (timed ? 40 : 20) * ratings;
 }
 
-/** The same if chunks are in files: both blocks. */
+/**
+ * Peak bytes of host memory if the chunks are in files: both blocks of sorted ratings (8 bytes a rating
+ * each).
+ */
 export function spilledLoadingBytes(ratings: number): number {
   return 16 * ratings;
 }
 
 /**
- * Peak bytes if blocks are written to files in parts of `ratings`: a part, and the chunks from which it is
- * sorted. Included: freed memory that is not collected yet.
+ * Peak bytes of host memory if sorted ratings are written to files, in parts of `ratings`: one part, the
+ * chunks from which it is sorted, and freed memory that is not collected yet.
  */
 export function partLoadingBytes(ratings: number): number {
   return 32 * ratings;
 }
 
 /**
- * Peak bytes in files: coded chunks (12 a rating), the chunks cut by parts (12) that replace them, and the
- * parts by user (8).
+ * Peak bytes of files in the spill folder: chunks of ratings with ids as numbers (12 bytes a rating), the
+ * same ratings divided by part (12), which replace the chunks, and the parts sorted by user (8).
  */
 export function spilledBytes(ratings: number): number {
   return 32 * ratings;
 }
 
 /**
- * Throws CapacityError with both figures if the plan does not fit one of its devices. `advice`: for devices
- * with their own memory.
+ * Throws CapacityError, with the needed and the available bytes, if the plan does not fit into a device.
+ * `advice`: a further remedy, for devices with their own memory.
  */
 export function requireDeviceFit(
   { memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>,
@@ -87,10 +92,13 @@ export function fits({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices
   );
 }
 
-/** Names in errors of matrices that are not factors. */
+/** Names in error messages for matrices that are not factors, by the role of the data set. */
 const named: Readonly<Record<string, string>> = { equations: 'normal equations', gradients: 'gradients' };
 
-/** Buffers that are larger than their device can bind, with descriptions of their contents. */
+/**
+ * Buffers that are larger than their device allows (`bindingBytes`), each with a description of its contents.
+ * `more`: bytes of further buffers by description.
+ */
 export function buffersBeyondBinding(
   plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>,
   more: Readonly<Record<string, number>> = {},
@@ -118,7 +126,9 @@ export function buffersBeyondBinding(
   });
 }
 
-/** Throws CapacityError with both figures if a buffer is larger than its device can bind. */
+/**
+ * Throws CapacityError, with the needed and the allowed bytes, if a buffer is larger than its device allows.
+ */
 export function requireBindings(
   plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>,
   more: Readonly<Record<string, number>>,

@@ -21,7 +21,7 @@ import {
 import { hasTotals } from './half-iteration.ts';
 import { allPlaces, type AlsProblem, blockPlaces, isHalfOnly, partPlaces, sideNames } from './problem.ts';
 
-/** Data sets that exist before the first step. */
+/** Roles of data sets that exist before the first step of a run and never change. */
 export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts';
 
 export interface AlsDataSet extends DataSet {
@@ -45,16 +45,23 @@ interface BlockSize {
   readonly ratings: number;
 }
 
-/** Sizes of parts: estimated for a plan, actual for its data. */
+/**
+ * Sizes of the parts of all data sets. They are estimated when a plan is made, and exact when it is bound to
+ * ratings.
+ */
 export interface AlsSizes {
   /** Number of rows in each part of a side. */
   readonly rows: Readonly<Record<Side, readonly number[]>>;
-  /** Each part of the ratings by a side's rows, or each block in row-major order. */
+  /** The ratings sorted by each side: one entry for each part, or for each block in row-major order. */
   readonly ratings: Readonly<Record<Side, readonly BlockSize[]>>;
   readonly tests?: readonly BlockSize[] | undefined;
 }
 
-/** Sizes for even cuts. `shown`: a grid with fewer parts, to limit the work. */
+/**
+ * Estimated sizes, assuming that rows and ratings are divided evenly, or by the shares in the grid. If
+ * `shown` has fewer equal parts than the grid, only that number of parts is returned, each of the size that
+ * it has in the grid.
+ */
 export function estimatedSizes(
   { profile, testRatings, grid, rows }: AlsProblem,
   shown: AlsGrid = grid,
@@ -83,7 +90,7 @@ export function estimatedSizes(
   };
 }
 
-/** Data sets with rows of both sides and blocks of ratings, in parts. */
+/** All data sets of an ALS plan: ratings, factors, biases, sums, and the data of implicit ALS. */
 export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSizes): AlsDataSet[] {
   const { params, places } = problem;
   const keys = rows.users.map((own) => ({ rows: own, bytes: 8 * own, at: [HOST] }));
@@ -113,8 +120,8 @@ export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSi
             side: 'users',
             layout: 'places',
             derived: true,
-            // All slices of a pass write into one vector. A device that does not work in slices returns the
-            // result instead.
+            // Tasks on slices of the users write into one vector. A device that runs a whole pass as one task
+            // returns the ranks as the task's result instead.
             ...(problem.device.wholePasses ? {} : { columns: 1 }),
             parts: tests.map(({ ratings: own }, j) => ({
               rows: own,
@@ -127,7 +134,7 @@ export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSi
   ];
 }
 
-/** Data set of the ratings by the rows of a side. */
+/** Data set of ratings sorted by a side's rows: the training set or the validation set. */
 function ratedSet(
   problem: AlsProblem,
   side: Side,
@@ -152,7 +159,7 @@ function ratedSet(
   };
 }
 
-/** Data sets of a side's factors, and of numbers for each of its rows. */
+/** Data sets of a side's factors and biases, and of its row lengths and rating sums if needed. */
 function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { params, grid, places } = problem;
   const names = sideNames(side, problem);
@@ -193,9 +200,10 @@ function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): Als
 }
 
 /**
- * Data sets of the sums (equations or vectors) of a side that is solved from vertical parts: each part of
- * the rows at its owner. With several devices there are also partial sums at each place of the fixed side:
- * part s of the rows at place k is partition s d + k, for d places.
+ * Data sets of the sums (equations or vectors) for a side that is solved from vertical parts of the other
+ * side. Each part of the rows has its sums at the device that owns it. If there are several devices, each
+ * device with parts of the fixed side also has partial sums for every part of the rows. They are numbered by
+ * part of the rows and device: with d devices, part s on device k is partition s d + k.
  */
 function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { rank, biases } = problem.params;
@@ -225,14 +233,15 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
     if (!several) return [one];
     const parts = rows.flatMap((count) => at.map((place): DataPart => ({ rows: count, at: [place] })));
     const collected = { name: all, ...set, by: 'block' as const, ofBlocks, parts };
-    // Partial equations stay at their places, without a sum.
+    // Partial equations are not added up: each device keeps its own and multiplies them by vectors.
     return role === 'equations' && how === 'partial-equations' ? [collected] : [one, collected];
   });
 }
 
 /**
- * Data sets of G of a side on every device, G of each part if the side is fixed in parts, and the rows'
- * shifts. The number of rows of G is its stride, and solvers read them all.
+ * Data sets for implicit data: a side's Gram matrix G on every device; G of each part, if G must be added up
+ * from them; and the rows' shifts, which are added to the diagonals of their equations. G has one row for
+ * each element of its stride, since solvers read that number of rows.
  */
 function implicitSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const { params, grid, places } = problem;

@@ -89,7 +89,7 @@ function solvedBy(grid: AlsGrid, side: Side): string {
   return sums === 'vectors' ? 'conjugate gradients on vectors' : 'equations';
 }
 
-/** Reasons for ratings that the device does not hold for the whole run. */
+/** The reason printed if the device does not keep all ratings for the whole run. */
 function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
   if (users.ratings === 'device' && items.ratings === 'device') return [];
   const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';

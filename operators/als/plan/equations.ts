@@ -7,7 +7,7 @@ import { solverParams } from '../solver-choice.ts';
 import { PartedSide } from './parted-side.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** The stages that form the equations of each part of the fixed side. */
+/** Stages that allocate the normal equations and add the ratings of each part of the fixed side to them. */
 export function formingStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
   const { params, profile, choices } = problem;
   const { rank: f, biases } = params;
@@ -38,7 +38,10 @@ export function formingStages(problem: AlsProblem, side: Side, parted: PartedSid
   ];
 }
 
-/** Stages that solve the rows of a side from sums of their normal equations. */
+/**
+ * Stages that form the (partial) normal equations of a side's rows, add them up over all devices, and solve
+ * them.
+ */
 export function equationStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, solver, choices } = problem;
   const { rank: f, biases } = params;

@@ -7,71 +7,82 @@ export type Side = 'users' | 'items';
 
 export const sides = ['users', 'items'] as const;
 
-/** The fixed side while this one is solved. */
+/** For the side that is solved, the side that is fixed. */
 export const otherSide = { users: 'items', items: 'users' } as const;
 
-/** Cut of one side of R, and where its parts are stored. */
+/** The parts into which one side of the ratings matrix R is cut, and the memory in which they are stored. */
 export type SideGrid = {
   /**
-   * Horizontal parts of the side when it is solved (q), which are its vertical parts (p) when it is fixed in
-   * parts.
+   * Number of parts of this side. In cuMF's terms they are horizontal parts (q) while this side is solved.
+   * While the other side is solved from the parts of this one, they are vertical parts (p).
    */
   readonly q: number;
   /**
-   * The form in which the other half-iteration reads this side: as one matrix at each place (p = 1), or part
-   * by part (p is then q of this side).
+   * The form in which the other half-iteration reads this side: `whole`: one matrix with all rows on each
+   * device (p = 1); `parts`: part by part (p is this side's q).
    */
   readonly fixed: 'whole' | 'parts';
-  /** Home of its factors. With `host`, a part is on a device only while it is used there. */
+  /**
+   * The memory in which the factors stay between uses. With `host`, a part is copied to a device while it is
+   * used there.
+   */
   readonly factors: 'device' | 'host';
   /**
-   * Home of the ratings that are sorted by this side: on the device, or staged from host memory or from the
-   * spill folder.
+   * The memory in which the ratings sorted by this side stay. From `host` memory and from files (`spill`),
+   * parts are copied to a device for each use.
    */
   readonly ratings: 'device' | 'host' | 'spill';
   /**
-   * The sums that devices exchange if the side is solved from vertical parts: normal equations (the
-   * default), or vectors in each step of conjugate gradients, from the ratings or from partial equations.
+   * If the side is solved from vertical parts of the other side: the sums that devices exchange. `equations`
+   * (default): normal equations; else a vector per row in each step of conjugate gradients, computed from the
+   * ratings (`vectors`) or from each device's share of the equations (`partial-equations`).
    */
   readonly sums?: SumsOfParts;
   /**
-   * With several devices: the share of the ratings that is in the last part. Every device solves that part's
-   * rows for itself, so these rows need no exchange. The other parts are divided among the devices.
+   * With several devices: the fraction of the ratings in the last part, the common part. Every device solves
+   * all rows of that part for itself, so they need no exchange. The other parts are divided among the
+   * devices.
    */
   readonly common?: number;
   /**
-   * For devices of different speeds: each device's share of the other parts, in order. Default: equal shares.
+   * For devices of different speeds: the fraction of the other parts' ratings that each device gets, in
+   * device order. Default: equal fractions.
    */
   readonly speeds?: readonly number[];
 };
 
 /**
- * Grid of both half-iterations (cuMF, section 4): plain JSON, stored in the choices of a plan with an unusual
- * grid.
+ * The grid of both half-iterations (cuMF, section 4), as plain JSON. A plan stores it in `choices` unless it
+ * is the usual grid.
  */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
-/** One part of each side on each device; the fixed side is whole on all devices. */
+/**
+ * The usual grid: each side has one part per device, and every device gets a copy of the whole fixed side.
+ */
 export function usualGrid({ length: devices }: readonly DeviceInfo[]): AlsGrid {
   const side: SideGrid = { q: devices, fixed: 'whole', factors: 'device', ratings: 'device' };
   return { users: side, items: side };
 }
 
-/** True if the parts of a side form a pipeline: a part is gathered while the next ones are solved. */
+/**
+ * True if a side has more parts than devices, so that a part can be sent to the other devices while the next
+ * parts are solved.
+ */
 export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean {
   const { q, fixed, factors } = grid[side];
   return devices > 1 && q > devices && fixed === 'whole' && factors === 'device';
 }
 
 /**
- * True if the Gram matrix of a side is the sum of its parts' matrices. That is necessary if no device has
- * all rows, or if devices have all rows only in float16, as for users.
+ * True if the Gram matrix of a side (needed for implicit data) is added up from the Gram matrices of its
+ * parts. That is necessary if no device has all rows, or has them only in float16, as is possible for users.
  */
 export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
   return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
 }
 
-/** True if the grid has the parts that parameters request. */
+/** True if the grid has the numbers of parts and the kind of sums that the parameters request. */
 export function suits(grid: AlsGrid, requested: RequestedGrids): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
   if (requested.groups !== undefined && inBlocks.length === 0) return false;
@@ -86,12 +97,15 @@ export function suits(grid: AlsGrid, requested: RequestedGrids): boolean {
   });
 }
 
-/** Sums that are exchanged when a side is solved from vertical parts; undefined if it is not. */
+/** The kind of sums if a side is solved from vertical parts of the other side; otherwise undefined. */
 export function sumsOf(grid: AlsGrid, side: Side): SumsOfParts | undefined {
   return isInBlocks(grid, side) ? (grid[side].sums ?? 'equations') : undefined;
 }
 
-/** True if a side is solved from vertical parts by conjugate gradients whose devices exchange vectors. */
+/**
+ * True if a side is solved from vertical parts by conjugate gradients, and devices exchange vectors in each
+ * step.
+ */
 export function exchangesVectors(grid: AlsGrid, side: Side): boolean {
   const sums = sumsOf(grid, side);
   return sums !== undefined && sums !== 'equations';
@@ -109,28 +123,29 @@ export function gridOf(plan: PhysicalPlan): AlsGrid {
 }
 
 /**
- * True if a side is solved from vertical parts of the other one, so that the ratings by its rows are a grid
- * of blocks.
+ * True if a side is solved from vertical parts of the other side. The ratings sorted by its rows are then cut
+ * into a grid of blocks, one for each pair of parts.
  */
 export function isInBlocks(grid: AlsGrid, solved: Side): boolean {
   return grid[otherSide[solved]].fixed === 'parts';
 }
 
 /**
- * True if the lengths of a side's rows are stored separately from its ratings, which are in blocks or staged.
+ * True if the number of ratings in each row is stored separately, because the ratings are cut into blocks or
+ * are not on the device all the time.
  */
 export function hasLengths(grid: AlsGrid, side: Side): boolean {
   return isInBlocks(grid, side) || grid[side].ratings !== 'device';
 }
 
-/** p of the half-iteration that solves a side: number of vertical parts of the fixed side. */
+/** Number of vertical parts of the fixed side in the half-iteration that solves a side (cuMF's p). */
 export function verticalParts(grid: AlsGrid, solved: Side): number {
   return isInBlocks(grid, solved) ? grid[otherSide[solved]].q : 1;
 }
 
 /**
- * The places of each part; the first is its home. Adjacent parts have the same home; a common part is at all
- * places.
+ * For each part of a side, the devices that hold it, its owner first. A device owns consecutive parts. The
+ * common part (see SideGrid) is on all devices.
  */
 export function placesOfParts({ q, common }: SideGrid, places: readonly Place[]): Place[][] {
   const own = common === undefined ? q : q - 1;
@@ -138,7 +153,7 @@ export function placesOfParts({ q, common }: SideGrid, places: readonly Place[])
   return common === undefined ? homes : [...homes, [...places]];
 }
 
-/** Share of the ratings in each part of a side; undefined if all are equal. */
+/** The fraction of the ratings in each part of a side; undefined if all fractions are equal. */
 export function sharesOfParts({ q, common, speeds }: SideGrid): number[] | undefined {
   if (common === undefined && speeds === undefined) return undefined;
   const own = common === undefined ? q : q - 1;

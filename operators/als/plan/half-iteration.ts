@@ -22,8 +22,8 @@ import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from 
 import type { RowRegularization } from '../../tasks/task-types.ts';
 
 /**
- * Stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism
- * (section 4.2).
+ * The stage that solves all rows of a side when every device holds the whole fixed side: p = 1, cuMF's model
+ * parallelism (section 4.2).
  */
 export function updateStage(problem: AlsProblem, side: Side): Stage {
   const {
@@ -83,7 +83,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
   };
 }
 
-/** Steps of CG in a round, if rounds differ in it. */
+/** The number of CG steps as a parameter of the round, if rounds have different numbers of steps. */
 export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPlan, 'takes'> {
   return solver.cgBelow > 0 && takesFewer(params, profile) ? { takes: { cgSteps: 'cgSteps' } } : {};
 }
@@ -101,19 +101,26 @@ export function solveComputesLoss({ device, choices, anchored, grid }: AlsProble
   );
 }
 
-/** True if this loss needs the sum of each item's ratings, which multiplies the item's bias. */
+/**
+ * True if computing the loss while users are solved needs the sum of each item's ratings: the loss contains
+ * its product with the item's bias.
+ */
 export function hasTotals(problem: AlsProblem): boolean {
   return problem.params.biases && !problem.params.implicitPrefs && solveComputesLoss(problem);
 }
 
-/** Requests the loss of their rows from the tasks that solve the users, the last side of an iteration. */
+/**
+ * The parameter `measured` for tasks that solve users, which requests the loss of their rows. Users are
+ * solved last in an iteration.
+ */
 export function measuredOf(problem: AlsProblem, side: Side): { readonly measured?: true } {
   return side === 'users' && solveComputesLoss(problem) ? { measured: true } : {};
 }
 
 /**
- * Two properties of the stage that reads all ratings for the training error: its reasons, and whether a
- * brief measure skips it.
+ * The properties `brief` and `reasons` of the stage that computes the training error by a pass over all
+ * ratings. If solving the users already gives the error, measurements after all but the last iteration skip
+ * that stage.
  */
 export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
   if (solveComputesLoss(problem))
@@ -135,8 +142,9 @@ export function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
 }
 
 /**
- * Device memory of the chosen kernels in addition to the data sets: the fraction `lists` of their work
- * lists, and the fraction `scratch` of their scratch memory.
+ * Device memory that the chosen kernel needs in addition to the data sets. The choice has the bytes for all
+ * rows of a side; `lists` and `scratch` are the fractions of the kernel's work lists and of its scratch
+ * memory that a device has at the same time.
  */
 export function heldBy(
   choice: KernelChoice | undefined,
@@ -154,8 +162,8 @@ export function heldBy(
 }
 
 /**
- * The fraction of a side's work lists that a device has at the same time. For staged ratings: the lists of
- * two parts.
+ * The fraction of a kernel's work lists for all rows of a side that a device has at the same time. For staged
+ * ratings these are the lists of two parts.
  */
 function listsHeld({ grid, places }: AlsProblem, side: Side): number {
   const { q, ratings, common = 0, speeds } = grid[side];
@@ -178,7 +186,7 @@ function commonReason({ common }: SideGrid, side: Side): string[] {
       ];
 }
 
-/** The device's choice of kernel, as parameters of tasks. */
+/** The chosen kernel as parameters of the tasks that use it; empty without a choice. */
 export function kernelOf(
   choice: KernelChoice | undefined,
 ): Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> {
@@ -200,8 +208,8 @@ export function regularizationOf(
 }
 
 /**
- * Stages after the update of a side that prepare it to be fixed: gather its parts into one matrix at each
- * place, unless they are read part by part; and compute its Gram matrix.
+ * Stages after a side was solved that prepare it to be the fixed side: send its parts to all devices, where
+ * they form one matrix, unless it is read part by part; and for implicit data compute its Gram matrix.
  */
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, places, rows, device, grid } = problem;

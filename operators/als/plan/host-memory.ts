@@ -9,12 +9,15 @@ import { sides } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
 /**
- * Bytes that a thread holds while it writes factors: the factors for one frame of a file, and the frame
- * itself.
+ * Bytes that a thread holds while it writes factors to a file: the factors of one encoded block (frame) of
+ * the file, and the block itself.
  */
 const WRITTEN_BYTES = 32 << 20;
 
-/** Bytes of host memory: while ratings load, while steps run (`peak`), and at the end. */
+/**
+ * The largest number of bytes of host memory that a run needs: while ratings are loaded, while steps run
+ * (`peak`), or at the end.
+ */
 export function hostMemory(problem: AlsProblem, peak = 0): number {
   const { device, params, rows } = problem;
   const tests = problem.testRatings === undefined ? 0 : blockBytes(rows.users, problem.testRatings);
@@ -27,7 +30,7 @@ function isInFiles({ grid }: AlsProblem): boolean {
   return sides.every((side) => grid[side].ratings === 'spill');
 }
 
-/** Bytes while ratings load. */
+/** Bytes while ratings are loaded and sorted. */
 function ratingBytes(problem: AlsProblem): number {
   const { grid, profile } = problem;
   const nz = profile.ratings;
@@ -37,8 +40,8 @@ function ratingBytes(problem: AlsProblem): number {
 }
 
 /**
- * Bytes at the end: a copy of the parts of the factors, and the data that each thread is writing. Returns 0
- * if the ratings are in memory, since they take more than that.
+ * Bytes at the end of a run: a copy of all factors in host memory, and the data that each thread is writing
+ * to files. Returns 0 if the ratings are in memory, since they take more than that.
  */
 function endBytes(problem: AlsProblem): number {
   if (!isInFiles(problem)) return 0;
@@ -48,8 +51,8 @@ function endBytes(problem: AlsProblem): number {
 }
 
 /**
- * True if the ratings are removed from host memory after the first round, before the factors are copied
- * back. That is done for ratings in parts on a single device.
+ * True if the ratings are removed from host memory after the first round, before factors are copied from the
+ * device. That is done if a single device keeps all ratings, in several parts.
  */
 function leavesHost({ device, compute, profile, grid }: AlsProblem): boolean {
   return (

@@ -15,7 +15,9 @@ import {
   tasksOfPart,
 } from './problem.ts';
 
-/** Stages that measure errors on the training set and a validation set, and the terms of the penalty. */
+/**
+ * Stages that measure the errors on the training set and the validation set, and the penalty of each side.
+ */
 export function measureStagesOf(problem: AlsProblem): Stage[] {
   const { profile, testRatings, params } = problem;
   if (params.implicitPrefs) return implicitStages(problem);
@@ -29,7 +31,7 @@ export function measureStagesOf(problem: AlsProblem): Stage[] {
   ];
 }
 
-/** Stage for Σ e² and Σ |e| of a block of ratings by user. */
+/** Stage that sums e² and |e| over the ratings of the data set `block`, which is sorted by user. */
 function errorStage(problem: AlsProblem, name: string, block: string, ratings: number): Stage {
   const { params, rows } = problem;
   const [users, items] = [sideNames('users', problem), sideNames('items', problem)];
@@ -56,7 +58,7 @@ function errorStage(problem: AlsProblem, name: string, block: string, ratings: n
   };
 }
 
-/** Stage for the penalty terms of one side. */
+/** Stage that sums the squared norms of a side's rows, from which the penalty is computed. */
 function normStage(problem: AlsProblem, side: Side): Stage {
   const { params, grid } = problem;
   const { bias, factors, lengths, ratings, totals } = sideNames(side, problem);

@@ -10,27 +10,28 @@ import { otherSide, type Side, verticalParts } from './grid.ts';
 import { pipelineName, regularizationOf } from './half-iteration.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
-/** Places that hold parts of the fixed side while a side is solved. */
+/** Devices that hold parts of the other factor matrix, which is fixed while `side` is solved. */
 export function placesOfFixedParts(problem: AlsProblem, side: Side): Place[] {
   return [...new Set(partPlaces(problem, otherSide[side]))];
 }
 
 /**
- * Builds the stages that solve the rows of a side from vertical parts of the fixed side: cuMF's data
- * parallelism (section 4.3, Algorithm 3).
+ * Builds the plan stages that solve one factor matrix (users or items) when the other one, which is fixed, is
+ * cut into parts (vertical parts, in cuMF's terms). Each part gives partial sums for the solved rows, and the
+ * sums of all parts are added: cuMF's data parallelism (section 4.3, Algorithm 3).
  */
 export class PartedSide {
   readonly solved: ReturnType<typeof sideNames>;
-  /** True if each device has a part of the sums. */
+  /** True if there are several devices, so that each has only partial sums. */
   readonly several: boolean;
-  /** Number of devices that have a part of the sums. */
+  /** Number of devices that hold parts of the fixed side and compute partial sums. */
   readonly sharing: number;
-  /** The data set with each device's equations. */
+  /** Data set to which tasks add normal equations; with several devices, each has partial ones. */
   readonly collected: string;
   readonly partitions: { readonly p: number; readonly q: number };
-  /** Use of the fixed side by tasks: the part of the block's column. */
+  /** The fixed side as task inputs: each task reads the part that belongs to its block of ratings. */
   readonly fixed: DataUses;
-  /** Use of the data of implicit ALS by tasks. */
+  /** Task inputs for implicit data (Gram matrix and shifts); empty for explicit data. */
   readonly implicit: DataUses;
   readonly #problem: AlsProblem;
   readonly #side: Side;
@@ -59,12 +60,12 @@ export class PartedSide {
     return { name, at: this.#problem.places, work: { kind: 'allocate', data: [data] } };
   }
 
-  /** Stage that frees each device's equations. */
+  /** Stage that frees the data set `collected`. */
   free(name: string): Stage {
     return { name, at: this.#problem.places, work: { kind: 'free', data: [this.collected] } };
   }
 
-  /** Stage for a pass over the blocks of ratings. */
+  /** Stage that runs a task on each block of ratings: those between one part of each side. */
   overBlocks(name: string, { kernel, uses, params }: TaskPlan, more: Partial<Stage>): Stage {
     const { params: given, profile, rows } = this.#problem;
     const block = this.solved.ratings;
@@ -84,7 +85,9 @@ export class PartedSide {
     };
   }
 
-  /** Stage for a pass over the equations that each device has of each part of the rows. */
+  /**
+   * Stage in which each device runs a task on its partial equations, once for each part of the solved rows.
+   */
   overEquations(name: string, { kernel, uses }: TaskPlan, more: Partial<Stage>): Stage {
     const { params, rows } = this.#problem;
     const places = placesOfFixedParts(this.#problem, this.#side);
@@ -102,7 +105,7 @@ export class PartedSide {
     };
   }
 
-  /** Stage for a pass over the rows. */
+  /** Stage that runs a task on each part of the solved rows, on the device that owns the part. */
   overRows(name: string, task: TaskPlan, more: Partial<Stage> = {}): Stage {
     const { params, device } = this.#problem;
     const weights = params.implicitPrefs ? { lambda: params.regParam } : regularizationOf(params, this.#side);
@@ -117,7 +120,7 @@ export class PartedSide {
     };
   }
 
-  /** Stage that sends vectors of the rows to all devices. */
+  /** Stage that sends one vector per row from the row's owner to all devices; none for a single device. */
   spread(name: string, data: string): Stage[] {
     if (!this.several) return [];
     const bytes = this.bytes(this.#problem.params.rank);
@@ -131,8 +134,9 @@ export class PartedSide {
   }
 
   /**
-   * Stage of the exchange that adds partial sums of `bytes` from all devices, at the places of the
-   * rows. Two phases if that takes less time or was requested.
+   * Stage that adds the partial sums of all devices (`bytes` on each device) and leaves each part's sum on
+   * the device that owns the part. The reduction has two phases if that takes less time or was requested (see
+   * reduceWay). Returns no stage for a single device.
    */
   reduce(name: string, data: string, to: string, bytes: number): Stage[] {
     if (!this.several) return [];
@@ -158,7 +162,10 @@ export class PartedSide {
     return [{ ...stage, reasons: [reason] }];
   }
 
-  /** Puts the stages into a pipeline: a part's sums exist until its rows are solved. */
+  /**
+   * Puts the stages into one pipeline: a part of the rows goes through all of them before later parts do, so
+   * the sums of a part are in memory only until its rows are solved.
+   */
   pipeline(stages: readonly Stage[]): Stage[] {
     return stages.map((stage) => ({ ...stage, pipeline: pipelineName(this.#side) }));
   }

@@ -19,12 +19,14 @@ import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, too
 import { type UsualWay, usualWays } from './usual-ways.ts';
 
 /**
- * An unusual grid must save at least this fraction of an iteration and this number of seconds, since times
- * are only estimates.
+ * The usual grid is one part of each side on each device. Another grid must save at least this fraction of an
+ * iteration and this number of seconds to be chosen instead, since times are only estimates.
  */
 const WORTH = { share: 0.2, seconds: 0.005 };
 
-/** If the steps of a grid turn out to need too much memory, its parts are halved, at most this often. */
+/**
+ * If the plan of a grid needs more memory than estimated, its parts are halved, at most this number of times.
+ */
 const FINER = 1;
 
 /**
@@ -45,7 +47,7 @@ export function planAls(
   return new PlanSearch(planned, options).best();
 }
 
-/** Caches plans and problems of one training by grid and devices. */
+/** Makes plans of one training for different grids and devices. */
 class PlannedGrids {
   readonly params: SizedAlsParams;
   readonly #profile: RatingsProfile;
@@ -72,12 +74,15 @@ class PlannedGrids {
     return alsProblem(this.#profile, this.params, devices, this.#choices, this.#options);
   }
 
-  /** Plan of a grid, or of the usual one. */
+  /** The plan of a grid (default: the usual grid). Throws CapacityError if it does not fit. */
   planOf(grid?: AlsGrid, compute = this.#devices.compute): PhysicalPlan {
     return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
   }
 
-  /** Bytes at each place, computed from the plan's steps as if no device had a limit. */
+  /**
+   * Peak bytes at each place that the steps of a grid's plan need, computed as if no device had a limit.
+   * Undefined if the plan cannot be made for another reason.
+   */
   walked(grid: AlsGrid): PhysicalPlan['memory'] | undefined {
     const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: null }));
     return fitting(() => this.#plan(grid, { ...this.#devices, compute })).plan?.memory;
@@ -108,7 +113,7 @@ class PlanSearch {
   readonly #problem: AlsProblem;
   readonly #requested: RequestedGrids;
   readonly #rejected: RejectedPlan[] = [];
-  /** The usual grid; its plan if it fits, or the error with all devices if not. */
+  /** The usual grid, with its plan if it fits. `error`: the reason why it does not fit on all devices. */
   #usual: { readonly way: UsualWay; readonly plan?: PhysicalPlan; readonly error?: CapacityError };
   #chosen: PricedPlan | undefined;
 
@@ -226,8 +231,9 @@ class PlanSearch {
 }
 
 /**
- * The plan of a grid. If its steps turn out to need too much memory, the grid gets more parts; each part has
- * at least one row.
+ * Makes the plan of a grid. If it needs too much memory, tries again with twice the number of parts, up to
+ * FINER times; every part keeps at least one row. Returns the grid that was used, and if nothing fits, the
+ * reason. `may`: true for a grid that the caller's parameters allow.
  */
 function finer(
   grid: AlsGrid,

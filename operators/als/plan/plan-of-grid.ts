@@ -24,7 +24,7 @@ import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 import { vectorStages } from './vectors.ts';
 
 /**
- * The plan of one grid. If a side is fixed as a whole, it is gathered on all devices after it was solved,
+ * The plan of one grid. If a side is fixed as a whole, every device gets a copy of it after it was solved,
  * and the other side is solved by model parallelism (cuMF, section 4.2: p = 1). If it is fixed in parts, the
  * other side is solved by data parallelism (section 4.3). Throws CapacityError if the plan does not fit.
  */
@@ -55,7 +55,7 @@ export function planOfGrid(
   return whole;
 }
 
-/** Plan of a problem before its memory is computed. */
+/** The plan without `memory`, which is computed afterwards by simulating the plan's steps. */
 function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): PlanWithoutMemory {
   const { compute, host, device, rows, testRatings, params } = problem;
   const { ratings } = problem.profile;
@@ -70,7 +70,8 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
     datasets: alsDataSets(problem, estimatedSizes(problem)),
     load: alsLoadStages(problem),
     start: startStages(problem),
-    // The Gram matrix of the new users is used twice: for the loss, and for the next round.
+    // The Gram matrix of the new users (implicit data) is used twice: for this round's loss, and for solving
+    // the items of the next round.
     round: (['items', 'users'] as const).flatMap((side) => [
       ...solvingStages(problem, side),
       ...fixStages(problem, side),

@@ -25,10 +25,13 @@ import {
   verticalParts,
 } from './grid.ts';
 
-/** Inputs of all parts of a plan. */
+/** The input of all functions that make parts of an ALS plan. */
 export interface AlsProblem {
   readonly profile: RatingsProfile;
-  /** Number of pairs to measure: implicit data have no test error, a validation set is used for rankings. */
+  /**
+   * Number of validation pairs to measure: for an error, or for a ranking metric if the data are implicit.
+   * Undefined if the plan measures none.
+   */
   readonly testRatings: number | undefined;
   readonly params: SizedAlsParams;
   readonly choices: AlsChoices | undefined;
@@ -37,7 +40,7 @@ export interface AlsProblem {
    */
   readonly anchored: boolean;
   readonly grid: AlsGrid;
-  /** Devices that have parts. */
+  /** Devices that hold parts of the factors and compute. */
   readonly compute: readonly DeviceInfo[];
   readonly host: DeviceInfo;
   /** The first of `compute`; the plan uses its properties. */
@@ -52,7 +55,8 @@ export interface AlsPlanOptions {
   /** Grid of the plan. Default: the usual grid, or the fitting grid with the least estimated time. */
   readonly grid?: AlsGrid;
   /**
-   * Homes of ratings that the planner may choose. Default: devices, and the host, from which they are staged.
+   * The memory in which the planner may keep the ratings (see SideGrid). Default: on the devices; also in
+   * host memory if the devices have their own memory.
    */
   readonly ratings?: readonly SideGrid['ratings'][];
   /** Bytes of host memory for ratings and factors. Default: not limited here. */
@@ -90,7 +94,7 @@ export function alsProblem(
   };
 }
 
-/** The problem of a plan. */
+/** Reconstructs from a finished plan the problem for which it was made. */
 export function problemOf(plan: PhysicalPlan): AlsProblem {
   const { sizes, devices, choices, params } = plan;
   const { users, items, ratings, testRatings } = sizes;
@@ -104,30 +108,37 @@ export function problemOf(plan: PhysicalPlan): AlsProblem {
   );
 }
 
-/** Home of each part of a side. */
+/** For each part of a side, the device that owns it. */
 export function partPlaces(problem: AlsProblem, side: Side): Place[] {
   return allPlaces(problem, side).map(([home]) => home);
 }
 
-/** Places of each part of a side, its home first; several for a part that every device solves for itself. */
+/**
+ * For each part of a side, the devices that hold it, its owner first. A part that every device solves for
+ * itself has several.
+ */
 export function allPlaces({ grid, places }: AlsProblem, side: Side): Place[][] {
   return placesOfParts(grid[side], places);
 }
 
 /**
- * Place of each block of the ratings by a side's rows, row-major: the place of its part of the fixed side.
+ * For each block of the ratings sorted by a side's rows, in row-major order: the device that processes it,
+ * which is the owner of the block's part of the fixed side.
  */
 export function blockPlaces(problem: AlsProblem, side: Side): Place[] {
   const columns = partPlaces(problem, otherSide[side]);
   return Array.from({ length: problem.grid[side].q }, () => columns).flat();
 }
 
-/** Place of each part of the ratings by a side's rows. */
+/** For each part or block of the ratings sorted by a side's rows, the device that processes it. */
 export function ratingPlaces(problem: AlsProblem, side: Side): Place[] {
   return isInBlocks(problem.grid, side) ? blockPlaces(problem, side) : partPlaces(problem, side);
 }
 
-/** Work of a stage over the ratings by a side's rows: over its parts, or over its blocks in row order. */
+/**
+ * The work of a stage that runs `tasks` on all ratings sorted by a side's rows: on each part, or on each
+ * block, in row-major order, if the side is solved from vertical parts of the other side.
+ */
 export function overRatings(
   { grid }: AlsProblem,
   side: Side,
@@ -145,8 +156,9 @@ export function overRatings(
 }
 
 /**
- * True if kernels read all rows of a side in float16, or in 8 bits rounded from float16. Errors read the
- * items in float32.
+ * True if the copies of this side that all devices hold may be in float16 only, because the kernels that read
+ * them use float16 or 8-bit factors. That is possible for users only: the training error is computed from all
+ * rows of the items in float32.
  */
 export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
   return (
@@ -157,12 +169,18 @@ export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'pl
   );
 }
 
-/** Use of the other side with the ratings by a side's rows: whole, or the part of the block. */
+/**
+ * The other side as an input of tasks that read ratings sorted by `side`: the data set `whole`, or in blocks,
+ * the block's part of the data set `parts`.
+ */
 export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts: string): string | DataUse {
   return isInBlocks(grid, side) ? { set: parts, part: 'column' } : whole;
 }
 
-/** Number of tasks for one part in a pass; `ratings` is the number of ratings of all parts of the side. */
+/**
+ * Number of tasks into which a pass over the ratings cuts each part or block of a side. `ratings`: number of
+ * ratings in all parts of the side together.
+ */
 export function tasksOfPart(
   { grid, device, rows, profile }: AlsProblem,
   side: Side,
@@ -174,13 +192,17 @@ export function tasksOfPart(
     : Math.min(Math.ceil(rows[side] / q), taskCount(Math.ceil(ratings / (q * verticalParts(grid, side)))));
 }
 
-/** Share of a device's memory that the sums of all devices' parts may take, for steps that they take together. */
+/**
+ * For `stepsTogether`: the largest fraction of a device's memory that the vectors and partial equations of
+ * one part per device may take.
+ */
 const TOGETHER = 0.25;
 
 /**
- * True if a part of each device takes the steps of conjugate gradients at the same time, so that devices
- * compute while others wait for an exchange. Parts whose ratings are staged go through all steps one after
- * the other, so that each block is copied once.
+ * True if one part of each device goes through the steps of conjugate gradients at the same time, so that a
+ * device can compute for one part while vectors of another part are exchanged. False if their vectors need
+ * too much memory, and for ratings that are staged (copied to the device for each use): parts then go through
+ * the steps one after the other, so that each block is copied once.
  */
 export function stepsTogether(
   { grid, places, device, rows, params: { rank, biases } }: AlsProblem,
@@ -194,8 +216,9 @@ export function stepsTogether(
 }
 
 /**
- * Names of a side's data sets. `whole`: the data set with all rows of the side on every device, if the side
- * is fixed as a whole. It is the side itself if that is one part on the only device.
+ * Names of a side's data sets. `whole` is a copy of the whole side on every device, which tasks read while
+ * the other side is solved. If a single device holds the side as one part, no copy is needed, and `whole` is
+ * the side itself.
  */
 export function sideNames(
   side: Side,
@@ -216,7 +239,8 @@ export function sideNames(
     ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item',
     lengths: `${side}-lengths`,
     totals: `${side}-totals`,
-    // `partials` and `all...`: at each place of the fixed side, if there are several devices.
+    // `partials` and `all...` exist with several devices: partial sums, or copies of vectors, at each device
+    // that holds parts of the fixed side.
     equations: `${side}-equations`,
     partials: `${side}-partials`,
     gradients: `${side}-gradients`,

@@ -1,4 +1,4 @@
-/** Errors and reasons of plans that do not fit. */
+/** Errors for plans that do not fit into memory, and the reasons printed for rejected grids. */
 import { CapacityError, UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
@@ -11,10 +11,13 @@ import { blockShare, leastBytes } from './cost/device-bytes.ts';
 import { type AlsGrid, sides, verticalParts } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Above this number of blocks of a side, steps are not expanded just to report the memory that they need. */
+/**
+ * If a half-iteration has more blocks of ratings than this, an error reports only an estimate of the memory.
+ * Computing the exact bytes from all steps of the plan would take too long.
+ */
 const MOST_WALKED = 4096;
 
-/** Throws UsageError if sums of vectors are requested but a solver needs A. */
+/** Throws UsageError if devices are to exchange CG vectors but the solver needs whole normal equations. */
 export function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProblem): void {
   if (sums !== undefined && sums !== 'equations' && solver.cgBelow < ALL_ROWS)
     throw new UsageError(
@@ -23,7 +26,10 @@ export function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProbl
     );
 }
 
-/** Throws UsageError if sums over vertical parts are requested but no candidate grid has vertical parts. */
+/**
+ * Throws UsageError if `partitionSums` or `partitionGroups` is given but has no effect, since no grid for
+ * these devices cuts the fixed side into (vertical) parts.
+ */
 export function requireVertical({ users, items, sums, groups }: RequestedGrids): void {
   if ((sums === undefined && groups === undefined) || users !== undefined || items !== undefined) return;
   const requested = sums === undefined ? `partitionGroups ${groups?.join(',')}` : `partitionSums ${sums}`;
@@ -44,7 +50,7 @@ export function requireHost(plan: PhysicalPlan, hostBytes = Infinity): PhysicalP
   return plan;
 }
 
-/** The plan, or the reason why it does not fit. */
+/** Calls a function that makes a plan. Returns the plan, or the CapacityError that the function threw. */
 export function fitting(plan: () => PhysicalPlan): {
   readonly plan?: PhysicalPlan;
   readonly error?: CapacityError;
@@ -57,7 +63,9 @@ export function fitting(plan: () => PhysicalPlan): {
   }
 }
 
-/** Describes the limit that a grid exceeds. */
+/**
+ * Explains, for the list of rejected plans, which limit a grid exceeds: memory, rating count or buffer size.
+ */
 export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
   const { device: need, host: onHost } = leastBytes({ ...problem, grid });
   if (onHost > host)
@@ -79,8 +87,8 @@ export function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): s
 }
 
 /**
- * The error if no grid fits: the least memory that a device must have, or the grid that would fit without the
- * requested parts.
+ * The error if no grid fits. Its message has the least memory that a device must have, or, if the caller
+ * requested numbers of parts, the grid that would fit without that request.
  */
 export function noneFits(
   problem: AlsProblem,
@@ -96,7 +104,7 @@ export function noneFits(
     usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
   const isRequested = Object.keys(requested).length > 0;
-  // Walking a grid with very many blocks takes too long.
+  // `walked` expands all steps of a plan, which takes too long for a grid with very many blocks.
   const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED)
     ? undefined
     : walked(best.grid);
@@ -109,7 +117,10 @@ export function noneFits(
   );
 }
 
-/** The reasons against the grids, and the bytes that a grid's steps need, by place. */
+/**
+ * Inputs of noneFits: the error of the usual grid, the reason against the first rejected grid, and a function
+ * that computes the bytes at each place from the steps of a grid's plan.
+ */
 interface Refused {
   readonly usual: CapacityError | undefined;
   readonly reason: string | undefined;

@@ -10,8 +10,9 @@ const kernels: readonly string[] = [
 ] satisfies RowsTask['kernel'][];
 
 /**
- * The task of a round that reads a side's ratings row by row, with the chosen kernel if the plan has none;
- * undefined if none is chosen. `columns`: see RowsTask.
+ * Finds the task of a round (one iteration's stages) that reads the ratings sorted by `side` row by row, so
+ * that a device can prepare for it. `choice` is its kernel if the plan has none. Returns undefined if neither
+ * has one. `columns`: number of rows of the other side.
  */
 export function rowsTaskOf(
   round: readonly Stage[],

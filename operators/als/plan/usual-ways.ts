@@ -5,23 +5,26 @@ import { spreadGrid } from './cost/spread.ts';
 import { type AlsGrid, suits } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
-/** Twice the devices must save at least this fraction of an iteration, since times are only estimates. */
+/**
+ * A plan on twice the number of devices must save at least this fraction of an iteration, since times are
+ * only estimates.
+ */
 const WORTH_DEVICE = 0.15;
 
-/** The usual grid on some of the devices. */
+/** A plan to try: the usual grid, or its variant by spreadGrid, on the first few of the devices. */
 export interface UsualWay {
   readonly name: string;
   readonly problem: AlsProblem;
-  /** Present if it differs from the grid that is used without comparing times. */
+  /** Present if it differs from usualGrid of these devices, which a plan uses by default. */
   readonly grid?: AlsGrid;
   readonly cost: IterationCost;
 }
 
 /**
- * The usual grid on each number of devices, in the order to try. Devices with their own memory exchange rows
- * through the host, which may take more time than the devices save. Then it is faster to use fewer devices,
- * or to let each device solve a share of the rows for itself. If parts are requested, or the devices share
- * the host's memory, all devices are used.
+ * Lists the usual grid for each number of devices, in the order to try. More devices are not always faster:
+ * devices with their own memory exchange rows through the host, which may take more time than they save. Then
+ * it is faster to use fewer devices, or to let each device solve a share of the rows for itself. If the
+ * caller requested numbers of parts, or the devices share the host's memory, all devices are used.
  */
 export function usualWays(
   problem: AlsProblem,

@@ -6,15 +6,20 @@ import { stepsTaken } from './half-iteration.ts';
 import { PartedSide } from './parted-side.ts';
 import { type AlsProblem, stepsTogether } from './problem.ts';
 
-/** Stages that multiply partial equations by vectors. */
+/**
+ * Names of the stages that multiply each device's partial equations by vectors: for the residuals, and for
+ * the product in each step.
+ */
 export function equationVectorStages(side: Side): readonly [residuals: string, products: string] {
   return [`equation-residuals-${side}`, `equation-products-${side}`];
 }
 
 /**
- * Stages that solve the rows of a side from vertical parts of the fixed side. Devices exchange vectors in each
- * step of conjugate gradients (cuMF_ALS, Algorithm 1): 2 f numbers a row instead of f (f + 1) / 2 for
- * equations. They multiply vectors by their ratings without A, or by partial equations, which they form once.
+ * Stages that solve a side's rows by conjugate gradients (cuMF_ALS, Algorithm 1) when the fixed side is cut
+ * into vertical parts. In each step every device multiplies the rows' directions by its share of A, and the
+ * products are added over all devices. So a row costs 2 f numbers per step, instead of f (f + 1) / 2 numbers
+ * for exchanging its equations. A device multiplies by its ratings directly, without forming A, or by partial
+ * equations that it forms once per half-iteration.
  */
 export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
   const { solver } = problem;
@@ -60,7 +65,10 @@ function last(set: string): DataUse {
   return { set, version: 'last' };
 }
 
-/** Stages for the gradients of the previous rows. */
+/**
+ * Stages before the first step: the residuals b - A x of the previous factors, which are also the first
+ * directions.
+ */
 function beginStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
   const { rank: f, biases } = problem.params;
   const { solved, several } = parted;
@@ -86,7 +94,7 @@ function beginStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage
   ];
 }
 
-/** The stage that computes each device's part of the residuals of `previous`. */
+/** The stage that computes each device's contribution to the residuals of the rows `previous`. */
 function residualStage(
   { params: { rank: f, biases }, profile, solver, grid }: AlsProblem,
   side: Side,
@@ -121,7 +129,10 @@ function residualStage(
   );
 }
 
-/** Stages for one step of conjugate gradients. */
+/**
+ * The stages of one step of conjugate gradients: send directions, multiply by A, add products, update the
+ * rows.
+ */
 function stepStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
   const { params, profile, grid } = problem;
   const { rank: f, biases } = params;

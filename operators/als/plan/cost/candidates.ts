@@ -14,23 +14,29 @@ import { ALL_ROWS } from '../../solver-choice.ts';
 import type { AlsProblem } from '../problem.ts';
 import { blockShare, leastBytes } from './device-bytes.ts';
 
-/** Most blocks of one side; with more, a block is too small to be worth a step. */
+/**
+ * Most blocks of ratings in a half-iteration. With more, a block is so small that the cost of a step exceeds
+ * its work.
+ */
 const MOST_BLOCKS = 2 ** 13;
 
-/** Fraction of the memory that a plan may use. The rest is for parts that are larger than the average. */
+/**
+ * Fraction of a device's memory that an estimate may use. The rest allows for parts that are larger than the
+ * average.
+ */
 export const HEADROOM = 0.97;
 
 export interface GridLimits {
   readonly requested: RequestedGrids;
-  /** Sides whose rows must all be at one place. */
+  /** Sides of which some device must hold all rows, so that `fixed` cannot be 'parts'. */
   readonly whole?: readonly Side[];
   /** Bytes of host memory. */
   readonly hostBytes: number;
-  /** Homes of ratings to consider, cheapest first. */
+  /** The memory in which ratings may be kept (see SideGrid), fastest first. */
   readonly ratings: readonly SideGrid['ratings'][];
 }
 
-/** Ways to store a side. */
+/** The ways to store a side: see SideGrid. */
 const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
   { fixed: 'whole', factors: 'device' },
   { fixed: 'parts', factors: 'device' },
@@ -38,10 +44,10 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
 ];
 
 /**
- * The grids that are possible for a problem: each layout of users and items, with each home of the ratings.
- * Each is cut into the fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 if the
- * fixed side fits, then the smallest q). `fits` is false for a grid that no cut makes small enough. A side
- * that is read in parts has at least two parts.
+ * Lists the grids that are possible for a problem: each way to store users and items, with each place for the
+ * ratings. Each is cut into the fewest parts that fit into a device by eq. 8 (cuMF, practices of section 4.3:
+ * p = 1 if the fixed side fits, then the smallest q). `fits` is false if no number of parts makes the grid
+ * small enough. A side that is read in parts has at least two parts.
  */
 export function candidateGrids(
   problem: AlsProblem,
@@ -57,9 +63,7 @@ export function candidateGrids(
 
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
 
-/**
- * Layouts of both sides with a home of the ratings. Sides in `whole` are in one piece when they are fixed.
- */
+/** All ways to store both sides, with one place for the ratings. A side in `whole` is never read in parts. */
 function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[] {
   return layouts
     .flatMap((users) => layouts.map((items) => ({ users, items })))
@@ -71,9 +75,10 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[
 }
 
 /**
- * For sides solved from vertical parts: the layout with sums of equations, and with sums of vectors. Vectors
- * are possible only if all rows are solved by conjugate gradients and the devices hold all factors. A single
- * device has no use for partial equations: it exchanges nothing.
+ * The variants of a layout by the sums that devices exchange for a side that is solved from vertical parts of
+ * the other side: normal equations, or vectors of conjugate gradients. Vectors are possible only if all rows
+ * are solved by conjugate gradients and the devices hold all factors. A single device exchanges nothing, so it
+ * uses partial equations only on request.
  */
 function waysToAdd(
   { solver: { cgBelow }, compute: { length: devices }, params: { partitionSums } }: AlsProblem,
@@ -109,7 +114,7 @@ function smallestCut(
     users: { ...layout.users, q: begin('users') },
     items: { ...layout.items, q: begin('items') },
   };
-  // A single vertical part would be a whole side.
+  // Other numbers of parts, or other sums, than the caller requested are no candidates.
   if (!suits(grid, requested)) return undefined;
   for (let need = needOf(problem, grid); ;) {
     if (need <= 1) return { grid, fits: true };
@@ -117,7 +122,8 @@ function smallestCut(
       ...grid[side],
       q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q),
     });
-    // If several cuts need the same memory, the first is taken, which cuts only one side.
+    // Doubles the parts of users, of items, or of both, whichever needs the least memory. If they need the
+    // same, the first is taken, which cuts only one side.
     const next = [
       { ...grid, users: finer('users') },
       { ...grid, items: finer('items') },

@@ -17,38 +17,39 @@ import { ratesOf, SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts'
 import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
 /**
- * Seconds of an iteration by cause. Copies that overlap computation count only with the time by which they
- * take longer than it.
+ * Estimated seconds of an iteration, and of its causes. Staging overlaps computation, so a half-iteration
+ * takes the longer of the two, and `exchange` in addition.
  */
 export interface IterationCost {
   readonly seconds: number;
   readonly computing: number;
-  /** Copies of ratings and factors to devices and back, part by part. */
+  /** Copies of parts of ratings and factors between host or files and devices, for each use of a part. */
   readonly staging: number;
   /**
-   * Seconds of gathering parts, reducing partial equations and adding Gram matrices, as far as computation
-   * does not overlap them.
+   * Seconds for sending solved parts to all devices, adding partial equations or vectors, and adding Gram
+   * matrices; only the time that does not overlap computation.
    */
   readonly exchange: number;
 }
 
 /**
- * Cost of reducing one part, or of one CG exchange, relative to one plain transfer of a part. Fitted to
- * iterations by 2, 4 and 8 parts on two H200s (bench/results, `cards-vertical`).
+ * Fixed cost of adding up one part's partial equations (REDUCED), or of one exchange in a step of conjugate
+ * gradients (STEPPED), relative to the fixed cost of one plain transfer of a part (`perPart` in DeviceRates).
+ * Fitted to iterations by 2, 4 and 8 parts on two H200s (bench/results, `cards-vertical`).
  */
 const REDUCED = 6;
 const STEPPED = 4;
 
 /**
- * Kernel time of implicit ALS on a GPU relative to explicit: weights of ratings, and a Gram matrix in each
- * row's system. Measured at rank 128 on one H200.
+ * Kernel time of implicit ALS on a GPU relative to explicit ALS. It is larger because ratings have weights
+ * and a Gram matrix is added to each row's system. Measured at rank 128 on one H200.
  */
 const IMPLICIT = 1.13;
 
 /**
- * Cost of a part's Gram matrix, relative to one plain transfer of a part. After the part is solved, the
- * matrix is fetched, sent to the other devices and added there; the other side's kernels wait for the sum.
- * Fitted to the time of an iteration with three parts of users on two H200s.
+ * Fixed cost of a part's Gram matrix, relative to the fixed cost of one plain transfer of a part (`perPart`).
+ * After the part is solved, the matrix is fetched, sent to the other devices and added there; the other
+ * side's kernels wait for the sum. Fitted to the time of an iteration with three parts of users on two H200s.
  */
 const GRAM = 2.3;
 
@@ -57,15 +58,18 @@ type Costed = Pick<
   'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'
 > & { readonly grid: AlsGrid };
 
-/** Half-iteration of a side whose parts are solved and exchanged at the same time. */
+/**
+ * The numbers from which pipelineSeconds estimates a half-iteration whose parts are solved and exchanged at
+ * the same time.
+ */
 export interface Pipelined {
   /** Seconds for all devices together to solve the side. */
   readonly kernels: number;
-  /** Seconds of a device's copies of the side's rows, in both directions. */
+  /** Seconds of one device for copying the side's rows, sent and received. */
   readonly copies: number;
   /** Parts of each device, solved in sequence. */
   readonly parts: number;
-  /** Seconds that each transfer of a part takes in the device's thread. */
+  /** Fixed seconds for each transfer of a part, in addition to its bytes. */
   readonly perPart: number;
   readonly devices: number;
 }
@@ -76,15 +80,19 @@ export interface Pipelined {
  */
 const PART_TAIL = 0.035;
 
-/** Seconds of kernels that solve the parts of a device, and the common rows. */
+/**
+ * Seconds in which a device computes: its share of the rows, and the fraction `common` of all rows, which
+ * every device solves.
+ */
 function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): number {
   return kernels * (1 - common + devices * common + PART_TAIL * (parts - (common > 0 ? 0 : 1)));
 }
 
 /**
- * Seconds of a half-iteration in which every device also solves a common share of the rows. Kernels can run
- * during all copies, except the upload of the first part. The common rows can be solved during the copies of
- * the last part.
+ * Estimated seconds of a half-iteration that solves and exchanges parts in a pipeline, and in which every
+ * device also solves the fraction `common` of the rows for itself. A part can only be sent when it is solved,
+ * so the copies of the first part wait for its kernels. The common rows can be solved during the copies of
+ * the last part. The result is the largest of the bounds that follow.
  */
 export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
   const { kernels, copies, parts, perPart, devices } = pipelined;
@@ -110,7 +118,7 @@ export function costOf(problem: Costed): IterationCost {
   };
 }
 
-/** Seconds for each device to solve a side alone. */
+/** For each device, the estimated seconds to solve the whole side alone. */
 export function secondsAlone(
   { profile: { ratings: nz }, params: { rank, implicitPrefs }, compute, rows, solver }: Costed,
   side: Side,
@@ -127,7 +135,10 @@ export function secondsAlone(
   });
 }
 
-/** The exchange of a side that all devices with their own memory need whole; undefined if there is none. */
+/**
+ * The input of pipelineSeconds for a side whose solved rows are sent to all devices; undefined if rows are
+ * not exchanged. `kernels`: seconds for all devices together to solve the side.
+ */
 export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipelined | undefined {
   const {
     params: { rank },
@@ -141,7 +152,7 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
   const { exchange, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
-  // A GPU that has not chosen its kernels will probably gather users in float16.
+  // If kernels are not chosen yet, GPUs are assumed to read users in float16, which is the usual choice.
   const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
   const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
   return {
@@ -154,8 +165,8 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
 }
 
 /**
- * Seconds for devices with their own memory to add the Gram matrices of a side's `q` parts; nothing overlaps
- * them.
+ * Estimated seconds for devices with their own memory to add the Gram matrices of a side's `q` parts
+ * (implicit data). No other work overlaps this.
  */
 export function gramSeconds(
   { params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed,
@@ -168,17 +179,17 @@ export function gramSeconds(
 }
 
 /**
- * Passes over a row's vectors in each step: one over the products that were received, and those over x, r, p
- * and their sums.
+ * Number of vectors per row that a step of conjugate gradients reads or writes: the received product, and the
+ * solution x, residual r, direction p and their sums.
  */
 const STEP_PASSES = 8;
 
 /**
- * Seconds for solving a side by conjugate gradients that exchange vectors. The residual and each step need a
- * pass over the ratings and their θ, or over partial equations, and passes over vectors at the rows' places.
- * After each pass, sums are sent to the rows' places, and directions are sent back. Exchanges of one part
- * depend on each other, so an exchange can only overlap work on other parts. `kernels`: seconds that form the
- * equations.
+ * Estimated seconds for solving a side by conjugate gradients that exchange vectors. The first residual and
+ * each step need a pass over the ratings and their θ (or over partial equations), and passes over the rows'
+ * vectors at the rows' owners. After each pass over the ratings, products are sent to the owners and added,
+ * and the new directions are sent back. The exchanges of one part depend on each other, so they can only
+ * overlap work on other parts. `kernels`: seconds for forming partial equations.
  */
 function vectorSeconds(
   problem: Costed,
@@ -198,7 +209,7 @@ function vectorSeconds(
   const passes = cgSteps + 1;
   const vector = factorBytes(rows[side], rank, device.strideStep);
   const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
-  // Forming reads and writes the equations once for each part of the fixed side.
+  // Forming the equations reads and writes them once for each part of the fixed side.
   const multiplying =
     sumsOf(grid, side) === 'partial-equations'
       ? kernels + ((2 * verticalParts(grid, side)) / used + passes) * (equations / rates.memory)
@@ -244,7 +255,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   const pipelined = pipelinedOf(problem, side, kernels);
   let computing = kernels * (1 - common + d * common);
   let [staged, spilled] = [0, 0];
-  // Passes over the fixed side and the ratings, if they are staged.
+  // Number of times that staged ratings are copied to the device in this half-iteration.
   let passes = 1;
   let waiting = 0;
   if (exchangesVectors(grid, side)) {
@@ -253,7 +264,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
     if (sumsOf(grid, side) === 'vectors') passes = solver.cgSteps + 1;
   } else if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
-    // Equations are read and written for each part of the fixed side, and read once more to be solved.
+    // Equations are read and written once for each part of the fixed side, and read once more to be solved.
     computing +=
       ((2 * p + 1) * equations) / rates.memory / used + (rows[side] * rank ** 3) / 3 / rates.solves / d;
     if (d > 1) waiting = reduceWay(problem, equations).seconds + REDUCED * q * rates.perPart;

@@ -6,8 +6,8 @@ import { type AlsProblem, stepsTogether } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 
 /**
- * The large matrices of a plan, by role. A number is for sums: the versions of one part that exist at the
- * same time.
+ * The roles of data sets that leastBytes counts as large matrices. For sums the value is the number of
+ * versions of a part that exist at the same time.
  */
 const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | number>>> = {
   factors: 'factors',
@@ -19,25 +19,31 @@ const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' 
 };
 
 /**
- * Parts have about equal ratings and rows together, so one part may have more ratings than another: at most
- * by this factor.
+ * The largest part has at most this number of times the average number of ratings: parts are cut to have
+ * about the same sum of ratings and rows, so their ratings differ a little.
  */
 const UNEQUAL = 1.05;
 
 /**
- * Bytes of the large data sets by eq. 8 of cuMF. They are used to select the cuts to try. Whether a cut fits
- * is decided later by expanding the plan's steps, which shows when each part is in memory.
+ * Estimates the memory that a grid needs from its large data sets (eq. 8 of cuMF): bytes on a device, bytes
+ * on the host, and bytes of the largest buffer. The planner uses it to select the grids to try. Whether a
+ * grid really fits is decided later by expanding the plan's steps, which shows when each part is in memory.
  *
- * Number of parts in memory: resident sides, one part in two versions; staged ratings, two; staged factors,
- * two and those that are copied back; sums, one, or with vectors one of each device; directions, also the
- * previous ones.
+ * Parts of a side that are counted on a device:
+ *
+ *   data                                      parts
+ *   factors that stay on the device           all of this device, and one part in a second version
+ *   factors that are copied for each use      2 in use, 2 that are copied back
+ *   ratings that are copied for each use      2
+ *   equations, gradients, products            1; with stepsTogether one of each device
+ *   directions of conjugate gradients         the same, in two versions
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
   const { grid, device, params, places, rows } = problem;
   const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * (rows.users + rows.items) };
   const passing = { users: 0, items: 0 };
   const buffers: number[] = [];
-  // Only a few of many equal parts are computed, and scaled.
+  // If there are many equal parts, the sizes of a few are computed and multiplied by `times`.
   const shown = { users: shownOf(problem, 'users'), items: shownOf(problem, 'items') };
   for (const set of alsDataSets({ ...problem, grid: shown }, estimatedSizes(problem, shown))) {
     const { role, side, parts, by } = set;
@@ -77,8 +83,9 @@ function shownOf({ grid, places }: AlsProblem, side: Side): SideGrid {
 }
 
 /**
- * Ratings of a grid's largest block as a fraction of the limit of a block. Users are sorted in whole rows,
- * which are cut into blocks later.
+ * The number of ratings in a grid's largest block, as a fraction of the most that a block can hold (0 if one
+ * block holds all ratings). The ratings by user are sorted as whole rows first and cut into blocks later, so
+ * for users a part counts as one block.
  */
 export function blockShare({
   profile: { ratings: nz },

@@ -8,12 +8,15 @@ import { ratesOf } from '../../../planner/device-rates.ts';
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
 
 /**
- * Rate between devices of different groups, relative to the rate inside a group. It is an assumption about
- * the link between two sockets.
+ * Assumed rate of a link between devices of different groups (usually on different processor sockets),
+ * relative to a link inside a group.
  */
 const ACROSS = 0.5;
 
-/** The way to reduce partial sums: in two phases if there are groups. */
+/**
+ * The chosen way to add partial sums: in two phases, first inside groups of devices, if `groups` is given,
+ * else in one.
+ */
 export interface ReduceWay {
   readonly groups?: readonly (readonly Place[])[];
   readonly seconds: number;
@@ -22,8 +25,8 @@ export interface ReduceWay {
 }
 
 /**
- * Groups of devices with faster links: from the parameter, or the machine's sockets. Undefined if all links
- * are equal.
+ * Groups of devices with faster links among each other: from the parameter `partitionGroups`, else one per
+ * processor socket. Undefined if all links are equal.
  */
 export function groupsOf({ compute, params, places }: Grouped): readonly (readonly Place[])[] | undefined {
   const { groups } = requestedGrids(params);
@@ -48,7 +51,7 @@ function linksOf(problem: Grouped): Links {
   const groups = groupsOf(problem);
   const near = (from: Place, to: Place) =>
     groups === undefined || groups.some((group) => group.includes(from) && group.includes(to));
-  // A rate counts what a device sends and receives together.
+  // `exchange` is the sum of a device's sending and receiving rates.
   return {
     places,
     duplex: false,
@@ -57,8 +60,8 @@ function linksOf(problem: Grouped): Links {
 }
 
 /**
- * The cheaper way to add partial sums of `bytes` from all devices: in one phase, or in two by
- * groups. Groups that a parameter requests are always used.
+ * The cheaper way to add partial sums of `bytes` from all devices: in one phase, or first inside groups and
+ * then between them. Groups that a parameter requests are always used.
  */
 export function reduceWay(problem: Grouped, bytes: number): ReduceWay {
   const { places, params } = problem;
@@ -74,7 +77,10 @@ export function reduceWay(problem: Grouped, bytes: number): ReduceWay {
     : { seconds: onePhase, onePhase };
 }
 
-/** Seconds to send rows of `bytes`, divided among devices, to all of them. */
+/**
+ * Estimated seconds to send rows of `bytes` in total, of which each device has an equal share, to all
+ * devices.
+ */
 export function spreadSeconds(problem: Grouped, bytes: number): number {
   return exchangeCost({ how: 'all-gather', bytes, places: problem.places }, linksOf(problem)).seconds;
 }

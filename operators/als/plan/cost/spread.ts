@@ -3,7 +3,10 @@ import type { AlsProblem } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 import { gramSeconds, pipelinedOf, pipelineSeconds, secondsAlone } from './cost.ts';
 
-/** Most parts of each device to try, and the step of the common part's share in percent of the ratings. */
+/**
+ * Limits of the search in spreadGrid: the most parts per device, and the fractions of the ratings in the
+ * common part, in steps of STEP percent up to MOST percent. Every device solves the common part for itself.
+ */
 const MOST_PARTS = 4;
 const STEP = 2;
 const MOST = 90;
@@ -14,18 +17,19 @@ const MOST = 90;
  */
 const COSTS = 0.03;
 
-/** Speeds that differ by less count as equal. */
+/** If the fastest device is faster than the slowest by at most this fraction, all count as equally fast. */
 const EVEN = 0.02;
 
 /**
- * The cheapest usual grid on several devices with their own memory. Parts are proportional to the devices'
- * speeds. For each side it chooses the number of parts, and the share of rows that every device solves for
- * itself instead of receiving them. That may take less time: an exchange passes through host memory at a few
- * GB/s, and kernels solve rows of small ranks faster than that.
+ * The usual grid on several devices with their own memory, with the least estimated time. Parts are
+ * proportional to the devices' speeds. For each side it chooses the number of parts, and the fraction of the
+ * rows that every device solves for itself instead of receiving them from others. Solving them again may take
+ * less time: an exchange passes through host memory at a few GB/s, and kernels solve rows of small ranks
+ * faster than that.
  */
 export function spreadGrid(problem: AlsProblem): AlsGrid {
   const { compute, device, grid, profile } = problem;
-  // Ratings of several blocks are cut before the plan is made.
+  // If the ratings need several blocks, their parts were cut before the plan is made and cannot change.
   if (compute.length === 1 || !device.ownMemory || profile.ratings > blockLimit.ratings) return grid;
   const spread = (side: Side): SideGrid => {
     const alone = secondsAlone(problem, side);
