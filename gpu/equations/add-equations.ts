@@ -12,13 +12,19 @@ import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
 export interface AddInputs {
   readonly block: DeviceBlock;
-  /** θ, with its half mirror when the variant reads float16. */
+  /**
+   * θ, the factors of the fixed side. If the variant's precision is not f32, θ must have its float16 copy
+   * (`half`).
+   */
   readonly fixed: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
   readonly equations: DeviceMatrix;
 }
 
-/** `rowStart`: the block's row that is row 0 of the stored equations. */
+/**
+ * Parameters of `addEquations`. `rowStart`: number of the block's row whose equations are row 0 of
+ * `equations`.
+ */
 export interface AddSettings extends Pick<
   UpdateSettings,
   'variant' | 'from' | 'to' | 'rank' | 'mean' | 'scale' | 'implicit'
@@ -27,8 +33,8 @@ export interface AddSettings extends Pick<
 }
 
 /**
- * The variant with this name, for summing rows. It is searched with CG as the solver, because every
- * variant's name exists for CG; summing does not depend on the solver.
+ * Finds the variant with this name, or a similar one, that computes normal equations. It is searched among
+ * the variants for CG, since these include every name; the solver makes no difference to computing equations.
  */
 export function summingNamed(
   { info }: Gpu,
@@ -39,7 +45,10 @@ export function summingNamed(
   return summingVariant(info, variantNamed(name, info, shape), shape);
 }
 
-/** The lists of rows whose ratings are summed; see prepareRows. */
+/**
+ * Makes the lists of the rows [from, to) that have ratings, in batches that fit the slots (see prepareRows).
+ * All of them are summed into slots, also short ones.
+ */
 export function prepareSummed(
   gpu: Gpu,
   block: DeviceBlock,
@@ -62,7 +71,10 @@ export function prepareSummed(
   );
 }
 
-/** The kernel that sums ratings into slots, and the kernel that adds slots to equations. */
+/**
+ * Compiles the two kernels of `addEquations`: `sum` computes A and b of parts of rows into slots, `add` adds
+ * a row's slots to its equations.
+ */
 export async function compileSummed(
   gpu: Gpu,
   settings: Pick<AddSettings, 'variant' | 'rank' | 'implicit'>,
@@ -76,9 +88,9 @@ export async function compileSummed(
 }
 
 /**
- * Adds the ratings of the rows [from, to) of a block to the rows' equations, in one submission. First the
- * variant's kernel sums parts of rows into slots, then each row's slots are added to its equations. With
- * `timed`, returns the kernels' times.
+ * Adds the terms of the ratings in the rows [from, to) of a block to the rows' normal equations, in one
+ * submission. One kernel sums parts of rows into slots, and another adds each row's slots to its row of
+ * `equations`. With `timed`, returns the kernels' times.
  */
 export async function addEquations(
   gpu: Gpu,

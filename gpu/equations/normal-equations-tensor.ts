@@ -13,31 +13,36 @@ function planOf(rank: number, room: number): TensorPlan {
 }
 
 /**
- * Size of a tile in workgroup memory, in groups of four numbers: 16 rows of four groups, and one more group
- * for each row, so that rows start at different banks.
+ * Size of a 16 x 16 tile in workgroup memory, in groups of four numbers: 16 rows of five groups. The fifth
+ * group of a row is padding, so that rows start at different memory banks.
  */
 const TILE_VECTORS = 80;
 
 export type TensorParams = {
   readonly rank: number;
-  /** Number of ratings staged at a time: a multiple of 16, at most the number of threads. */
+  /**
+   * Number of ratings that are copied to workgroup memory at a time: a multiple of 16, at most the number of
+   * threads.
+   */
   readonly bin: number;
   readonly biases: boolean;
   /**
-   * For implicit data. Rows of θ are multiplied by √w when they are staged, and their rating becomes t / √w.
-   * The products are then w θθᵀ and t θ.
+   * True for implicit data, with weights w and targets t of the ratings. When rows of θ are copied to
+   * workgroup memory they are multiplied by √w, and their rating becomes t / √w. Their products are then w
+   * θθᵀ and t θ.
    */
   readonly implicit?: boolean;
 };
 
-/** Memory of one bin's ratings and rows of θ, in groups of 16 bytes. */
+/** Workgroup memory for the ratings and rows of θ that are staged at a time, in groups of 16 bytes. */
 export function gatheredVectors({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): number {
   return bin * (tilesOf(rank) * 2 + 1) + 1;
 }
 
 /**
- * Memory for staging, in groups of four numbers; and the plan by which the sums of A are moved through the
- * same memory from tensor cores to threads.
+ * `staged`: workgroup memory for rows of θ, in groups of 16 bytes. `plan`: divides the tiles of A among the
+ * subgroups, and says in which order the sums pass through the same memory from the tensor cores to the
+ * threads.
  */
 export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): {
   readonly staged: number;
@@ -47,7 +52,7 @@ export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>
   return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
 }
 
-/** Template values of the shader parts that sum on tensor cores. */
+/** Template values of the shader parts that compute A on tensor cores (parts/tensor/). */
 export function accumulateValues(
   params: TensorParams,
 ): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
@@ -67,7 +72,7 @@ export function accumulateValues(
     BIN: bin,
     CHUNKS: chunks,
     /**
-     * Number of chunks of a staged row that contain features of θ; the chunk after them contains the rating.
+     * Chunks (16 bytes) of a staged row that contain features of θ; the chunk after them contains the rating.
      */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
     STRIDE: chunks + 1,
@@ -75,7 +80,7 @@ export function accumulateValues(
     LANES_PER_ROW: plan.lanesPerRow,
     GATHER_ROWS: gatherRows,
     RATING_ROW: plan.ratingRow,
-    /** The line of the last tile row that holds b. */
+    /** Row of the last tile row, in elements, that contains b, the products with the ratings. */
     RATING_LINE: plan.ratingRow ? 0 : 8,
     BIASES: biases,
     CENTRE: centresRatings({ rank, biases }),
@@ -83,8 +88,8 @@ export function accumulateValues(
     INT8: false,
     HALF_A: false,
     /**
-     * False: sums start at 0, not at the Gram matrix, and the rows of the first bin are not loaded in
-     * advance.
+     * GRAM: sums start at the Gram matrix instead of 0. AHEAD: another shader part has loaded the first rows
+     * of θ. Other kernels override them.
      */
     GRAM: false,
     AHEAD: false,
@@ -104,16 +109,17 @@ export function accumulateBytes(params: TensorParams): number {
   return accumulateValues(params).STAGED * 16 + ringBytes(params);
 }
 
-/** Bytes of the ring of columns and ratings. */
+/** Bytes of the ring buffer of ratings: (column, rating) of four bins, 8 bytes for each rating. */
 export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
   return 4 * bin * 8;
 }
 
 /**
- * Computes A and b of parts of rows on tensor cores, one workgroup a part (MO-ALS, cuMF section 3; the
- * accumulators are tensor-core registers). Factors are float16, sums float32. If `centresRatings` is true,
- * the kernel subtracts μ and γ from the ratings; γ is `fixed_bias`, one number for each row of θ. Otherwise
- * `fixed_bias` is not used, and any buffer may be bound.
+ * Computes A and b of rows or parts of rows on tensor cores, and writes them to slots (device/slots.ts). A
+ * workgroup has one part (MO-ALS, cuMF section 3; the accumulators are tensor-core registers). θ is float16,
+ * sums are float32. If `centresRatings` is true, the kernel subtracts the mean μ and the fixed side's biases
+ * γ from the ratings; γ is `fixed_bias`, one number for each row of θ. Otherwise `fixed_bias` is not read,
+ * and any buffer may be bound.
  */
 export const normalEquationsTensorKernel = kernelOf<TensorParams>()({
   name: 'normal-equations-tensor',

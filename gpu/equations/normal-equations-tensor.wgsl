@@ -1,6 +1,8 @@
-// Template: each tile of a subgroup is a variable; the host deals tiles to subgroups.
-// Sums normal equations of parts of rows on tensor cores: one workgroup a part, which writes its A and b to a
-// slot (slots.ts).
+// Template: each tile of A that a subgroup sums is a variable of its own; a plan in TypeScript assigns tiles
+// to subgroups.
+//
+// Computes normal equations on tensor cores. A workgroup sums A and b over the ratings of one part of a row,
+// and writes them to a slot (device/slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -64,24 +66,25 @@ fn main(
 {%- endif %}
   storageBarrier();
   workgroupBarrier();
-  // b: the tile row of the ratings, four numbers a thread.
+  // Writes b, four numbers a thread. b is in the row of the tiles that holds the products with the ratings.
   if (thread < TILES * 4u) {
     var b = bitcast<vec4f>(staged[(thread / 4u) * 80u + RATING_LINE * 5u + thread % 4u]) * params.unscale;
 {%- unless RATING_ROW %}
     if (thread == TILES * 4u - 2u) {
       b = vec4f();
     }
-    // The ratings were stored in the padding, as row and column 8 of the last tile row. In a slot the
-    // padding must be 0.
+    // The ratings were multiplied as column 8 of the last 16 columns, which is padding. So row 8 and column 8
+    // of the last tiles contain products with ratings. In a slot they must be 0.
     slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 32u + thread % 4u] = vec4f();
 {%- endunless %}
     slots[slot + LOWER_TILES * 64u + thread] = b;
 {%- if BIASES %}
-    // s: the row of ones after the ratings.
+    // Writes s, the sum of the rows of theta. It is in the next row of the tiles, which holds the products
+    // with the ones that follow the ratings.
     var s = bitcast<vec4f>(staged[(thread / 4u) * 80u + (RATING_LINE + 1u) * 5u + thread % 4u]);
 {%- unless RATING_ROW %}
     if (thread == TILES * 4u - 2u) {
-      // The products of ratings and ones are t.
+      // t, the sum of the ratings, is the product of the ratings with the ones.
       slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(s.x * params.unscale, 0.0, 0.0, 0.0);
       s = vec4f();
     }

@@ -2,7 +2,10 @@ import { addEquations, summingNamed } from './add-equations.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { equationValues } from './exchange/slot-columns.ts';
 
-/** See `normal-equations` of KernelTasks: one submission for all rows of the range. */
+/**
+ * The task `normal-equations` (see KernelTasks) on a GPU: adds the ratings of the rows [from, to) to their
+ * normal equations, in one submission.
+ */
 export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope) => {
   const { from, to, rank, rowStart = 0, mean = 0, implicit, variant: name, ratingScale = 1 } = scope.params;
   if (name === undefined) throw new Error('task normal-equations: the device chose no variant');

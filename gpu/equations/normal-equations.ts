@@ -1,39 +1,45 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
 
-/** One way of computing the normal equations; variants differ in speed and in the precision of θ. */
+/**
+ * Settings of the kernel without tensor cores that computes normal equations. They differ in speed, and in
+ * the precision in which θ is read.
+ */
 export type NormalEquationsParams = {
   readonly rank: number;
   /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
-  /** Side of the tile of A that a thread keeps (cuMF_ALS, section III: T). */
+  /** Side of the square tile of A that a thread sums (T in cuMF_ALS, section III). */
   readonly tile: 4 | 8;
-  /** Rows of θ staged at a time (cuMF, section 3.3: bin). */
+  /** Number of rows of θ that are copied to workgroup memory at a time (bin in cuMF, section 3.3). */
   readonly bin: number;
-  /** Threads that serve one part of a row. */
+  /** Number of threads that sum one part of a row. */
   readonly lanes: number;
-  /** Parts that share a workgroup: thread batching (clMF, section 3.2.1). */
+  /** Number of parts of rows that share a workgroup (thread batching, clMF, section 3.2.1). */
   readonly rows: number;
   /**
-   * Neighbouring threads read neighbouring elements of one row of θ, or the same element of several
-   * rows (cuMF_ALS, Figure 3).
+   * `coalesced`: neighbouring threads read neighbouring elements of one row of θ. `strided`: they read the
+   * same element of several rows (cuMF_ALS, Figure 3).
    */
   readonly staging: 'coalesced' | 'strided';
-  /** A thread reads 16 bytes of θ at a time instead of 4 (clMF, section 3.3.3). */
+  /** True: a thread reads 16 bytes of θ at a time; false: 4 bytes (clMF, section 3.3.3). */
   readonly vectorized: boolean;
   /**
-   * Memory in which A is summed. `memory` means the slot itself; it exists to measure the gain of registers
-   * (cuMF, section 3.4).
+   * `registers`: A is summed in registers. `memory`: A is summed in its slot in device memory, only to
+   * measure the gain of registers (cuMF, section 3.4).
    */
   readonly accumulate: 'registers' | 'memory';
   /**
-   * The triangles of A that are computed. `full` exists to measure the gain of leaving one out; it requires
-   * registers.
+   * `lower`: only the lower triangle of A is computed. `full`: both are, only to measure the gain of `lower`;
+   * it requires registers.
    */
   readonly triangle: 'lower' | 'full';
-  /** s and t are summed too. */
+  /** True: also sums s = Σ θ_v and t = Σ r_uv, which the solver needs for the row's bias. */
   readonly biases: boolean;
-  /** For implicit data: sums Σ w θθᵀ and Σ t θ instead; see operators/tasks/implicit-tasks.ts. */
+  /**
+   * True: computes Σ w θθᵀ and Σ t θ, with weights w and targets t of implicit data; see
+   * operators/tasks/implicit-tasks.ts.
+   */
   readonly implicit?: boolean;
 };
 
@@ -43,14 +49,14 @@ function sides({ rank, tile, lanes, triangle }: NormalEquationsParams) {
   return { side, blocks, groups: Math.ceil(blocks / lanes) };
 }
 
-/** Workgroups that sum `count` parts. */
+/** Number of workgroups to dispatch for `count` parts of rows. */
 export function normalEquationsWorkgroups(params: NormalEquationsParams, count: number): number {
   return Math.ceil(count / params.rows) * sides(params).groups;
 }
 
 /**
- * A variant for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory: registers,
- * coalesced 16-byte reads, and enough rows for about 128 threads a workgroup.
+ * Chooses settings for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory: sums in
+ * registers, coalesced reads of 16 bytes, and enough parts of rows in a workgroup for about 128 threads.
  */
 export function chooseNormalEquations(
   rank: number,
@@ -81,11 +87,14 @@ export function chooseNormalEquations(
 }
 
 /**
- * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, written to slots (slots.ts).
+ * Computes A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) over the ratings of rows or parts of
+ * rows, without tensor cores, and writes them to slots (device/slots.ts).
  *
- * - `work` lists the parts (gpu/update/work.ts): row, first rating, ratings, slot.
- * - `fixed` is θ with a stride of whole tiles, in float32 or float16 by `precision`.
- * - With biases s and t are summed too, and the ratings are already centred (subtract-bias).
+ * - `work`: list of the parts, with entries (row, first rating, number of ratings, slot); see
+ *   gpu/update/work.ts.
+ * - `fixed`: θ, in float32 or float16 as `precision` says, each row padded to whole 16 x 16 tiles.
+ * - With biases, s = Σ θ_v and t = Σ r_uv are summed too. The mean and the fixed side's biases must have been
+ *   subtracted from the ratings (subtract-bias).
  */
 export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   name: 'normal-equations',
@@ -164,7 +173,7 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   ],
 });
 
-/** Name of element i in a sequence of vec4: "1.z" for 6. */
+/** Name of element i of consecutive vec4 variables: "1.z" for element 6. */
 function element(i: number): string {
   return `${Math.floor(i / 4)}.${'xyzw'[i % 4]}`;
 }

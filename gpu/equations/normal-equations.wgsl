@@ -1,11 +1,12 @@
-// Template: a thread keeps a tile of sums in registers, and loops over it are unrolled.
-// A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF,
-// Algorithm 2, lines 3-12).
+// Template: a thread keeps a tile of sums in registers, so loops over it must be unrolled.
 //
-// BIN rows of theta at a time are staged in workgroup memory; a thread accumulates one TILE x TILE block of
-// the lower triangle of A in registers. LANES threads serve a part, and ROWS parts share a workgroup (clMF,
-// section 3.2.1). Where A has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2); the
-// first of them also sums b.
+// Computes A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF,
+// Algorithm 2, lines 3-12), without tensor cores.
+//
+// BIN rows of theta at a time are copied to workgroup memory (`staged`). A thread sums one block of TILE x
+// TILE elements of the lower triangle of A in registers. LANES threads have one part of a row, and ROWS parts
+// share a workgroup (clMF, section 3.2.1). If A has more blocks than LANES, then GROUPS workgroups share a
+// part (section 3.2.2), and workgroup 0 of these also sums b.
 
 {% if vectorized %}
 var<workgroup> staged: array<vec4f, ROWS * BIN * QUADS>;
@@ -30,7 +31,7 @@ fn staged_quad(row: u32, quad: u32) -> vec4f {
 {% endif %}
 }
 
-// Copies one piece of row `column` of theta to staged row `row`.
+// Copies one piece (one element of `fixed`) of row `column` of theta to row `row` of the staged rows.
 fn stage(row: u32, column: u32, piece: u32) {
   let content = fixed[column * PIECES + piece];
 {% if precision == 'f16' and vectorized %}
@@ -102,7 +103,8 @@ fn main(
   for (var done = 0u; done < longest; done += BIN) {
     let left = part.z - min(part.z, done);
     let count = min(left, BIN);
-    // Waits until the columns of this bin are loaded and all threads have finished the last bin.
+    // Waits until the columns of these BIN ratings are loaded, and until all threads have summed the ratings
+    // before.
     workgroupBarrier();
 {% if staging == 'coalesced' %}
     for (var at = lane; at < count * PIECES; at += LANES) {
@@ -132,7 +134,7 @@ fn main(
     }
 {% endif %}
     workgroupBarrier();
-    // Loads the columns of the next bin while this one is summed.
+    // Loads the columns of the next BIN ratings while these are summed.
     for (var k = lane; k < min(BIN, left - count); k += LANES) {
       columns[base + k] = indices[part.y + done + BIN + k];
     }
@@ -158,7 +160,7 @@ fn main(
       }
     }
     if (group == 0) {
-      // The last lanes do this, since they may have no block of A.
+      // Sums b. The threads with the highest numbers start, since they may have no block of A.
 {% for part in bias_parts %}
       let quad_{{ part }} = LANES - 1 - lane + {{ part }} * LANES;
       if (quad_{{ part }} < QUADS) {
@@ -193,7 +195,8 @@ fn main(
 {% endif %}
 {% endfor %}
 {% if triangle == 'lower' %}
-    // Tiles of the diagonal are full.
+    // Slots have both triangles of the 16 x 16 tiles on the diagonal, so the block is also written
+    // transposed.
     if (tile.x == tile.y && place.x != place.y) {
       let mirrored = part.w * SLOT_QUADS + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.y * 4
         + within.x / 4;

@@ -1,6 +1,6 @@
 /**
- * Kernels that pass normal equations through slots: one sums ratings into slots, the other solves rows from
- * slots.
+ * Compiles the two kernels that share normal equations through slots in device memory (device/slots.ts): one
+ * computes A and b from ratings and writes them to slots, the other solves rows from slots.
  */
 import { normalEquationsInt8Kernel } from '../int8/normal-equations-int8.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from './normal-equations.ts';
@@ -12,7 +12,7 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import type { UpdateSettings } from '../update/choice/variant.ts';
 
-/** A kernel, and its number of workgroups for a number of parts or rows. */
+/** A compiled kernel, and a function that returns its number of workgroups for `count` parts or rows. */
 export interface SizedKernel {
   readonly compiled: CompiledKernel;
   workgroups(count: number): number;

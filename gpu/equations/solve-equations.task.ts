@@ -4,7 +4,10 @@ import { equationValues } from './exchange/slot-columns.ts';
 import { variantNamed } from '../update/choice/choose.ts';
 import { nameOf, solverOf } from '../update/choice/variant.ts';
 
-/** See `solve-equations` of KernelTasks: one submission for all rows of the range. */
+/**
+ * The task `solve-equations` (see KernelTasks) on a GPU: solves the rows [from, to) from stored normal
+ * equations, in one submission.
+ */
 export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) => {
   const {
     from,
@@ -39,7 +42,7 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
     bias: biases ? scope.vector('bias') : undefined,
     ...(implicit ? { gram: scope.matrix('gram').values, shifts: scope.vector('shifts') } : {}),
   };
-  // The shifts of implicit rows already contain their regularization.
+  // With implicit data, `shifts` (the numbers that are added to the diagonals of A) already contain λ.
   const regularization = implicit ? { lambda: 0 } : { lambda, exponent, offset, damping, biasLambda };
   const { badRow, objective } = await solveRows(
     scope.gpu,

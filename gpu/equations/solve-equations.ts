@@ -14,24 +14,30 @@ import type { SubmitOptions } from '../webgpu/pass.ts';
 export interface SolveInputs {
   readonly equations: DeviceMatrix;
   readonly previous: DeviceMatrix;
-  /** x, which is written, with its half mirror when the variant writes one. */
+  /**
+   * Output: the factors x. If the variant's precision is not f32, x must have a float16 copy, which is
+   * written too.
+   */
   readonly factors: DeviceMatrix;
   readonly bias?: GPUBuffer;
-  /** G of the fixed side (F x F); implicit data only. */
+  /** The Gram matrix Θᵀ Θ of the fixed side (F x F, F: rank padded to whole tiles); implicit data only. */
   readonly gram?: GPUBuffer;
-  /** A shift for each row; where absent, computed from the settings' regularization. */
+  /**
+   * For each row the number that is added to the diagonal of its A. If absent, it is computed from the
+   * regularization in the settings.
+   */
   readonly shifts?: GPUBuffer;
 }
 
-/** `rowStart`: the row of the factors whose equations are stored first. */
+/** Parameters of `solveRows`. `rowStart`: number of the row whose equations are row 0 of `equations`. */
 export interface SolveSettings extends Omit<UpdateSettings, 'mean' | 'scale' | 'implicit'> {
   readonly rowStart: number;
 }
 
 /**
- * Solves the rows [from, to) from their equations in one submission, in batches that fit the slots. Returns
- * the first row whose solution is not finite, or -1. With `measured` also returns the sum of the objectives,
- * with `timed` the kernels' times.
+ * Solves the rows [from, to) from their normal equations in one submission. Rows are copied to slots and
+ * solved in batches that fit the slots. Returns the lowest row whose solution is not finite, or -1. With
+ * `measured` also returns the sum of the rows' objectives xᵀA x - 2 bᵀx, and with `timed` the kernels' times.
  */
 export async function solveRows(
   gpu: Gpu,
@@ -54,8 +60,8 @@ export async function solveRows(
   const outputs = {
     previous: previous.values,
     factors: factors.values,
-    // WebGPU does not allow two bindings of one writable buffer, so each output that is absent gets its own
-    // scratch buffer.
+    // In WebGPU, two writable bindings must not share a buffer. So each output that is not used gets a
+    // scratch buffer of its own.
     half: (variant.precision !== 'f32' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };

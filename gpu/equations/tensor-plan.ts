@@ -2,19 +2,20 @@ import { TILE, tilesOf } from '../device/slots.ts';
 import { dealTiles, type Tile } from './tile-partition.ts';
 
 /**
- * Plan of a workgroup with tensor cores: which subgroup sums which tiles of a row's A, and how the sums are
- * passed to the threads. Plain data, from which templates unroll loops.
+ * The plan by which a workgroup computes A of a row on tensor cores: it assigns the 16 x 16 tiles of A's
+ * lower triangle to subgroups, and orders the moves of the sums through workgroup memory to the threads. It
+ * is plain data, from which templates unroll loops.
  *
- * The ratings are an extra column next to the factors, so that the same products also give b. If at least
- * eight columns of padding are free, the ratings use one of them (`ratingRow` false); else they get one more
- * tile row.
+ * The ratings are multiplied as one more column next to the factors, so that the same products also give b.
+ * They take a column of the padding of the last tile if at least eight columns are free (`ratingRow` false).
+ * Otherwise they get a tile row of their own below A.
  */
 export interface TensorPlan {
-  /** Tiles of a row: F / 16. */
+  /** Tiles of a row of A: the rank divided by 16, rounded up. */
   readonly tiles: number;
   readonly subgroups: number;
   readonly ratingRow: boolean;
-  /** Lanes that load one row of θ, 16 bytes each. */
+  /** Number of threads that together load one row of θ, 16 bytes each. */
   readonly lanesPerRow: number;
   readonly accumulators: number;
   readonly deals: readonly Deal[];
@@ -22,8 +23,8 @@ export interface TensorPlan {
 }
 
 /**
- * The tiles that one subgroup accumulates, each with its accumulator, and the tile rows and columns they
- * that these rows need.
+ * The tiles that one subgroup sums, each with the number of its accumulator. `lefts` and `rights`: the tile
+ * rows and tile columns that these tiles need as operands.
  */
 interface Deal {
   readonly subgroup: number;
@@ -32,7 +33,11 @@ interface Deal {
   readonly tiles: readonly (Tile & { readonly accumulator: number; readonly index: number })[];
 }
 
-/** Whole tile rows that are in workgroup memory at the same time; `place` is a tile's index there. */
+/**
+ * One phase of moving the sums through workgroup memory, which may not hold all tiles at the same time. A
+ * phase moves whole tile rows. `stores`: the tiles that each subgroup stores; `place` is the index of a tile,
+ * or of a row's first tile, in that memory.
+ */
 interface Phase {
   readonly stores: readonly {
     readonly subgroup: number;
@@ -41,15 +46,18 @@ interface Phase {
   readonly rows: readonly { readonly row: number; readonly place: number }[];
 }
 
-/** True when the ratings need an extra tile row, since fewer than eight columns of padding are free. */
+/**
+ * True if the ratings need a tile row of their own, since fewer than eight columns of the last tile are
+ * padding.
+ */
 export function hasRatingRow(rank: number): boolean {
   return tilesOf(rank) * TILE - rank < 8;
 }
 
 /**
- * True if kernels on tensor cores that read float16 subtract the mean and the biases from the ratings
- * themselves; else a pass before them does. If the ratings are in the padding (rank 100), reading biases as
- * well slowed the fused kernel by more than the pass takes.
+ * True if the float16 kernels on tensor cores subtract the mean and the fixed side's biases from the ratings
+ * themselves. Otherwise a pass before them does it: if the ratings are in the padding (as at rank 100),
+ * reading biases slowed the fused kernel by more than the pass takes.
  */
 export function centresRatings({
   rank,
@@ -62,15 +70,15 @@ export function centresRatings({
 }
 
 /**
- * Number of subgroups of a workgroup: each thread has a row of A. Above eight tiles, only the number of
- * subgroups that these rows need.
+ * Number of subgroups of a workgroup. There are enough threads for one row of A each; up to eight tiles, the
+ * number of subgroups is also a power of two.
  */
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
   return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : Math.ceil(tiles / 2);
 }
 
-/** `room`: tiles that workgroup memory holds. */
+/** Makes the plan. `room`: number of tiles that fit workgroup memory at the same time. */
 export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgroupsFor(rank)): TensorPlan {
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
@@ -93,7 +101,8 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
     tiles,
     subgroups,
     ratingRow,
-    // If the number of subgroups is not a power of two, all threads together load eight rows a pass.
+    // Above eight tiles, the number of subgroups may not be a power of two; then all threads together load
+    // eight rows of θ at a time.
     lanesPerRow: tiles <= 8 ? 2 ** Math.ceil(Math.log2(chunks)) : 4 * subgroups,
     accumulators: Math.max(...deals.map((deal) => deal.tiles.length)),
     deals,
@@ -101,7 +110,10 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
   };
 }
 
-/** Phases of ascending tile rows, each with at most `room` tiles; the ratings' row is first. */
+/**
+ * Divides the tile rows into phases of at most `room` tiles, in ascending order; the tile row of the ratings,
+ * if there is one, is in the first phase.
+ */
 function phasesOf(tiles: number, ratingRow: boolean, deals: readonly Deal[], room: number): Phase[] {
   const groups: number[][] = [];
   let group = ratingRow ? [tiles] : [];

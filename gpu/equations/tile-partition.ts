@@ -1,4 +1,4 @@
-/** Position of a tile of the lower triangle, in tiles. */
+/** Position of a 16 x 16 tile in the lower triangle of A; rows and columns are counted in tiles. */
 export interface Tile {
   readonly row: number;
   readonly column: number;
@@ -7,9 +7,10 @@ export interface Tile {
 const dealt = new Map<string, readonly (readonly Tile[])[]>();
 
 /**
- * Divides tiles equally among subgroups, so that the subgroups together load few tile rows and columns. A
- * subgroup loads each tile row and column that it needs once. Found by simulated annealing with a fixed
- * seed, so the result is always the same; each thread computes it once.
+ * Divides the tiles of A among subgroups, the same number to each if possible. To multiply its tiles, a
+ * subgroup loads each tile row and tile column that it needs once. The division keeps these loads few. It is
+ * found by simulated annealing with a fixed seed, so the result is always the same. It is cached in the
+ * thread.
  */
 export function dealTiles(tiles: readonly Tile[], subgroups: number): readonly (readonly Tile[])[] {
   const key = `${subgroups} ${tiles.map(({ row, column }) => `${row},${column}`).join(' ')}`;
@@ -55,15 +56,21 @@ function bestOwners(tiles: readonly Tile[], subgroups: number): Uint8Array {
   return best;
 }
 
-/** The tile rows and columns that each subgroup loads, updated by each swap. */
+/**
+ * Counts the tile rows and columns that each subgroup must load, and updates the counts when two tiles are
+ * swapped.
+ */
 class Loads {
   readonly #tiles: readonly Tile[];
   readonly #owner: Uint8Array;
   readonly #side: number;
-  /** Numbers of tiles: by subgroup and row, then by subgroup and column. */
+  /**
+   * Number of the subgroup's tiles in each tile row and in each tile column; index: subgroup * side + row or
+   * column.
+   */
   readonly #rows: Uint16Array;
   readonly #columns: Uint16Array;
-  /** Numbers of rows and columns that each subgroup loads. */
+  /** For each subgroup, the number of tile rows and columns that it loads. */
   readonly #loads: Uint16Array;
 
   /** Keeps `owner` and updates it on swaps. */
@@ -87,7 +94,7 @@ class Loads {
     this.#owner[b] = ofA;
   }
 
-  /** Loads of all subgroups plus half of the largest one. */
+  /** The cost to minimize: the loads of all subgroups, plus half the loads of the subgroup with the most. */
   cost(): number {
     let sum = 0;
     let most = 0;

@@ -6,21 +6,23 @@ import type { Pass } from '../webgpu/pass.ts';
 import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
 
 /**
- * True if a variant's kernels do not subtract the mean and the fixed side's biases from ratings: a pass
- * before them must do it.
+ * True if a separate pass must subtract the mean rating and the fixed side's biases from the ratings. False
+ * without biases, and for kernels that subtract them when they load ratings: `int8`, and some ranks of
+ * `tensor`.
  */
 export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
   return biases && !(sum.kernel === 'int8' || (sum.kernel === 'tensor' && centresRatings({ rank, biases })));
 }
 
-/** Bytes of a block's centred ratings. */
+/** Bytes of the buffer for centred ratings: float32, rounded up to whole vec4f. */
 export function centredBytes(ratings: number): number {
   return 16 * Math.ceil(ratings / 4);
 }
 
 /**
- * The ratings that the kernels read. If the kernels do not subtract μ and the fixed side's biases, adds a
- * pass that does, and returns its output.
+ * Returns the buffer of ratings that the kernels of this half-iteration must read: the block's own ratings,
+ * or ratings with the mean μ and the fixed side's biases subtracted. In the second case, adds the dispatch
+ * that computes them to `pass`; they are in a scratch buffer of the GPU.
  */
 export async function addCentred(
   gpu: Gpu,

@@ -10,7 +10,9 @@ import { solverNamed } from './choice/variant.ts';
 import { compileEvery } from './update-kernels.ts';
 
 /**
- * See `compile-update` of KernelTasks. Does not wait for compiling, so that ratings are uploaded meanwhile.
+ * The task `compile-update` (see KernelTasks) on a GPU: starts compiling and returns at once, so that ratings
+ * are uploaded while kernels compile. Errors of compiling are not reported here, but by the task that needs
+ * the kernel.
  */
 export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
   const { rank, biases, implicit = false, variants } = params;
@@ -22,8 +24,8 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
   };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
-  // Kernels in the order in which they are needed: first for ratings, while these are uploaded; then for
-  // rows; then for measuring the error.
+  // Kernels are requested in the order in which they are needed: kernels that prepare ratings (which are
+  // uploaded meanwhile), kernels that solve rows, kernels that measure the error.
   const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
   const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
   const measures = implicit
@@ -34,7 +36,7 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
         ...(biases ? [gpu.compile(biasSumsKernel, {})] : []),
       ];
   const fetch = strideOf(rank) === rank ? [] : [gpu.compile(unpaddedRowsKernel, {})];
-  // The task that needs a kernel reports its errors.
+  // The task that needs a kernel reports its errors. The handler only avoids an unhandled rejection.
   for (const compiling of [...ratings, ...rows, ...measures, ...fetch]) compiling.catch(() => undefined);
   return { rows: 0 };
 };

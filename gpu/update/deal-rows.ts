@@ -1,51 +1,71 @@
 import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
 
-/** Limits on the number of ratings of a row, which determine the kernel that gets the row. */
+/**
+ * Limits that decide which kernel solves a row, by the row's number of ratings. They are tested in the order
+ * of the fields: `short`, `free`, `fused`; a row that is longer than all three is summed into slots.
+ */
 export interface RowLimits {
-  /** Rows are processed by falling length. */
+  /** True: rows are processed by descending number of ratings; false: by row number. */
   readonly sorted: boolean;
-  /** Longest rows for dual systems; 0 for none. */
+  /** Most ratings of a row that is solved by its dual system (n unknowns for n ratings); 0 disables this. */
   readonly short: number;
-  /** Longest rows for CG without A; 0 for none. */
+  /** Most ratings of a row that is solved by CG without computing A; 0 disables this. */
   readonly free: number;
-  /** Longest rows for the fused kernel. All longer rows are cut into parts, which are summed into slots. */
+  /**
+   * Most ratings of a row for the fused kernel, which computes A and solves the row in one dispatch; -1
+   * disables it. Longer rows are cut into parts. One kernel sums each part's A and b into a slot of device
+   * memory, and another kernel adds a row's slots and solves the row.
+   */
   readonly fused: number;
-  /** Most ratings of a part of a row that is summed into slots. */
+  /** Most ratings of one part of a row. Some rows get longer parts, to need fewer slots than a batch has. */
   readonly part: number;
   /**
-   * Rows of θ in a region. A row that has several parts, and at least `bordered` ratings, is also cut at the
-   * borders of regions.
+   * Rows of θ in a region, a range of θ that fits the GPU's cache. A row with more than `part` ratings and at
+   * least `bordered` ratings is also cut where its columns enter the next region.
    */
   readonly regionRows: number;
   readonly bordered: number;
-  /** Rows without ratings are in no list. */
+  /** True: rows without ratings are left out of all lists. */
   readonly ratedOnly: boolean;
-  /** Slots that a batch holds. */
+  /** Number of slots that are in memory at the same time, which limits the rows of a batch. */
   readonly slots: number;
 }
 
-/** Rows that are summed and then solved together, limited by the slots of the scratch buffer. */
+/**
+ * A batch of rows that are summed into slots, and then solved from the slots. All slots of the batch are in
+ * memory at the same time. `parts` and `rows`: see work.ts.
+ */
 export interface DealtBatch {
   readonly parts: Parts;
   readonly rows: Parts;
   readonly slots: number;
 }
 
-/** The rows of a range, each in one list at most. */
+/**
+ * The rows of a range, divided among the kernels. Each row is in exactly one list, or with `ratedOnly` in
+ * none if it has no ratings. The fields have the names of the limits in RowLimits.
+ */
 export interface DealtRows {
-  /** Lists of short rows; each list has rows of at most `longest` ratings. */
+  /**
+   * Rows for dual systems: one list for each length of SHORT_LENGTHS that occurs. `longest` is that length.
+   */
   readonly short: readonly (Parts & { readonly longest: number })[];
   readonly free: Parts;
   readonly fused: Parts;
   readonly batches: readonly DealtBatch[];
 }
 
-/** Most ratings of a row, for each list of short rows. update-short is compiled for each of these lengths. */
+/**
+ * Upper limits of the numbers of ratings in the lists of short rows. The kernel update-short is compiled once
+ * for each of them.
+ */
 export const SHORT_LENGTHS = [32, 64];
 
 /**
- * Divides the rows [from, to) among the kernels. `offsets`: row pointers. `columns`: ascending within a row;
- * if undefined, no row is cut by regions. A pure function.
+ * Divides the rows [from, to) among the kernels, by numbers of ratings only. It has no side effects.
+ *
+ * `offsets`: row pointers of the CSR block. `columns`: column indices of all ratings, ascending within a row;
+ * if undefined, rows are not cut at the borders of regions.
  */
 export function dealRows(
   offsets: Int32Array,
@@ -54,7 +74,7 @@ export function dealRows(
   to: number,
   limits: RowLimits,
 ): DealtRows {
-  // Untouched memory costs nothing.
+  // Each list has room for all rows. The system provides the memory only when it is written.
   const [fused, free] = [new EntryList(to - from), new EntryList(to - from)];
   const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList(to - from) }));
   const batches: DealtBatch[] = [];
@@ -107,9 +127,10 @@ interface Part extends Cut {
 }
 
 /**
- * Cuts a row into pieces in order, none longer than a part. A row with enough ratings is also cut at the
- * borders of regions of θ, unless that would need more pieces than a batch has slots. A row without ratings
- * gets one empty piece, so that the solver has a slot to read.
+ * Cuts a row's ratings into consecutive parts of at most `part` ratings. A row with at least `bordered`
+ * ratings is also cut at the borders of regions of θ. If that would need more parts than a batch has slots,
+ * the row is cut again into larger parts, without regions. A row without ratings gets one empty part, since
+ * the solver reads at least one slot for each row.
  */
 function cutRow(
   columns: Uint32Array | undefined,
@@ -140,7 +161,10 @@ function cutRow(
       });
 }
 
-/** The first of the ascending columns [from, to) that is at least `column`. */
+/**
+ * Binary search: the first index in [from, to) whose column is at least `column`, or `to`. Columns must be
+ * ascending.
+ */
 function firstAtLeast(columns: Uint32Array, from: number, to: number, column: number): number {
   let [low, high] = [from, to];
   while (low < high) {
@@ -152,8 +176,8 @@ function firstAtLeast(columns: Uint32Array, from: number, to: number, column: nu
 }
 
 /**
- * Sorts parts by region, and within a region by descending length. Parts that run at the same time then read
- * the same region of θ.
+ * Orders the parts of a batch by region, then by descending length. Workgroups that run at the same time then
+ * read the same region of θ, which stays in the cache.
  */
 function partEntries(parts: Part[]): Parts {
   parts.sort(

@@ -15,29 +15,38 @@ import { addVectorSteps } from '../vectors/steps.ts';
 export interface UpdateInputs {
   readonly block: DeviceBlock;
   /**
-   * θ. It needs its half mirror if the variant reads float16, or 8 bits, which are computed from the mirror.
+   * θ, the factors of the fixed side. If the variant's precision is not f32, θ must have its float16 copy
+   * (`half`). Variants of precision int8 compute the 8-bit copy from it.
    */
   readonly fixed: DeviceMatrix;
-  /** x of the last iteration. */
+  /** The solved side's factors x of the previous iteration, from which CG starts. */
   readonly previous: DeviceMatrix;
-  /** x, which is written, with its half mirror when the variant writes one. */
+  /**
+   * Output: the solved side's new factors x. If the variant's precision is not f32, x must have a float16
+   * copy, which is written too.
+   */
   readonly factors: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
   readonly bias?: GPUBuffer;
-  /** G of the fixed side (F x F); implicit data only. */
+  /** The Gram matrix Θᵀ Θ of the fixed side (F x F, F: rank padded to whole tiles); implicit data only. */
   readonly gram?: GPUBuffer;
-  /** A shift for each row; where absent, computed from the settings' regularization. */
+  /**
+   * For each row the number that is added to the diagonal of its A. If absent, it is computed from the
+   * regularization in the settings.
+   */
   readonly shifts?: GPUBuffer;
 }
 
 /**
- * Workgroups of one subgroup that take short rows from the list: enough to fill any GPU several times over.
+ * Most workgroups of update-short. Each is one subgroup and loops over rows of the list, so more would not
+ * help: this number fills any GPU several times over.
  */
 const SHORT_WORKGROUPS = 4224;
 
 /**
- * Solves the rows [from, to) of a block in one submission. Returns the first row whose solution is not
- * finite, or -1; with `measured` also the sum of the objectives, and with `timed` the kernels' times.
+ * Solves the rows [from, to) of a block in one submission. Returns the lowest row whose solution is not
+ * finite, or -1. With `measured` also returns the sum of the rows' objectives xᵀA x - 2 bᵀx, and with `timed`
+ * the kernels' times.
  */
 export async function updateRows(
   gpu: Gpu,
@@ -50,7 +59,10 @@ export async function updateRows(
   );
 }
 
-/** Dispatches a kernel on `count` entries of a list. */
+/**
+ * Dispatches a kernel on the first `count` entries of a list. `work`: bindings in addition to the common
+ * ones.
+ */
 type AddKernel = (
   compiled: CompiledKernel,
   work: Readonly<Record<string, Binding>>,
@@ -58,7 +70,7 @@ type AddKernel = (
   workgroups: number,
 ) => void;
 
-/** Picks, compiles and dispatches the kernels of one half-iteration. */
+/** Compiles the kernels of one half-iteration and adds their dispatches to a pass. */
 class HalfIteration {
   readonly #gpu: Gpu;
   readonly #inputs: UpdateInputs;
@@ -111,8 +123,8 @@ class HalfIteration {
     await this.#addAll(pass, rows, kernels, (compiled, work, count, workgroups) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     });
-    // The kernel without A does not write the half mirror. So the mirror of all rows is computed afterwards,
-    // which is cheap in comparison.
+    // CG without A (update-matrix-free) does not write the float16 copy of x, unlike the other kernels. So
+    // the copy of all rows is computed once more at the end, which is cheap in comparison.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, this.#inputs.factors);
   }
 
@@ -129,7 +141,10 @@ class HalfIteration {
     };
   }
 
-  /** Order of submission: rows without A, rows in slots batch by batch, dual systems, fused rows. */
+  /**
+   * Adds the dispatches in this order: rows solved without A; rows summed into slots and solved, batch by
+   * batch; rows solved by dual systems; rows of the fused kernel.
+   */
   async #addAll(
     pass: Pass,
     rows: PreparedRows,
@@ -169,8 +184,8 @@ class HalfIteration {
       previous: previous.values,
       shifts: shifts ?? (await blockShifts(this.#gpu, block, this.#settings, this.#biases)),
       factors: factors.values,
-      // WebGPU does not allow two bindings of one writable buffer, so each output that is absent gets its
-      // own scratch buffer.
+      // In WebGPU, two writable bindings must not share a buffer. So each output that is not used gets a
+      // scratch buffer of its own.
       half: this.#half
         ? required(factors.half, 'half mirror of the factors')
         : await this.#gpu.scratch('no half', 16),
@@ -180,7 +195,7 @@ class HalfIteration {
     };
   }
 
-  /** Copies the last version of x to the outputs: CG without A starts from the values there. */
+  /** Copies the previous x to the output, since CG without A reads its initial x there. */
   #startFree(): void {
     const { previous, factors } = this.#inputs;
     const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });

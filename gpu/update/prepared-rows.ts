@@ -8,10 +8,16 @@ import { dealRows, type RowLimits } from './deal-rows.ts';
 import { stepsOf, type UpdateSettings, type UpdateVariant } from './choice/variant.ts';
 import type { Parts } from './work.ts';
 
-/** Bytes of the slots between the kernel that sums and the solver. */
+/**
+ * Most bytes of the scratch buffer of slots. A slot holds the normal equations (or CG vectors) of one row or
+ * part of a row, between the kernel that sums them and the kernel that solves the row.
+ */
 export const SLOT_BYTES = 512 << 20;
 
-/** Slots that the scratch buffer can hold. `bytes`: size of a slot; default: normal equations. */
+/**
+ * Number of slots that the scratch buffer can hold, at least 2. `bytes`: size of a slot; default: the size of
+ * normal equations.
+ */
 export function slotsOf(
   { info: { limits } }: Gpu,
   rank: number,
@@ -21,7 +27,10 @@ export function slotsOf(
   return Math.max(2, Math.floor(Math.min(SLOT_BYTES, limits.bindingBytes, limits.bufferBytes) / bytes));
 }
 
-/** Rows whose slots fit the scratch buffer together. */
+/**
+ * A batch of rows whose slots fit the scratch buffer together. `parts` lists the parts of rows that are
+ * summed into slots, `rows` the rows that are then solved; both in the format of work.ts.
+ */
 export interface RowBatch {
   readonly parts: GPUBuffer;
   readonly partCount: number;
@@ -34,15 +43,18 @@ interface RowList {
   readonly count: number;
 }
 
-/** The rows of a block, divided among the kernels that solve them. */
+/** The rows of a block, divided among the kernels that solve them, as lists in device memory. */
 export interface PreparedRows {
-  /** Rows solved by their dual systems. Each list has rows of at most `longest` ratings. */
+  /**
+   * Rows solved by dual systems, with n unknowns for n ratings. Rows of a list have at most `longest`
+   * ratings.
+   */
   readonly short: readonly (RowList & { readonly longest: number })[];
-  /** Rows solved by CG without A. */
+  /** Rows solved by CG without computing A (kernel update-matrix-free). */
   readonly free?: RowList;
-  /** Rows solved by the kernel that sums them. */
+  /** Rows for which one kernel both computes A and solves (update-tensor or update-int8). */
   readonly fused?: RowList;
-  /** Rows summed into slots, then solved. */
+  /** Longer rows: one kernel sums A and b into slots, and another kernel solves the rows from the slots. */
   readonly batches: readonly RowBatch[];
   readonly slotBytes: number;
 }
@@ -53,8 +65,8 @@ type RowSettings = Pick<
 >;
 
 /**
- * Makes the lists of rows, once for a block, range, rank and variant; they are cached with the block.
- * `ratedOnly`: rows without ratings are left out.
+ * Divides the rows [from, to) of a block among the kernels and uploads the lists. The result is cached with
+ * the block, for calls with the same range and limits. `ratedOnly`: leave out rows without ratings.
  */
 export async function prepareRows(
   gpu: Gpu,
@@ -87,11 +99,15 @@ export async function prepareRows(
 }
 
 /**
- * A dual system is well enough conditioned if the bias's own regularization is at least this fraction of n.
+ * A dual system with biases is well enough conditioned if the regularization of the bias is at least this
+ * fraction of n, the row's number of ratings.
  */
 const LEAST_DUAL_BIAS = 1e-3;
 
-/** True when the dual systems of rows with up to `longest` ratings are regular. */
+/**
+ * True if the dual systems of rows with up to `longest` ratings are well conditioned, so that they can be
+ * solved in float32.
+ */
 function isDualRegular(
   { lambda, offset = 0, damping = 0, biasLambda = lambda }: RowSettings,
   longest: number,
@@ -100,7 +116,7 @@ function isDualRegular(
   return lambda + offset > 0 && (!biases || biasLambda + damping / longest >= LEAST_DUAL_BIAS);
 }
 
-/** Parameters of the matrix-free kernel for a variant's short rows. */
+/** Parameters of the kernel update-matrix-free, chosen for at most 16 KiB of workgroup memory. */
 export function freeParams(
   gpu: Gpu,
   { variant, rank }: Pick<UpdateSettings, 'variant' | 'rank'>,
@@ -111,13 +127,16 @@ export function freeParams(
   });
 }
 
-/** If a block has more parts than this, larger parts still keep all workgroups busy to the end. */
+/**
+ * Number of parts that keeps all workgroups of a large GPU busy to the end. Blocks that would have twice this
+ * number or more get larger parts.
+ */
 const PARTS = 8500;
 
 /**
- * Ratings of a part. Blocks with many parts get larger parts, by powers of two, so that fewer slots are
- * written and read. Measured on an H200 with 279 M ratings: 26.1 ms with parts of 8,192, 24.1 ms with
- * 32,768.
+ * Most ratings of one part of a row. It is doubled for large blocks, as long as about PARTS parts remain:
+ * fewer parts mean fewer slots to write and read. Measured on an H200 with 279 M ratings: 26.1 ms with parts
+ * of 8,192 ratings, 24.1 ms with 32,768.
  */
 function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
   const larger =
@@ -126,7 +145,8 @@ function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
 }
 
 /**
- * Rows of θ in a region that fits the GPU's cache, and the fewest ratings of a row that is cut by regions.
+ * Divides θ into equal regions that fit the GPU's cache. `regionRows`: rows of θ in a region. `bordered`: a
+ * row needs at least this number of ratings to be cut at the borders of regions.
  */
 function regionsOf(
   fixedRows: number,
@@ -184,8 +204,8 @@ async function uploadLists(
 }
 
 /**
- * The parts, with row numbers replaced by the rows' indices in the batch. These are also the indices of the
- * rows' vectors.
+ * Returns the list of parts with each row number replaced by the row's index in the batch. Kernels of CG by
+ * vectors find a row's vectors by that index.
  */
 function numbered({ entries, count }: Parts, rows: Parts, from: number, to: number): Parts {
   const places = new Uint32Array(to - from);

@@ -2,7 +2,10 @@ import { OBJECTIVE_ROWS, objectiveSumsKernel, statusBytes } from '../loss/object
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 
-/** Value of `status` while no row is bad. */
+/**
+ * Initial value of the first number of `status`, which kernels lower to the number of a row without a finite
+ * solution.
+ */
 const NO_ROW = 0xffff_ffff;
 
 /** Rows [from, to) that a pass solves; `measured` requests the sum of their objectives. */
@@ -15,15 +18,16 @@ export interface SolvedRange {
 export interface SolvedPass {
   /** The first row without a finite solution, or -1. */
   readonly badRow: number;
-  /** See the task `update`. */
+  /** With `measured`: the sum of xᵀA x - 2 bᵀx over the solved rows. See the task `update`. */
   readonly objective?: number;
   /** Times of the kernels, with `timed`. */
   readonly times: KernelTimes;
 }
 
 /**
- * Submits kernels that write to `status`: the lowest row without a finite solution, and the objectives of
- * the rows.
+ * Submits one pass of solving kernels and reads its result. `add` adds the kernels to the pass. They write to
+ * the buffer `status`: the lowest row without a finite solution, and the objective of each row. With
+ * `measured`, one more kernel sums the objectives on the GPU.
  */
 export async function submitSolved(
   gpu: Gpu,

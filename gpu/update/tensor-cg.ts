@@ -3,22 +3,29 @@ import { paddedRank, tilesOf } from '../device/slots.ts';
 import type { TensorPlan } from '../equations/tensor-plan.ts';
 import { RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 
-/** 16-byte groups of a tile in float32, and in float16. */
+/**
+ * Size of a 16 x 16 tile in workgroup memory, in groups of 16 bytes: in float32 (16 rows of five groups, one
+ * of them padding against bank conflicts), and in float16 (16 rows of two groups).
+ */
 const TILE_VECTORS = 80;
 const HALF_VECTORS = 32;
 
-/** A tile of A's lower triangle, or of the row of ratings below the triangle. */
+/**
+ * A 16 x 16 tile of A's lower triangle, or of the extra tile row below it, which holds products with the
+ * ratings. `row` and `column` count tiles.
+ */
 interface Place {
   readonly row: number;
   readonly column: number;
-  /** Its index among the tiles that pass together. */
+  /** Index of the tile in workgroup memory during its phase. */
   readonly place: number;
 }
 
 /**
- * Tiles that are in workgroup memory at the same time, when sums are moved from the accumulators to the
- * operands of the tensor cores. Subgroup w multiplies tile rows w, w + SUBGROUPS, ... The tiles of every
- * phase are in the order of the triangle. Phases that contain only ratings are not converted to float16.
+ * Plan of one phase of moving A from accumulators of the tensor cores, in float32, to operands of the tensor
+ * cores, in float16. Workgroup memory is too small for all tiles, so they are moved in phases, in the order
+ * of the triangle. Subgroup w multiplies tile rows w, w + SUBGROUPS, ... of A, so it loads the operands of
+ * these rows. Phases that contain only products with ratings are not converted to float16.
  */
 export interface HalfPhase {
   readonly count: number;
@@ -28,9 +35,9 @@ export interface HalfPhase {
     readonly tiles: readonly { readonly place: number; readonly accumulator: number }[];
   }[];
   /**
-   * Tiles that contain b, and with biases s. For a thread's number `element`, lanes in the lower half of a
-   * subgroup read the tile at `place`, and lanes in the upper half the tile after it. With `side`, only one
-   * half reads.
+   * Reads of b (and with biases s = Σ θ_v) from the tiles. A thread keeps several elements of b, `element` is
+   * the number of one. It is in the tile at `place` for lanes 0 to 15 of a subgroup, and in the next tile for
+   * lanes 16 to 31. If `both` is false, only the half of the subgroup with number `side` (0 or 1) reads.
    */
   readonly rated: readonly {
     readonly element: number;
@@ -38,11 +45,11 @@ export interface HalfPhase {
     readonly both: boolean;
     readonly side: number;
   }[];
-  /** `place` of the last tile with b, over all columns; -1 in phases without such tiles. */
+  /** `place` of the tile with the last elements of b, if it is in this phase; else -1. */
   readonly last_rated: number;
   /**
-   * The first tile of each tile row in the phase. Only in the phase's first row may its `column` be greater
-   * than 0.
+   * The first tile of each tile row of the phase. A phase may start in the middle of a tile row: then the
+   * `column` of its first tile is greater than 0.
    */
   readonly lines: readonly Place[];
   readonly loads: readonly {
@@ -62,7 +69,8 @@ function halfPhases(
 ): HalfPhase[] {
   const ratedRow = ratingRow ? tiles : tiles - 1;
   const triangle = range(tiles).flatMap((row) => range(row + 1).map((column) => ({ row, column })));
-  // With biases every tile changes by terms of s.
+  // With biases, terms of s are subtracted from every tile. So s is read in phases of its own, before the
+  // tiles are converted.
   const apart = ratingRow || biases;
   const rated = apart ? range(tiles).map((column) => ({ row: ratedRow, column })) : [];
   const phase = (
@@ -102,8 +110,8 @@ function halfPhases(
 }
 
 /**
- * The operands that subgroups load from tiles. A tile below the diagonal is used twice: as it is, and
- * transposed.
+ * The operands that the subgroups load from the tiles of a phase. Since A is symmetric, a tile below the
+ * diagonal is loaded twice: as it is, and transposed for its mirror image above the diagonal.
  */
 function operandsOf(places: readonly Place[], subgroups: number) {
   const operand = (row: number, column: number, place: number, transposed: boolean) => ({
@@ -118,7 +126,10 @@ function operandsOf(places: readonly Place[], subgroups: number) {
   ]);
 }
 
-/** The tiles with b: at most two for each number of a thread. `places` have consecutive columns. */
+/**
+ * The reads of b from tiles with consecutive columns. A subgroup reads two tiles at a time, columns 2 e and 2
+ * e + 1 for `element` e.
+ */
 function ratedParts(places: readonly Place[]): HalfPhase['rated'] {
   return range(Math.ceil(((places.at(-1)?.column ?? -1) + 1) / 2)).flatMap((element) => {
     const [first, ...others] = places.filter(({ column }) => Math.floor(column / 2) === element);
@@ -133,8 +144,8 @@ function chunks<T>(all: readonly T[], size: number): T[][] {
 }
 
 /**
- * Distance between columns of a vector in workgroup memory, in groups of 16 bytes: one more than a column
- * has, to avoid bank conflicts.
+ * Distance between two columns of a vector in workgroup memory, in groups of 16 bytes. It is one more than
+ * the length of a column, to avoid bank conflicts.
  */
 function pitchOf(rank: number): number {
   return 2 * tilesOf(rank) + 1;
@@ -142,18 +153,18 @@ function pitchOf(rank: number): number {
 
 interface StagedPlan {
   /**
-   * Memory in which the sums are staged, in groups of 16 bytes. It is larger than a vector and its product
-   * need (56 a tile, and eight).
+   * Groups of 16 bytes of workgroup memory that are available for tiles. It is always more than CG needs
+   * later for a vector and its product.
    */
   readonly staged: number;
-  /** Tiles that pass together. */
+  /** Number of tiles of a phase. Default: the number that fits `staged`. */
   readonly room?: number;
   readonly plan: TensorPlan;
 }
 
 /**
- * Number of tiles in workgroup memory at the same time: `room` if requested, else the number that fits the
- * memory of the sums in float32 and in float16.
+ * Number of tiles that are in workgroup memory at the same time: `room` if given, else the number that fits
+ * the memory. A tile needs memory in float32 and in float16.
  */
 function roomOf({ staged, room }: Pick<StagedPlan, 'staged' | 'room'>): number {
   return room ?? Math.max(1, Math.floor(staged / (TILE_VECTORS + HALF_VECTORS)));
@@ -164,8 +175,9 @@ function stagedOf(given: Pick<StagedPlan, 'staged' | 'room'>): number {
 }
 
 /**
- * Template values of the shader parts that solve with A / n in float16 as operands of tensor cores. A
- * subgroup has every SUBGROUPS-th tile row; every subgroup has all vectors.
+ * Template values of the shader parts that run CG on tensor cores, with A / n in float16. The tile rows of A
+ * are divided among the subgroups: subgroup w has tile rows w, w + SUBGROUPS, ... Every subgroup has all
+ * elements of the vectors.
  */
 export function tensorCgValues(
   rank: number,
@@ -185,8 +197,8 @@ export function tensorCgValues(
 }
 
 /**
- * Bytes of workgroup memory for the sums and for these shader parts, without rings that are stored
- * separately.
+ * Bytes of workgroup memory for the tiles of A and for CG on tensor cores. The ring buffer of ratings is not
+ * included.
  */
 export function tensorCgBytes(rank: number, biases: boolean, given: StagedPlan): number {
   return 16 * stagedOf(given) + (biases ? 4 * paddedRank(rank) + 4 * given.plan.subgroups : 0);

@@ -24,19 +24,23 @@ export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>
   readonly implicit?: unknown;
 };
 
-/** The lists that contain rows; each list needs kernels of its own. */
+/** The lists that contain rows (see PreparedRows). Only the kernels of these lists are compiled. */
 interface NeededKernels {
   readonly free: boolean;
   readonly fused: boolean;
-  /** True if there are rows that pass through slots. */
+  /** True if some rows are summed into slots by one kernel and solved from the slots by another. */
   readonly batches: boolean;
-  /** Most ratings of the rows of each list of short rows. */
+  /**
+   * For each list of short rows that is not empty: the most ratings of its rows, for which update-short is
+   * compiled.
+   */
   readonly short: readonly number[];
 }
 
 /**
- * Compiles the kernels for the lists that contain rows. Dawn compiles two at a time, in the order of
- * requests, so the slowest to compile are requested first (bench/results, `compile-alone`).
+ * Compiles the kernels of one half-iteration, for the lists that contain rows. Dawn compiles two kernels at a
+ * time, in the order of requests. So the kernels that take longest to compile are requested first
+ * (bench/results, `compile-alone`).
  */
 export async function compileForRows(
   gpu: Gpu,
@@ -65,7 +69,10 @@ export async function compileForRows(
   return { free, sum, solve, fused, short, gram };
 }
 
-/** Compiles all kernels that a half-iteration may need for any row length, the small ones last. */
+/**
+ * Compiles, before the ratings are known, all kernels that a half-iteration of this variant may need, for any
+ * numbers of ratings in rows. Kernels that compile fast are requested last.
+ */
 export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<void> {
   const { variant, rank, biases, solver } = settings;
   const { sum, short, fused, free } = variant;

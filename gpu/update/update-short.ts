@@ -4,23 +4,28 @@ import { paddedRank } from '../device/slots.ts';
 
 export type UpdateShortParams = {
   readonly rank: number;
-  /** Ratings of the longest row: 32 or 64. */
+  /** Most ratings of a row: 32 or 64. */
   readonly longest: number;
   readonly biases: boolean;
   /**
-   * True: this kernel subtracts μ and γ (`fixed_bias`, a number for each row of θ) from the ratings. False:
-   * an earlier pass has done it; `fixed_bias` is bound but not read.
+   * True: this kernel subtracts the mean μ and the fixed side's biases γ (`fixed_bias`, one for each row of
+   * θ) from the ratings. False: an earlier pass has done it; `fixed_bias` is bound but not read.
    */
   readonly centre: boolean;
 };
 
-/** Chunks of a row that are staged at a time. A chunk has 16 bytes: eight float16 features. */
+/**
+ * Chunks of a row of θ that are copied to workgroup memory at a time. A chunk is 16 bytes: eight features in
+ * float16.
+ */
 const CHUNKS_A_ROUND = 4;
 
 /**
- * Solves rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y. The solution
- * is exact up to rounding, even if CG is requested. Requires `isDualRegular` (prepared-rows.ts). Workgroups
- * of one subgroup take rows from the list one after the other, so any number of them may be dispatched.
+ * Solves rows with at most `longest` ratings, by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y, which has n
+ * unknowns for n ratings. The solution is exact up to rounding, even if an approximate CG is requested. The
+ * caller must check that the systems are well conditioned (`isDualRegular` in prepared-rows.ts). A workgroup
+ * is one subgroup and takes rows from the list one after the other, so any number of workgroups may be
+ * dispatched.
  */
 export const updateShortKernel = kernelOf<UpdateShortParams>()({
   name: 'update-short',

@@ -1,16 +1,20 @@
-// Template: a lane keeps its rows of the system in registers, and loops over them are unrolled.
-// Solves rows with few ratings in the space of their ratings: with n ratings and n < f, x = Theta^T y where
-// (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. A subgroup has a row. Theta
-// Theta^T is formed on tensor cores, its rows are kept in the lanes' registers, conjugate gradients run until
-// the residual is rounding error, and Theta^T y is formed from rows of theta that are read again.
+// Template: a lane keeps whole rows of the system in registers, so loops over them must be unrolled.
+//
+// Solves rows with few ratings by a smaller system. If a row has n ratings and n < f, then x = Theta^T y with
+// (Theta Theta^T + lambda n I) y = r has n unknowns instead of f. Here r has the n ratings, and Theta the n
+// rows of theta that they belong to. One subgroup solves one row in three steps:
+//
+// 1. It computes Theta Theta^T on tensor cores and moves it to registers, one or two rows in each lane.
+// 2. It runs conjugate gradients until the residual is only rounding error.
+// 3. It reads the rows of theta again and computes Theta^T y.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-// Four chunks of 16 bytes of each row of theta, and a fifth as padding against bank conflicts. Later the
-// memory holds tile rows of Theta Theta^T.
+// While Theta Theta^T is computed, this memory holds four chunks of 16 bytes of each row of theta, and a
+// fifth chunk as padding against bank conflicts. Afterwards it holds tile rows of Theta Theta^T.
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
@@ -59,7 +63,7 @@ fn main(
 {%- endfor %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
-    // Loaded here and used later: the loads overlap with forming the system.
+    // These loads are used only later, so that they overlap with computing the system.
     let shift = shift_of(row.x);
 {%- if BIASES %}
     let own_shift = own_shift_of(row.x);
@@ -75,8 +79,8 @@ fn main(
 {%- endfor %}
     workgroupBarrier();
 
-    // Forms Theta Theta^T, 32 features a round. (The driver compiles a loop of two steps in two thirds of the
-    // time of the unrolled steps.)
+    // Computes Theta Theta^T, 32 features a round. The inner loop of two steps is not unrolled: the driver
+    // compiles the loop in two thirds of the time.
 {%- for pass in passes %}
     var next_{{ pass }} = gathered(gather_row + {{ pass }}u * 8u, gather_chunk);
 {%- endfor %}
@@ -145,7 +149,8 @@ fn main(
     workgroupBarrier();
 {%- endfor %}
 
-    // Conjugate gradients from 0.
+    // Conjugate gradients, starting from y = 0. r: right-hand side (the ratings), e: residual, p: search
+    // direction.
 {%- for i in own_rows %}
     let r_{{ i }} = {% if CENTRE %}select(0.0, rated_{{ i }} - (params.mean + bias_{{ i }}), is_rated_{{ i }}){% else %}rated_{{ i }}{% endif %};
 {%- endfor %}
@@ -160,8 +165,8 @@ fn main(
     let squares = left;
     let enough = left * 1e-11;
 {%- if BIASES %}
-    // A bias is one more feature, which is sqrt(ratio) in every rating. So ratio is added to every element
-    // of Theta Theta^T.
+    // The row's bias is solved as one more feature, for which every rated row of theta has the value
+    // sqrt(ratio). So ratio is added to every element of Theta Theta^T.
     let ratio = shift / own_shift;
     var sum_p = subgroupAdd(
       {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }}{% endfor %}
@@ -231,7 +236,8 @@ fn main(
     }
 
 
-    // Sums r^T y and, with a bias, y. They give the objective: r^2 plus the objective is shift r^T y.
+    // Sums r^T y, from which the row's objective follows: objective + r^T r = shift r^T y. With biases also
+    // sums y, since the row's bias is ratio times that sum.
     let sum_y = subgroupAdd(
       {% for i in own_rows %}{% unless forloop.first %} + {% endunless -%}
       vec2f(r_{{ i }} * y_{{ i }}, y_{{ i }}){% endfor %}
@@ -243,8 +249,8 @@ fn main(
       write_objective(row.x, select(0.0, fma(shift, sum_y.x, -squares), row.z > 0u));
     }
 
-    // x = Theta^T y: eight features a lane, even rows in the lower half of the subgroup, odd ones in the
-    // upper.
+    // x = Theta^T y. Each lane computes eight features. Lanes 0 to 15 add the even rows of Theta, lanes 16 to
+    // 31 the odd ones; then the two halves are added.
 {%- for part in chunk_groups %}
     {
       let chunk = tile_line + {{ part }}u * 16u;

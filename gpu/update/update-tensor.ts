@@ -14,21 +14,22 @@ import { tensorCgBytes, tensorCgValues } from './tensor-cg.ts';
 
 export type UpdateTensorParams = TensorParams & {
   /**
-   * CG multiplies A/n in float16 on tensor cores (cuMF_ALS, section 4.2); otherwise A is in registers in
-   * float32.
+   * True: CG runs on tensor cores with A / n in float16 (cuMF_ALS, section 4.2). False: A is in float32 in
+   * registers.
    */
   readonly halfA: boolean;
   /**
-   * Number of tiles of A / n that are in workgroup memory at the same time. Default: the number that fits
-   * the memory of the staged rows of θ.
+   * Only with `halfA`: number of tiles of A that are in workgroup memory at the same time while A is moved.
+   * Default: the number that fits the memory for staged rows of θ.
    */
   readonly room?: number;
 };
 
 /**
- * The fused half-iteration: sums A of a row and solves it without leaving the chip. For ranks up to 256, and
- * up to 144 with A in float32, which must fit the registers. Workgroups take rows from the list one after
- * the other, so any number of workgroups may be dispatched. `fixed_bias`: see normal-equations-tensor.
+ * The fused kernel of a half-iteration: a workgroup computes A of a row and solves the row, without writing A
+ * to device memory. It serves ranks up to 256 with `halfA`, and up to 144 without, since then A must fit the
+ * registers. Workgroups take rows from the list one after the other, so any number of workgroups may be
+ * dispatched. `fixed_bias`: see normal-equations-tensor.
  */
 export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   name: 'update-tensor',
@@ -83,8 +84,8 @@ export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
 });
 
 /**
- * Memory of CG with `halfA`. Tiles of A pass through the workgroup memory of the staged rows of θ, in several
- * rounds if they do not all fit.
+ * The memory of CG with `halfA`: A is moved through the workgroup memory that held the staged rows of θ, in
+ * several phases if the tiles do not all fit.
  */
 function cgPlan(params: UpdateTensorParams) {
   return { ...accumulatePlan(params), staged: gatheredVectors(params), room: params.room };

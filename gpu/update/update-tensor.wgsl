@@ -1,9 +1,12 @@
-// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are
-// unrolled.
-// One half-iteration of whole rows that keeps A on the chip: a workgroup sums a row's normal equations on
-// tensor cores, moves A to its threads' registers and solves there by conjugate gradients. Workgroups take
-// rows from the list one after the other, the longest first. While one row is solved, the ratings of the
-// next are loaded.
+// Template: each tile or row of A in registers is a variable of its own, so loops over them must be unrolled.
+//
+// Computes and solves whole rows without writing A to device memory. A workgroup sums a row's A and b on
+// tensor cores, moves A to registers, and solves there by conjugate gradients. It takes one row after the
+// other from the list, in which the longest rows are first. While a row is solved, the ratings of the next
+// one are loaded.
+//
+// HALF_A: conjugate gradients run on tensor cores with A / n in float16. Otherwise each thread has a row of A
+// in float32.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -33,8 +36,8 @@ fn main(
 {%- if HALF_A %}
   let lane = thread & 31u;
 {%- else %}
-  // In the solver, each group of four adjacent lanes holds four rows of A, and each lane has the sums of one
-  // of them: row `thread`.
+  // Layout of A in the solver: four adjacent lanes share four rows of A, each lane has a quarter of their
+  // columns. After a product, each lane gets the result of one of these rows, row `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);
@@ -73,7 +76,7 @@ fn main(
     let first = row.y;
     let end = row.y + row.z;
     let inverse = 1.0 / max(f32(row.z), 1.0);
-    // Loaded here and used later: the loads overlap with summing A.
+    // These loads are used only later, so that they overlap with summing A.
     let asked = shift_of(row.x);
 {%- if BIASES %}
     let own_shift = own_shift_of(row.x);
@@ -101,13 +104,13 @@ fn main(
     let weight = (max(f32(row.z), 1.0) + own_shift){% if HALF_A %} * inverse{% endif %};
 {%- endif %}
 {%- if HALF_A %}
-    // Loaded here and used later: the loads overlap with moving A.
+    // These loads are used only later, so that they overlap with moving A.
 {%- for e in elements %}
     let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
 {%- endfor %}
     #import parts/tensor-halves
 {%- capture loads %}
-    // Loads the next row's ratings.
+    // Starts loading the next row's first ratings; they are used after this row is solved.
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {
@@ -151,7 +154,7 @@ fn main(
 {%- if BIASES %}
     t_part = t_part * params.unscale;
 {%- endif %}
-    // Loads the next row's ratings and start.
+    // Starts loading the next row's initial x and first ratings; they are used after this row is solved.
     next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();

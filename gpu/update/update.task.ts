@@ -3,7 +3,7 @@ import { variantNamed } from './choice/choose.ts';
 import { nameOf, solverOf } from './choice/variant.ts';
 import { updateRows } from './half-iteration.ts';
 
-/** See `update` of KernelTasks: one submission for all rows of the range. */
+/** The task `update` (see KernelTasks) on a GPU: solves the rows [from, to) of one side in one submission. */
 export const update: GpuTaskHandler<'update'> = async (scope) => {
   const {
     from,

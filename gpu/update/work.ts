@@ -1,8 +1,9 @@
 /**
- * Lists of rows or parts of rows in the order in which a kernel processes them, four numbers an entry:
+ * A list of work for a kernel: rows, or parts of rows, in the order in which workgroups take them. An entry
+ * has four numbers:
  *
- *   a part:  row, first rating, ratings, slot           ratings to be summed into normal equations
- *   a row:   row, first slot, ratings n_u, slots        slots to be summed and solved
+ *     a part of a row:  row, first rating, number of ratings, slot             sum the ratings into the slot
+ *     a row:            row, first slot, number of ratings, number of slots    add the slots, solve the row
  */
 export interface Parts {
   readonly entries: Uint32Array;
@@ -10,8 +11,8 @@ export interface Parts {
 }
 
 /**
- * Rows by descending number of ratings; equal ones by row number. Neighbours in this order take equally
- * long, and the longest rows start first.
+ * The rows [from, to) by descending number of ratings, by a counting sort; rows of equal length by row
+ * number. The longest rows start first, and rows that run at the same time take about the same time.
  */
 export function rowsByLength(offsets: Int32Array, from: number, to: number): Uint32Array {
   const lengthOf = (row: number) => offsets[row + 1] - offsets[row];
@@ -25,14 +26,14 @@ export function rowsByLength(offsets: Int32Array, from: number, to: number): Uin
   return order;
 }
 
-/** Rows in their own order. */
+/** The rows [from, to) by row number. */
 export function rowsInOrder(from: number, to: number): Uint32Array {
   return Uint32Array.from({ length: to - from }, (_, i) => from + i);
 }
 
 /**
- * A growing list of entries of four numbers. The first entry allocates memory for the expected number of
- * entries.
+ * A list of entries of four numbers, which grows as needed. Memory for the expected number of entries is
+ * allocated when the first entry is added.
  */
 export class EntryList {
   readonly #expected: number;

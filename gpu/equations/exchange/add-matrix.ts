@@ -2,12 +2,15 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 
 const THREADS = 256;
 
-/** Workgroups for a number of groups of four values. */
+/** Workgroups to dispatch for `fours` groups of four numbers. */
 export function addMatrixWorkgroups(fours: number): number {
   return Math.ceil(fours / THREADS);
 }
 
-/** sum += addend, for `fours` groups of four numbers from group `first` on. */
+/**
+ * Adds one matrix to another in place, sum += addend, for `fours` groups of four numbers from group number
+ * `first` on.
+ */
 export const addMatrixKernel = kernelOf<Record<string, never>>()({
   name: 'add-matrix',
   bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],

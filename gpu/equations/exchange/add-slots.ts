@@ -2,8 +2,10 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
- * For each entry of the list (row, first slot, n, number of slots): sums the entry's slots in order, and adds
- * the sum and n to the row's equations.
+ * Adds partial normal equations to the equations of rows. Parts of a row were summed into slots (layout:
+ * device/slots.ts). For each entry (row, first slot, n, number of slots) of the list, this kernel sums the
+ * slots in a fixed order and adds the sum, and n, to the row's equations (layout:
+ * operators/tasks/equation-tasks.ts).
  */
 export const addSlotsKernel = kernelOf<EquationsParams>()({
   name: 'add-slots',
@@ -11,7 +13,10 @@ export const addSlotsKernel = kernelOf<EquationsParams>()({
   uniforms: {
     count: 'u32',
 
-    /** The row number of the first row in `equations`, and the numbers that a row has there. */
+    /**
+     * row_start: number of the row that is stored first in `equations`. stride: float32 elements of a row
+     * there.
+     */
     row_start: 'u32',
     stride: 'u32',
   },

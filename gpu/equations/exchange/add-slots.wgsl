@@ -1,9 +1,10 @@
-// Adds the slots of rows (slots.ts) to their equations (operators/tasks/equation-tasks.ts), a workgroup a
-// row.
+// Adds the slots of each row (device/slots.ts) to the row's equations (layout:
+// operators/tasks/equation-tasks.ts). A workgroup has one row.
 
 #import parts/triangle
 
-// Index in a slot of a column of equations, except column n.
+// Returns the index in a slot of the number that belongs to a column of equations. Column N, the number of
+// ratings, is not in slots.
 fn place_of(column: u32) -> u32 {
   if (column < B) {
     let element = triangle_place(column);

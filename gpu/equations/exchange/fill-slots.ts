@@ -2,8 +2,9 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
- * Writes each row of equations to a slot of its own, and the list of rows (row, slot, n, 1) that solvers
- * read.
+ * Copies normal equations to slots, so that the solvers that read slots can solve them: each row of
+ * `equations` (layout: operators/tasks/equation-tasks.ts) to one slot (layout: device/slots.ts). Also writes
+ * the list of rows for the solvers, with the entries (row, slot, n, 1).
  */
 export const fillSlotsKernel = kernelOf<EquationsParams>()({
   name: 'fill-slots',
@@ -11,11 +12,13 @@ export const fillSlotsKernel = kernelOf<EquationsParams>()({
   uniforms: {
     count: 'u32',
 
-    /** The index in `equations` of the first row, and that row's number in the solvers' outputs. */
+    /**
+     * first: index in `equations` of the first row to copy. row: that row's number in the solvers' outputs.
+     */
     first: 'u32',
     row: 'u32',
 
-    /** Numbers of a row of `equations`. */
+    /** Float32 elements of a row of `equations`. */
     stride: 'u32',
   },
   needs: () => [],

@@ -1,6 +1,7 @@
-// Template: code of biases is left out where slots have no columns for them.
-// Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and writes the
-// solvers' list of rows; a workgroup a row.
+// Template: code for biases is left out if there are none, since slots then have no room for s and t.
+//
+// Copies each row of equations (operators/tasks/equation-tasks.ts) to a slot (device/slots.ts) and writes the
+// solvers' list of rows. A workgroup has one row.
 
 #import parts/triangle
 

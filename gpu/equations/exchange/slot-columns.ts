@@ -1,14 +1,14 @@
 import { matrixElements, paddedRank, slotElements } from '../../device/slots.ts';
 
-/** The shape of equations: see operators/tasks/equation-tasks.ts. */
+/** Shape of the normal equations; see operators/tasks/equation-tasks.ts for their layout. */
 export type EquationsParams = { readonly rank: number; readonly biases: boolean };
 
-/** Threads that serve a row. */
+/** Threads of a workgroup; a workgroup has one row. */
 export const THREADS = 256;
 
 /**
- * Template values of the kernels that convert between equations and slots: offsets of the columns of
- * equations, and offsets in a slot.
+ * Template values of the kernels that copy between rows of equations and slots: the first columns of b and n
+ * in a row of equations, the number of columns, the size of a slot, and the offset of b in a slot.
  */
 export function equationValues({ rank, biases }: EquationsParams) {
   const b = (rank * (rank + 1)) / 2;

@@ -10,15 +10,19 @@ import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { UpdateVariant } from './variant.ts';
 import { LEAST_BIN } from './tensor-bins.ts';
 
-/** Largest rank with float32 A in registers; above, A is float16. */
+/**
+ * Largest rank at which A fits the registers of a workgroup in float32, for kernels that read θ in float16.
+ * Above this rank, A is kept in float16.
+ */
 export const FULL_REGISTERS = 144;
 
-/** The same where factors are read in 8 bits. */
+/** The same limit for kernels that read θ in 8 bits. */
 const INT8_FULL_REGISTERS = 128;
 
 /**
- * The form of A in the kernel that sums and solves. Either A / n in float16 on tensor cores, with `room`
- * tiles in workgroup memory at the same time; or A in float32 in registers.
+ * The form in which the fused kernel, which both computes A and solves, keeps A while it solves. `halfA`
+ * true: A / n in float16, multiplied on tensor cores; `room` is the number of 16 x 16 tiles that are in
+ * workgroup memory at the same time while A is moved there. `halfA` false: A in float32 in registers.
  */
 export interface SolvingForm {
   readonly halfA: boolean;
@@ -26,17 +30,18 @@ export interface SolvingForm {
 }
 
 /**
- * The rule for this form. A / n is on tensor cores if A does not fit the registers, and also in these cases:
+ * Chooses how the fused kernel keeps A. `halfA` is true if A does not fit the registers, and also in these
+ * cases, where it was measured to be faster (tiles: the rank divided by 16, rounded up):
  *
- * | factors | biases | tiles |
+ * | precision of θ | biases | tiles |
  * |---|---|---|
- * | 8 bits | any | 7 |
+ * | 8 bits | with or without | 7 |
  * | 8 bits | without | 8 |
  * | float16 | without | 9 |
- * | float16 | with, if the ratings have no tile row of their own | 9 |
+ * | float16 | with, if the padding of A has room for the ratings (`hasRatingRow` false) | 9 |
  *
- * Measured on an H200 with Netflix's shape (bench/results, `als-gpu-workgroups`, and
- * docs/decisions/gpu-8-bits.md).
+ * It is always false for implicit data. Measured on an H200 with data of Netflix's shape (bench/results,
+ * `als-gpu-workgroups`, and docs/decisions/gpu-8-bits.md).
  */
 export function solvingForm(
   info: GpuInfo,
@@ -59,9 +64,9 @@ export function solvingForm(
 }
 
 /**
- * Tiles of A in workgroup memory, chosen for an H200. Registers and 48 KiB of workgroup memory limit the
- * number of concurrent workgroups on a multiprocessor; with these values, memory is never the tighter limit.
- * Undefined: the kernel's default.
+ * Number of tiles of A in workgroup memory while A is moved, chosen for an H200. Both registers and 48 KiB of
+ * workgroup memory limit the workgroups that run at the same time on a multiprocessor. With these numbers,
+ * memory is never the tighter limit. Undefined: the kernel's default.
  */
 function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
   const tiles = tilesOf(rank);
@@ -70,10 +75,13 @@ function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): numbe
   return tiles === 8 ? 8 : tiles === 7 ? 6 : undefined;
 }
 
-/** The largest rank at which the Gram matrix of implicit data can be added. */
+/** Largest rank of the fused kernel for implicit data, which adds the Gram matrix of θ to A. */
 const IMPLICIT_REGISTERS = 128;
 
-/** True where the kernel that sums and solves can be used; with implicit data, for A in float32 registers. */
+/**
+ * True if the GPU can run the fused kernel for this problem: update-tensor, or for implicit data
+ * update-implicit-tensor, which always keeps A in registers in float32.
+ */
 export function admitsFused(
   info: GpuInfo,
   { rank, biases, implicit = false }: Pick<UpdateProblem, 'rank' | 'biases' | 'implicit'>,
@@ -84,7 +92,7 @@ export function admitsFused(
   return admits(info, updateTensorKernel, { rank, bin, biases, implicit, halfA, room });
 }
 
-/** The same for the kernel that sums in 8 bits. */
+/** True if the GPU can run update-int8, the fused kernel that reads θ in 8 bits. */
 export function admitsInt8(
   info: GpuInfo,
   { rank, biases }: Pick<UpdateProblem, 'rank' | 'biases'>,
@@ -93,7 +101,7 @@ export function admitsInt8(
   return admits(info, updateInt8Kernel, { rank, biases, halfA, room });
 }
 
-/** The largest rank whose A fits registers. */
+/** Largest rank at which the fused kernel can keep A in registers, given the kernel that sums A. */
 export function fullRegisters(sum: UpdateVariant['sum']): number {
   return sum.kernel === 'int8' ? INT8_FULL_REGISTERS : FULL_REGISTERS;
 }

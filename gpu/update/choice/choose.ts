@@ -16,24 +16,25 @@ import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
 /**
- * Largest rating for which factors, and sums of their products divided by n, stay far below 65,504, the
- * largest number of float16.
+ * Largest rating with which kernels in float16 may be chosen. With it, factors, and sums of their products
+ * divided by n, stay far below 65,504, the largest number of float16.
  */
 const LARGEST_HALF_RATING = 10_000;
 
-/** Before ratings are rounded to float16, they are scaled so that the largest is at most this. */
+/** Kernels scale ratings before they round them to float16, so that the largest becomes at most this. */
 const LARGEST_SCALED = 2048;
 
-/** The variant that was measured fastest, and the measurement; see the tuner. */
+/** The variant that was measured fastest, and the measurement as text. See tuner.ts. */
 export interface TunedVariant {
   readonly variant: string;
   readonly reason: string;
 }
 
 /**
- * Chooses the variant for one half-iteration: the variant requested by name, else the one measured fastest,
- * else the best by rule. Throws UsageError for a name that the adapter, the rank or the solver does not
- * support.
+ * Chooses the kernels (a variant) for the half-iterations of one side: the variant that the user named, else
+ * the variant that was measured fastest (`tuned`), else the best by rule. Throws UsageError if the named
+ * variant does not exist for the GPU, the rank and the solver, if it contradicts the requested precision, or
+ * if the GPU has no variant at all.
  */
 export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
   const { kernel } = problem;
@@ -83,10 +84,10 @@ function whyByRule(info: GpuInfo, problem: UpdateProblem, best: UpdateVariant): 
 }
 
 /**
- * The first supported variant, or its counterpart in 8 bits if there is one: with the same dual systems and
- * the same way to solve. On an H200 8 bits took less time at all measured ranks from 40 to 256, except at
- * rank 80 with biases, where they took 1.07 times as much. They reached the same test error as float16
- * (bench/results, `als-gpu-biases-f16`).
+ * The first variant in the rule's order. If that is a fused variant on tensor cores in float16, its
+ * counterpart in 8 bits is preferred if there is one, with the same limit for dual systems. On an H200, 8
+ * bits took less time than float16 at all measured ranks from 40 to 256, except 1.07 times the time at rank
+ * 80 with biases. Both reached the same test error (bench/results, `als-gpu-biases-f16`).
  */
 function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | undefined {
   const admitted = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
@@ -99,7 +100,10 @@ function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | unde
   );
 }
 
-/** True for variants that may be chosen without being named. */
+/**
+ * True if a variant may be chosen by rule or by measurement: it has the requested precision, and ratings are
+ * not too large for float16. A user who names the variant may use it in any case.
+ */
 export function servesPrecision(
   { precision }: Pick<UpdateVariant, 'precision'>,
   problem: Pick<UpdateProblem, 'precision' | 'largestRating'>,
@@ -115,7 +119,7 @@ function needsExact({
   return precision === 'auto' && largestRating > LARGEST_HALF_RATING;
 }
 
-/** The variant with a name; throws UsageError when the adapter does not have it. */
+/** Finds a variant by its name. Throws UsageError if the GPU has no such variant for this rank and solver. */
 export function variantNamed(
   name: string,
   info: GpuInfo,
@@ -153,7 +157,8 @@ function choiceOf(
     precision: variant.precision,
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    // Lists of rows, and the shifts of the rows, for the update and for the regularization term of the loss.
+    // Besides copies of the factors: 32 bytes for each row, for lists of rows; and the numbers that are added
+    // to the diagonals of A, once for the update and once for the regularization term of the loss.
     deviceBytes: mirrors + 32 * rows + (implicit ? 0 : shiftBytes(rows, biases) + 4 * rows),
     ...(solver === 'cg' || exactSolvers[solver].writesObjective ? { tellsLoss: true } : {}),
     scratchBytes: {
@@ -165,14 +170,17 @@ function choiceOf(
   };
 }
 
-/** A power of two that scales the largest rating into float16's finer range. */
+/**
+ * The factor for ratings before they are rounded to float16: a power of two, at most 1, that brings the
+ * largest rating to at most LARGEST_SCALED.
+ */
 function scaleOf(largest: number): number {
   return largest > LARGEST_SCALED ? 2 ** -Math.ceil(Math.log2(largest / LARGEST_SCALED)) : 1;
 }
 
 /**
- * A variant in words: "A on tensor cores, solved in place for rows to 2,048 ratings, dual systems to 64
- * ratings, θ in float16".
+ * Describes a variant in words, for plans: "A on tensor cores, solved in place to 2,048 ratings, dual systems
+ * to 64 ratings, θ in float16".
  */
 function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant): string {
   return [

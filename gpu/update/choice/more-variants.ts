@@ -10,15 +10,18 @@ import { admitsFused, admitsInt8, fullRegisters } from './admits-fused.ts';
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
 
 /**
- * One part of a variant's name, and the change of settings that it means. `apply` returns undefined if
- * the variant would not change.
+ * A change of one setting of a variant. `part` is appended to the variant's name. `apply` returns the changed
+ * variant, or undefined if the change does not apply to it.
  */
 interface Change {
   readonly part: string;
   apply(variant: UpdateVariant, shape: Shape): UpdateVariant | undefined;
 }
 
-/** Groups of changes, in the order of names; at most one change of a group is applied. */
+/**
+ * All changes, in groups of alternatives: a derived variant has at most one change of each group. Names list
+ * changes in the order of the groups.
+ */
 const changes: readonly (readonly Change[])[] = [
   [1024, 8192].map((longest) => ({
     part: `to${longest}`,
@@ -77,9 +80,9 @@ function tiled(
 }
 
 /**
- * Returns the settings `rows` (parts of rows in one workgroup, for about `threads` threads: clMF, section
- * 3.2.1) and `bin`, lowered so that the staged ratings still take at most 16 KiB. Undefined if `rows` would
- * not change.
+ * Chooses the number of parts of rows that share a workgroup (`rows`; thread batching, clMF, section 3.2.1),
+ * for about `threads` threads. `bin`, the number of ratings that are staged at a time, is lowered if needed,
+ * so that staging takes at most 16 KiB of workgroup memory. Returns undefined if `rows` would not change.
  */
 function batching(
   threads: number,
@@ -96,10 +99,10 @@ function batching(
 }
 
 /**
- * Variants derived from others by one or more changes. Each is named after its base and the changes:
- * "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". The rule never chooses them, but the
- * tuner may, and users may name them. They exist because the fastest code variant differs from device to
- * device and must be measured (clMF, section 3).
+ * Derives variants from the given ones by one or more changes. A derived variant is named after its base and
+ * the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". The rule never chooses
+ * derived variants, but the tuner may, and users may name them. They exist because the fastest settings
+ * differ from device to device and must be measured (clMF, section 3).
  */
 export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
   return among.flatMap((variant) => {
@@ -133,8 +136,8 @@ function runs(
 }
 
 /**
- * The variants whose names differ from `name` in exactly one part, as "tiled4-f32" differs from "tiled8-f32"
- * and "tensor-short32" from "tensor".
+ * The variants that differ from the one with this name in exactly one setting, found by their names:
+ * "tiled4-f32" differs from "tiled8-f32" in one part of the name, "tensor-short32" from "tensor" as well.
  */
 export function neighboursOf(name: string, among: readonly UpdateVariant[]): UpdateVariant[] {
   const own = partsOf(name);
@@ -146,8 +149,8 @@ export function neighboursOf(name: string, among: readonly UpdateVariant[]): Upd
 }
 
 /**
- * The parts of a name, keyed by the part without its trailing digits: "tiled" for "tiled8", "f" for "f16",
- * "free" for "free".
+ * Splits a name at its hyphens. Each part is keyed by its text without trailing digits: "tiled" for "tiled8",
+ * "f" for "f16", "free" for "free".
  */
 function partsOf(name: string): ReadonlyMap<string, string> {
   return new Map(name.split('-').map((part) => [part.replace(/\d+$/, ''), part]));

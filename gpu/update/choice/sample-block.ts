@@ -1,4 +1,4 @@
-/** Rows of ratings in host memory: layout rating-block. */
+/** A CSR block of ratings in host memory: the columns of layout rating-block. */
 export interface HostRatings {
   readonly offsets: Int32Array;
   readonly indices: Uint32Array;
@@ -6,9 +6,9 @@ export interface HostRatings {
 }
 
 /**
- * Returns whole rows of a block, evenly spaced and in order, with about `limit` ratings in total; the block
- * itself if it has at most 1.5 times that number. A variant is as fast on this sample as on all rows, except
- * for effects of the number of rows.
+ * Takes a sample of a block for timing: whole rows, evenly spaced and in order, with about `limit` ratings in
+ * total. Returns the block itself if it has at most 1.5 times that number. The sample has rows of the same
+ * lengths as the block, so variants take the same time per rating, except for effects of the number of rows.
  */
 export function sampleRows(block: HostRatings, limit: number): HostRatings {
   const { offsets, indices, values } = block;

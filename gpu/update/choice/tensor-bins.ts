@@ -1,16 +1,19 @@
 import { tilesOf } from '../../device/slots.ts';
 import { hasRatingRow } from '../../equations/tensor-plan.ts';
 
-/** The smallest bin, for which every GPU with tensor cores has enough memory. */
+/**
+ * The smallest bin (number of ratings loaded at a time). Every GPU with tensor cores has enough workgroup
+ * memory for it.
+ */
 export const LEAST_BIN = 32;
 
 /**
- * Bins (numbers of ratings loaded at a time) of the kernels on tensor cores, the best first: `sum` for the
- * kernel that only sums, `fused` for the kernel that also solves. Larger bins hide more memory latency,
- * until their registers leave room for fewer workgroups. Measured on an H200 at ranks 64 to 256 with
- * Netflix's shape: above rank 64, bins of 64 shorten an iteration by 3 to 16 %. An exception are 6 and 7
- * tiles if the ratings have no tile row: there bins of 32 are better (bench/results, `ranks` and
- * `tensor-128`).
+ * Bins (numbers of ratings loaded at a time) for the kernels on tensor cores, the best first. `sum`: for the
+ * kernel that only computes A and b; `fused`: for the kernel that also solves. Larger bins hide more memory
+ * latency, but need more registers, so that fewer workgroups run at the same time. Measured on an H200 at
+ * ranks 64 to 256 with data of Netflix's shape: above rank 64, bins of 64 shorten an iteration by 3 to 16 %
+ * against bins of 32. Exceptions are 6 and 7 tiles if the padding of A has room for the ratings: there bins
+ * of 32 are better (bench/results, `ranks` and `tensor-128`).
  */
 export function tensorBins(rank: number): {
   readonly sum: readonly number[];

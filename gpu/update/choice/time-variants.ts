@@ -6,11 +6,14 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import { type UpdateInputs, updateRows } from '../half-iteration.ts';
 import type { UpdateSettings, UpdateVariant } from './variant.ts';
 
-/** Result of one variant: milliseconds of a half-iteration, or why it could not be measured. */
+/**
+ * The result for one variant: milliseconds of a half-iteration, or `milliseconds` null and the `problem` that
+ * prevented the measurement.
+ */
 export type VariantTime = {
   readonly variant: string;
   readonly milliseconds: number | null;
-  /** Number of timed runs; fewer if the variant is far slower than another one. */
+  /** Number of timed runs: RUNS, or fewer if the variant is far slower than the fastest one so far. */
   readonly runs: number;
   readonly problem?: string;
 };
@@ -25,29 +28,32 @@ export interface TimedProblem {
 }
 
 export interface TimingOptions {
-  /** Seconds after which no further variant is started. */
+  /**
+   * Seconds of measuring, after which no further variant is started. The first variant is always measured.
+   */
   readonly seconds: number;
   readonly cancelled: () => boolean;
-  /** Milliseconds of the fastest variant so far. */
+  /** Milliseconds of the fastest variant of earlier calls; far slower variants are timed less often. */
   readonly best?: number;
 }
 
-/** Runs of a variant, of which the median counts. */
+/** Number of timed runs of a variant; the result is their median. */
 const RUNS = 7;
 
-/** A variant that takes this many times the fastest one's time is not timed again. */
+/** A variant that takes more than this number of times the fastest variant's time is not run again. */
 const FAR_SLOWER = 1.5;
 
-/** Milliseconds of work before the first measurement, since an idle card lowers its clock. */
+/** Milliseconds of untimed work before the first measurement, since an idle GPU lowers its clock. */
 const WARM_UP = 300;
 
-/** Random elements, repeated to fill the factors. */
+/** Number of random elements that are generated; they are repeated to fill larger factor matrices. */
 const RANDOM_ELEMENTS = 1 << 20;
 
 /**
- * Times variants one after the other on the same rows with random factors, by the GPU's clock if it has one,
- * else by the host's. Compiling is not counted. A variant that fails is listed with its error. Throws
- * CancelledError.
+ * Times variants one after the other, on the same rows and with random factors. Time is measured by the GPU's
+ * clock if it has one, else by the host's; compiling is not counted. A variant that fails is listed with its
+ * error. Throws CancelledError if `cancelled` returns true between two variants, and the errors of a lost
+ * device or of too little memory.
  */
 export async function timeEach(
   gpu: Gpu,
@@ -84,7 +90,8 @@ async function timeVariant(
   variant: UpdateVariant,
   { best, warmUp }: { readonly best: number; readonly warmUp: number },
 ): Promise<VariantTime> {
-  // Each variant prepares its own lists of rows, which are freed with it.
+  // Each variant divides the rows among kernels in its own way. Its lists are kept in a map of its own, so
+  // that they are freed after it.
   const inputs = { ...made, block: { ...block, prepared: new Map<string, unknown>() } };
   const milliseconds: number[] = [];
   const run = async () => {
@@ -135,7 +142,7 @@ async function randomInputs(
   return { block, fixed, previous, factors, ...vectors, ...ofImplicit };
 }
 
-/** A matrix whose rows have about unit length, and its mirror. */
+/** A random factor matrix, with its float16 copy. Rows have a length of about 0.7. */
 async function matrix(gpu: Gpu, rows: number, rank: number): Promise<DeviceMatrix> {
   const stride = strideOf(rank);
   const made: DeviceMatrix = {

@@ -10,28 +10,28 @@ import { kernelTexts } from '../../generated/kernels-wgsl.ts';
 import type { TunedVariant } from './choose.ts';
 
 /**
- * The content of the file. Entries of other versions of the kernels are ignored, and removed by the next
- * write.
+ * The content of the file. If `version` is not the current one, all entries are ignored, and the next write
+ * replaces them.
  */
 interface CacheFile {
   readonly format: 'factorflow-tuned-kernels';
-  /** Package version and hash of the kernels' texts. */
+  /** Version of the package, and a hash of the texts of all kernels. */
   readonly version: string;
   readonly entries: Readonly<Record<string, TunedVariant>>;
 }
 
 const FORMAT = 'factorflow-tuned-kernels';
-/** Most bytes of the file: an entry has some hundred. */
+/** A larger file is not read. An entry has some hundred bytes. */
 const MOST_BYTES = 1 << 24;
 const FILE = 'tuned-kernels.json';
 
-/** Time in which any write of the file ends. */
+/** A temporary file that is older than this belongs to a process that was killed: a write takes far less. */
 const MOST_WRITE_MILLISECONDS = 60_000;
 
 /**
- * Measured choices. The key of a choice contains everything that it depends on. A file that is damaged, has
- * another format or another version counts as empty and is replaced. If a write fails, the run continues and
- * prints a note.
+ * The measured choices on disk. The key of a choice contains everything that the choice depends on, except
+ * `version`. A file that is damaged, or has another format or version, counts as empty and is replaced. If a
+ * write fails, `keep` returns a note, and the run continues.
  */
 export class TunerCache {
   readonly file: string;
@@ -48,8 +48,8 @@ export class TunerCache {
   }
 
   /**
-   * Adds an entry; entries of other processes are kept. If the file cannot be written, returns a note with
-   * the reason.
+   * Adds an entry and keeps the entries that the file has now, also of other processes. Returns undefined, or
+   * if the file could not be written a note with the reason.
    */
   async keep(key: string, tuned: TunedVariant): Promise<string | undefined> {
     const content: CacheFile = {
@@ -85,8 +85,8 @@ export class TunerCache {
 }
 
 /**
- * Removes temporary files of processes that were killed. These are files so much older than `own`, which is
- * new, that no write takes this time. It does not test for the process itself: that may be in another
+ * Removes temporary files of processes that were killed while they wrote. They are recognized by their age,
+ * compared with the new file `own`. Looking for the process would not help, since it may be in another
  * container.
  */
 async function clearUnfinished(file: string, own: string): Promise<void> {
@@ -122,7 +122,7 @@ function kernelHash(): string {
   return createHash('sha256').update(JSON.stringify(kernelTexts)).digest('hex').slice(0, 16);
 }
 
-/** Version in the package.json above the sources or the build. */
+/** The package's version, from the nearest package.json above the sources or the build. */
 function packageVersion(): string {
   for (
     let folder = dirname(fileURLToPath(import.meta.url));

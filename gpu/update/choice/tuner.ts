@@ -9,39 +9,45 @@ import type { VariantTime } from './time-variants.ts';
 import type { SumKernel, UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
-/** Runs the task time-variants. */
+/** Runs the task time-variants on the GPU, which times variants on a sample of the ratings. */
 export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;
 
-/** Keeps choices from one run to the next: see gpu/update/choice/tuner-cache.ts. */
+/** Stores the fastest variants, for later runs. The implementation with a file is in tuner-cache.ts. */
 export interface TunedKernels {
   find(key: string): Promise<TunedVariant | undefined>;
-  /** Returns the reason if the choice could not be kept. */
+  /** Stores a choice. Returns undefined, or the reason if it could not be stored. */
   keep(key: string, tuned: TunedVariant): Promise<string | undefined>;
 }
 
 export interface TuneEffort {
-  /** Approximate seconds of measuring; a variant that has been started is finished. */
+  /** Approximate seconds of measuring. A variant that has been started is finished. */
   readonly seconds: number;
   /**
-   * True: then also measures variants that differ from the fastest one in one part, and repeats this until
-   * none is faster.
+   * True: measures all main variants, then the variants that differ from the fastest one in one setting, and
+   * repeats the second step until none is faster.
    */
   readonly thorough: boolean;
 }
 
 /**
- * Tuning before a run pays if the run's half-iterations of one side have more operations than this. A large
- * GPU takes a second for them and a few seconds for tuning, a small one a minute.
+ * Fewest operations of all half-iterations of one side for which measuring before a training pays. A large
+ * GPU takes about a second for them, a small one about a minute; measuring takes a few seconds.
  */
 const WORTHWHILE = 1e14;
 
-/** Seconds of measuring before a training run, for each side. */
+/** Seconds of measuring before a training, for each of the two sides. */
 const TUNE_SECONDS = 2;
 
-/** Most ratings of a sample. A hardware GPU takes milliseconds for its number, a software one needs fewer. */
+/**
+ * Most ratings of the sample that variants are timed on. A hardware GPU takes milliseconds for its sample. A
+ * GPU that is emulated in software is far slower, so its sample is smaller.
+ */
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
 
-/** Finds the fastest code variant by measuring, if that pays, and remembers it (clMF, section 3). */
+/**
+ * Finds the fastest variant for a GPU and a problem by measuring, if that pays, and stores it for later runs
+ * (clMF, section 3).
+ */
 export class KernelTuner {
   readonly #info: GpuInfo;
   readonly #kept: TunedKernels;
@@ -52,7 +58,9 @@ export class KernelTuner {
     this.#kept = kept;
   }
 
-  /** Earlier measurements for problems like this one, by this process or another. */
+  /**
+   * The variant that this or an earlier process measured to be fastest for a similar problem, or undefined.
+   */
   async known(problem: UpdateProblem): Promise<TunedVariant | undefined> {
     const key = keyOf(this.#info, problem);
     if (!this.#known.has(key)) this.#known.set(key, await this.#kept.find(key));
@@ -64,8 +72,8 @@ export class KernelTuner {
   }
 
   /**
-   * True if measuring before a training run pays: on hardware, for a problem large enough that was not
-   * measured before, if no kernel is requested.
+   * True if measuring before a training pays: the user named no kernel, the GPU is hardware, the problem is
+   * large, and no similar problem was measured before.
    */
   async pays(problem: UpdateProblem): Promise<boolean> {
     const { kernel, ratings, rank, iterations } = problem;
@@ -77,7 +85,7 @@ export class KernelTuner {
     );
   }
 
-  /** See `tune-update` of KernelTasks. */
+  /** Serves the task `tune-update` (see KernelTasks). Returns null if measuring does not pay. */
   async tuneOnRequest(
     problem: UpdateProblem,
     how: 'where-it-pays' | 'thorough',
@@ -89,7 +97,10 @@ export class KernelTuner {
       : null;
   }
 
-  /** Measures, and keeps the fastest. */
+  /**
+   * Measures variants and stores the fastest one, in memory and in the store. If none could be measured,
+   * returns the rule's choice and stores nothing.
+   */
   async tune(problem: UpdateProblem, effort: TuneEffort, measure: Measure): Promise<KernelTuning> {
     const every = everyVariant(this.#info, problem).filter((variant) => servesPrecision(variant, problem));
     const times: VariantTime[] = [];
@@ -130,17 +141,18 @@ export class KernelTuner {
 }
 
 /**
- * The variants to measure: all if `thorough`, or if the rule prefers tiles. Otherwise, in turn, variants on
- * tensor cores, some in 8 bits, and the first one by vectors; if the rule prefers tensor cores, also the
- * first one by tiles.
+ * The variants to measure first. With `thorough`, or if the rule prefers register tiles, these are all main
+ * variants. Otherwise there may not be time for all, so variants of different kinds take turns: tensor cores
+ * in float16, tensor cores in 8 bits, CG by vectors (only the first variant). If the rule prefers tensor
+ * cores, the first variant with register tiles follows.
  */
 function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
   const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
   const first = main[0]?.sum.kernel ?? 'tiled';
   if (thorough || first === 'tiled') return main;
   const of = (kernel: SumKernel['kernel']) => main.filter(({ sum }) => sum.kernel === kernel);
-  // 8 bits speed up summing more than solving in place, and may not pay for ranks whose A does not fit
-  // float32 registers. There may not be time for all variants, so the first of each kind are measured first.
+  // Variants in 8 bits that are not fused are only measured if A does not fit float32 registers. There 8 bits
+  // may gain more in a kernel that only computes A than in a fused kernel, which also solves.
   const eighths = of('int8').filter(({ fused }) => fused !== undefined || problem.rank > FULL_REGISTERS);
   const kinds = [of('tensor'), eighths, of('vectors').slice(0, 1)];
   const turns = Array.from({ length: Math.max(...kinds.map(({ length }) => length)) }, (_, turn) =>
@@ -185,8 +197,8 @@ function byTime(times: readonly VariantTime[]) {
 }
 
 /**
- * The reason as text: "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000
- * ratings"
+ * The reason of a choice, for the plan: "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample
+ * of 2,000,000 ratings".
  */
 function reasonOf(
   best: { readonly milliseconds: number },
@@ -206,9 +218,9 @@ function shown(milliseconds: number): string {
 }
 
 /**
- * The key of a measurement. It contains adapter, rank, solver and precision; numbers of rows and columns and
- * lengths of rows, in steps of factors of two; and the available variants, which depend on this package's
- * version.
+ * The key of a measurement in the store. Problems with the same key are similar enough to share the fastest
+ * variant. It contains the GPU and its features, rank, solver, biases and precision, and the numbers of rows
+ * and columns and the lengths of rows, rounded to powers of two.
  */
 function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {
   const {

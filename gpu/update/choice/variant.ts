@@ -3,10 +3,14 @@ import type { NormalEquationsParams } from '../../equations/normal-equations.ts'
 import type { ExactSolver, RowRegularization, SolverChoice } from '../../../operators/tasks/task-types.ts';
 
 /**
- * The kernel that sums A and b into slots, for rows that another kernel solves.
+ * The kernel that computes A and b of rows or parts of rows and writes them to slots, from which another
+ * kernel solves the rows.
  *
- * - `vectors` does not sum A: it sums A p, once in each step of CG.
- * - `byRow`: a part refers to its row by row number, not by the row's index in the batch.
+ * - `tensor`: on tensor cores in float16; `bin`: number of ratings that are staged at a time.
+ * - `int8`: on tensor cores in 8 bits.
+ * - `vectors`: does not compute A. It computes the product A p in each step of CG. `byRow`: work lists refer
+ *   to a row by its row number, not by its index in the batch.
+ * - `tiled`: without tensor cores; each thread sums a tile of A in registers.
  */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
@@ -23,19 +27,23 @@ export type SumKernel =
       'rank' | 'precision' | 'biases' | 'implicit'
     >);
 
-/** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */
+/**
+ * A variant: a choice of kernels, and of their settings, that together solve the rows of a half-iteration.
+ * Plans, saved models and the option `--kernel` refer to it by its name.
+ */
 export interface UpdateVariant {
   readonly name: string;
-  /** Precision in which θ is read; sums are float32. With `int8`, dual systems read θ in float16. */
+  /** Precision in which θ is read. Sums are float32. With `int8`, dual systems read θ in float16. */
   readonly precision: 'f32' | 'f16' | 'int8';
   readonly sum: SumKernel;
   /**
-   * Rows of up to `longest` ratings are summed and solved by CG in one kernel on tensor cores. Its
-   * `workgroups` take rows from the list one after the other.
+   * Present if rows of at most `longest` ratings are solved by a fused kernel: it both computes A on tensor
+   * cores and solves by CG. `workgroups` is the most workgroups that are dispatched; each takes rows from the
+   * list one after the other.
    *
-   * - `halfA`: CG too runs on tensor cores, with A/n in float16 (cuMF_ALS, section 4.2); else A is in
-   *   registers in float32.
-   * - `room`: number of tiles of A/n that are in workgroup memory at the same time.
+   * - `halfA`: CG also runs on tensor cores, with A / n in float16 (cuMF_ALS, section 4.2). Otherwise A is in
+   *   float32 in registers.
+   * - `room`: number of tiles of A / n that are in workgroup memory at the same time.
    */
   readonly fused?: {
     readonly bin: number;
@@ -44,68 +52,85 @@ export interface UpdateVariant {
     readonly halfA: boolean;
     readonly room?: number;
   };
-  /** Most ratings of a row that is solved by its dual system on tensor cores (32 or 64); 0 for none. */
+  /**
+   * Most ratings (32 or 64) of a row that is solved by its dual system, with n unknowns for n ratings, on
+   * tensor cores. 0: no row is.
+   */
   readonly short: number;
-  /** Rows short enough for workgroup memory are solved by CG without A. */
+  /** True: rows whose ratings and rows of θ fit workgroup memory are solved by CG without computing A. */
   readonly free: boolean;
-  /** The solver of rows in slots reads A/n rounded to float16 (cuMF_ALS, section 4.2). */
+  /** True: the kernel that solves rows from slots rounds A / n to float16 (cuMF_ALS, section 4.2). */
   readonly halfA: boolean;
-  /** CG keeps A in the registers of a workgroup, which requires subgroups; else the portable kernel runs. */
+  /**
+   * True: CG keeps A in the registers of a workgroup (solve-cg-registers), which requires subgroups. False:
+   * the kernel solve-cg runs, on any GPU.
+   */
   readonly registers: boolean;
   /**
-   * Rows with more ratings are cut into parts of this number of ratings. Large blocks use parts several
-   * times larger.
+   * Longer rows are cut into parts of at most this number of ratings, so that several workgroups share a row.
+   * In large blocks the parts are several times larger (see partOf in prepared-rows.ts).
    */
   readonly partRatings: number;
   /**
-   * Bytes of a region of θ; a region fits the GPU's cache. Long rows are cut at the borders of regions, and
-   * their pieces are processed region by region. 0: no regions.
+   * Bytes of a region: θ is divided into ranges of rows that fit the GPU's cache. Long rows are cut where
+   * their columns enter the next region, and the parts are processed region by region. 0: no regions.
    */
   readonly regionBytes: number;
   /**
-   * A row is cut by regions only if it has on average this number of ratings in a region, since each piece
-   * costs a slot.
+   * A row is cut at the borders of regions only if it has on average at least this number of ratings in a
+   * region, since each part needs a slot.
    */
   readonly regionRatings: number;
-  /** Rows are processed in order of descending length. False only to measure the gain of this order. */
+  /**
+   * True: rows are processed by descending number of ratings. False only to measure the gain of this order.
+   */
   readonly sorted: boolean;
 }
-/** Parameters of one half-iteration, besides its inputs. */
+/** Parameters of one half-iteration, besides its buffers. The rows [from, to) are solved. */
 export interface UpdateSettings extends RowRegularization {
   readonly variant: UpdateVariant;
   readonly from: number;
   readonly to: number;
   readonly rank: number;
-  /** μ with biases, else 0. */
+  /** The mean rating μ with biases, else 0. */
   readonly mean: number;
   readonly solver: RowSolver;
-  /** Request the sum of the rows' objectives, from a variant that computes them. */
+  /** True: also return the sum of the rows' objectives xᵀA x - 2 bᵀx. The variant must support it. */
   readonly measured?: boolean;
-  /** Power of two that scales the ratings into float16's range. */
+  /**
+   * Power of two by which ratings are multiplied before they are rounded to float16 or 8 bits; solutions are
+   * scaled back.
+   */
   readonly scale: number;
-  /** The weights of implicit data. Then λ is in the rows' shifts, and `lambda` is 0. */
+  /**
+   * The weights of implicit data; undefined for explicit ratings. With implicit data, `lambda` is 0: the
+   * numbers that are added to the diagonals of A are given as a buffer, which contains λ.
+   */
   readonly implicit?: ImplicitWeights;
 }
 
-/** An exact solver, or CG with its steps. */
+/** The solver of rows: the name of an exact solver, or CG with a number of steps. */
 export type RowSolver = ExactSolver | { readonly steps: number };
 
-/** The solver of a task's rows: on a GPU the same for all rows. */
+/**
+ * The solver for a task's parameters; a GPU uses the same one for all rows of a task. It is CG if `cgBelow`
+ * is greater than 0 and the exact solver is the default, Cholesky. Otherwise it is the exact solver.
+ */
 export function solverOf({ cgBelow, cgSteps, exact = 'cholesky' }: SolverChoice): RowSolver {
   return cgBelow > 0 && exact === 'cholesky' ? { steps: cgSteps } : exact;
 }
 
-/** The solver's name in the choice of a variant. */
+/** The solver's name in the parameters by which a variant is chosen. */
 export function nameOf(solver: RowSolver): UpdateProblem['solver'] {
   return typeof solver === 'string' ? solver : 'cg';
 }
 
-/** The solver for a name and a number of steps. */
+/** The solver for a name ('cg' or an exact solver) and a number of CG steps. */
 export function solverNamed({ solver, cgSteps }: Pick<UpdateProblem, 'solver' | 'cgSteps'>): RowSolver {
   return solver === 'cg' ? { steps: cgSteps } : solver;
 }
 
-/** Steps of CG, f_s; 0 for exact solves. */
+/** Number of CG steps (f_s in cuMF_ALS); 0 for an exact solver. */
 export function stepsOf(solver: RowSolver): number {
   return typeof solver === 'string' ? 0 : solver.steps;
 }

@@ -17,38 +17,52 @@ import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
 
-/** Ratings of a part: long rows are cut, so that no workgroup runs much longer than the others. */
+/**
+ * Most ratings of one part of a row: long rows are cut, so that no workgroup runs much longer than the
+ * others.
+ */
 const PART_RATINGS = 8192;
 
-/** Half of the second-level cache of a large GPU. */
+/** Bytes of a region of θ (UpdateVariant.regionBytes): half of the second-level cache of a large GPU. */
 const REGION_BYTES = 24 << 20;
 
 /**
- * Fewest ratings of a piece for which a slot pays. Measured on an H200 at rank 100 with 40,000 rows and 279
- * M ratings of 4.5 M columns (42 regions): a half-iteration took 35.0 ms with pieces of some hundred
- * ratings, and 27.4 ms without cuts by regions.
+ * A row is cut at the borders of regions of θ if its parts then have on average at least this number of
+ * ratings; smaller parts are not worth a slot. Measured on an H200 at rank 100 with 40,000 rows and 279 M
+ * ratings of 4.5 M columns (42 regions): a half-iteration took 35.0 ms if rows were cut into parts of some
+ * hundred ratings, and 27.4 ms if they were not cut at regions.
  */
 const REGION_RATINGS = 2048;
 
-/** Workgroups that take rows from a list one after the other: enough to fill any GPU several times over. */
+/**
+ * Most workgroups of the fused kernel. Each takes rows from the list one after the other; this number fills
+ * any GPU several times over.
+ */
 const WALKERS = 4224;
 
-/** Smallest rank that has variants of CG by vectors. VECTOR_PART: ratings of their parts. */
+/**
+ * VECTOR_RANKS: smallest rank with variants of CG by vectors, which do not compute A. VECTOR_PART: most
+ * ratings of one part of a row in these variants.
+ */
 const VECTOR_RANKS = 129;
 const VECTOR_PART = 2048;
 
-/** Longest rows of the fused kernel: longer rows gain more from cuts by regions. */
+/**
+ * Most ratings of a row for the fused kernel. Longer rows gain more from being cut at the borders of regions
+ * of θ.
+ */
 const FUSED_LONGEST = 2048;
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
 
 /**
- * The variants that an adapter supports for a problem's rank and solver, in the rule's order:
+ * The main variants that a GPU supports for a problem's rank and solver. Without measurements, the first one
+ * with the requested precision is chosen (see bestByRule in choose.ts). Order:
  *
- * 1. tensor cores with float16
- * 2. tensor cores with 8 bits (`chooseUpdate` prefers them to float16 where possible)
- * 3. CG by vectors
- * 4. register tiles in float32, then in float16
+ * 1. tensor cores with θ in float16
+ * 2. tensor cores with θ in 8 bits (preferred to float16 where possible)
+ * 3. CG by vectors, without computing A
+ * 4. register tiles, without tensor cores, with θ in float32, then in float16
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [
@@ -59,7 +73,7 @@ export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   ];
 }
 
-/** These variants and all variants derived from them, for the tuner. */
+/** The main variants and all variants derived from them, which only the tuner chooses or a user names. */
 export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const main = updateVariants(info, shape);
   return [...main, ...moreVariants(info, shape, main)];
@@ -71,7 +85,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })
   )
     return [];
-  // A of implicit data does not grow with n, so A / n in float16 would lose it.
+  // A of implicit data contains the Gram matrix of all of θ, which does not grow with n. So A / n, for a
+  // large n, would lose digits in float16.
   const halfA = rank > FULL_REGISTERS && !implicit;
   const form = solvingForm(info, { rank, biases, implicit }, 'f16');
   const bins = tensorBins(rank);
@@ -89,8 +104,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     sorted: true,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  // In implicit data every row of θ contributes to a row, so its dual system would have an unknown for each
-  // row of θ.
+  // Implicit data have no dual systems: every row of θ contributes to every solved row, so a dual system
+  // would have an unknown for each row of θ.
   const shorts = [64, 32, 0].filter(
     (longest) =>
       longest === 0 ||
@@ -98,7 +113,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
         (solver === 'cg' || exactSolvers[solver].dual) &&
         admits(info, updateShortKernel, { rank, longest, biases, centre: biases })),
   );
-  // A dual system of 64 x 64 gains nothing if A itself is hardly larger.
+  // Up to rank 64, A is not larger than a dual system with 64 unknowns. So dual systems with at most 32
+  // unknowns are preferred.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({
     name: named('tensor', short),
@@ -123,15 +139,18 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
   ];
 }
 
-/** Bins of the fused kernel. With A on tensor cores, smaller workgroups gain more than larger bins. */
+/**
+ * Bins (numbers of ratings loaded at a time) of the fused kernel, the best first. If A is kept on tensor
+ * cores (`halfA`), bins are smaller: more workgroups at the same time gain more than larger bins.
+ */
 function fusedBins(rank: number, { halfA }: SolvingForm): readonly number[] {
   const { fused } = tensorBins(rank);
   return halfA ? fused.filter((bin) => bin <= (rank <= FULL_REGISTERS ? LEAST_BIN : 64)) : fused;
 }
 
 /**
- * The variants on tensor cores with factors in 8 bits: with a fused kernel and with slots. Each has the dual
- * systems that the rule chooses for float16.
+ * The variants on tensor cores that read θ in 8 bits, derived from the float16 variants: at most one for
+ * each, with the same limit for dual systems.
  */
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
@@ -160,8 +179,9 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
 }
 
 /**
- * The variant that sums equations over parts of θ, derived from the given one. It cannot use vectors, and
- * not 8 bits, because the scales of 8 bits are computed from all of θ.
+ * The variant for computing normal equations if θ is divided into parts, of which each adds its terms: the
+ * given variant, or if it cannot do that the first similar variant that can. CG by vectors cannot, since it
+ * does not compute A. 8 bits cannot, since its scales are computed from all of θ.
  */
 export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Shape): UpdateVariant {
   const precision = variant.precision === 'f32' ? 'f32' : 'f16';
@@ -173,7 +193,10 @@ export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Sha
   );
 }
 
-/** The variants of CG by vectors, for ranks whose A does not fit registers and workgroup memory. */
+/**
+ * The variants of CG by vectors, which compute products A p without computing A. They are for ranks at which
+ * A does not fit registers and workgroup memory.
+ */
 function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
   if (rank < VECTOR_RANKS || solver !== 'cg' || implicit) return [];
   return (['f16', 'f32'] as const)
@@ -245,8 +268,8 @@ function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }
 }
 
 /**
- * True if the solver with A in registers can be used, in which each thread has a row of A: in float32 up to
- * FULL_REGISTERS features.
+ * True if the GPU can run the solver with A in registers (solve-cg-registers), in which each thread has a row
+ * of A. In float32 this is limited to FULL_REGISTERS features.
  */
 function registers(info: GpuInfo, rank: number, halfA: boolean, biases: boolean): boolean {
   const largest = halfA ? REGISTER_RANKS : FULL_REGISTERS;
