@@ -34,10 +34,10 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly regExponent: number;
   /**
-   * Users from which the first iteration solves the items, of unit norm. `level` takes absolute values of
-   * Gaussian rows: their products are positive, so one iteration finds the level of positive ratings. Without
-   * biases, `spark`'s zero-mean Gaussian rows take 10 to 25 iterations for that. Default 'level', and 'spark'
-   * for implicit data.
+   * The initial user factors, rows of norm 1 from which the first iteration solves the items. `level` takes
+   * absolute values of Gaussian numbers: products with them are positive, so one iteration finds the level of
+   * positive ratings. Without biases, `spark`'s Gaussian numbers of mean 0 take 10 to 25 iterations for that.
+   * Default 'level', and 'spark' for implicit data.
    */
   readonly start: 'spark' | 'level';
   /**
@@ -66,9 +66,9 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly weight: WeightForm;
   /**
-   * Weight w of a pair without a rating, with λ (n_u + w n)^ν for a user of n_u among n items (iALS; Rendle
-   * et al. 2021, section 3.3). Without it, the weights are Spark's: 1 for such a pair, and λ n_u^ν. Default:
-   * not set, Spark's weights.
+   * Weight w of a pair without a rating. λ is then multiplied by (n_u + w n)^ν for a user who rated n_u of n
+   * items (iALS; Rendle et al. 2021, section 3.3). If it is not set, the weights are Spark's: 1 for such a
+   * pair, and λ n_u^ν. Default: not set.
    */
   readonly unobservedWeight?: number;
   /** Name of the GPU kernel that solves the rows. Default: the device chooses. */
@@ -84,15 +84,16 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly partitionItems?: string;
   /**
-   * For a side that is solved from several vertical parts: what its devices add up. `equations`: f (f + 1) /
-   * 2 numbers a row, once. `vectors`: f numbers a row in each step of conjugate gradients, without forming A.
-   * `partial-equations`: the same numbers, from the part of A that each device forms of its ratings and keeps.
-   * `auto`: the cheapest. The others only consider grids with vertical parts. Default 'auto'.
+   * If a side is solved from several vertical parts of the other side: the sums that devices exchange.
+   * `equations`: f (f + 1) / 2 numbers a row, once. `vectors`: f numbers a row in each step of conjugate
+   * gradients, without forming A. `partial-equations`: the same numbers, from the part of A that each device
+   * forms from its ratings and keeps. `auto`: the fastest. Any other value limits the planner to grids with
+   * vertical parts. Default 'auto'.
    */
   readonly partitionSums: 'auto' | SumsOfParts;
   /**
-   * Numbers of devices in each group, in order, such as "2,2": partial sums of vertical parts are added
-   * inside groups first (cuMF, Figure 5 b). Default: the machine's sockets, if that takes less time.
+   * The number of devices in each group, such as "2,2": partial sums of vertical parts are added inside
+   * groups first (cuMF, Figure 5 b). Default: one group per processor socket, if that takes less time.
    */
   readonly partitionGroups?: string;
 }

@@ -60,7 +60,8 @@ export class AlsTraining implements AlsFunctions {
     this.#facts = facts;
     this.#ranking = ranking;
     this.#bound = bound;
-    // The solve of the users also computes the loss of their rows.
+    // A stage that a brief measurement skips shows that solving the users also computes the loss of their
+    // rows.
     if (bound.phases.measure.some(({ brief }) => brief !== undefined))
       this.errorsOfRound = (measured, round) =>
         params.implicitPrefs
@@ -163,8 +164,8 @@ export class AlsTraining implements AlsFunctions {
 }
 
 /**
- * Ranks of the validation pairs. A device that works in slices returns them in a vector of floats, as the
- * bits of integers.
+ * The ranks of the validation pairs, from all parts. A device that works on slices of users returns them in a
+ * Float32Array whose bits are integers.
  */
 function placesOf(measured: StepResults, name: string): Uint32Array {
   const parts = measured

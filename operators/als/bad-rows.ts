@@ -16,7 +16,7 @@ export function requireSolved(
     regParam,
   }: {
     readonly data: AlsData;
-    /** Row ranges of each stage's tasks, by part. */
+    /** The row ranges of the tasks, by stage and part. */
     readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
     readonly regParam: number;
   },
@@ -47,8 +47,8 @@ function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'
 }
 
 /**
- * First row, over all parts, whose solution is not finite. Tasks report rows within their part, in the order
- * of slices.
+ * The index of the first row, over all parts of a side, whose solution is not finite. A task reports the
+ * row's index within its part; a part's values have the order of its slices (row ranges).
  */
 function badRow(
   values: readonly (readonly ValuesOf<'update'>[])[],

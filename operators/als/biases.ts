@@ -9,13 +9,13 @@ export function biasPenalty({ biasSum, biasPlain }: SideNorms, lambda: number, d
 }
 
 /**
- * The sides of a model. Biases become two more features, so that the product of the vectors is the
- * prediction:
+ * The factors as a model stores them. Biases become two more features, so that the product of two vectors is
+ * the prediction:
  *
  *     [x_u, β_u + μ, 1] · [θ_v, 1, γ_v]  =  x_uᵀθ_v + β_u + μ + γ_v
  *
- * `mean`: μ, undefined without biases. `unit`: the unit of the factors (see ratingUnit); the model is in the
- * ratings' own unit.
+ * `mean`: μ, undefined without biases. `unit`: the number by which ratings were divided for training (see
+ * ratingUnit); the model is in the unit of the ratings themselves.
  */
 export function modelRows(
   { users, items }: TrainedFactors,

@@ -14,8 +14,9 @@ import { startNorm } from './rating-unit.ts';
 const STAGE = 'draw-rows';
 
 /**
- * Draws the initial rows by seed and external id, keys x rank in shared memory: the same rows as `initialize`
- * of a plan. `slices`: rows of each task.
+ * Draws the initial factors of rows, which depend only on the seed and on each row's external id. They equal
+ * the rows that a plan's task `initialize` draws. Returns keys x rank numbers in shared memory. `slices`: row
+ * ranges, one for each task.
  */
 export async function drawRows(
   column: KeyColumn,
@@ -48,7 +49,7 @@ export async function drawRows(
     slices,
   );
   steps.free(STAGE, place, [keys, drawn]);
-  // Read as host memory, where rows have no padding.
+  // The output is a plain array in place of a device's matrix, so its rows have no padding.
   const values = sharedArray(Float32Array, rows * rank);
   const given = [
     [keys, { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }, place],

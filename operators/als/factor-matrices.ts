@@ -1,4 +1,7 @@
-/** Converts ALS factors in host memory between parts of sides, whole sides, and matrices of checkpoints. */
+/**
+ * Converts ALS factors in host memory between three forms: the parts of each side, one matrix per side, and
+ * the named matrices of a checkpoint.
+ */
 import type { RowPart } from '../../engine/row-parts.ts';
 import { joined } from '../training/joined-parts.ts';
 import { type Matrices, partsOfMatrix } from '../training/host-copy.ts';

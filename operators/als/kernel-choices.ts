@@ -22,24 +22,24 @@ import type { AlsParams } from './als-params.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import { chooseSolver, mostSteps } from './solver-choice.ts';
 
-/** By the side whose rows are solved. */
+/** The chosen kernels, by the side whose rows they solve. */
 export interface AlsChoices {
   readonly users: KernelChoice;
   readonly items: KernelChoice;
 }
 
-/** By the side whose rows are solved; undefined if nothing was measured. */
+/** The results of timing kernels, for each side whose rows are solved; undefined if nothing was measured. */
 export interface SideTunings {
   readonly users?: KernelTuning;
   readonly items?: KernelTuning;
 }
 
-/** Assumed largest rating if it is not known: five stars. */
+/** The largest rating that is assumed if it is not known: five stars. */
 const STARS = 5;
 
 /**
- * Kernels that the first device chooses for both half-iterations; undefined for a device without a choice.
- * Throws UsageError.
+ * Asks the first device which of its kernels it will use in each half-iteration. Returns undefined if the
+ * device has only one. Throws UsageError if a requested kernel cannot run.
  */
 export async function chooseKernels(
   profile: RatingsProfile,
@@ -64,8 +64,8 @@ export async function chooseKernels(
 }
 
 /**
- * The kernels that will probably be chosen. Facts about the ratings that are not known yet are guessed. Not
- * counted in the run's measures.
+ * The kernels that will probably be chosen, before the sizes of the ratings are known, so that they can be
+ * compiled early. The task is not counted in the run's measures.
  */
 export function guessKernels(
   profile: RatingsProfile,
@@ -109,9 +109,9 @@ function unmeasured(ctx: ExecutionContext): ExecutionContext {
 }
 
 /**
- * Times the kernels on ratings with one block a side, on a device that has several, so that chooseKernels
- * takes the fastest. The blocks stay on the device for training. `where-it-pays`: an error becomes a note,
- * and a fixed rule chooses.
+ * Times the kernels of a device that has several, on the given ratings (one block per side), so that
+ * chooseKernels takes the fastest. The blocks stay on the device for training. `where-it-pays`: measures only
+ * if the time is worth it; an error becomes a note, and a fixed rule chooses.
  */
 export async function tuneKernels(
   sides: RatingSides,
@@ -159,7 +159,7 @@ export async function tuneKernels(
   return tunings;
 }
 
-/** Descriptions of the half-iterations, by which a device chooses kernels. */
+/** Descriptions of both half-iterations, from which a device chooses its kernels. */
 export function updateProblems(
   profile: RatingsProfile,
   given: AlsParams,
@@ -172,7 +172,7 @@ export function updateProblems(
   };
 }
 
-/** Properties of sorted ratings on which the choice of kernels depends. */
+/** The properties of sorted ratings on which the choice of kernels depends. */
 export function profileOfSorted({ byUser, byItem }: RatingSides, largestRating: number): RatingsProfile {
   const longest = (ratings: Ratings) => Math.max(...ratings.parts.map(longestRow));
   return {
@@ -185,7 +185,10 @@ export function profileOfSorted({ byUser, byItem }: RatingSides, largestRating: 
   };
 }
 
-/** `rows` are solved from `columns`; `longest`: number of ratings of the longest row. */
+/**
+ * Describes a half-iteration that solves `rows` rows from `columns` rows of the fixed side. `longest`: number
+ * of ratings of the longest row.
+ */
 function updateProblem(
   { ratings, largestRating: largest = STARS }: RatingsProfile,
   params: SizedAlsParams,
@@ -214,7 +217,10 @@ function updateProblem(
   };
 }
 
-/** The largest of √w and t / √w, which float16 kernels store. Unbounded for α = 0. */
+/**
+ * The largest number that kernels store in float16 for implicit data: √w or t / √w, with the weight w and the
+ * target t of a rating. Unbounded for α = 0.
+ */
 function largestOfRoots(params: SizedAlsParams, largest: number): number {
   const { alpha, base } = implicitWeights(params);
   const root = Math.sqrt(alpha * largest);

@@ -4,12 +4,15 @@ import type { AlsParams } from './als-params.ts';
 import { alsRules } from './param-rules.ts';
 import { requestedGrids, sumsOfParts } from './partitions.ts';
 
-/** ν of implicit data without `unobservedWeight`; chosen in docs/measured/quality.md, Implicit data. */
+/**
+ * Default of `regExponent` (ν) for implicit data without `unobservedWeight`. It was chosen in
+ * docs/measured/quality.md, Implicit data.
+ */
 const IMPLICIT_EXPONENT = 0.75;
 
 /**
- * Defaults for implicit data. Values `auto` depend on the sizes (sizedParams). With the weights of Spark or
- * iALS, α and λ are their authors' values.
+ * Defaults for implicit data. Values that are `auto` are computed later from the sizes of the data
+ * (sizedParams). With the weights of Spark or iALS, α and λ are the values of their authors.
  */
 function implicitDefaults({ unobservedWeight, weight }: Partial<AlsParams>): Partial<AlsParams> {
   const start = 'spark';

@@ -15,9 +15,9 @@ import { otherSide, type Side } from './plan/grid.ts';
 import { rowsTaskOf } from './plan/rows-task.ts';
 
 /**
- * Sends a sorted block to the first device, and assigns its rows to the kernels of its task there. `of`: the
- * block of which it is the transpose, which was sent before. A later step that sends the block finds it on
- * the device.
+ * Uploads a sorted block of ratings to the first device before training, and prepares it there for the task
+ * `rows` that will read it. Later steps find the block on the device. `of`: the block of which this one is
+ * the transpose, uploaded before; the device copies the values from it.
  */
 export async function placeBlock(
   block: RatingBlock,
@@ -37,7 +37,10 @@ export async function placeBlock(
   return [block.ref];
 }
 
-/** Sends a side's ratings in parts to a device, with the lists of their rows, unless the device has them. */
+/**
+ * Uploads all parts of a side's ratings to a device that does not have them yet, and prepares them there for
+ * the tasks that will read them.
+ */
 export async function placeRows(
   bound: BoundPlan,
   side: Side,
@@ -61,7 +64,10 @@ export async function placeRows(
   await runSteps(steps.steps, ctx);
 }
 
-/** Also sends the users' factors of a start to the first device; returns the start with their name. */
+/**
+ * Uploads the users' factors of a given start to the first device. Returns the start with `name`, by which a
+ * plan finds them there.
+ */
 export async function placeStart(
   { users, items }: AlsStart,
   rows: number,
@@ -78,12 +84,15 @@ export async function placeStart(
   return { name, users, items };
 }
 
-/** The part of a start that placeStart sends. */
+/** Name of the partition that placeStart uploads. */
 export function startRef(name: string): PartitionRef {
   return { name: `${name}/users`, partition: 0, version: 0 };
 }
 
-/** True if a plan keeps the ratings of both sides at a device for the whole run: whole, or all parts. */
+/**
+ * True if a plan keeps all ratings of both sides at a device for the whole run. `whole`: as one part per
+ * side; `in parts`: in any number of parts.
+ */
 export function staysAt(
   { datasets }: Pick<PhysicalPlan, 'datasets'>,
   place: Place,
@@ -96,7 +105,7 @@ export function staysAt(
   );
 }
 
-/** Frees partitions at the first device that the plan does not use there. */
+/** Frees partitions that were uploaded to the first device but that the plan does not use there. */
 export async function freePlaced(refs: readonly PartitionRef[], ctx: ExecutionContext): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
   const steps = new StepList(contracts);

@@ -4,7 +4,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { replaceParts } from '../ratings/parts-in-files.ts';
 import type { Ratings } from '../ratings/ratings.ts';
 
-/** Ratings are trained unscaled if their magnitude is between 1 / USUAL and USUAL. */
+/** Ratings are not scaled if their magnitude is between 1 / USUAL and USUAL. */
 const USUAL = 64;
 
 /** μ and σ of ratings. */
@@ -15,7 +15,7 @@ export interface RatingLevel {
   readonly columns: Float32Array;
 }
 
-/** The level of ratings after changing their unit. */
+/** Mean, deviation and item means of ratings after all ratings are divided by `unit`. */
 export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: number): RatingLevel {
   return {
     mean: mean / unit,
@@ -25,10 +25,11 @@ export function levelInUnit({ mean, deviation, columns }: RatingLevel, unit: num
 }
 
 /**
- * The unit in which ratings are trained, a power of four near their magnitude (their deviation with biases,
- * else their root mean square), so that factors and sums stay within float32 and float16 for ratings of any
- * magnitude. 1 for usual ratings. Training in the unit u with λ / u gives factors divided by √u and biases
- * divided by u; both are powers of two, so nothing is rounded.
+ * The number by which ratings are divided for training, so that factors and sums stay within float32 and
+ * float16 for ratings of any magnitude. It is a power of four near their magnitude (with biases their
+ * standard deviation, else their root mean square), and 1 for usual ratings. Training the divided ratings
+ * with λ / unit gives factors divided by √unit and biases divided by unit. Both divisors are powers of two,
+ * so nothing is rounded.
  */
 export function ratingUnit(
   { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>,
@@ -37,29 +38,29 @@ export function ratingUnit(
   return unitOfSize(biases ? deviation : Math.hypot(mean, deviation));
 }
 
-/** Unit for ratings with a root mean square, or deviation. */
+/** The unit for ratings of a given root mean square or standard deviation. */
 export function unitOfSize(size: number): number {
   if (!(size > 0) || (size <= USUAL && size >= 1 / USUAL)) return 1;
   return 4 ** Math.round(Math.log2(size) / 2);
 }
 
 /**
- * Rows of norm 1 have another norm in the unit of the ratings. The change is limited to this factor, beyond
- * which squares would exceed float32.
+ * Initial rows have norm 1 in the unit of the given ratings, and another norm in the training's unit. That
+ * norm is limited to this factor, beyond which squares would exceed float32.
  */
 const LARGEST_NORM = 1024;
 
-/** Norm of the initial rows in a unit. */
+/** The norm of the initial rows of factors if ratings are divided by `unit`. */
 export function startNorm(unit: number): number {
   return Math.min(Math.max(1 / Math.sqrt(unit), 1 / LARGEST_NORM), LARGEST_NORM);
 }
 
-/** Ratings converted to a unit; those in files are rewritten. */
+/** All ratings divided by `unit`. Ratings in files are written again. */
 export async function ratingsInUnit(ratings: Ratings, unit: number, ctx: ExecutionContext): Promise<Ratings> {
   return unit === 1 ? ratings : replaceParts(ratings, ({ block }) => inUnit(block, unit), ctx);
 }
 
-/** A block with its ratings converted to a unit; its other columns are shared. */
+/** A block with its ratings divided by `unit`. The other arrays are shared with the given block. */
 export function inUnit(block: RatingBlock, unit: number): RatingBlock {
   if (unit === 1) return block;
   const values = sharedArray(Float32Array, block.values.length);

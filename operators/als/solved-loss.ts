@@ -11,14 +11,17 @@ import type { RatingLevel } from './rating-unit.ts';
  */
 export const MOST_CANCELLED = 100;
 
-/** Sum over all users of xᵀA x - 2 bᵀx, with A's penalty. NaN if a task did not report it. */
+/**
+ * The objective of the users, Σ xᵀA x - 2 bᵀx over all users, from the values of the tasks that solved them.
+ * A includes the penalty. NaN if a task did not report it.
+ */
 export function solvedObjective(round: StepResults): number {
   const values = (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) =>
     round.byPart('update-users', kernel, 'factors').flat(),
   );
   if (values.length === 0) return NaN;
-  // Groups of long rows are added separately. A part contains its own groups followed by its other rows, and
-  // the order of summation must not depend on the parts.
+  // Objectives of long rows that are solved in groups are added separately. A part's values begin with its
+  // groups, and the order of summation must not depend on the number of parts.
   let [inGroups, others] = [0, 0];
   for (const { objective = NaN, objectives } of values) {
     if (objectives === undefined) others += objective as number;
@@ -27,7 +30,10 @@ export function solvedObjective(round: StepResults): number {
   return inGroups + others;
 }
 
-/** T_v = Σ (r - μ) of each item, computed from the damped means T_v / (n_v + 25), in shared memory. */
+/**
+ * The sum T_v = Σ (r - μ) of each item's ratings, in shared memory. It is computed from the damped means T_v
+ * / (n_v + 25), which are already known.
+ */
 export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'columns'>): Float32Array {
   const totals = sharedArray(Float32Array, byItem.rows);
   for (const { from, rows, offsets } of byItem.parts) {
@@ -38,8 +44,8 @@ export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'colu
 }
 
 /**
- * Computes Σ (r - μ - γ_v)² over all ratings; the users' objective is added to it later. Σ (r - μ)² is
- * computed once, and the items' biases are included by sums over items:
+ * Computes Σ (r - μ - γ_v)² over all ratings, to which the users' objective is added to get the squared
+ * error. Σ (r - μ)² is computed once; the items' biases γ_v are included by sums over items:
  *
  *     Σ (r - μ)² + Σ n_v γ_v² - 2 Σ T_v γ_v
  *
@@ -56,9 +62,9 @@ export function squaresForObjective(
 }
 
 /**
- * Loss and training RMSE from the users' objective, the `squares` it is added to, and the penalties of both
- * sides: the users' objective includes their penalty, but not the items'. Includes the errors of `tests`.
- * Undefined if cancellation leaves too few digits.
+ * Computes loss and training RMSE without a pass over the ratings. `squares` is the result of
+ * squaresForObjective. `objective` is the users' objective, which includes the users' penalty, but not the
+ * items'. The result includes the errors of `tests`. Returns undefined if cancellation leaves too few digits.
  */
 export function solvedErrors(
   objective: number,

@@ -13,7 +13,8 @@ export const ALL_ROWS = 2 ** 31 - 1;
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 
 /**
- * Steps of cgSteps `auto`: more in the first iterations, whose previous factors are far from the solution.
+ * The steps of CG if `cgSteps` is `auto`: more in the first `iterations`, whose previous factors are far from
+ * the solution.
  */
 const AUTO = { first: 6, iterations: 3, later: 4 } as const;
 
@@ -23,18 +24,18 @@ type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>
 type Counts = Pick<RatingsProfile, 'users' | 'items' | 'ratings'>;
 
 /**
- * If o (relative to the ratings' deviation) is at least this, every row stays near the mean, so that few
- * steps reach its solution.
+ * If `regOffset` is at least this, the regularization keeps every row near the mean, so that few steps reach
+ * its solution. The unit is one standard deviation of the ratings.
  */
 const HELD = 1;
 
 /**
- * If the side with more rows has on average at least this number of ratings per feature, few steps reach a
- * row's solution too.
+ * Few steps also suffice if the rows of the larger side have on average at least this number of ratings per
+ * feature.
  */
 const RATED = 2;
 
-/** Most steps of CG in any iteration. */
+/** The largest number of CG steps of any iteration. */
 export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
   return cgSteps === 'auto' ? AUTO.first : cgSteps;
 }
@@ -61,15 +62,15 @@ export function stepsOf(params: Steps, counts: Counts, iteration: number): numbe
 }
 
 /**
- * The solver of each row. Operations with n ratings and f features:
+ * Chooses the solver of each row. The cost in operations, for a row of n ratings and f features:
  *
  * - exact: n f (f + 1) + 2 n f for the normal equations, and f³/3 + 4 f² for Cholesky
  * - matrix-free CG: 4 n f for the first residual and for each of its f_s steps, and 2 n f for b
  *
  * The exact solve costs more for a short row (its f³ is fixed) and, from f of about 40 on, for any row. A GPU
- * has other rates, and solves all rows one way. Non-negative factors have only one solver. The choice depends
- * only on f and f_s, so the same parameters always give the same model. `fewer`: later iterations take fewer
- * steps.
+ * has other rates, and solves all rows by the same solver. Non-negative factors have only one solver. The
+ * choice depends only on f and f_s, so the same parameters always give the same model. `fewer`: later
+ * iterations take fewer steps.
  */
 export function chooseSolver(
   params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>,
@@ -121,7 +122,7 @@ export function chooseSolver(
   };
 }
 
-/** The part of the choice that becomes parameters of tasks. */
+/** The fields of the choice that are parameters of the tasks. */
 export function solverParams({ cgBelow, cgSteps, exact }: SolverChoice) {
   return { cgBelow, cgSteps, ...(exact === undefined ? {} : { exact }) };
 }

@@ -7,12 +7,16 @@ import type { AlsParams } from './als-params.ts';
 import { ALL_ROWS } from './solver-choice.ts';
 import type { SolverChoice, Tiling } from '../tasks/task-types.ts';
 
-/** Bytes of a tile: half of a second-level cache of 512 KiB. The other half is for the rows' own vectors. */
+/**
+ * Bytes of a tile, a group of adjacent rows of the fixed side. It takes half of a second-level cache of 512
+ * KiB; the other half is for the vectors of the solved rows.
+ */
 const TILE_BYTES = 256 << 10;
 
 /**
- * Least average number of a row's ratings in each tile: with more, reading the row's vectors costs less than
- * panels do.
+ * A row is solved tile by tile only if it has, on average, this number of ratings in each tile. With fewer,
+ * reading the row's vectors again for each tile costs more than the usual way, which copies the θ of a row's
+ * ratings into panels once.
  */
 const RATINGS_IN_TILE = 4;
 
@@ -21,17 +25,20 @@ const MOST_RATINGS = 2.2e6;
 const MOST_TILES = 2 ** 17;
 
 /**
- * Most ratings of a group of rows, per row of the fixed side. Each fixed row is read from memory once for
- * the whole group.
+ * Rows are solved in groups, and each row of the fixed side is read from memory once for the whole group. A
+ * group has at most this number of ratings per row of the fixed side.
  */
 const MOST_OF_GROUP = 16;
 
-/** The minimum for smaller groups, which are used if larger ones would leave threads idle. */
+/**
+ * If such groups would leave threads idle, smaller ones are used, with at least this number of ratings per
+ * row of the fixed side.
+ */
 const LEAST_OF_GROUP = 4;
 
 /**
- * A tiling, and two numbers that determine the groups of its rows: the number of rows of the fixed side, and
- * the number of tasks that run at the same time.
+ * Which rows are solved tile by tile, and two numbers from which the groups of these rows are made: the
+ * number of rows of the fixed side, and the number of tasks that run at the same time.
  */
 export interface Tiled {
   readonly tiling: Tiling | undefined;
@@ -40,11 +47,11 @@ export interface Tiled {
 }
 
 /**
- * The rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long rows, by conjugate
- * gradients, from a fixed side that exceeds the caches. For a smaller fixed side, panels are faster than
- * gathering again. Depends only on parameters and sizes, so a row's bits do not depend on the number of
- * threads or parts. Undefined if there are no such rows: with few features, forming A costs less than the
- * steps.
+ * Chooses the rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long rows, by conjugate
+ * gradients, if the fixed side exceeds the caches. For a smaller fixed side it is faster to copy the θ of
+ * each row's ratings into panels. The choice depends only on parameters and sizes, so a row's bits do not
+ * depend on the number of threads or parts. Returns undefined if no rows are solved this way, for example at
+ * a small rank, where forming A costs less than the steps.
  */
 export function tilingOf(
   { rank, implicitPrefs, nonnegative }: Pick<AlsParams, 'rank' | 'implicitPrefs' | 'nonnegative'>,
@@ -68,10 +75,10 @@ export function tilingOf(
 }
 
 /**
- * Slices of an update. The first ones solve the rows of the tiling in groups, since these take longest; then
- * `slices` solve all other rows. Groups are as large as useful, in equal numbers for each of `parallelism`
- * threads. They consist of runs of rows. The runs, and the sums over a run's rows, depend only on the
- * ratings, so no bit depends on the groups.
+ * The row ranges (slices) of the tasks that solve a part. The first tasks solve the rows of the tiling in
+ * groups, since these take longest; then `slices` solve all other rows. Groups are as large as useful, and
+ * their number is a multiple of `parallelism`. A group consists of runs of adjacent rows. The runs, and the
+ * sums over each run, depend only on the ratings, so the result has the same bits for any groups.
  */
 export function tiledSlices(
   offsets: Int32Array | Float64Array,
@@ -109,9 +116,9 @@ export function tiledSlices(
 }
 
 /**
- * The runs of a slice. A run has about one rating for each row of the fixed side. Runs depend only on the
- * slice's rows. Parts of ratings in files start where slices start, so they have the same runs as a whole
- * block.
+ * Cuts a slice into runs, which are ranges of rows with about one rating for each row of the fixed side. Runs
+ * depend only on the slice's rows. If ratings are in files, each part starts where a slice starts, so the
+ * runs are the same as for ratings in memory.
  */
 function runsOf(tiled: Float64Array, { from, to }: RowRange, fixedRows: number): RowRange[] {
   const ratings = tiled[to] - tiled[from];
@@ -128,7 +135,7 @@ export function isTiled(n: number, { from, to }: Tiling): boolean {
   return n >= from && n <= to;
 }
 
-/** Sentence for a plan. */
+/** The reason that a plan prints for a tiling. */
 export function tiledReason({ from, tileRows }: Tiling): string {
   return `rows with ${formatCount(from)} ratings or more are solved together, tile by tile: ${formatCount(tileRows)} rows of the fixed side at a time, which a core's cache holds`;
 }

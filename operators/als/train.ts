@@ -22,11 +22,14 @@ import { type RankedPairs, rankedPairs, ratingFacts, trainedData } from './train
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */
   readonly sides: ModelRows;
-  /** The plan as it was run. */
+  /** The plan that was run. */
   readonly plan: PhysicalPlan;
-  /** Standard deviation of the ratings, if regOffset is in units of it. */
+  /** Standard deviation of the ratings, present if `regOffset` is used, which is measured in it. */
   readonly ratingDeviation?: number;
-  /** Factors in the training's unit, and biases separately: the start for continuing this training. */
+  /**
+   * The factors in the scaled unit of the training (see `unit`), with biases separate: the start for
+   * continuing this training.
+   */
   readonly raw: () => AlsStart;
 }
 
@@ -35,17 +38,17 @@ export interface TrainAlsOptions {
   readonly devices: readonly DeviceInfo[];
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /**
-   * Unit of the given ratings, default 1: see ratingUnit. λ, the model and the errors are in the ratings' own
-   * unit.
+   * The number by which the given ratings were divided before (see ratingUnit), default 1. λ, the model and
+   * the errors are in the unit of the original ratings.
    */
   readonly unit?: number;
-  /** Level of the given ratings, if known. */
+  /** Mean and deviation of the given ratings, if known. */
   readonly level?: RatingLevel | undefined;
   /** Initial factors; default: drawn at random. */
   readonly start?: AlsStart;
   /** See LoopOptions. */
   readonly copySeconds?: number;
-  /** Most users over which a ranking metric is measured. */
+  /** A ranking metric is measured over at most this number of users. */
   readonly rankUsers?: number | undefined;
   /** See LoopOptions. */
   readonly measuresEnds?: boolean | undefined;
@@ -96,7 +99,10 @@ export async function trainAls(
   };
 }
 
-/** Ratings of one training, and the plan of its current attempt; with fewer devices the plan changes. */
+/**
+ * The ratings of one training and the plan of its current attempt. If a device is lost, the next attempt has
+ * a plan for the devices that are left.
+ */
 class AlsRun {
   readonly #data: AlsData;
   readonly #params: SizedAlsParams;

@@ -1,4 +1,4 @@
-/** Computes facts about ratings that ALS needs before training. */
+/** Computes statistics of the ratings that ALS needs before training. */
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import {
   validationMetric,
@@ -16,7 +16,10 @@ import type { SizedAlsParams } from './implicit/sized-params.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { itemTotals } from './solved-loss.ts';
 
-/** Facts about the ratings; for implicit data, whose loss needs no mean, the sum of the targets. */
+/**
+ * Computes the statistics of the ratings that the loss needs: mean and deviation, or for implicit data the
+ * sum of the targets. `level`: mean and deviation, if already known.
+ */
 export async function ratingFacts(
   ratings: AlsData,
   params: SizedAlsParams,
@@ -32,15 +35,19 @@ export async function ratingFacts(
   return { offset: params.regOffset * level.deviation, unit, level, targets: 0 };
 }
 
-/** A ranking metric of the validation pairs: measured by steps of the plan, or on the host. */
+/**
+ * A ranking metric of the validation pairs. It is measured either by steps of the plan (`ranking`) or by a
+ * function on the host (`rank`).
+ */
 export interface RankedPairs {
   readonly ranking?: ValidationRanking;
   readonly rank?: ReturnType<typeof validationMetric>;
 }
 
 /**
- * Rankings of implicit data are steps of the plan. With biases they are measured on the host, where biases
- * are folded into the factors.
+ * Prepares the ranking metric for early stopping, if there is one. For implicit data the plan's steps measure
+ * it. For explicit data it is measured on the host, where biases are added to the factors as further
+ * features.
  */
 export async function rankedPairs(
   { users, items, test, byUser }: AlsData,
@@ -58,7 +65,8 @@ export async function rankedPairs(
 }
 
 /**
- * The ratings, with further inputs of the plan's steps: shifts of implicit rows, totals of items with biases.
+ * Adds further inputs of the plan's steps to the ratings: for implicit data, the numbers that are added to
+ * the diagonals of the rows' equations (shifts); with biases, the sum of each item's ratings.
  */
 export async function trainedData(
   ratings: AlsData,

@@ -9,11 +9,11 @@ export interface AlsData {
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   /**
-   * Known pairs of the validation set by user, coded by the training set's positions; for implicit data the
-   * pairs to rank.
+   * The pairs of the validation set whose user and item are in the training set, by user, with the row
+   * numbers of the training set. For implicit data, the pairs to rank.
    */
   readonly test?: RatingBlock;
-  /** For implicit data: the number added to the diagonal of each row, see rowShifts. */
+  /** For implicit data: the number that is added to the diagonal of each row's equations, see rowShifts. */
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
   /** With biases: see itemTotals. */
   readonly totals?: Float32Array;
@@ -28,24 +28,27 @@ export interface TrainedSide {
 
 /** Factors from which training starts. */
 export interface AlsStart {
-  /** Prefix of its partitions' names, if they have already been sent to a device; see placeStart. */
+  /** Prefix of the names of the start's partitions, if they are on a device already; see placeStart. */
   readonly name?: string;
   readonly users: TrainedSide;
   readonly items: TrainedSide;
 }
 
-/** Parts of both sides in host memory, in order; with biases each part includes its rows' biases. */
+/**
+ * The factors of both sides in host memory, in parts, in row order. With biases each part includes its rows'
+ * biases.
+ */
 export interface TrainedFactors {
   readonly users: readonly RowPart[];
   readonly items: readonly RowPart[];
 }
 
-/** Parameters that depend on the ratings. */
+/** Parameters of tasks that are only known once the ratings are. */
 export interface BoundParams {
   readonly biases: boolean;
   /** μ with biases, else 0. */
   readonly mean: number;
-  /** o of λ n^ν + o, in the ratings' unit. */
+  /** The constant o of the regularization λ n^ν + o, in the unit of the given ratings. */
   readonly offset: number;
   /** The unit of the ratings: see ratingUnit. */
   readonly unit: number;

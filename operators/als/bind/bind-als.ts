@@ -26,17 +26,21 @@ import { givenFactors, startFrom } from './start.ts';
 export const ALS = 'als';
 
 export interface BoundAls extends BoundRun {
-  /** Blocks that were given to the plan, but that placeColumns must fill before they are used. */
+  /**
+   * Blocks of ratings that the plan uses but that are still empty: placeColumns must fill them before the
+   * first step.
+   */
   readonly columnCuts: readonly ColumnCut[];
 }
 
-/** Row ranges of the parts of both sides. */
+/** The row range of each part of both sides. */
 type Cuts = Readonly<Record<Side, readonly RowRange[]>>;
 
 /**
- * Binds a plan to sorted ratings. Each side is cut into the plan's number of parts, with about equal numbers
- * of ratings. If a side is solved from vertical parts, its ratings are cut into blocks. Each pass over a
- * part or a block is cut into slices.
+ * Binds a plan, which was made from estimated sizes, to sorted ratings. Each side is cut into the plan's
+ * number of parts, with about equal numbers of ratings. If a side is solved from vertical parts of the other
+ * side, its ratings are also cut into blocks by columns. For every pass, each part or block is cut into
+ * slices, the row ranges of its tasks.
  */
 export function bindAls(
   planned: PhysicalPlan,
@@ -78,8 +82,8 @@ export function bindAls(
 }
 
 /**
- * Cuts a side's ratings in memory as the plan needs them: into parts, and into blocks by columns if the plan
- * has blocks.
+ * Cuts the ratings sorted by a side into the plan's parts, and also by columns into blocks if the plan has
+ * blocks. Ratings that are already in parts are not cut by rows again.
  */
 function sideBlocks(
   { grid }: AlsProblem,
@@ -110,7 +114,7 @@ function sideBlocks(
   return { parts, blocks: blocks.length === 0 ? parts : blocks };
 }
 
-/** Parts of a data set that exists before the first step. */
+/** Returns a function that gives the partitions of a data set that exists before the first step. */
 function givenParts(
   { data, start }: { readonly data: AlsData; readonly start: AlsStart | undefined },
   name: string,
@@ -143,8 +147,8 @@ function givenParts(
 }
 
 /**
- * The parts of a side. If its ratings are already cut, their parts; else the plan's number of parts, with
- * about equal numbers of ratings.
+ * The row ranges of a side's parts. If its ratings are already in parts, these are used; otherwise they are
+ * cut into the plan's number of parts, with about equal numbers of ratings.
  */
 function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   const { q } = grid;
@@ -156,7 +160,7 @@ function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
 
-/** The stage, with those task parameters that depend on the ratings. */
+/** Adds the task parameters that depend on the ratings, such as their mean, to a stage. */
 function withRatings(stage: Stage, { biases, mean, offset, unit }: BoundParams): Stage {
   const { work } = stage;
   if (work.kind !== 'tasks' && work.kind !== 'blocks') return stage;

@@ -9,24 +9,31 @@ import { placesOfFixedParts } from '../plan/parted-side.ts';
 import { equationVectorStages } from '../plan/vectors.ts';
 import type { AlsProblem } from '../plan/problem.ts';
 
-/** A task on a device that works in slices solves at least this number of rows from their equations. */
+/**
+ * Least number of rows that one task solves from their equations, on a device whose passes are cut into
+ * tasks.
+ */
 const SOLVED_ROWS = 64;
 
 /**
- * Rows of ratings. Ratings in files also contain their slices, which are the same as for ratings in memory.
+ * Ratings in rows. For ratings in files the slices of a pass are stored with them, and equal the slices for
+ * ratings in memory.
  */
 type SlicedRows = RatedRows & { readonly slices?: readonly RowRange[] };
 
 /**
- * The ratings of a side: its parts, and the blocks that tasks read. If the other side is fixed as a whole,
- * the blocks are the parts.
+ * The ratings sorted by a side: its parts, and the blocks that tasks read. If the side is solved from the
+ * whole other side, the blocks are the parts.
  */
 export interface SideBlocks {
   readonly parts: readonly SlicedRows[];
   readonly blocks: readonly SlicedRows[];
 }
 
-/** Slices of each stage's parts and blocks. They depend only on the ratings. */
+/**
+ * The slices (row ranges of tasks) of each stage, by part or block. They depend only on the ratings, not on
+ * the number of threads.
+ */
 export function alsSlices(
   problem: AlsProblem,
   ratings: Readonly<Record<Side, SideBlocks>>,

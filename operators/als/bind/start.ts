@@ -5,7 +5,10 @@ import type { Given } from '../../../engine/run/run-steps.ts';
 import { type Side, sides } from '../plan/grid.ts';
 import type { AlsStart } from './als-data.ts';
 
-/** Stages for a given start: factors are copied from the host instead of being drawn or set to zero. */
+/**
+ * The stages before the first iteration if initial factors are given: they are copied from host memory
+ * instead of being drawn or set to zero.
+ */
 export function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   const names = datasets.filter(({ given, derived }) => !given && !derived).map(({ name }) => name);
   return start.flatMap((stage): Stage[] => {
@@ -21,7 +24,7 @@ export function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   });
 }
 
-/** Parts of a given start in host memory. */
+/** The partitions of given initial factors, in host memory. */
 export function givenFactors(
   bound: BoundPlan,
   start: AlsStart,

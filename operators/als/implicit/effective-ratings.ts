@@ -7,18 +7,18 @@ import type { Ratings } from '../../ratings/ratings.ts';
 
 export interface EffectiveRatings {
   readonly blocks: SortedRatings;
-  /** Numbers of ratings below 0, and of 0. */
+  /** Number of ratings below 0, and number of ratings equal to 0. */
   readonly negative: number;
   readonly zero: number;
-  /** Numbers of rows without a positive rating, whose factors are 0. */
+  /** Number of users and of items without a positive rating; their factors are 0. */
   readonly users: number;
   readonly items: number;
 }
 
 /**
- * The ratings that affect implicit training. A rating of 0 has no weight. A user or item without a positive
- * rating has b = 0, so its solution is 0, and a zero row adds nothing to the other side's equations. Its
- * ratings can therefore be removed from both blocks without changing any other row. Returns the blocks
+ * Removes ratings that do not affect implicit training. A rating of 0 has no weight. A user or item without a
+ * positive rating has b = 0, so its solution is 0, and a zero row adds nothing to the other side's equations.
+ * Its ratings can therefore be removed from both blocks without changing any other row. Returns the blocks
  * unchanged if all ratings are positive.
  */
 export async function effectiveRatings(

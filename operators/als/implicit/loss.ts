@@ -7,9 +7,9 @@ import { MOST_CANCELLED } from '../solved-loss.ts';
 import { unobservedWeightOf } from './weights.ts';
 
 /**
- * J computed from the objective of the users, which includes all pairs and the users' penalty. `targets`:
- * the term for the observed pairs that this objective lacks, see positiveTargets. Undefined if cancellation
- * leaves too few digits.
+ * Computes the loss of implicit data from the objective of the users, which is a result of solving them. The
+ * objective covers all pairs, with or without a rating, and the users' penalty. `targets`: the constant that
+ * it lacks, see positiveTargets. Returns undefined if cancellation leaves too few digits.
  */
 export function implicitErrorsOfSolve(
   measured: StepResults,
@@ -27,9 +27,11 @@ export function implicitErrorsOfSolve(
 }
 
 /**
- * J of implicit data in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ shift_v ‖θ_v‖².
- * `prefix`: prefix of the names of the data sets. Each Gram matrix contains the factor w₀, the weight of
- * unobserved pairs, so the trace of their product contains w₀².
+ * The loss of implicit data, computed in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ
+ * shift_v ‖θ_v‖², where c is the weight of a pair, and p is 1 for a positive rating, else 0. Σ (x_uᵀθ_v)²
+ * over all pairs is the trace of the product of both Gram matrices. Each Gram matrix contains the factor w₀,
+ * the weight of pairs without a rating, so the trace is divided by w₀. `prefix`: prefix of the names of the
+ * data sets.
  */
 export function implicitErrors(
   measured: StepResults,

@@ -5,12 +5,12 @@ import { blocksOf } from '../../ratings/parts-in-files.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
 import { ValueCounts } from './value-index.ts';
 
-/** Forms of weights without `auto`, which is `log`. */
+/** The formulas for weights; the parameter value `auto` means `log`. */
 export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
 
 /**
- * The weight of implicit ratings, with constants learned from the training set; new ratings for the model get
- * weights by the same formula.
+ * The formula for the weight of an implicit rating r, with constants that are learned from the training set.
+ * New ratings for the model get weights by the same formula.
  *
  *     spark   |r|
  *     raw     |r| · scale
@@ -18,7 +18,8 @@ export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
  *     log     (1 + ln(1 + |r| / unit)) · scale
  *     bm25    x (k1 + 1) / (k1 (1 - b + b n_v / meanCount) + x) · scale,   x = |r| / unit,   n_v ratings of the item
  *
- * `scale` makes the mean over the training set 1, `unit` is the geometric mean of |r|.
+ * `scale` makes the mean weight of the training set 1, `unit` is the geometric mean of |r|, and `meanCount`
+ * the mean number of ratings of an item.
  */
 export interface RatingWeight {
   readonly form: KnownForm;
@@ -27,7 +28,7 @@ export interface RatingWeight {
   readonly meanCount: number;
 }
 
-/** A weight, with the properties of its values that the plan needs. */
+/** The formula, with two properties of the training set's weights that the plan needs. */
 export interface LearnedWeight extends RatingWeight {
   /** Largest weight in the training set. */
   readonly largest: number;
@@ -43,8 +44,8 @@ const B = 0.75;
 export const sparkWeight: RatingWeight = { form: 'spark', unit: 1, scale: 1, meanCount: 1 };
 
 /**
- * Weight of a rating, with the rating's sign. `count`: n_v, the number of ratings of its item, which only
- * bm25 uses.
+ * The weight of a rating, with the rating's sign. `count`: number of ratings of its item, which only bm25
+ * uses.
  */
 export function weightOf(
   { form, unit, scale, meanCount }: RatingWeight,
@@ -60,9 +61,9 @@ export function weightOf(
 }
 
 /**
- * Computes the weight's constants from a training set. `counts`: number of ratings of each item. The bits do
- * not depend on the parts into which the ratings are cut: sums are over distinct values in ascending order,
- * or row by row if there are too many values or the formula uses the item.
+ * Computes the constants of the formula from a training set. `counts`: number of ratings of each item. The
+ * result has the same bits however the ratings are divided into parts: sums are over distinct values in
+ * ascending order, or row by row if there are too many values or the formula uses the item.
  */
 export async function learnWeight(
   form: KnownForm,
@@ -88,8 +89,8 @@ export async function learnWeight(
       ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx)
       : await meanOf((rating) => sizeOf(rating, 1));
   const weight = { ...unscaled, scale: 1 / mean };
-  // No form of the weight falls as the rating grows. bm25 falls with the item's count, so the largest weight
-  // has count 0.
+  // No formula gives a smaller weight for a larger rating. bm25 gives a smaller weight for an item with more
+  // ratings, so the largest weight has count 0.
   return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
 }
 
@@ -99,8 +100,8 @@ export function weightJson({ form, unit, scale, meanCount }: RatingWeight): Json
 }
 
 /**
- * Reads the constants from a model. A model without them was trained on the ratings as they are. Throws
- * DataError for values that no training writes.
+ * Reads the formula from a model's metadata. A model without one was trained on the ratings as they are.
+ * Throws DataError for values that no training writes.
  */
 export function readWeight(stored: Json | undefined): RatingWeight {
   if (stored === undefined || stored === null) return sparkWeight;

@@ -3,8 +3,8 @@ import type { AlsParams } from '../als-params.ts';
 import type { KnownForm } from './rating-weight.ts';
 
 /**
- * The parameters after every `auto` that depends on the sizes has been replaced: λ, and for implicit data α
- * and the form of weights.
+ * ALS parameters in which every `auto` that depends on the sizes of the data is replaced by a value: λ, and
+ * for implicit data α and the formula for weights.
  */
 export interface SizedAlsParams extends AlsParams {
   readonly regParam: number;
@@ -23,14 +23,14 @@ export interface RatingSizes {
 }
 
 /**
- * α = (m n / Nz)^DENSITY, at most MOST; λ = SHARE α. Chosen over 18 data sets: docs/measured/quality.md,
- * Implicit data.
+ * Defaults for implicit data: α = (m n / Nz)^DENSITY, at most MOST, for m users, n items and Nz ratings; and
+ * λ = SHARE α. Chosen over 18 data sets: docs/measured/quality.md, Implicit data.
  */
 const DENSITY = 0.6;
 const MOST = 100;
 const SHARE = 0.3;
 
-/** Replaces α, λ and the form of weights that are `auto`, for ratings of these sizes. */
+/** Replaces the parameters that are `auto` by values for ratings of these sizes. */
 export function sizedParams(params: AlsParams, { users, items, ratings }: RatingSizes): SizedAlsParams {
   const { implicitPrefs, biases, regParam } = params;
   if (!implicitPrefs) return { ...params, regParam: regParam === 'auto' ? explicitLambda(biases) : regParam };

@@ -8,10 +8,13 @@ import type { SizedAlsParams } from './sized-params.ts';
 import type { Side } from '../plan/grid.ts';
 import { unobservedWeightOf } from './weights.ts';
 
-/** A task on a device that works in slices computes this number of rows of G. */
+/** Number of rows of a Gram matrix that one task computes, on a device whose passes are cut into tasks. */
 const GRAM_ROWS = 16;
 
-/** Names of a side's data sets in implicit ALS: G of its factors, and the shifts of its rows. */
+/**
+ * Names of a side's data sets for implicit data: its Gram matrix, the Gram matrices of its parts, and the
+ * numbers that are added to the diagonals of its rows' equations (shifts).
+ */
 export function implicitNames(side: Side) {
   return { gram: `${side}-gram`, grams: `${side}-grams`, shifts: `${side}-shifts` } as const;
 }
@@ -26,18 +29,18 @@ export const implicitStages = {
   places: 'fetch-places',
 } as const;
 
-/** Data set with the rank of each validation pair in its user's ranking. */
+/** Data set with the rank of each validation pair among all items for its user. */
 export const TEST_PLACES = 'test-places';
 
-/** Users ranked by one task, on a device with slices. */
+/** Number of users whose pairs one task ranks, on a device whose passes are cut into tasks. */
 const RANKED_USERS = 2048;
 
-/** Slices of a part's users, for ranking. */
+/** The user ranges of the tasks that rank the pairs of a part. `whole`: one task for all. */
 export function rankSlices(users: number, whole: boolean): RowRange[] {
   return users === 0 ? [{ from: 0, to: 0 }] : evenRanges(users, whole ? 1 : Math.ceil(users / RANKED_USERS));
 }
 
-/** Slices of the rows of G. */
+/** The row ranges of the tasks that compute a Gram matrix. `whole`: one task for all rows. */
 export function gramSlices(rank: number, whole: boolean): { readonly from: number; readonly to: number }[] {
   if (whole) return [{ from: 0, to: rank }];
   return Array.from({ length: Math.ceil(rank / GRAM_ROWS) }, (_, k) => ({
@@ -46,7 +49,7 @@ export function gramSlices(rank: number, whole: boolean): { readonly from: numbe
   }));
 }
 
-/** Stage that computes G of a side from the data set `whole`, which has all its rows. */
+/** Stage that computes a side's Gram matrix from the data set `whole`, which has all rows of the side. */
 export function gramStage(
   side: Side,
   whole: string,
@@ -76,8 +79,8 @@ export function gramStage(
 }
 
 /**
- * Stages that compute G of a side that is fixed in parts: first G of each part; then, at each place, the sum
- * of these matrices in part order.
+ * Stages that compute the Gram matrix of a side in parts: first a Gram matrix of each part; then each device
+ * adds these matrices, in part order.
  */
 export function gramOfParts(
   side: Side,
@@ -125,18 +128,22 @@ export function gramOfParts(
   ];
 }
 
-/** Inputs and parameters that a half-iteration's task has for implicit data alone. */
+/**
+ * Task inputs that only implicit data have: the Gram matrix of the fixed side, and the shifts of the solved
+ * rows.
+ */
 export function implicitUses(solved: Side, fixed: Side): DataUses {
   return { gram: implicitNames(fixed).gram, shifts: implicitNames(solved).shifts };
 }
 
 /**
- * The stages that measure the loss without computing m x n predictions. Σ w₀ (x_uᵀθ_v)² over all pairs is
- * the trace of the product of both Gram matrices; then the observed pairs are corrected one by one. `items`:
- * the data set with all of Θ. `ranked`: a ranking metric may end the run.
+ * Stages that measure the loss of implicit data without computing m x n predictions. Σ w₀ (x_uᵀθ_v)² over all
+ * pairs is computed from the product of both Gram matrices; then a pass over the ratings corrects the
+ * observed pairs. `error`: fields of the stage for that pass. `items`: the data set with all of Θ. `ranked`:
+ * sizes for ranking the validation pairs, if a ranking metric may end the run.
  *
- * If the solve of the users computes the loss, that already includes their penalty and all pairs. A brief
- * measure then only computes the rest.
+ * If solving the users computes the loss, its value already includes their penalty and all pairs. A brief
+ * measurement then skips the stages marked so.
  */
 export function implicitMeasure(
   params: SizedAlsParams,
@@ -194,7 +201,10 @@ export function implicitMeasure(
   ];
 }
 
-/** Stages that rank the validation pairs among all items that are not in the training set. */
+/**
+ * Stages that rank each validation pair among all items that the user has not rated in the training set, and
+ * fetch the ranks.
+ */
 function rankStages(params: SizedAlsParams, items: string, places: readonly Place[], tasks: number): Stage[] {
   const { rank } = params;
   const depth = depthOfMetric(params);
@@ -228,7 +238,9 @@ function rankStages(params: SizedAlsParams, items: string, places: readonly Plac
   ];
 }
 
-/** Number of top ranks that the early-stop metric distinguishes. */
+/**
+ * The number of top ranks that the metric distinguishes, such as 20 for ndcg@20; undefined if it needs all.
+ */
 function depthOfMetric(params: SizedAlsParams): number | undefined {
   const { metric, k = 1 } = parseMetric(rankingMetricOf(params) ?? 'auc', 'earlyStopMetric');
   return depthOf([metric], [k]);

@@ -1,11 +1,14 @@
-/** Most distinct values. Numbers of plays or stars have far fewer, measured times have more. */
+/**
+ * Most distinct values in a table. Star ratings and counts of plays have far fewer values; measured times
+ * have more.
+ */
 const MOST_VALUES = 1 << 16;
 const SLOTS = 2 * MOST_VALUES;
 const SHIFT = 32 - Math.log2(SLOTS);
 
 /**
- * Numbers distinct float32 values, by their bits, in order of first occurrence. A hash table with open
- * addressing.
+ * Gives numbers from 0 on to distinct float32 values, compared by their bits, in order of first occurrence.
+ * It is a hash table with open addressing.
  */
 export class ValueIndex {
   readonly #bits = new Int32Array(SLOTS);
@@ -38,7 +41,10 @@ export function bitsOf(values: Float32Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, values.length);
 }
 
-/** Maps values in place or into other memory. `of` is called once for each distinct value. */
+/**
+ * Applies a function to values, in place or into other memory. `of` is called once for each distinct value,
+ * as far as the table has room.
+ */
 export function mapValues(values: Float32Array, target: Float32Array, of: (value: number) => number): void {
   const index = new ValueIndex();
   const results: number[] = [];
@@ -51,7 +57,9 @@ export function mapValues(values: Float32Array, target: Float32Array, of: (value
   }
 }
 
-/** Counts the distinct values of arrays; undefined if there are more than a table holds. */
+/**
+ * Counts the distinct values of arrays, and how often each occurs. Too many distinct values give no result.
+ */
 export class ValueCounts {
   readonly #index = new ValueIndex();
   readonly #values: number[] = [];
@@ -71,7 +79,10 @@ export class ValueCounts {
     }
   }
 
-  /** Values and their counts, ascending, so that sums over them do not depend on the order of insertion. */
+  /**
+   * The distinct values with their counts, in ascending order, so that sums over them do not depend on the
+   * order of insertion. Undefined if there are more values than the table holds.
+   */
   sorted(): readonly (readonly [value: number, count: number])[] | undefined {
     if (this.#tooMany) return undefined;
     return this.#values

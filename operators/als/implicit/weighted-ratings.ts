@@ -7,15 +7,15 @@ import { type RatingWeight, weightOf } from './rating-weight.ts';
 import { mapValues } from './value-index.ts';
 
 /**
- * For at least this number of ratings, a table of distinct values is cheaper than computing the weight of
- * each rating.
+ * From this number of ratings on, the weight is computed once for each distinct value, by a table. For fewer,
+ * the table costs more than it saves.
  */
 const LEAST_MAPPED = 4096;
 
 /**
  * Replaces sorted ratings by their weights. `counts`: number of ratings of each item. `keeps`: true if the
  * ratings are still needed, so that the weights get new memory; otherwise weights overwrite the ratings.
- * Ratings in files are rewritten.
+ * Ratings in files are written again.
  */
 export function weightedRatings(
   { ratings, rows }: { readonly ratings: Ratings; readonly rows: 'users' | 'items' },

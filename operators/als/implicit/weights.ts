@@ -9,7 +9,7 @@ import type { SizedAlsParams } from './sized-params.ts';
 type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
 type ShiftParams = Pick<SizedAlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;
 
-/** Weight of a pair without a rating; also the weight of the Gram matrix. */
+/** The weight of a pair without a rating. Gram matrices are multiplied by it. */
 export function unobservedWeightOf({
   unobservedWeight = 1,
 }: Pick<SizedAlsParams, 'unobservedWeight'>): number {
@@ -17,9 +17,9 @@ export function unobservedWeightOf({
 }
 
 /**
- * Weights of ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r| (Spark; Hu, Koren and
- * Volinsky 2008), so a rating replaces an unobserved zero of weight 1. With it the zero stays, and the rating
- * is added with weight α|r| (Rendle et al. 2021).
+ * The parameters by which tasks weight ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r|
+ * (Spark; Hu, Koren and Volinsky 2008), so a rating replaces an unobserved zero of weight 1. With it, the
+ * zero stays, and the rating is added with weight α|r| (Rendle et al. 2021).
  */
 export function implicitWeights({ alpha, unobservedWeight }: WeightParams): ImplicitWeights {
   if (alpha === 'auto') throw new Error('α follows from sizes that are not known here: see sizedParams');
@@ -27,8 +27,9 @@ export function implicitWeights({ alpha, unobservedWeight }: WeightParams): Impl
 }
 
 /**
- * shift_u of each row: λ n_u⁺^ν, or with `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021,
- * section 3.3). n_u⁺: number of positive ratings of the row. `columns`: number of rows of the other side.
+ * For each row, the number that is added to the diagonal of its equations (shift_u): λ n_u⁺^ν, or with
+ * `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021, section 3.3). n_u⁺: number of the row's
+ * positive ratings. `columns`: number of rows of the other side.
  */
 export function rowShifts(block: RatingBlock, columns: number, params: ShiftParams): Float32Array {
   const positive = new Int32Array(block.rows);
@@ -50,8 +51,8 @@ export async function sortedRowShifts(
 }
 
 /**
- * Σ over positive ratings of α r + base, in float64: the term of the loss of implicit data that the solve of
- * the users does not compute.
+ * Σ (α r + base) over all positive ratings, in float64: the constant term of the loss of implicit data, which
+ * solving the users does not compute.
  */
 export async function positiveTargets(
   ratings: Ratings,

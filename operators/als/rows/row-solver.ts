@@ -32,8 +32,8 @@ import {
 const STAGE = 'solve-rows';
 
 /**
- * Terms of J that a block of rows contributes: the errors of its ratings, in the ratings' own unit, and its
- * penalty.
+ * The contribution of a block of rows to the loss: the errors of its ratings, in the unit of the given
+ * ratings, and its penalty. For implicit data, `observed` is the sum over its observed pairs.
  */
 export type RowsLoss =
   | { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number }
@@ -41,12 +41,12 @@ export type RowsLoss =
 
 /**
  * Solves the factors of a block of rows of R (some users with all their ratings, or some items with all
- * theirs) from the factors of the other side, which is fixed. It is the half-iteration of ALS for some of
- * the rows, with the same bits as training. For long rows that a CPU solves tile by tile (see tilingOf), the
- * same bits require that `columns` contains all rows of the other side.
+ * theirs) from the factors of the other side, which is fixed. It computes the half-iteration of ALS for a
+ * part of the rows, with the same bits as training. For long rows that a CPU solves tile by tile (see
+ * tilingOf), the same bits require that `columns` counts all rows of the other side.
  *
- * The ratings stay on the device; one version of the rows and the fixed side stay in host memory. No biases.
- * Matrices are row-major without padding, in the ratings' own unit.
+ * The ratings stay on the device. The current version of the rows, and the fixed side, stay in host memory.
+ * There are no biases. Matrices are row-major without padding, in the unit of the given ratings.
  */
 export class RowSolver {
   /** Ids of the rows, ascending. */
@@ -58,14 +58,15 @@ export class RowSolver {
   readonly #unit: number;
   readonly #ctx: ExecutionContext;
   readonly #device: Device;
-  /** In the training's unit. */
+  /** The factors of the fixed side, scaled for ratings divided by `unit`. */
   #fixed: Float32Array = new Float32Array(0);
   #rows: Float32Array = new Float32Array(0);
   #version: number | undefined;
 
   /**
-   * `block`: its rows are `keys`, its columns are positions of the other side, 0 to `columns`. `unit`: see
-   * ratingUnit; the same for all blocks.
+   * `block`: the ratings. Its rows belong to `keys`; its columns are row numbers of the other side, below
+   * `columns`. `unit`: the number by which ratings are divided (see ratingUnit); it must be the same for all
+   * blocks of a training.
    */
   constructor(
     block: RatingBlock,
@@ -92,12 +93,12 @@ export class RowSolver {
     };
   }
 
-  /** Version of the rows in memory. */
+  /** The version number of the rows in memory; undefined before the first. */
   get version(): number | undefined {
     return this.#version;
   }
 
-  /** Draws the initial rows, by seed and id, as version `version`. */
+  /** Draws the initial rows, by seed and id, and keeps them under this version number. */
   async start(version: number): Promise<Float32Array> {
     const values = this.#isEmpty
       ? new Float32Array(0)
@@ -110,15 +111,15 @@ export class RowSolver {
     this.#fixed = this.#inUnit(factors);
   }
 
-  /** Sets rows that another solver has solved, as version `version`. */
+  /** Takes rows that another RowSolver has solved, and keeps them under this version number. */
   give(version: number, factors: Float32Array): void {
     this.#hold(version, this.#inUnit(factors));
   }
 
   /**
-   * Solves the rows from the fixed side. Conjugate gradients start from the version in memory, or from zeros.
-   * `gram`: for implicit data, G of the whole fixed side, rank x rank. Throws DivergedError for a row whose
-   * equations have no finite solution.
+   * Solves the rows from the fixed side and keeps them under this version number. Conjugate gradients start
+   * from the rows in memory, or from zeros. `gram`: for implicit data, the Gram matrix of the whole fixed
+   * side, rank x rank. Throws DivergedError for a row whose equations have no finite solution.
    */
   async solve(
     version: number,
@@ -160,14 +161,17 @@ export class RowSolver {
     return { ...solver, ...kernelOf(choices?.users), ...(tiled ? { tiled } : {}) };
   }
 
-  /** Contribution of the rows in memory to the Gram matrix, rank x rank. */
+  /** The contribution of the rows in memory to the Gram matrix of their side, rank x rank. */
   async gram(): Promise<Float64Array> {
     const { rank } = this.#params;
     const gram = await gramOf(this.#rows, { rank, weight: 1 }, this.#device, this.#ctx);
     return Float64Array.from(gram.subarray(0, rank * rank));
   }
 
-  /** Terms of the loss. `errors`: include the ratings' errors, which only the blocks of one side report. */
+  /**
+   * The contribution of the rows to the loss. `errors`: true to include the errors of the ratings. Only the
+   * blocks of one side may report them, since every rating is in a block of each side.
+   */
   async loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
     const [{ implicitPrefs, regParam }, unit] = [this.#params, this.#unit];
     if (this.#isEmpty)
@@ -246,7 +250,7 @@ export class RowSolver {
     return this.block.rows === 0;
   }
 
-  /** Returns the rows in the ratings' own unit. */
+  /** Keeps the rows, and returns them in the unit of the given ratings. */
   #hold(version: number, values: Float32Array): Float32Array {
     this.#version = version;
     this.#rows = values;

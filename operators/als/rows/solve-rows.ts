@@ -21,13 +21,16 @@ import { rowShifts } from '../implicit/weights.ts';
 import { tiledSlices } from '../tiles.ts';
 import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
 
-/** The rule for solving rows from their ratings and the fixed side. */
+/**
+ * The minimization problem by which rows are solved from their ratings and the fixed side: rank,
+ * regularization, biases or implicit weights.
+ */
 export interface RowRule extends RowRegularization {
   readonly rank: number;
   /** μ, only for rules with biases: each row has a bias, which is solved with its factors. */
   readonly mean?: number;
   readonly nonnegative?: boolean;
-  /** For implicit data, whose rows have no bias. G has the weight `unobserved`. */
+  /** For implicit data, whose rows have no bias: the weights of ratings, and of pairs without a rating. */
   readonly implicit?: ImplicitWeights & { readonly unobserved: number };
 }
 
@@ -36,12 +39,15 @@ export interface GivenRows {
   readonly block: RatingBlock;
   /** True if the block is on the device already; it stays there. */
   readonly placed?: boolean;
-  /** θ of each column of the block, and with biases γ. */
+  /** Factors θ of each column of the block, and if the rule has biases, the columns' biases γ. */
   readonly fixed: Float32Array;
   readonly fixedBiases?: Float32Array;
   /** Start of conjugate gradients; default: zeros. */
   readonly previous?: Float32Array;
-  /** For implicit data: G of all rows of the fixed side (see gramOf), and their number. */
+  /**
+   * For implicit data: the Gram matrix of all rows of the fixed side (see gramOf), and the number of these
+   * rows.
+   */
   readonly gram?: Float32Array;
   readonly columns?: number;
 }
@@ -58,7 +64,7 @@ export interface SolvedRows {
   readonly badRow: number;
 }
 
-/** Names the partitions of one run. */
+/** Returns a function that names the partitions of one run; no other run uses the same names. */
 export function refsOf(stage: string): (part: string) => PartitionRef {
   const name = dataSetName(stage);
   return (part) => ({ name: `${name}/${part}`, partition: 0, version: 0 });
@@ -68,12 +74,12 @@ export function factorsOf(values: Float32Array, rank: number): Partition {
   return { layout: 'factors', rows: values.length / rank, columns: { values } };
 }
 
-/** Slices of a block's rows. */
+/** The row ranges into which the tasks of a pass cut a block. */
 export function slicesOf({ offsets, ratings }: RatingBlock, { info }: Device) {
   return balancedRanges(offsets, info.wholePasses ? 1 : taskCount(ratings));
 }
 
-/** The partition row-shifts for implicit data. */
+/** For implicit data: the numbers that are added to the diagonals of the rows' equations, as a partition. */
 export function shiftsOf(block: RatingBlock, columns: number, rule: RowRule): Partition {
   const { lambda, exponent = 1, implicit } = rule;
   const unobservedWeight = implicit?.base === 0 ? implicit.unobserved : undefined;
@@ -81,7 +87,7 @@ export function shiftsOf(block: RatingBlock, columns: number, rule: RowRule): Pa
   return { layout: 'row-shifts', rows: block.rows, columns: { values } };
 }
 
-/** Rule, solver and device for solving rows. */
+/** The problem, solver and device of solveRows; `stage` names its measures. */
 export interface RowsSolving {
   readonly stage: string;
   readonly rule: RowRule;
@@ -90,8 +96,8 @@ export interface RowsSolving {
 }
 
 /**
- * Solves given rows from a fixed side, by the same tasks as training and so with the same bits. (Training
- * itself has many rows that stay on the devices; it runs these tasks by its plan.)
+ * Solves given rows from a fixed side with the tasks of training, and so with the same bits. Training itself
+ * does not use this function: it runs the same tasks by its plan, for rows that stay on the devices.
  */
 export async function solveRows(
   rows: GivenRows,
@@ -141,15 +147,15 @@ export async function solveRows(
 }
 
 /**
- * Put: sends a partition to the device. Make: allocates a matrix there. Both take the part of its name that
- * distinguishes it.
+ * `Put` sends a partition to the device; `Make` allocates a matrix there. `part`: the last part of the
+ * partition's name.
  */
 type Put = (part: string, partition: Partition) => PartitionRef;
 type Make = (part: string, shape: MatrixShape) => PartitionRef;
 
 type RowsUses = Pick<TaskOf<'update'>, 'inputs' | 'outputs'>;
 
-/** The task that implements a rule. */
+/** The task that solves rows by a rule, without its inputs and outputs. */
 export function solvingOf({ implicit, nonnegative, ...explicit }: RowRule, choice: RowsSolver): RowSolving {
   const solver = { ...choice, ...(nonnegative ? { exact: 'nonnegative' as const } : {}) };
   if (!implicit) return { kernel: 'update', params: { ...explicit, ...solver } };
@@ -183,14 +189,14 @@ function valuesOf({ columns }: Partition): Float32Array {
 }
 
 /**
- * Allocates a matrix for rank x rank numbers. It has one row for each element of its stride, because solvers
- * read that number of rows.
+ * Allocates memory for a Gram matrix of rank x rank numbers. It has one row for each element of its padded
+ * row length (stride), because solvers read that number of rows.
  */
 export function emptyGram(rank: number): Float32Array {
   return sharedArray(Float32Array, 16 * Math.ceil(rank / 16) * rank);
 }
 
-/** G = weight ΘᵀΘ of the rows of a matrix, in memory from emptyGram. */
+/** Computes the Gram matrix, weight ΘᵀΘ, of the rows of `factors`. The result has the size of emptyGram. */
 export async function gramOf(
   factors: Float32Array,
   { rank, weight }: { readonly rank: number; readonly weight: number },

@@ -77,8 +77,8 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[
 /**
  * The variants of a layout by the sums that devices exchange for a side that is solved from vertical parts of
  * the other side: normal equations, or vectors of conjugate gradients. Vectors are possible only if all rows
- * are solved by conjugate gradients and the devices hold all factors. A single device exchanges nothing, so it
- * uses partial equations only on request.
+ * are solved by conjugate gradients and the devices hold all factors. A single device exchanges nothing, so
+ * it uses partial equations only on request.
  */
 function waysToAdd(
   { solver: { cgBelow }, compute: { length: devices }, params: { partitionSums } }: AlsProblem,
