@@ -27,7 +27,10 @@ export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
   return { rows: to - from };
 };
 
-/** Rows received from another GPU, laid out as in a matrix of the sum's stride. */
+/**
+ * The addend if its rows come from another GPU: uploaded as a matrix with the sum's stride. Undefined if the
+ * addend is a matrix of this GPU.
+ */
 async function receivedRows(
   { gpu, wire }: GpuScopeOf<'add-rows'>,
   { columns, stride }: DeviceMatrix,

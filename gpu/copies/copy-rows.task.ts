@@ -15,7 +15,7 @@ export const copyRows: GpuTaskHandler<'copy-rows'> = async (scope) => {
     from * rowBytes,
     (to - from) * rowBytes,
   );
-  // Commands submitted later see the copy.
+  // Not awaited: work that is submitted later sees the copy.
   scope.gpu.device.queue.submit([encoder.finish()]);
   return { rows: to - from };
 };

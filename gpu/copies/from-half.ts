@@ -7,7 +7,10 @@ export function fromHalfWorkgroups(quads: number): number {
   return Math.ceil(quads / THREADS);
 }
 
-/** Converts a half mirror (DeviceMatrix.half) of `quads` groups of four features to a float32 matrix. */
+/**
+ * Converts a half mirror (the float16 copy of a matrix, DeviceMatrix.half) to a float32 matrix. `quads`: its
+ * size in groups of four features.
+ */
 export const fromHalfKernel = kernelOf<Record<string, never>>()({
   name: 'from-half',
   bindings: [...reads({ half: 'array<vec2<u32>>' }), ...writes({ factors: 'array<vec4f>' })],

@@ -5,8 +5,8 @@ import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './unpadded-rows.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
 
 /**
- * Copies of at least this size take tens of milliseconds, for example the upload of the initial factors
- * before the first iteration.
+ * During uploads of at least this size, which take tens of milliseconds, the GPU gets dummy work that keeps
+ * its clock high. An example is the upload of the initial factors.
  */
 const LONG_BYTES = 1 << 28;
 
@@ -34,8 +34,8 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
 }
 
 /**
- * Copies the rows of a matrix to shared memory. The GPU removes the padding. `submitted` is called once all
- * copies are submitted; later work may then overwrite the matrix.
+ * Copies the rows of a matrix to new shared memory. The GPU removes the padding. `submitted` is called once
+ * all copies are submitted; tasks submitted after that may overwrite the matrix.
  */
 export async function downloadRows(
   gpu: Gpu,

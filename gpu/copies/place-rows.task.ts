@@ -4,7 +4,10 @@ import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 import { addHalf } from './to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
-/** See `place-rows` of KernelTasks. Commands submitted later see the rows. */
+/**
+ * See `place-rows` of KernelTasks: copies some rows into the matrix of all rows. Work that is submitted to
+ * the GPU later sees them.
+ */
 export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   const { rowFrom } = scope.params;
   const { gpu } = scope;
@@ -30,7 +33,7 @@ export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   return { rows: part.rows };
 };
 
-/** Biases: copies a vector into the vector of all rows. */
+/** Copies some rows' biases into the vector of all rows' biases. */
 function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeOf<'place-rows'>): {
   readonly rows: number;
 } {
@@ -41,7 +44,10 @@ function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeO
   return { rows };
 }
 
-/** Rows received from another GPU are written to their place in the precision in which they arrive. */
+/**
+ * Writes rows from another GPU to their place in the matrix, or in its half mirror if they arrive in float16.
+ * Then converts them to the other precision, if the matrix is stored in both.
+ */
 async function placeWire(
   { gpu, params: { rowFrom }, submitted }: GpuScopeOf<'place-rows'>,
   whole: DeviceMatrix,
@@ -58,7 +64,7 @@ async function placeWire(
   return { rows: rows.bytes / rowBytes };
 }
 
-/** Fills a matrix with the values of its mirror. */
+/** Fills a float32 matrix with the values of its half mirror. */
 async function widen(
   gpu: Gpu,
   { half, values, rows, stride }: DeviceMatrix,

@@ -1,6 +1,9 @@
 import { kernelOf, writes } from '../webgpu/kernel.ts';
 
-/** Keeps the 256 threads of each workgroup busy for `rounds` multiplications. */
+/**
+ * Dummy work that keeps the GPU's clock high (gpu/webgpu/idle-spin.ts): each thread does `rounds`
+ * multiplications.
+ */
 export const spinKernel = kernelOf<Record<string, never>>()({
   name: 'spin',
   bindings: [...writes({ result: 'array<u32>' })],

@@ -6,9 +6,11 @@ const THREADS = 256;
 const FOURS = 4;
 
 /**
- * r_uv - μ - γ_v of the ratings in the groups of four [first, first + fours), written to `centred` at the
- * same positions. This is a separate pass before a half-iteration because kernels that read rows of θ would
- * wait for each rating's column and then for its bias.
+ * Subtracts the mean rating μ and the column's bias γ_v from each rating r_uv, and writes the results to
+ * `centred` at the same positions. It handles groups of four ratings, from group `first` on, `fours` groups.
+ *
+ * This is a separate pass before a half-iteration. In a kernel that reads rows of θ, each rating would first
+ * wait for its column index and then for the column's bias.
  */
 export const subtractBiasKernel = kernelOf<Record<string, never>>()({
   name: 'subtract-bias',

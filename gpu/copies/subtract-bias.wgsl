@@ -1,6 +1,7 @@
 // Template: loops are unrolled, so that all loads of a thread are issued before the first result is used.
-// Subtracts the mean and the columns' biases from ratings, FOURS groups of four a thread. The first and the
-// last group may extend beyond the range: there they contain other ratings of the block, or its padding.
+// Subtracts the mean rating and the columns' biases from ratings. A thread handles FOURS groups of four. The
+// first and the last group may extend beyond the wanted range; their other ratings are computed too, which
+// does no harm.
 
 @compute @workgroup_size(THREADS)
 fn main(

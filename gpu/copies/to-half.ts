@@ -6,8 +6,8 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 256;
 
 /**
- * Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half), which has rows + 1 rows; the
- * last row is 0.
+ * Rounds a matrix to float16, in its half mirror (DeviceMatrix.half): `rows` rows of 4 `quads` features, and
+ * one more row of zeros.
  */
 export const toHalfKernel = kernelOf<Record<string, never>>()({
   name: 'to-half',

@@ -3,9 +3,9 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 256;
 
 /**
- * Computes the values of a transposed block R(ij)ᵀ from the values of R(ij); it has `count` ratings in
- * `rows` rows. So the ratings of the second side are uploaded without values, which saves a third of a
- * training's uploads.
+ * Finds the values of a block of ratings in its transpose, which is already on the GPU. So of the two blocks
+ * that a training needs (ratings by user and by item), the second is uploaded without values, which saves a
+ * third of its uploads. `count`: ratings of the block; `rows`: its rows.
  */
 export const transposedValuesKernel = kernelOf<Record<string, never>>()({
   name: 'transposed-values',

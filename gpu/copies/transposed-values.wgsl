@@ -22,8 +22,8 @@ fn main(
       beyond = middle;
     }
   }
-  // A pair may have several ratings, even many. Both blocks have them in the same order. The search finds the
-  // first one, since columns ascend.
+  // A pair of row and column may have several ratings, even many, in the same order in both blocks. Finds the
+  // first of them in this row (by binary search, since columns ascend).
   let column = indices[at];
   var of_pair = at;
   if (at > row_pointers[row] && indices[at - 1u] == column) {

@@ -8,8 +8,8 @@ export function unpaddedRowsWorkgroups(count: number): number {
 }
 
 /**
- * Copies rows of `columns` values, stored `stride` values apart, without gaps: `count` values of the result
- * from value `first` on.
+ * Copies a matrix without its padding. In the matrix, rows of `columns` values start `stride` values apart;
+ * in the result there are no gaps. Writes `count` values of the result, from its value `first` on.
  */
 export const unpaddedRowsKernel = kernelOf<Record<string, never>>()({
   name: 'unpadded-rows',

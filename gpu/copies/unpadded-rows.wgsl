@@ -1,4 +1,4 @@
-// Copies rows without their padding, a value a thread, as bits.
+// Copies rows without their padding, one value per thread. Values are copied as u32, so NaN keeps its bits.
 
 @compute @workgroup_size(THREADS)
 fn main(

@@ -3,8 +3,9 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { DeviceBlock } from '../device/resources.ts';
 
 /**
- * A buffer for the values of a block that is the transpose of `other`, and the promise that it is filled.
- * Work that is submitted later finds the values.
+ * Creates the buffer for the values of a block of ratings, and fills it from `other`, the block's transpose.
+ * Returns without waiting for the kernel: `filled` resolves at its end, and work that is submitted later sees
+ * the values.
  */
 export async function transposedValues(
   gpu: Gpu,
@@ -30,7 +31,7 @@ export async function transposedValues(
       transposedValuesWorkgroups(ratings),
     )
     .submit();
-  // The task that places the block reports an error.
+  // The task `upload` awaits `filled` and reports an error.
   filled.catch(() => undefined);
   return { values, filled };
 }

@@ -9,8 +9,9 @@ import { prepareRows } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
 /**
- * See `upload` of KernelTasks. The inputs are already on the device when the task starts. This handler only
- * prepares what later tasks need, and waits for values that a kernel computes.
+ * See `upload` of KernelTasks. The inputs have been uploaded before the handler starts, as for every task.
+ * The handler prepares lists of rows and kernels for later tasks, and waits if a kernel computes the block's
+ * values.
  */
 export const upload: GpuTaskHandler<'upload'> = async (scope) => {
   const { rows } = scope.params;

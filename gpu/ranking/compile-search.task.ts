@@ -5,8 +5,8 @@ import { listedScoresKernel } from './listed-scores.ts';
 import { topNKernel } from '../serving/top-n.ts';
 
 /**
- * See `compile-search` of KernelTasks. Does not wait for compiling, so that the next inputs are uploaded
- * meanwhile.
+ * See `compile-search` of KernelTasks. Does not wait until the kernels are compiled, so that the next inputs
+ * can be uploaded meanwhile.
  */
 export const compileSearch: GpuTaskHandler<'compile-search'> = async ({
   gpu,

@@ -1,23 +1,25 @@
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 /**
- * Threads of a workgroup. The kernel needs one thread for each of its rows, and computes 8 x 8 scores per
- * thread.
+ * Threads of a workgroup. The kernel needs one thread for each of its rows. All threads together compute the
+ * scores of a tile of these rows and COLUMNS columns, each thread 8 x 8 of them.
  */
 const THREADS = 128;
 const COLUMNS = 64;
-/** Most listed columns of a workgroup that are counted in its memory. */
+/** Most counters in a workgroup's own memory; further listed columns are counted in the buffer `counts`. */
 const COUNTS = 1792;
 
-/** Tiles between two checks of the counts. */
+/** After this number of tiles the kernel checks which counts can still change. */
 const REFRESH = 4;
 
 /** Rows of one workgroup. */
 export const COUNT_BEFORE_ROWS = THREADS;
 
 /**
- * Counts, for each listed column, the columns that are ranked before it, for `rows` rows that list columns;
- * see the kernel's text. The result does not depend on the order of threads.
+ * Finds the ranks of items in users' orders of all items. Each row (user) lists some columns (items), in CSR
+ * form: `offsets` and `listed`. The kernel counts, for each listed column, the columns with a higher score,
+ * for the `rows` rows with numbers rows[from_row] and following. The result does not depend on the order of
+ * threads.
  */
 export const countBeforeKernel = kernelOf<Record<never, never>>()({
   name: 'count-before',
@@ -45,7 +47,7 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
     quads: 'u32',
     slabs: 'u32',
 
-    /** Index in `listed` that corresponds to index 0 of thresholds and counts. */
+    /** The entry listed[first] has its threshold and its count at index 0. */
     first: 'u32',
     depth: 'i32',
   },

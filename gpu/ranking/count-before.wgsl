@@ -1,26 +1,29 @@
 // Template: 64 scores are in registers, and loops over them are unrolled.
-// Counts, for each listed column of a row, the columns before it by x.theta: columns with a higher score, or
-// an equal score and a lower number.
+// For each listed column of a row, counts the columns that are ranked before it. The score of a column is
+// x.theta. A column is ranked before another if its score is higher, or equal with a lower column number.
 //
-// A workgroup has ROWS rows that list columns and processes all columns, COLUMNS at a time: eight features of
-// both pass through workgroup memory, and each thread forms 8 x 8 scores in registers. A score above the
-// lowest listed score of its row is compared with each listed score. The listed columns of a workgroup's rows
-// are stored consecutively; the first COUNTS of them are counted in workgroup memory, the others in `counts`.
-// Counts (i32) start at the values in `counts`. A listed column stops counting once `depth` columns are
-// before it; a workgroup ends when all its listed columns have stopped.
+// A workgroup has ROWS rows that list columns, and processes all columns of the model, COLUMNS at a time (a
+// tile). For a tile, eight features at a time of rows and columns are loaded to workgroup memory, and each
+// thread computes 8 x 8 scores in registers. A score above the lowest listed score of its row is compared
+// with each listed score of the row.
+//
+// The rows' listed columns are stored consecutively. The first COUNTS of them are counted in workgroup
+// memory, the others in `counts`. Counts (i32) start at the values in `counts`, which may be negative. A
+// listed column is no longer counted once `depth` columns are before it, and a workgroup ends when none is
+// counted.
 
 const LOWEST = -3.40282346638528859812e38f;
 
 // Eight features of rows and columns: [feature / 4][row].
 var<workgroup> row_tile: array<vec4f, 2 * ROWS>;
 var<workgroup> column_tile: array<vec4f, 2 * COLUMNS>;
-// The lowest threshold of each row, among its listed columns that are still counted.
+// For each row, the lowest threshold of its listed columns that are still counted.
 var<workgroup> lows: array<f32, ROWS>;
-// Ranges of each row's listed columns.
+// Start and end of each row's listed columns.
 var<workgroup> starts: array<u32, ROWS>;
 var<workgroup> ends: array<u32, ROWS>;
 var<workgroup> own_counts: array<atomic<u32>, COUNTS>;
-// Number of the last tile, counted from 1, that may still change a count.
+// The tiles to process: number of tiles up to the last one that may still change a count.
 var<workgroup> reach: atomic<u32>;
 
 fn bits(above: vec4<bool>) -> vec4u {
@@ -85,7 +88,8 @@ fn main(
 #import parts/score-tile
     let left_columns = vec4u(0, 8, 16, 24) + (first_column + lane_column);
     let right_columns = left_columns + 32;
-    // One bit for each of the thread's eight rows: 1 if a score is above the row's lowest threshold.
+    // One bit for each of the thread's eight rows: 1 if any of its scores is above the row's lowest
+    // threshold.
     var above_low = 0u;
     {%- for i in (0..7) %}
     var left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);

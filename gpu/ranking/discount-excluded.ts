@@ -3,8 +3,9 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 64;
 
 /**
- * Corrects the counts of listed columns: subtracts the excluded columns that were counted, for the rows
- * [from_row, to_row), one row a workgroup.
+ * Corrects the counts of count-before for columns that a row excludes, such as a user's known items:
+ * subtracts the excluded columns that are ranked before a listed column. For the rows [from_row, to_row), one
+ * row per workgroup.
  */
 export const discountExcludedKernel = kernelOf<Record<never, never>>()({
   name: 'discount-excluded',
@@ -25,7 +26,7 @@ export const discountExcludedKernel = kernelOf<Record<never, never>>()({
     to_row: 'u32',
     quads: 'u32',
 
-    /** Index in `listed` that corresponds to index 0 of thresholds and counts. */
+    /** The entry listed[first] has its threshold and its count at index 0. */
     first: 'u32',
   },
   needs: () => [],

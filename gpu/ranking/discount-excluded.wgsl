@@ -1,7 +1,7 @@
-// Subtracts the excluded columns of a row from the counts of its listed columns. A workgroup has one row.
-// Each thread scores every THREADS-th excluded column, with the order of operations of count-before so that
-// equal products have equal bits, and compares the score with all listed ones. A repeated column counts
-// once.
+// Subtracts, from the count of each listed column of a row, the row's excluded columns with a higher score. A
+// workgroup has one row, and a thread every THREADS-th excluded column. A score is computed with the same
+// order of operations as in count-before, so that equal products have equal bits. An excluded column that is
+// repeated is subtracted once.
 
 const LOWEST = -3.40282346638528859812e38f;
 

@@ -3,7 +3,10 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 /** Threads of a workgroup; each scores one listed column. */
 export const LISTED_THREADS = 64;
 
-/** The scores of the listed columns of rows [from_row, to_row), and counts of 0; see the kernel's text. */
+/**
+ * Computes the score x.theta of each listed column of the rows [from_row, to_row), as its threshold for
+ * count-before, and sets its count to 0.
+ */
 export const listedScoresKernel = kernelOf<Record<never, never>>()({
   name: 'listed-scores',
   bindings: [
@@ -14,7 +17,7 @@ export const listedScoresKernel = kernelOf<Record<never, never>>()({
       listed: 'array<u32>',
     }),
     ...writes({
-      /** The score, and the float32 below it. */
+      /** The score, and the next lower float32: s > next lower is the same as s >= score. */
       thresholds: 'array<vec2f>',
       counts: 'array<u32>',
     }),
@@ -23,7 +26,7 @@ export const listedScoresKernel = kernelOf<Record<never, never>>()({
     from_row: 'u32',
     to_row: 'u32',
 
-    /** Entries of `listed` that belong to these rows. */
+    /** The range of entries of `listed` that belong to these rows. */
     first: 'u32',
     last: 'u32',
 

@@ -13,8 +13,8 @@ import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 const SUBMISSION_WORK = 5e11;
 
 /**
- * See `rank-listed` of KernelTasks: scores the listed columns, subtracts the excluded columns before each,
- * then counts all columns.
+ * See `rank-listed` of KernelTasks: finds the ranks of listed columns. Computes their scores, subtracts the
+ * excluded columns that are before each (counts become negative), then adds all columns that are before each.
  */
 export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
   const { gpu } = scope;
@@ -75,8 +75,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
       { from_row: from, to_row: to, first, last, quads },
       Math.ceil((last - first) / LISTED_THREADS),
     );
-  // Excluded columns are subtracted first. After that counts only increase, so a count that has reached
-  // `depth` is final.
+  // Excluded columns are subtracted first. After that, counts can only increase, so a count that has reached
+  // `depth` is not needed more exactly.
   if (exclude && discounting)
     pass.dispatch(
       discounting,
@@ -88,8 +88,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
 }
 
 /**
- * Counts in several submissions, each with the most rows that one submission allows. A submission is sent
- * when the previous one has ended.
+ * Adds all columns that are before each listed column. A submission has the most rows that SUBMISSION_WORK
+ * allows, and is sent when the previous one has ended.
  */
 async function submitCounts(
   scope: Scope,

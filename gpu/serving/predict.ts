@@ -1,6 +1,6 @@
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
-/** Threads of a workgroup, which is also its number of pairs. */
+/** Threads of a workgroup. It computes the same number of pairs. */
 export const PREDICT_THREADS = 64;
 
 export type PredictParams = {
@@ -8,7 +8,10 @@ export type PredictParams = {
   readonly stride: number;
 };
 
-/** Predictions x_uᵀθ_v of `pairs` pairs of positions. */
+/**
+ * Predictions x_uᵀθ_v for pairs (u, v): `rows` has the pairs' rows of row_factors, `columns` their rows of
+ * column_factors.
+ */
 export const predictKernel = kernelOf<PredictParams>()({
   name: 'predict',
   bindings: [

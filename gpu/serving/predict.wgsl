@@ -1,6 +1,7 @@
 // Template: products of four pairs are in registers, and loops over them are unrolled.
-// x.theta of pairs. A team of four threads takes four pairs: each thread forms a quarter of their products,
-// the quarters are exchanged through workgroup memory, and each thread gets one pair's product.
+// Computes x.theta for pairs of a row and a column. Four neighbouring threads handle four pairs together, so
+// that they load adjacent factors: each thread computes a quarter of all four products. Then the quarters are
+// exchanged through workgroup memory, and each thread adds one pair's product.
 
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 4 * PITCH>;

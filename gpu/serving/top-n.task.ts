@@ -3,7 +3,7 @@ import { formatBytes } from '../../engine/format.ts';
 import { TOP_N_ROWS, topNKernel } from './top-n.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
-/** Most bytes of lists on the device at a time, where its limits allow that. */
+/** Most bytes of lists on the device at a time; fewer if the device's limits are lower. */
 const LIST_BYTES = 1 << 30;
 /** Lists up to this size stay allocated for the next task. */
 const KEPT_BYTES = 64 << 20;
@@ -58,8 +58,8 @@ export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
 };
 
 /**
- * Computes the lists of `rows` rows from `from` on: items, then scores. Returns when the last kernel is
- * submitted; the lists are complete when `done` resolves.
+ * Computes the lists of `rows` rows from row `from` on: the items of all rows, then the scores of all rows.
+ * Returns when the last kernel is submitted; the lists are complete when `done` resolves.
  */
 async function fillLists(
   scope: GpuScopeOf<'top-n'>,

@@ -1,12 +1,12 @@
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 /**
- * Threads of a workgroup. The kernel needs one thread for each of its rows, and computes 8 x 8 scores per
- * thread.
+ * Threads of a workgroup. The kernel needs one thread for each of its rows. All threads together compute the
+ * scores of a tile of these rows and COLUMNS columns, each thread 8 x 8 of them.
  */
 const THREADS = 128;
 const COLUMNS = 64;
-/** Candidates that a row's queue holds; a tile with more candidates takes several rounds. */
+/** Most scores that wait to be inserted in a row's list; a tile with more of them takes several rounds. */
 const QUEUE = 4;
 
 /** Rows of one workgroup. */
@@ -14,25 +14,27 @@ export const TOP_N_ROWS = THREADS;
 
 export type TopNParams = {
   /**
-   * True: the columns in the row's part of `exclude_indices` are left out. False: the exclusions are not
-   * read.
+   * True: columns that the row excludes (exclude_offsets and exclude_indices, as CSR) are left out. False:
+   * these buffers are not read.
    */
   readonly excluding: boolean;
   /**
-   * True: columns are in order of descending bound, so a workgroup stops once no row of it can improve.
-   * False: `bounds` is not read.
+   * True: columns are sorted by descending norm, and `bounds` has the largest norm of each eight columns.
+   * Since x.theta <= |x| |theta|, a workgroup stops when no later column can enter any of its lists. False:
+   * `bounds` is not read.
    */
   readonly bounded: boolean;
   /**
-   * True: lists contain the items of `order`, which also break ties. False: lists contain columns, and
-   * `order` is not read.
+   * True: column j of the sorted columns is item order[j]; lists contain items, and equal scores are ordered
+   * by item. False: lists contain columns, and `order` is not read.
    */
   readonly ordered: boolean;
 };
 
 /**
- * The n best columns of `rows` rows from from_row on, ties by lower item; see the kernel's text for `lists`.
- * The result depends neither on the order of threads nor on how rows are cut into dispatches.
+ * The n columns with the highest scores x.theta for each of `rows` rows, from row from_row on; of equal
+ * scores, the lower item is first. See the kernel's text for the layout of `lists`. The result depends
+ * neither on the order of threads nor on how rows are cut into dispatches.
  */
 export const topNKernel = kernelOf<TopNParams>()({
   name: 'top-n',
@@ -52,7 +54,10 @@ export const topNKernel = kernelOf<TopNParams>()({
     rows: 'u32',
     columns: 'u32',
 
-    /** Groups of four elements in a row of factors, and groups of eight that hold a feature. */
+    /**
+     * `quads`: groups of four elements in a row of factors. `slabs`: groups of eight features that contain at
+     * least one feature.
+     */
     quads: 'u32',
     slabs: 'u32',
     n: 'u32',
@@ -61,7 +66,7 @@ export const topNKernel = kernelOf<TopNParams>()({
     list_row: 'u32',
     scores_at: 'u32',
 
-    /** The row of the exclusions for row 0 of the factors. */
+    /** The row of the exclusions that belongs to row 0 of the factors. */
     exclude_row: 'u32',
   },
   needs: () => [],

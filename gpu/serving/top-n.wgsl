@@ -1,9 +1,11 @@
 // Template: 64 scores are in registers, and loops over them are unrolled.
-// The best columns of each row by x.theta, without storing all scores. A workgroup has ROWS rows and
-// processes all columns, COLUMNS at a time: eight features of both pass through workgroup memory, and each
-// thread forms 8 x 8 scores in registers. The few scores above the worst in their row's list (about n
-// ln(columns / n) a row) are appended to the row's queue, and the row's own thread moves them to the list: a
-// heap in `lists` whose root is the worst entry kept.
+// Finds the n columns with the highest scores x.theta for each row, without storing all scores.
+//
+// A workgroup has ROWS rows and processes all columns, COLUMNS at a time (a tile). Eight features at a time
+// of rows and columns are loaded to workgroup memory, and each thread computes 8 x 8 scores in registers. Few
+// scores (about n ln(columns / n) a row) are better than the worst in their row's list. They are appended to
+// a queue of the row, and one thread per row moves them from the queue to the list: a heap whose root is the
+// worst entry.
 //
 //   lists   items u32[list_rows][n], then from `scores_at` on scores f32[list_rows][n]; best first at the end
 
@@ -22,12 +24,12 @@ var<workgroup> queued: array<atomic<u32>, ROWS>;
 // Score and item of the worst entry of each row's list.
 var<workgroup> thresholds: array<f32, ROWS>;
 var<workgroup> threshold_items: array<u32, ROWS>;
-// `overflow`: the last round in which a queue was full. `reach`: number of the last tile, counted from 1,
-// that can still improve some row.
+// `overflow`: the last round in which a queue was full. `reach`: number of tiles up to the last one that can
+// still improve a list.
 var<workgroup> overflow: atomic<u32>;
 var<workgroup> reach: atomic<u32>;
 
-// Start of the list of the thread's own row.
+// Start of the list of the thread's own row, and its worst entry.
 var<private> list: u32;
 var<private> worst_score: f32;
 var<private> worst_item: u32;
@@ -36,7 +38,7 @@ fn is_worse(score: f32, item: u32, than_score: f32, than_item: u32) -> bool {
   return score < than_score || (score == than_score && item > than_item);
 }
 
-// Replaces the root of the heap's first `count` entries, and moves the new entry down to its level.
+// Replaces the worst entry of a heap of `count` entries, and moves the new entry down to its place.
 fn replace_root(count: u32, score: f32, item: u32) {
   var at = 0u;
   loop {
@@ -84,7 +86,7 @@ fn is_excluded(row: u32, item: u32) -> bool {
   return exclude_indices[low] == item;
 }
 
-// The number that is listed and breaks ties.
+// The item of a column: the number that is listed, and that orders equal scores.
 fn item_of(column: u32) -> u32 {
   if (ORDERED) {
     return order[column];
@@ -203,8 +205,8 @@ fn main(
         let row = lane_row + 16u * i;
         let column = first_column + lane_column + 8u * j;
         let score = select(two.y, two.x, (j & 1u) == 0u);
-        // Compares with the lists as they were after the previous round. Otherwise equal scores would fill
-        // the queue again and again.
+        // Compares with the lists as they were after the previous round. If they could change during a round,
+        // equal scores would be queued again and again.
         if (is_worse(thresholds[row], threshold_items[row], score, item_of(column)) && !enqueue(row, column, score, round)) {
           break;
         }

@@ -4,15 +4,19 @@ import { vectorQuads } from './vectors.ts';
 export type AddProductsParams = {
   readonly rank: number;
   readonly biases: boolean;
-  /** True: the sums are gradients, which also contain n and three more numbers. False: they are products. */
+  /**
+   * True: `sums` has gradients (residuals and the numbers n, t, along and s, see
+   * operators/tasks/vector-tasks.ts). False: `sums` has products of A with vectors.
+   */
   readonly first: boolean;
 };
 
 const THREADS = 64;
 
 /**
- * For each entry of the list (row, first slot, n, number of slots): sums the entry's slots (vectors.ts) in
- * order, and adds the result to its row of `sums`.
+ * Adds to each listed row of `sums` the row's slots, in order. A row's ratings are cut into parts, and a slot
+ * has the sum over one part (layout: vectors.ts). An entry of `work`: row, first slot, number n of ratings,
+ * number of slots.
  */
 export const addProductsKernel = kernelOf<AddProductsParams>()({
   name: 'add-products',

@@ -1,5 +1,6 @@
 // Template: with FIRST, n and the sums over ratings are added too.
-// Adds the slots (vectors.ts) of a row to its gradients, or to its product. One workgroup per row.
+// Adds the partial sums of a row's ratings, which are in slots (layout: vectors.ts), to the row's gradients
+// (with FIRST) or to its product of A with a vector. One workgroup per row.
 
 @compute @workgroup_size(THREADS)
 fn main(

@@ -6,15 +6,15 @@ import { vectorQuads } from './vectors.ts';
 export type EndVectorsParams = {
   readonly rank: number;
   readonly biases: boolean;
-  /** See vector-step. */
+  /** True: rows are taken from a list; see vector-step. */
   readonly listed: boolean;
   /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
 };
 
 /**
- * Runs after the last step of vector-step: writes `factors`, `half`, `bias` and `status` as solve-cholesky
- * does.
+ * The end of matrix-free conjugate gradients, after the last step of vector-step: writes the solved rows to
+ * `factors`, `half`, `bias` and `status`, as solve-cholesky does.
  */
 export const endVectorsKernel = kernelOf<EndVectorsParams>()({
   name: 'end-vectors',

@@ -6,7 +6,10 @@ import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 import { vectorQuads } from './vectors.ts';
 
 export type EquationProductsParams = EquationsParams & {
-  /** Computes the residual for x and the other parts of gradients, instead of products with the direction. */
+  /**
+   * True: computes the residual b - A x, and the other numbers of gradients. False: computes products of A
+   * with search directions.
+   */
   readonly first: boolean;
 };
 
@@ -14,7 +17,10 @@ function threadsOf(rank: number): number {
   return Math.min(256, Math.max(32, Math.ceil(rank / 32) * 32));
 }
 
-/** Products of rows' equations with their vectors, added to gradients or products. */
+/**
+ * Multiplies each row's matrix A, which was formed from its ratings before, by the row's vector, and adds the
+ * result to the row of `sums`.
+ */
 export const equationProductsKernel = kernelOf<EquationProductsParams>()({
   name: 'equation-products',
   bindings: [...reads({ equations: 'array<f32>', vectors: 'array<f32>' }), ...writes({ sums: 'array<f32>' })],
@@ -60,7 +66,10 @@ export interface EquationProductInputs {
   readonly sums: DeviceMatrix;
 }
 
-/** Adds the products of the rows [from, to) of equations with their vectors to the sums, in one submission. */
+/**
+ * Adds the products of A with the vectors of the rows [from, to), or their residuals, to `sums`, in one
+ * submission.
+ */
 export async function addEquationProducts(
   gpu: Gpu,
   { equations, vectors, sums }: EquationProductInputs,

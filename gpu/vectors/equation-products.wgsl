@@ -1,10 +1,11 @@
-// Products of each row's equations (operators/tasks/equation-tasks.ts) with its vector, a workgroup a row:
+// Multiplies each row's A by the row's vector. A workgroup has one row, and a row of `equations` has the
+// lower triangle of A, b and further numbers (operators/tasks/equation-tasks.ts).
 //
-//   FIRST    sums += b - A x, and n, t, bᵀx and s, as parts of gradients (operators/tasks/vector-tasks.ts)
-//   else     sums += A d
+//   FIRST    sums += b - A x; also n, t, b^T x and s, which gradients have (operators/tasks/vector-tasks.ts)
+//   else     sums += A d for a search direction d
 //
-// A thread computes every THREADS-th element. It reads the triangle twice: its own row up to the diagonal,
-// and its column below, where threads read adjacent numbers.
+// A thread computes every THREADS-th element. For element i it reads row i of the triangle up to the
+// diagonal, and then column i below the diagonal.
 
 var<workgroup> vector: array<f32, PADDED>;
 var<workgroup> terms: array<f32, THREADS>;

@@ -1,6 +1,7 @@
 /**
- * Conjugate gradients whose devices exchange vectors: each device adds the products with its ratings to sums
- * of whole rows, and the device that has the rows takes the steps (operators/tasks/vector-tasks.ts).
+ * Matrix-free conjugate gradients on several devices, each with the ratings of some columns. Every device
+ * multiplies its ratings by the rows' vectors, the products are summed over the devices, and the device that
+ * owns a row takes its step (operators/tasks/vector-tasks.ts).
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
@@ -42,7 +43,10 @@ export interface ProductSettings extends RowRange {
   readonly teams?: Teams;
 }
 
-/** A variant that only cuts rows into parts of this number of ratings; it solves none. */
+/**
+ * Settings by which the lists of rows are made here: rows are cut into parts of at most this number of
+ * ratings, and no kernel solves them.
+ */
 const PARTS: UpdateVariant = {
   name: 'exchanged-vectors',
   precision: 'f32',
@@ -58,8 +62,8 @@ const PARTS: UpdateVariant = {
 };
 
 /**
- * For the rows [from, to) of a block: adds the products of the block's ratings with the rows' vectors to the
- * sums, in one submission.
+ * Multiplies the ratings of the rows [from, to) of a block by the rows' vectors, and adds the products to
+ * `sums`, in one submission.
  */
 export async function addVectorProducts(
   gpu: Gpu,
@@ -107,13 +111,13 @@ export async function addVectorProducts(
   return (await pass.submit(options)).times;
 }
 
-/** True where gradients have room for the biases' gradients. */
+/** True if rows of gradients are long enough for the sums that biases need. */
 export function hasBiases({ stride }: DeviceMatrix, rank: number): boolean {
   return stride > 4 * vectorQuads(rank, false).gradients;
 }
 
 export interface StepInputs {
-  /** x of the last version, or the products; not used in the phase `end`. */
+  /** x of the previous iteration (for `begin`), or the products A p (for `step`); not used for `end`. */
   readonly given?: DeviceMatrix;
   readonly gradients: DeviceMatrix;
   readonly factors: DeviceMatrix;
@@ -123,12 +127,14 @@ export interface StepInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** The phases of each task that takes steps. */
+/** The kernels' phases that make up each task. */
 const PHASES = { begin: ['gather', 'begin'], step: ['step'], end: ['end'] } as const satisfies Readonly<
   Record<string, readonly Phase[]>
 >;
 
-/** Runs phases on the rows [from, to). Returns the first row that is not finite at the end, or -1. */
+/**
+ * Runs the phases of one task on the rows [from, to). Returns the first solved row that is not finite, or -1.
+ */
 export async function takeStep(
   gpu: Gpu,
   { given, gradients, factors, direction, ...inputs }: StepInputs,

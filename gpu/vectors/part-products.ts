@@ -11,13 +11,13 @@ export type PartProductsParams = {
   readonly biases: boolean;
   /** With the weights of implicit data. */
   readonly implicit: boolean;
-  /** True: computes the residual for x. False: computes products with the direction. */
+  /** True: computes terms of the residual b - A x. False: computes terms of A p. */
   readonly first: boolean;
 };
 
 const TILE_BYTES = 12_288;
 
-/** Ratings whose rows of θ fit workgroup memory at a time: a power of two. */
+/** The number of ratings whose rows of θ fit workgroup memory at a time: a power of two. */
 function tileOf({ rank, precision }: Pick<PartProductsParams, 'rank' | 'precision'>): Tile {
   const row = 4 * paddedRank(rank) + 16;
   const ratings = [16, 8, 4, 2].find((count) => count * row <= TILE_BYTES) ?? 1;
@@ -25,7 +25,8 @@ function tileOf({ rank, precision }: Pick<PartProductsParams, 'rank' | 'precisio
 }
 
 /**
- * Products of parts of rows with the rows' vectors, for adapters without subgroups: see product-kernel.ts.
+ * Multiplies the ratings of parts of rows by the rows' vectors, on adapters without subgroups. Bindings: see
+ * product-kernel.ts.
  */
 export const partProductsKernel = kernelOf<PartProductsParams>()({
   name: 'part-products',

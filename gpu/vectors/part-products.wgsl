@@ -1,9 +1,10 @@
 // Template: a thread keeps its features in registers, and loops over them are unrolled.
-// Sum of (theta_v^T v) theta_v over the ratings of parts of rows, for a vector v of the row, into the part's
-// slot (vectors.ts), a workgroup a part. Tiles of theta pass through workgroup memory.
+// The matrix-free product A p: sums (theta_v^T p) theta_v over the ratings of a part of a row, and writes the
+// sum to the part's slot (layout: vectors.ts). One workgroup per part. Some rows of theta at a time (a tile)
+// are loaded to workgroup memory.
 //
-// With FIRST v is x, and a rating counts r_v - theta_v^T x instead: the residual. The sums of r_v and r_v
-// theta_v^T x and, with biases, of theta_v are written too.
+// With FIRST, the vector is x, and the factor of theta_v is r_v - theta_v^T x, which sums to the residual.
+// The sums of r_v, of r_v theta_v^T x and, with biases, of theta_v are written too.
 
 {% render 'parts/tile-declarations', quad_type: stored, half: half %}
 {% render 'parts/row-total' %}

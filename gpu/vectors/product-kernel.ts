@@ -1,9 +1,9 @@
 import { reads, writes } from '../webgpu/kernel.ts';
 
 /**
- * Bindings and uniforms of all kernels that multiply parts of rows by the rows' vectors and write the
- * results to the parts' slots (vectors.ts). An entry of `work`: row of the vectors, first rating, ratings,
- * slot. `alpha` and `base` are the weights of implicit data.
+ * Bindings and uniforms of the kernels that multiply the ratings of parts of rows by the rows' vectors. They
+ * write one sum for each part, to its slot (layout: vectors.ts). An entry of `work` is a part: row of
+ * `vectors`, first rating, number of ratings, slot. `alpha` and `base` are the weights of implicit data.
  */
 export const productBindings = [
   ...reads({

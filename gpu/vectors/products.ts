@@ -1,8 +1,7 @@
 /**
- * Kernels that multiply rows by their vectors, the part of a CG step that depends on how A is represented.
- * From the ratings of a part of a row and a vector of the row they compute the part's term of A p, or of the
- * residual b - A x, into the part's slot (vectors.ts). `work` lists row of the vectors, first rating,
- * ratings, slot.
+ * Chooses the kernel that multiplies ratings by vectors, for matrix-free conjugate gradients. Rows are cut
+ * into parts of ratings. For each part the kernel computes the part's term of A p, or of the residual b - A
+ * x, and writes it to the part's slot (layout: vectors.ts).
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { RowBatch } from '../update/prepared-rows.ts';
@@ -21,11 +20,11 @@ export interface ProductShape {
   readonly implicit?: ImplicitWeights;
   /** Computes the residual b - A x instead of A p. */
   readonly first: boolean;
-  /** Teams of the kernel with subgroups; default: the kernel's own choice. */
+  /** The division of ratings among threads, for the kernel with subgroups; default: that kernel's choice. */
   readonly teams?: Teams;
 }
 
-/** The buffers of a block, and of the factors that its ratings are multiplied with. */
+/** The buffers of a block of ratings, and of the factors of its columns. */
 export interface RatedBuffers {
   readonly indices: Binding;
   readonly values: Binding;
@@ -33,8 +32,8 @@ export interface RatedBuffers {
 }
 
 /**
- * Adds to a pass: multiplies the parts of a batch by the vectors of their rows, and writes the results to
- * the parts' slots.
+ * Adds a kernel to a pass: it multiplies the parts of a batch of rows by the rows' vectors and writes the
+ * results to the parts' slots.
  */
 export type Multiply = (pass: Pass, batch: RowBatch, vectors: Binding, slots: Binding) => void;
 

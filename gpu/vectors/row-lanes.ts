@@ -9,7 +9,7 @@ const THREADS = 64;
 const VECTOR_BYTES = 8192;
 
 /**
- * For conjugate gradients without A (vectors.ts): the number of threads that share a row, and the number of
+ * For kernels of matrix-free conjugate gradients: the number of threads that share a row, and the number of
  * rows in a workgroup.
  */
 export function rowLanes(rank: number): { readonly lanes: number; readonly rows: number } {
@@ -18,7 +18,10 @@ export function rowLanes(rank: number): { readonly lanes: number; readonly rows:
   return { lanes, rows: Math.max(1, Math.min(THREADS / lanes, Math.floor(VECTOR_BYTES / (16 * quads)))) };
 }
 
-/** Template values of shaders in which `lanes` threads keep the vectors of a row in registers (parts/cg/). */
+/**
+ * Template values of the shaders in parts/cg/, in which `lanes` threads keep the vectors of a row in
+ * registers.
+ */
 export function laneValues(rank: number, { lanes, rows }: { readonly lanes: number; readonly rows: number }) {
   const quads = paddedRank(rank) / 4;
   return {

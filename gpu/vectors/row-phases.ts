@@ -7,8 +7,8 @@ import { rowLanes } from './row-lanes.ts';
 import { vectorStepKernel, type VectorStepParams } from './vector-step.ts';
 
 /**
- * A phase of conjugate gradients. Between phases the rows are multiplied by their vectors. See
- * vector-step.wgsl.
+ * A phase of conjugate gradients; vector-step.wgsl describes them. Between two phases other kernels multiply
+ * the rows' matrices by vectors.
  */
 export type Phase = VectorStepParams['phase'] | 'end';
 
@@ -26,8 +26,8 @@ type GivenBuffers = Pick<PhaseBuffers, 'gradients' | 'factors' | 'shifts' | 'sta
 };
 
 /**
- * All buffers of the phases. Each unused one is a separate buffer of a few bytes, because WebGPU does not
- * allow two bindings of one writable buffer.
+ * All buffers of the phases. For a buffer that is not used, a separate one of a few bytes is bound, because
+ * WebGPU does not allow two bindings of one writable buffer.
  */
 export async function phaseBuffers(gpu: Gpu, given: GivenBuffers): Promise<PhaseBuffers> {
   const names = ['work', 'given', 'gram', 'direction', 'half', 'bias'] as const;

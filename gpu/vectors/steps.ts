@@ -25,9 +25,9 @@ interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
 }
 
 /**
- * Adds the kernels that solve batches of rows by conjugate gradients without forming A. It is the exchange
- * of vectors (exchanged-vectors.ts) with a single part, so products stay in slots. The ratings are read once
- * for the residual, and once in each step.
+ * Adds to a pass the kernels that solve batches of rows by matrix-free conjugate gradients, on one device.
+ * The phases are the same as with several devices (exchanged-vectors.ts), but products stay in the parts'
+ * slots. The ratings are read once for the residual, and once in each step.
  */
 export async function addVectorSteps(
   gpu: Gpu,

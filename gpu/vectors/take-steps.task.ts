@@ -1,7 +1,10 @@
 import { hasBiases, takeStep } from './exchanged-vectors.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
-/** The Gram matrix and the shifts of implicit data; the shifts contain the regularization. */
+/**
+ * For implicit data: the Gram matrix of the fixed factors, and the numbers added to the diagonal of A
+ * (`shifts`), which contain the regularization.
+ */
 function shiftedBy(scope: GpuScopeOf<'begin-gradients'> | GpuScopeOf<'step-gradients'>) {
   return scope.has('gram') ? { gram: scope.matrix('gram').values, shifts: scope.vector('shifts') } : {};
 }

@@ -1,6 +1,9 @@
 import { paddedRank } from '../device/slots.ts';
 
-/** Part of a row's ratings whose θ are in workgroup memory together: see parts/cg/tile-product.wgsl. */
+/**
+ * Some ratings of a row whose rows of θ are in workgroup memory at the same time; see
+ * parts/cg/tile-product.wgsl.
+ */
 export interface Tile {
   readonly rank: number;
   readonly precision: 'f32' | 'f16';
@@ -11,7 +14,10 @@ export interface Tile {
   readonly rows: number;
 }
 
-/** Distance between ratings in groups of four features; it is odd to avoid bank conflicts. */
+/**
+ * Distance between the rows of θ of two ratings in workgroup memory, in groups of four features; it is odd to
+ * avoid bank conflicts.
+ */
 function pitchOf(rank: number): number {
   return paddedRank(rank) / 4 + 1;
 }

@@ -49,13 +49,14 @@ export function chooseUpdateMatrixFree(
 }
 
 /**
- * x of rows of at most `longest` ratings by `steps` steps (f_s) of conjugate gradients without A (cuMF_ALS,
- * Algorithm 1; ends early as cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating,
- * ratings, 0. `fixed` and ratings: see normal-equations; `status` and outputs: see solve-cholesky.
+ * Solves rows of at most `longest` ratings by `steps` steps (f_s) of conjugate gradients that do not form A
+ * (cuMF_ALS, Algorithm 1). It ends early as cpu/reference/conjugate-gradient.ts does. An entry of `work`:
+ * row, first rating, number of ratings, 0. For `fixed` and the ratings see normal-equations, for `status` and
+ * the outputs see solve-cholesky.
  *
- * A kernel may have eight storage buffers, which leaves none for the start and for the float16 mirror. So
- * `factors` initially hold the start of every row (a copy of the last version), and to-half makes the mirror
- * afterwards.
+ * A kernel may have eight storage buffers, which leaves none for the initial x and for the float16 mirror. So
+ * `factors` must have the initial x of every row (a copy of the previous version), and to-half makes the
+ * mirror afterwards.
  */
 export const updateMatrixFreeKernel = kernelOf<UpdateMatrixFreeParams>()({
   name: 'update-matrix-free',

@@ -1,7 +1,8 @@
 // Template: a thread keeps x, r, p and q in registers, and loops over them are unrolled.
-// Solves rows of few ratings by conjugate gradients that never form A: A p = sum of theta_v (theta_v^T p) +
-// lambda n p, with the row's theta_v in workgroup memory and its vectors in registers. A workgroup has ROWS
-// rows, and a row LANES threads. A finished row continues with steps of length 0.
+// Solves rows of few ratings by conjugate gradients that never form A. The product A p = sum of theta_v
+// (theta_v^T p) + lambda n p is computed from the row's ratings, whose theta_v are in workgroup memory. A
+// workgroup has ROWS rows, and LANES threads share a row. A row that has converged continues with steps of
+// length 0, so that all threads reach the same barriers.
 
 var<workgroup> columns: array<u32, ROWS * TILE>;
 

@@ -15,27 +15,27 @@ export type VectorProductsParams = {
   /** Threads that share a rating: a power of two. */
   readonly lanes: number;
   /**
-   * Threads that add their sums by subgroup operations. A multiple of `lanes`, at most the size of a
+   * Threads that add their sums by subgroup operations: a multiple of `lanes`, at most the size of a
    * subgroup.
    */
   readonly width: number;
 };
 
 /**
- * Loads of θ that a thread has in flight, in groups of 16 bytes. They belong to the thread's part of two or
- * four ratings.
+ * Loads of 16 bytes of θ that a thread issues before it uses the first. They are the thread's features of two
+ * or four ratings.
  */
 const IN_FLIGHT = 8;
 
-/** Pieces of 16 bytes of a row. */
+/** Groups of 16 bytes in a row of θ. */
 function piecesOf({ rank, precision }: Pick<VectorProductsParams, 'rank' | 'precision'>): number {
   return paddedRank(rank) / (precision === 'f16' ? 8 : 4);
 }
 
 /**
- * Chooses the number of threads for a rating. With fewer threads, each has more features: a rating then
- * needs fewer sums across threads, and no thread is idle. The limit is that a thread's registers must hold
- * its features of p, of the sum and of the loads in flight.
+ * Chooses the number of threads that share a rating. With fewer threads, each has more features: a rating
+ * needs fewer sums across threads, and no thread is idle. But a thread's registers must hold its features of
+ * p, of the sum and of the loads that it has issued.
  */
 export function chooseVectorProducts(
   rank: number,
@@ -46,7 +46,10 @@ export function chooseVectorProducts(
   return { threads: 64, lanes, width: 32 };
 }
 
-/** A p of parts of rows without forming A, or their residual: see product-kernel.ts. */
+/**
+ * The matrix-free product A p, or the residual b - A x, for parts of rows, on adapters with subgroups.
+ * Bindings: see product-kernel.ts.
+ */
 export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
   name: 'vector-products',
   bindings: productBindings,

@@ -1,11 +1,13 @@
 // Template: a lane keeps pieces of several vectors in registers, and loops are unrolled.
-// A p of parts of rows without A: sum of (theta_v^T p) theta_v over a part's ratings, into the part's slot
-// (vectors.ts). A team of LANES threads loads EACH ratings and processes them one at a time; a lane has the
-// same features of all of them, of p and of the sum. At the end each group of WIDTH threads reduces its sums,
-// and the groups' sums are added through workgroup memory.
+// The matrix-free product A p: sums (theta_v^T p) theta_v over the ratings of a part of a row, and writes the
+// sum to the part's slot (layout: vectors.ts). One workgroup per part.
 //
-// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. The sums of r_v and r_v
-// theta_v^T x and, with biases, of theta_v are written too.
+// The workgroup is divided into teams of LANES threads. A team loads EACH ratings at a time. Each of its
+// threads has some features: the same ones of theta_v, of p and of the sum. At the end, each group of WIDTH
+// threads adds its sums by subgroup operations, and the groups' sums are added through workgroup memory.
+//
+// With FIRST, the vector is x, and the factor of theta_v is r_v - theta_v^T x, which sums to the residual.
+// The sums of r_v, of r_v theta_v^T x and, with biases, of theta_v are written too.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
@@ -17,7 +19,8 @@ fn unpacked(packed: vec2u) -> vec4f {
 }
 
 {% endif -%}
-// Adds the sums of all groups to the quads of the slot from `first` on.
+// Writes the sum over all groups of threads to `count` quads (four numbers each) of `slots`, from quad
+// `first` on.
 fn sum_groups(thread: u32, first: u32, count: u32) {
   workgroupBarrier();
   for (var quad = thread; quad < count; quad += THREADS) {
@@ -66,7 +69,8 @@ fn main(
 {%- for e in each %}
   var column_{{ e }} = indices[min(begin + {{ e }}, final_at)];
 {%- endfor %}
-  // All teams execute the same number of turns. A turn after the team's last rating has no effect.
+  // All teams execute the same number of turns, as subgroup operations require. In turns after a team's last
+  // rating, ratings have the factor 0.
   for (var turn = part.y; turn < end; turn += TEAMS * EACH) {
     let at = turn + team * EACH;
 {%- for e in each %}

@@ -6,20 +6,20 @@ import { vectorQuads } from './vectors.ts';
 export type VectorStepParams = {
   readonly rank: number;
   readonly biases: boolean;
-  /** With a Gram matrix. */
+  /** With a Gram matrix, which A of implicit data contains. */
   readonly implicit: boolean;
   /**
-   * True: rows are taken from a list (row, first slot, n, number of slots), and the input is their slots.
-   * False: the rows are consecutive.
+   * True: rows are taken from a list (row, first slot, number n of ratings, number of slots), and the
+   * products are in their slots. False: the rows are consecutive.
    */
   readonly listed: boolean;
   readonly phase: 'gather' | 'begin' | 'step';
 };
 
 /**
- * One phase of conjugate gradients without A; the vectors are in buffers (vectors.ts). In gradients and
- * direction, the index of a listed row is its position in the list, otherwise the row number. `gram` is only
- * read for implicit data, and `work` only with a list; otherwise any buffer may be bound.
+ * One phase of matrix-free conjugate gradients, on vectors in buffers (layouts: vectors.ts). A row's vectors
+ * in `gradients` and `direction` have the index of its entry in the list, or without a list the row's number.
+ * `gram` is only read for implicit data and `work` only with a list; otherwise any buffer may be bound.
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',

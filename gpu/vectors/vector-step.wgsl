@@ -1,12 +1,14 @@
 // Template: a thread keeps x, r, p and q in registers, and loops over them are unrolled.
-// One phase of conjugate gradients without A; the vectors are in buffers (vectors.ts). LANES threads per row.
+// One phase of matrix-free conjugate gradients, on vectors in buffers (layouts: vectors.ts). LANES threads
+// share a row. Between phases other kernels multiply A by `direction`.
 //
-//   gather   copies the last x to the vectors that are multiplied first
-//   begin    computes the residual from the sums over ratings, and the first direction
-//   step     takes one step
+//   gather   copies the previous x to `direction`, for the product A x
+//   begin    computes the residual from the sums over ratings; it is the first search direction
+//   step     takes one step along the direction p, given A p
 //
-// With a list, `given` holds slots, which are summed in order. Without, it holds x in `gather`, else products
-// of A with whole rows.
+// The products are in `given`. For listed rows these are slots, one for each part of a row, which are summed
+// here. For consecutive rows they are A p of whole rows, and the sums for `begin` are already in `gradients`.
+// In `gather`, `given` has the previous x.
 {% if implicit %}
 var<workgroup> vector: array<vec4f, ROWS * QUADS>;
 {% endif %}
@@ -14,7 +16,7 @@ var<workgroup> vector: array<vec4f, ROWS * QUADS>;
 {% render 'parts/finite' %}
 {% render 'parts/row-shift' %}
 
-// Four numbers of a row of `given`.
+// Four numbers of a row of `given`, summed over its slots (one, if rows are consecutive).
 fn given_sum(entry: vec4u, quad: u32) -> vec4f {
   var sum = given[entry.y * GIVEN_QUADS + quad];
   for (var slot = 1u; slot < entry.w; slot++) {
@@ -24,7 +26,7 @@ fn given_sum(entry: vec4u, quad: u32) -> vec4f {
 }
 
 {% if implicit -%}
-// Four numbers of G v for a row's vector in workgroup memory. G has both triangles.
+// Four numbers of G v, where v is a row's vector in workgroup memory. The Gram matrix G is stored in full.
 fn gram_product(batch: u32, quad: u32) -> vec4f {
   var sum = vec4f();
   for (var k = 0u; k < QUADS; k++) {

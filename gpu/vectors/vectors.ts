@@ -1,11 +1,12 @@
 /**
- * Buffers with the vectors of conjugate gradients without A. Their layouts, in quads of four numbers:
+ * Layouts of the buffers of matrix-free conjugate gradients, in quads (groups of four float32 numbers). F is
+ * the rank rounded up to a multiple of 16.
  *
- * - A row of *gradients* (operators/tasks/vector-tasks.ts): r; four quads of numbers; with biases
- *   s = Σ θ_v. The second of the four quads starts with the |r|² at which the steps end and the row's
- *   objective.
- * - The *slot* of a part of a row: the part's term of A p, F numbers.
- * - The slot of a part for the residual: r; a quad with 0, t and Σ r_uv θ_vᵀx; with biases s.
+ * - A row of *gradients* (operators/tasks/vector-tasks.ts): the residual r (F numbers); four quads of single
+ *   numbers; with biases s = Σ θ_v (F numbers). The second of the four quads starts with the value of |r|² at
+ *   which the row's steps end, and the row's objective.
+ * - A *slot*: the term of A p of one part of a row's ratings (F numbers).
+ * - A slot for the residual: the part's term of r; a quad with 0, t and Σ r_uv θ_vᵀx; with biases s.
  */
 import { paddedRank } from '../device/slots.ts';
 
