@@ -1,4 +1,4 @@
-// Reduces `sum` over all THREADS threads into `partial[0]`.
+// Adds the values of `sum` of all THREADS threads of the workgroup; the result is in partial[0].
   partial[thread] = sum;
   for (var half = THREADS / 2; half > 0; half /= 2) {
     workgroupBarrier();

@@ -1,5 +1,6 @@
-// Sums three numbers over the subgroup. Lane 0 returns the sum of the first number, lane 1 of the third,
-// lane 2 of the second. After two exchanges between lanes, each lane has only one number left to sum.
+// Adds three numbers of each thread over the subgroup, with fewer exchanges between lanes than three separate
+// sums: after two exchanges each lane continues with only one of the numbers. Lane 0 returns the sum of the
+// first number, lane 1 of the third, lane 2 of the second.
 fn one_of_three(thread: u32, mine: vec3f) -> f32 {
   let odd = (thread & 1u) == 1u;
   let second = (thread & 2u) == 2u;

@@ -1,7 +1,7 @@
 // Template: only some kernels have buffers of biases and objectives.
 {%- comment -%}
-Finds the row of this workgroup: `entry` and `row`. If it has no ratings, its factors are set to 0 here, and
-with biases its bias too.
+Start of a kernel that solves one row per workgroup: reads the row's `entry` in the work list, and its number
+`row`. A row without ratings is finished here: its factors become 0 and, with biases, its bias too.
 {%- endcomment %}
   let number = id.y * size.x + id.x;
   if (number >= params.count) {

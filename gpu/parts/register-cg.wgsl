@@ -1,15 +1,23 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
-Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). Inputs: x,
-b, shift, is_feature. One reduction a step gives both alpha and beta, since |r - alpha a_p|^2 = alpha^2
-|a_p|^2 - |r|^2 when alpha =
-|r|^2 / p.a_p.
-With biases, s, t_part and weight are inputs too. The row's bias is eliminated, which leaves A - s s^T /
-weight and b - s t / weight; the bias is returned in beta_row. The elimination changes the matrix itself. The
-alternative, updating s^T p from step to step, would lose digits as p gets small, since s s^T / weight is far
-larger than the rest. The objective x^T A x - 2 b^T x (the bias's terms are added by the caller) starts at
--x.(b + r), and each step lowers it by alpha |r|^2. With INT8 the real matrix is S A S, where A is the matrix
-in registers; `scaled` multiplies by this thread's element of S.
+Solves A x = b for one row by conjugate gradients, with A in its threads' registers (cuMF_ALS, Algorithm 1,
+with line 5 as r = r - alpha a_p). A thread has one element of each vector. Inputs: x (the initial solution),
+b, shift (added to A's diagonal), and is_feature (false for padding). Outputs: x, and `objective` = x^T A x -
+2 b^T x.
+
+Each step needs only one reduction over the threads, which gives both alpha and beta: |r - alpha a_p|^2 =
+alpha^2
+|a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p. The objective starts at -x.(b + r), and each step lowers it by
+alpha |r|^2.
+
+With biases there are three more inputs: s = sum of theta_v, t_part (this thread's part of t = sum of r_v),
+and weight (the bias's own element of the matrix). The bias is eliminated, which leaves A - s s^T / weight and
+b - s t / weight. It is returned in beta_row, and the objective includes it. The elimination changes the
+matrix in the registers. The alternative, updating s^T p from step to step, would lose digits as p gets small,
+since s s^T / weight is far larger than the rest.
+
+With INT8 the matrix in registers is A of features that were scaled to 8 bits. The real matrix is S A S for a
+diagonal matrix S, and `scaled` multiplies by this thread's element of S.
 {%- endcomment %}
 {%- assign scaled = '' %}
 {%- if INT8 %}
@@ -47,8 +55,8 @@ in registers; `scaled` multiplies by this thread's element of S.
 {%- else %}
     objective -= begun;
 {%- endif %}
-    // Once the residual's square is below this fraction of its first value, it is only rounding error, and
-    // further steps would have random directions.
+    // Below this value of |r|^2, a fraction of the first one, the residual is only rounding error and further
+    // steps would have random directions.
     var enough = 0.0;
     {{ between }}
     for (var step = 0u; step < params.steps; step++) {
@@ -87,7 +95,7 @@ in registers; `scaled` multiplies by this thread's element of S.
 {%- if BIASES %}
     let along = subgroupAdd(s{{ scaled }} * x);
 {%- if SUBGROUPS > 1 %}
-    // The half of the sums that the last step does not use.
+    // The half of the double-buffered sums that the last step does not use.
     let others = ((params.steps + 1u) & 1u) * SUBGROUPS;
     if ((thread & 31u) == 0u) { put_sum(others + subgroup, 0u, along); }
     workgroupBarrier();

@@ -39,7 +39,7 @@ fn put_vector(which: u32, row: u32, value: f32) {
 {%- endif %}
 
 {% if HALF_A -%}
-// A / n in float16, two numbers a register.
+// Stores A / n in float16, two numbers in a register.
 fn keep(value: vec4f, inverse: f32) -> vec2<u32> {
   let scaled = value * inverse;
   return vec2<u32>(pack2x16float(scaled.xy), pack2x16float(scaled.zw));

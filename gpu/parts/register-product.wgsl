@@ -1,7 +1,8 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
-Computes product = (A v)[row] for the vector v in buffer `{{ from }}`. Four adjacent lanes share four rows
-and divide the columns among themselves.
+Computes product = (A v)[row] for this thread's row, where v is the shared vector number `{{ from }}`. Four
+adjacent lanes hold four rows of A: each lane has a quarter of the columns of all four, and the lanes exchange
+their sums.
 {%- endcomment %}
       {
 {%- for q in (0..3) %}

@@ -1,5 +1,6 @@
-// The shift of the diagonal of a row's A. With biases it is followed by the shift of the bias's own diagonal
-// element; the n that the element also contains is added elsewhere (solve/row-shifts.wgsl).
+// The numbers that regularization adds to the diagonal of a row's matrix. shift_of: for the features'
+// elements. own_shift_of: for the bias's own element, with biases; weight_of: that element with its shift, n
+// + own shift.
 fn shift_of(row: u32) -> f32 {
   return shifts[row * SHIFTS];
 }

@@ -1,6 +1,6 @@
 // Template: 64 scores are in registers, and loops over them are unrolled.
-// Computes the scores of a tile: a thread has eight rows by eight columns, in s00 to s77. Eight factors of
-// the tile at a time are in workgroup memory, and the next eight are loaded meanwhile.
+// Computes the scores x.theta of ROWS rows and COLUMNS columns (a tile). A thread computes 8 x 8 of them, in
+// s00 to s77. Eight features at a time are in workgroup memory, and the next eight are loaded meanwhile.
     let first_column = tile * COLUMNS;
     let row_at = own_row * params.quads;
     let column_at = min(first_column + thread % COLUMNS, params.columns - 1) * params.quads

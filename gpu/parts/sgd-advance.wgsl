@@ -1,7 +1,8 @@
 // Template: names of variables are made from the group that is read.
 {%- comment -%}
-Reads the next group of the walk's ratings into {{ into }}: NO_RATING after the last rating of a batch, and
-after the last batch.
+Reads the next GROUP of ratings that a team of threads steps, into {{ into }}, and moves on. `walk` is the
+team's position: a batch of ratings, from `first` to `end`, in which it starts at a given place and wraps
+around. After the last rating of a batch, and after the last batch, ratings are NO_RATING.
 {%- endcomment %}
 {%- for slot in slots %}
     {{ into }}_{{ slot }} = NO_RATING;

@@ -1,12 +1,13 @@
 // Template: a thread's pieces of both rows are in registers, of different types by precision.
 {%- comment -%}
-The step of one rating (cuMF_SGD, section 2.2): computes the row's new factors p_* and the column's n_* from
-p_* and q_*. With AdaGrad the sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
+One step of SGD for one rating (cuMF_SGD, section 2.2). Inputs: the row's factors p_*, the column's factors
+q_*, and `rating`. Outputs: the row's new factors in p_*, the column's in n_*. With AdaGrad, {{ row_sum }} and
+{{ column_sum }} are the row's and the column's sums of squared gradients.
 {%- endcomment %}
     var product = {{ step.pq }};
 {%- if ADAPTIVE %}
     var squares = vec2f({{ step.pp }}, {{ step.qq }});
-    // A sum is read by the same lane that writes it, so no barrier is needed.
+    // Only lane 0 reads and writes these sums, so no barrier is needed.
     var sums = vec2f();
     if (lane == 0u) { sums = vec2f({{ row_sum }}, {{ column_sum }}); }
 {%- if BIASES %}
@@ -28,8 +29,8 @@ p_* and q_*. With AdaGrad the sums of squared gradients are {{ row_sum }} and {{
 {%- if ADAPTIVE %}
     let row_rate = params.rate * inverseSqrt(1.0 + sums.x);
     let column_rate = params.rate * inverseSqrt(1.0 + sums.y);
-    // Mean squares over the features of the gradients e q - lambda p and e p - lambda q. With biases,
-    // without the constant 1s.
+    // The squares of the gradients e q - lambda p and e p - lambda q, summed over the features. With biases,
+    // the constant 1s in the factors are left out.
     var row_growth = error * error * squares.y - 2.0 * error * params.row_lambda * product
       + params.row_lambda * params.row_lambda * squares.x;
     var column_growth = error * error * squares.x - 2.0 * error * params.column_lambda * product

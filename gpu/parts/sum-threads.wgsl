@@ -1,4 +1,4 @@
-// Reduces `sum` over all THREADS threads through `partial`, into `sums[number]`.
+// Adds the values of `sum` of all THREADS threads, and writes the result to sums[number].
   #import parts/add-threads
   if (thread == 0) {
     sums[number] = partial[0];

@@ -1,7 +1,8 @@
 // Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
-One step of conjugate gradients of a row along p (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p),
-where q = sum of (theta_v^T p) theta_v; see cg-begin. The step lowers the objective by alpha |r|^2.
+Takes one step of a row's conjugate gradients along p (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha
+a_p). Before it, q must be the sum of (theta_v^T p) theta_v; other variables are as in cg-begin. The step
+lowers the objective by alpha |r|^2.
 
 If the row has taken its last step, p is 0 and nothing changes.
 {%- endcomment %}
@@ -25,7 +26,7 @@ If the row has taken its last step, p is 0 and nothing changes.
     let going = rho != 0.0 && (curvature > 0.0 || !is_finite(curvature));
     var alpha = 0.0;
     if (going) { alpha = rho / curvature; }
-    // If the row is not finite, alpha is set so that x becomes not finite too; the end of the solve reports
+    // If a number is not finite, alpha is set so that x becomes not finite too. The end of the solve reports
     // that.
     if (!is_finite(curvature) || !is_finite(rho)) { alpha = curvature; }
     objective = fma(-alpha, rho, objective);

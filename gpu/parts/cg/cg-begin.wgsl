@@ -1,11 +1,14 @@
 // Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
-Starts conjugate gradients of a row. Its LANES threads have in registers x, r = sum of (r_v - theta_v^T x)
-theta_v and, with biases, s = sum of theta_v; `rated` is the sum of r_v, `along` the sum of r_v theta_v^T x.
-Makes r the residual and p the first direction. Sets `rho` = |r|^2 (0 once the steps have ended), `enough`,
-the rho at which they end, and `objective` = x^T A x - 2 b^T x.
-With biases the row's bias is eliminated: A - s s^T / weight, b - s t / weight, and the objective less t^2 /
-weight.
+Starts the conjugate gradients of a row. Its LANES threads have x, the sum r of (r_v - theta_v^T x) theta_v
+and, with biases, s = sum of theta_v in registers. `rated` is the sum of r_v, `along` the sum of r_v theta_v^T
+x.
+
+Makes r the residual and p the first direction. Sets `rho` = |r|^2 (0 if no step is needed), `enough` (the rho
+at which the steps end) and `objective` = x^T A x - 2 b^T x.
+
+With biases, the row's bias is eliminated: the system becomes A - s s^T / weight and b - s t / weight, where t
+is `rated` and weight the bias's own element of the matrix, and t^2 / weight is subtracted from the objective.
 {%- endcomment %}
   {
     var square = 0.0;
@@ -36,7 +39,7 @@ weight.
     let of_r = totals(square, beside, thread);
     rho = of_r.x;
     objective = -(product + of_r.y){% if biases %} - rated / weight * rated{% endif %};
-    // x^T b bounds |b| from below. The residual of x = 0 is b.
+    // |b| is at least x^T b / |x|, or for x = 0 the residual itself.
     let square_of_b = select(rho, product / squares * product, squares > 0.0);
     // This minimum keeps products of residuals from underflowing.
     enough = max(max(rho * {{ tolerances.residual }}, square_of_b * {{ tolerances.bias }}), 1e-30);

@@ -1,7 +1,7 @@
 // Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
-Writes a row's x, its bias t / weight - s.x / weight, its objective, and the row number if x is not finite. A
-row without ratings becomes 0.
+Writes a solved row: x, the bias t / weight - s.x / weight, and the objective. If x is not finite, the row's
+number is recorded in `status`. A row without ratings becomes 0.
 {%- endcomment %}
   var beside = 0.0;
   var bad = false;

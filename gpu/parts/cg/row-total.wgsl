@@ -1,6 +1,7 @@
 var<workgroup> shares: array<vec2f, THREADS>;
 
-// The sums of two numbers over the LANES threads of a row; only the first `among` threads have terms.
+// Adds two numbers of each thread over the LANES threads of a row, of which only the first `among` have a
+// number.
 fn totals_among(among: u32, mine: vec2f, thread: u32) -> vec2f {
   workgroupBarrier();
   shares[thread] = mine;

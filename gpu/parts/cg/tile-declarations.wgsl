@@ -1,8 +1,8 @@
 // Template: the type of an element of the tile follows from the precision.
 {%- comment -%}
-The memory of tile-product: tiles of theta for ROWS rows; the rows' vectors; and the factors of the ratings.
-The distance between ratings is an odd number of groups of four, so that threads with different ratings read
-different banks.
+The workgroup memory of tile-product. For each of ROWS rows: `tile`, rows of theta of TILE ratings; `own`, the
+row's vector; and `counted`, each rating's factor in the sum. The rows of theta are PITCH groups of four
+features apart, an odd number, so that threads with different ratings read different banks.
 {%- endcomment -%}
 var<workgroup> tile: array<{{ quad_type }}, ROWS * TILE * PITCH>;
 var<workgroup> own: array<vec4f, ROWS * QUADS>;
@@ -16,7 +16,7 @@ fn features(content: {{ quad_type }}) -> vec4f {
 {% endif %}
 }
 
-// This thread's part of the product of a rating in the tile with its row's vector: every SPLIT-th group of
+// This thread's part of the product theta_v^T p of a rating and its row's vector: every SPLIT-th group of
 // four features.
 fn share_of(batch: u32, rating: u32, first: u32) -> f32 {
   var share = vec4f();

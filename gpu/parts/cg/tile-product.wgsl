@@ -1,15 +1,15 @@
 // Template: vectors are in registers, and loops over them are written out.
 {%- comment -%}
-Multiplies `inside` ratings, from number `at` on, by the row's vector in `own`. Their theta are the row's
-TILE in workgroup memory. SPLIT of the row's LANES threads share a rating. Then each thread adds its features
-of the sum of (theta_v^T p) theta_v to q.
+Adds the sum of (theta_v^T p) theta_v over some ratings of a row to q, where p is the row's vector in `own`.
+The ratings are `inside` ones from index `at` on, and their theta_v are in `tile`. First SPLIT of the row's
+LANES threads compute theta_v^T p of a rating together. Then each thread adds its features of the sum.
 
-With `first` the vector is x: a rating contributes r_v - theta_v^T x, and the sums are added to r. This
-thread's parts of the sums of r_v and of r_v theta_v^T x are added to rated_share and along_share and, with
-biases, theta_v to s.
+With `first` the vector is x: a rating's factor is r_v - theta_v^T x, and the sum is added to r. This thread's
+parts of the sums of r_v and of r_v theta_v^T x are added to rated_share and along_share and, with biases,
+theta_v to s.
 
-With `padded` the rest of the tile is 0, so that the loop has a constant length. The row's threads fill
-`tile` and `own` before this code, and may change them only after a barrier that follows it.
+With `padded` the rest of the tile is 0, so that the loop has a constant length. The row's threads fill `tile`
+and `own` before this code, and may change them only after a barrier that follows it.
 {%- endcomment %}
     workgroupBarrier();
 {%- if split > 1 %}

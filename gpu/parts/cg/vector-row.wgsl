@@ -1,8 +1,9 @@
 // Template: rows come from a list, or follow one another.
 {%- comment -%}
-Finds the row of LANES threads. `entry` is (row, first slot, n, number of slots): with `listed` from the list,
-else made for consecutive rows. `own` is the index of the row's gradients and direction. Threads after the
-last row (`exists` is false) use the last row.
+Finds the row that LANES threads share. `entry` is (row, first slot, number n of ratings, number of slots): an
+element of the list `work` or, without `listed`, made here for consecutive rows. `own` is the index of the
+row's gradients and direction. Threads after the last row repeat the last row's work and write nothing:
+`exists` is false.
 {%- endcomment %}
   let batch = thread / LANES;
   let lane = thread % LANES;

@@ -1,7 +1,8 @@
 // Template: code of biases uses workgroup memory that only variants with biases have.
-// Gathers A and b of one row from its slots, and subtracts the terms of the eliminated bias. is_feature:
-// true for the elements that belong to features, among four consecutive elements of a slot (in the last row
-// of tiles or in b).
+// Sums a row's slots (gpu/device/slots.ts) to its A and b, without the terms of the eliminated bias.
+//
+// is_feature: for four consecutive elements of a slot, whether they belong to features or to padding. Only b
+// and the last row of tiles of A have padding in their rows.
 fn is_feature(at: u32) -> vec4<bool> {
   let within = at - LAST_TILES;
   let row = STRIDE - 16 + within % 64 / 4;
@@ -31,8 +32,8 @@ fn of_bias(at: u32, scale: f32) -> vec4f {
 }
 {% endif %}
 
-// Sums the slots in order. Only rows beyond the rank are cleared: columns beyond the rank are to the right
-// of the diagonal, and no thread reads them.
+// Sums the slots in order. Of the padding, only rows are set to 0. Padded columns are right of the diagonal,
+// and no thread reads them.
 fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
   for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
     var sum = slots[base + at];

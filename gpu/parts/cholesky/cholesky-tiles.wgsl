@@ -1,5 +1,5 @@
 // Template: a copy of A in workgroup memory, or none, by variant.
-// A of one row in 16 x 16 tiles, in workgroup memory or in its first slot, and the indices of its elements.
+// Access to one row's A, in 16 x 16 tiles, followed by b: in workgroup memory, or in the row's first slot.
 {% if where == 'workgroup' %}
 var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;
 
@@ -11,8 +11,8 @@ fn keep_quad(base: u32, at: u32, content: vec4f) {
   matrix[at] = content;
 }
 
-// Index of a group of four in a row of a tile. Neighbouring threads read rows that are four apart; the index
-// is permuted so that they use different banks.
+// Index of a group of four elements in a row of a tile. Neighbouring threads read rows that are four apart,
+// so the groups are permuted: the threads then use different banks.
 fn shuffled(row: u32, quad: u32) -> u32 {
   return quad ^ (row / 4);
 }
@@ -35,7 +35,7 @@ fn tile_start(down: u32, across: u32) -> u32 {
   return (down * (down + 1) / 2 + across) * 64;
 }
 
-// Start of the 16 elements of a row in a tile; row F is b.
+// Index of the 16 elements of a row in a tile; row number F is b.
 fn row_start(row: u32, tile: u32) -> u32 {
   return select(tile_start(row / 16, tile) + row % 16 * 4, BIAS_START + 4 * tile, row == STRIDE);
 }

@@ -1,14 +1,19 @@
 // Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
-Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. Before this code, the rings
-contain the ratings of the first two bins, and `coming` the ratings of the third.
+Computes A, the sum of theta_v theta_v^T over the ratings [first, end) of a row, on tensor cores, from factors
+in 8 bits, in the accumulators sum_*. It takes BIN ratings at a time, a bin. The ratings themselves are
+further features of theta, so the same products also give b.
 
-With biases, if the ratings have a tile row, t_part gets this thread's part of t.
+While a bin is multiplied, the rows of theta of the next bin are loaded to next_0_*. With two `sets`, rows are
+loaded two bins in advance, alternately to next_0_* and next_1_*. Ratings are loaded earlier still: before
+this code, the rings in workgroup memory must contain the ratings of the first two bins, and `coming` the
+ratings of the third.
 
-While a bin is multiplied, the rows of theta of the next bin are loaded to next_0_*. With two `sets`, rows
-are loaded two bins in advance, alternately to next_0_* and next_1_*. These variables are declared here if A
-is moved back to the tensor cores, which leaves registers for another workgroup. Otherwise that would be
-slower, and the including shader declares them.
+With biases and an extra tile row for ratings (RATING_ROW), t_part becomes this thread's part of the sum t of
+the ratings.
+
+next_* are declared here if A is moved back to the tensor cores (HALF_A): their registers are then free for
+another workgroup. In other variants that is slower, and the including shader declares them.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<i32, 16, 16>(0);
@@ -40,7 +45,7 @@ slower, and the including shader declares them.
       let at = turn{% if set == 1 %} + BIN{% endif %};
       if (chunk < TILES) {
 {%- unless RATING_ROW %}
-        // The ratings are stored in the padding, as features 8 to 10 of the last tile.
+        // The ratings are stored in padding of theta, as features 8 to 10 of the last tile.
         if (chunk == TILES - 1u) {
           let ratings = staged[rated_at(bin, group)];
 {%- for r in (0..3) %}
@@ -48,7 +53,7 @@ slower, and the including shader declares them.
 {%- endfor %}
         }
 {%- endunless %}
-        // Transposes four by four bytes.
+        // Transposes blocks of four ratings by four features, one byte each.
         let even_low = (next_{{ set }}_0 & BYTES) | ((next_{{ set }}_1 & BYTES) << EIGHT);
         let odd_low = ((next_{{ set }}_0 >> EIGHT) & BYTES) | (next_{{ set }}_1 & ~BYTES);
         let even_high = (next_{{ set }}_2 & BYTES) | ((next_{{ set }}_3 & BYTES) << EIGHT);
@@ -65,8 +70,8 @@ slower, and the including shader declares them.
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      // The ratings have an extra tile row. Only its first lines are stored, before the first tile. Its
-      // other lines overlap that tile and are ignored.
+      // The ratings have an extra tile row. Only its first lines are stored, in the memory before the first
+      // tile. Its other lines overlap that tile, and their products are ignored.
       if (thread < BIN / 4u) {
         let ratings = staged[rated_at(bin, thread)];
         let place = thread / 4u;
@@ -79,7 +84,7 @@ slower, and the including shader declares them.
       }
 {%- endif %}
 {%- if BIASES %}
-      // Its column's bias is loaded while a bin is multiplied.
+      // The bias of the new rating's column is loaded while the bin is multiplied.
       let arrived = coming;
       var arrived_bias = 0.0;
       if (thread < BIN) {

@@ -4,17 +4,17 @@ const WORDS = vec4<u32>(0x0000ffffu);
 const EIGHT = vec4<u32>(8u);
 const SIXTEEN = vec4<u32>(16u);
 
-// Memory in which rows of theta are staged, in the layout that tensor cores need for 8 bits: one line for
-// each feature, with the numbers of BIN ratings; lines are ROW_VECTORS apart. Rows of four ratings are
-// transposed when they are stored.
+// Workgroup memory from which tensor cores load rows of theta in 8 bits. It has one line for each feature,
+// with the numbers of BIN ratings (a bin); lines are ROW_VECTORS apart. Rows of theta are transposed when
+// they are stored here.
 //
-// Rings of three bins are stored between or after the lines. An element has four ratings: their columns, or
-// their values as two 8-bit digits, followed by a 1 with biases. While one bin is multiplied, rows of the
-// next are loaded and the third is filled. After the ratings of a row, the tiles of A are moved through the
-// whole memory.
+// The memory also contains two rings of three bins each: the ratings' columns, and their values as two 8-bit
+// digits (with biases followed by a 1). An element of a ring has four ratings. While one bin is multiplied,
+// rows of theta of the next are loaded and the third is filled. After the ratings of a row, the tiles of A
+// pass through all of this memory.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
 
-// Indices in the rings of four ratings of a bin.
+// Index in `staged` of four ratings of a bin: of their columns, or of their values.
 fn columns_at(bin: u32, four: u32) -> u32 {
   return COLUMNS + (bin % 3u) * COLUMNS_BIN + four * COLUMNS_FOUR;
 }
@@ -22,7 +22,7 @@ fn rated_at(bin: u32, four: u32) -> u32 {
   return RATED + (bin % 3u) * RATED_BIN + four * RATED_FOUR;
 }
 
-// Column and value of rating number `at`, or the row of zeros after the end.
+// Column and value of rating number `at`. From `end` on: the row of zeros that follows the last row of theta.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
   var result = vec2<u32>(params.zero_row, 0u);
   if (at < end) {
@@ -32,7 +32,7 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
 }
 
 {%- if BIASES %}
-// The bias of a column. The row of zeros has no bias; it gets the last column's, which is not used.
+// The bias of a column. For the row of zeros, which has none, it is another column's bias, which is not used.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }
@@ -42,7 +42,7 @@ fn put_column(bin: u32, place: u32, column: u32) {
   staged[columns_at(bin, place / 4u)][place & 3u] = column;
 }
 
-// Writes the digits of a rating{% if BIASES %} less mean and bias{% endif %} to an index of the ring's bin.
+// Rounds a rating{% if BIASES %} less mean and bias{% endif %}, and writes its two 8-bit digits to the ring.
 fn put_digits(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bias: f32{% endif %}) {
   let number = i32(
     clamp(
@@ -66,7 +66,7 @@ fn put_rating(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bia
 
 {%- if RATING_ROW %}
 
-// Collects the same byte of four words in one word.
+// Packs one byte of each of four words into one word.
 fn bytes_of(words: vec4<u32>, shift: u32) -> u32 {
   let bytes = (words >> vec4<u32>(shift)) & vec4<u32>(0xffu);
   return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
@@ -74,7 +74,7 @@ fn bytes_of(words: vec4<u32>, shift: u32) -> u32 {
 {%- endif %}
 {%- if RATING_ROW and BIASES %}
 
-// The sum of four ratings from their digits.
+// The sum of four ratings, computed from their two digits.
 fn sum_of(words: vec4<u32>) -> f32 {
   let high = bitcast<vec4<i32>>(words << vec4<u32>(24u)) >> vec4<u32>(24u);
   let low = bitcast<vec4<i32>>(words << vec4<u32>(16u)) >> vec4<u32>(24u);
@@ -82,7 +82,7 @@ fn sum_of(words: vec4<u32>) -> f32 {
 }
 {%- endif %}
 
-// Four numbers of a tile in workgroup memory.
+// Four numbers of a tile of A in workgroup memory, which are 32-bit integers here.
 fn number_of(content: vec4<u32>) -> vec4f {
   return vec4f(bitcast<vec4<i32>>(content));
 }

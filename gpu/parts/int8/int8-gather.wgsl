@@ -1,5 +1,8 @@
 // Template: names of variables are made from the set that is gathered.
-{%- comment -%} Loads this thread's 16 features of its four ratings of bin `ahead` into next_{{ set }}_0 to next_{{ set }}_3. {%- endcomment -%}
+{%- comment -%}
+Loads rows of theta of the ratings of bin `ahead`: 16 features of four ratings per thread, into next_{{ set
+}}_0 to next_{{ set }}_3.
+{%- endcomment -%}
 { let four = staged[columns_at(ahead, group)];
   if (chunk < TILES) {
 {%- for r in (0..3) %}

@@ -1,7 +1,8 @@
 // Template: a thread's features are in registers, and loops over them are written out.
 {%- comment -%}
-For a feature in P: left_* = b - A x, with x taken from y. For other features: left_* = y. Sets a bit of
-`remarks` if left_* is too large for a feature in P.
+Computes left_* = b - A x with the row's original A, to find rounding errors of the sweeps. P is the set of
+features that may differ from 0; their x is in y, and the other features' x is 0. For features outside P, y
+becomes left_*. For a feature in P left_* should be 0: if it is too large, a bit of `remarks` is set.
 {%- endcomment %}
 {% for right in rights %}
       if (own_{{ right }} < STRIDE) {

@@ -1,4 +1,5 @@
-// The first thread chooses the next stage, and the features that move into or out of P in it.
+// Thread 0 chooses the next stage of the solve, and the features that change sides in it: that move into or
+// out of P, the set of features that may differ from 0.
     if (thread == 0) {
       let remarked = atomicExchange(&remarks, 0u);
       var count = 0u;

@@ -1,5 +1,8 @@
 // Template: a thread's groups are in registers, and loops over them are written out.
-{%- comment -%} Writes column k of the threads' groups to `column` from `start` on. {%- endcomment %}
+{%- comment -%}
+Writes column k of the matrix, which is spread over the threads' registers, to workgroup memory: `column` from
+`start` on.
+{%- endcomment %}
 {%- if unrolled %}
 {%- for group in groups %}
           pass_on(group_{{ group }}, place_{{ group }}, k, start);

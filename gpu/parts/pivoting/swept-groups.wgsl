@@ -1,6 +1,8 @@
 // Template: code of biases uses workgroup memory that only variants with biases have.
-// place_of: row and group of four columns for the group at index `at` of a slot. Indices after the end give
-// groups after the last one.
+// Operations on groups: four elements of a row of a matrix, which a thread keeps in registers.
+//
+// place_of: the row, and the number of the group in that row, for the group at index `at` of a slot. After
+// the matrix's last group, the result is a row and a group that do not exist.
 fn place_of(at: u32) -> vec2u {
   let tile = triangle_place(at / 64);
   let place = vec2u(16 * tile.x + at % 64 / 4, 4 * tile.y + at % 4);
@@ -28,7 +30,7 @@ fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
   return sum;
 }
 
-// A group of A, summed over the slots in their order, without the row's bias.
+// A group of A: the sum of the row's slots in their order, less the terms of the eliminated bias.
 fn gathered(base: u32, slot_count: u32, at: u32, place: vec2u, weight: f32) -> vec4f {
   if (at >= BIAS_START) {
     return vec4f();
@@ -46,7 +48,8 @@ fn remember_largest(group: vec4f, place: vec2u) {
   }
 }
 
-// The group with the shift added to the diagonal; also stored in the first slot.
+// Adds the shift to the group's element on the diagonal, if it has one. Also stores the group in the first
+// slot, which then has the whole A.
 fn shifted(base: u32, at: u32, group: vec4f, place: vec2u, shift: f32) -> vec4f {
   if (at >= BIAS_START) {
     return group;
@@ -76,8 +79,8 @@ fn matrix_quad(base: u32, i: u32, quad: u32) -> vec4f {
   return vec4f(slots[at][c], slots[at + 4][c], slots[at + 8][c], slots[at + 12][c]);
 }
 
-// Writes a group's part of column k to `column` from `start` on. The triangle stores that part in row k for
-// groups up to k's tile, and in column k for groups below it.
+// Writes a group's elements of column k to `column` from `start` on. Only the lower triangle is stored: up to
+// the tile of k, the elements are in row k (by symmetry), and below it in column k.
 fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   if (place.x == k) {
     column[start + place.y] = group;
@@ -86,8 +89,8 @@ fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   }
 }
 
-// A group after feature k was swept. `inverse`: reciprocal of the pivot. `sign`: 1 if the feature moves into
-// P, -1 if it moves out.
+// Returns a group after the matrix was swept at pivot k. `inverse`: reciprocal of the pivot. `sign`: 1 if
+// feature k moves into P (the features that may differ from 0), -1 if it moves out.
 fn swept(group: vec4f, place: vec2u, k: u32, start: u32, inverse: f32, sign: f32) -> vec4f {
   let down = inverse * column[start + place.x / 4][place.x % 4];
   let across = column[start + place.y];

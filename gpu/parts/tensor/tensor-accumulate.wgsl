@@ -1,19 +1,21 @@
 // Template: a subgroup's tiles are variables of their own, dealt by the host.
 {%- comment -%}
-Sums A of the ratings [first, end) into the accumulators. Before this code, the ring contains the ratings of
-the first two bins, and `coming` the ratings of the third.
+Computes A, the sum of theta_v theta_v^T over the ratings [first, end) of a row, on tensor cores, from factors
+in float16, in the accumulators sum_*. It takes BIN ratings at a time, a bin. The ratings themselves are a
+further feature of theta, so the same products also give b.
 
-With biases, if the ratings have a tile row, t_part gets this thread's part of t.
+While a bin is multiplied, the rows of theta of the next bin are loaded to next_*. Ratings are loaded earlier
+still: before this code, `ring` must contain the ratings of the first two bins, and `coming` the ratings of
+the third. With AHEAD the including shader has also loaded the rows of theta of the first bin.
 
-While a bin is multiplied, the rows of theta of the next bin are loaded into next_*. These variables are
-declared here if A is moved back to the tensor cores, as in int8-accumulate. With AHEAD the rows of the first
-bin have been loaded before.
+With biases and an extra tile row for ratings (RATING_ROW), t_part becomes this thread's part of the sum t of
+the ratings. next_* are declared here if A is moved back to the tensor cores (HALF_A), as in int8-accumulate.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);
 {%- endfor %}
 {%- if GRAM %}
-    // Sums start at the Gram matrix, which all rows share.
+    // Sums start at the Gram matrix, a term of A that is the same for all rows.
 {%- for deal in deals %}
     {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
 {%- for tile in deal.tiles %}

@@ -1,11 +1,13 @@
 // Template: the tolerance is not an integer, and biases have memory of their own.
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
-// Layout of `staged` during conjugate gradients. First it contains the tiles of A from the tensor cores,
-// followed by the same tiles of A / n in float16 for the tensor cores, 16 lines of 16 numbers each. Later it
-// contains the vector that A is multiplied by: rounded to float16 in the first column, its rounding error in
-// the second. (The product's other columns are not used.) The products are stored after the vector, tile row
-// by tile row: columns of 16 numbers, 20 apart to avoid bank conflicts.
+// Layout of the workgroup memory `staged` during conjugate gradients. First it contains tiles of A as tensor
+// cores write them and, from HALVES on, the same tiles of A / n in float16 as tensor cores read them (16
+// lines of 16 numbers each).
+//
+// Later it contains the vector that A is multiplied by, as two columns of a matrix: the vector rounded to
+// float16, and the rounding error. (Products with the matrix's other columns are not used.) The products are
+// stored from PRODUCTS on, tile row by tile row: columns of 16 numbers, 20 apart to avoid bank conflicts.
 const HALVES = ROOM * 80;
 const PRODUCTS = 8 * VECTOR_PITCH;
 {%- if BIASES %}
@@ -14,7 +16,8 @@ var<workgroup> ones: array<vec4f, TILES * 4>;
 var<workgroup> sums: array<f32, SUBGROUPS>;
 {%- endif %}
 
-// Two neighbouring lanes pack their numbers: one the rounded numbers, the other the rounding errors.
+// Writes this thread's element of the vector. Of two neighbouring lanes, one writes both rounded numbers and
+// the other both rounding errors, since two float16 numbers share a word.
 fn put_vector(thread: u32, value: f32) {
   let high = f32(f16(value));
   let low = value - high;

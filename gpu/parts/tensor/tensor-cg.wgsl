@@ -1,13 +1,14 @@
 // Template: a thread's numbers of vectors are in registers, and loops over them are written out.
 {%- comment -%}
-Conjugate gradients with A / n in float16 on tensor cores (cuMF_ALS, Algorithm 1 and section 4.2), with the
-formulas of parts/register-cg. Every subgroup holds all vectors: a lane has the numbers e * 32 + lane, so
-that sums need no barrier. A vector is scaled to the range of float16 before it is multiplied.
+Solves a row by conjugate gradients with A / n in float16 on tensor cores (cuMF_ALS, Algorithm 1 and section
+4.2). The formulas are the same as in parts/register-cg. Every subgroup has copies of all vectors: a lane has
+the elements e * 32 + lane, so that sums need no barrier. A vector is scaled to the range of float16 before it
+is multiplied.
 
-If the real matrix is S A S of the summed A, `own_scale_e` is this thread's element of S.
+With INT8 the real matrix is S A S for a diagonal matrix S, and own_scale_e is this thread's element of S.
 
-The product with the initial x is computed by the first turn of the loop: the driver compiles one text for
-all products faster than two.
+The product with the initial x is computed by the first turn of the loop: the driver compiles one copy of the
+product's code faster than two.
 {%- endcomment %}
 {%- if INT8 %}{% assign x_factor = '16.0' %}{% assign x_inverse = '0.0625' %}{% assign p_factor = '2048.0' %}{% else %}{% assign x_factor = '1.0' %}{% assign x_inverse = '1.0' %}{% assign p_factor = '1024.0' %}{% endif %}
 {%- for e in elements %}
@@ -25,7 +26,7 @@ all products faster than two.
     t *= params.unscale * inverse;
 {%- endif %}
 {%- for e in elements %}
-    // b; from the first product on, the residual.
+    // b until the first product, then the residual.
     var r_{{ e }} = {% if BIASES %}fma(-t / weight, s_{{ e }}, b_{{ e }}){% else %}b_{{ e }}{% endif %};
 {%- endfor %}
     var factor = {{ x_factor }};
@@ -53,13 +54,13 @@ all products faster than two.
         let begin = subgroupAdd(
           {% for e in elements %}{% unless forloop.first %} + {% endunless %}r_{{ e }} * r_{{ e }}{% endfor %}
         );
-        // x^T A x - 2 b^T x, with the bias: each step lowers it by alpha |r|^2.
+        // The objective x^T A x - 2 b^T x, including the bias. Each step lowers it by alpha |r|^2.
         objective = {% if BIASES %}-(t / weight) * t {% endif %}-subgroupAdd(
           {% for e in elements %}{% unless forloop.first %} + {% endunless -%}
           x_{{ e }} * (first_{{ e }} + r_{{ e }}){% endfor %}
         );
-        // Once the residual's square is below this fraction of its first value, it is only rounding error,
-        // and further steps would have random directions.
+        // Below this value of |r|^2, a fraction of the first one, the residual is only rounding error and
+        // further steps would have random directions.
         enough = max(begin * RESIDUAL_TOLERANCE, 1e-30);
         factor = {{ p_factor }} * inverseSqrt(max(begin, 1e-30));
         {{ between }}
@@ -82,8 +83,8 @@ all products faster than two.
         let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
         let left = max(alpha * alpha * total.z - total.x, 0.0);
         let beta = select(0.0, left / total.x, total.x > enough);
-        // If the computed residual almost vanishes, the real residual is larger and consists of rounding
-        // error. So |r|^2 is taken as at least 1/1000 of its value before the step.
+        // The computed residual may almost vanish, but the real one is then rounding error and larger. So
+        // |r|^2 is taken as at least 1/1000 of its value before the step.
         factor = {{ p_factor }} * inverseSqrt(max(max(left, total.x * 1e-3), 1e-30));
         objective = fma(-alpha, total.x, objective);
 {%- for e in elements %}

@@ -1,12 +1,13 @@
 // Template: code of implicit data and of biases uses uniforms and buffers that other variants do not have.
-// Staged rows of theta: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride to avoid bank
-// conflicts. Later the tiles of A pass through the same memory to the threads' registers.
+// Workgroup memory from which tensor cores load rows of theta: BIN rows of CHUNKS x 16 bytes and one chunk
+// more, an odd distance that avoids bank conflicts. Later the tiles of A pass through the same memory to the
+// threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating): two are in use, one is ready, one is being loaded. Ratings are
-// scaled float16, with CENTRE unscaled float32.
+// A ring of four bins of BIN ratings, as (column, rating): two bins are in use, one is ready, one is being
+// loaded. Ratings are scaled float16 numbers, or with CENTRE unscaled float32.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
-// Column and value of rating number `at`, or the row of zeros after the end.
+// Column and value of rating number `at`. From `end` on: the row of zeros that follows the last row of theta.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
   var result = vec2<u32>(params.zero_row, 0u);
   if (at < end) {
@@ -15,16 +16,16 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
   return result;
 }
 
-// The ring's entry for a rating. It is computed when the ring is filled. Computing it directly after the
-// load would wait for the load.
+// Converts a rating, as it was loaded, to its entry in the ring. This is called when the ring is filled, one
+// bin after the load: a call directly after the load would wait for it.
 fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 {%- if CENTRE %}
   return rating;
 {%- else %}
   let value = bitcast<f32>(rating.y);
 {%- if IMPLICIT %}
-  // t / sqrt(w) in the lower half. The upper half is the rounded sqrt(w), by which the row of theta is
-  // multiplied.
+  // With the weights w of implicit data: the target t / sqrt(w) in the lower half, and in the upper half the
+  // rounded sqrt(w), by which the row of theta is multiplied.
   let root = f32(f16(sqrt(params.alpha * abs(value))));
   let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
   return vec2<u32>(rating.x, pack2x16float(vec2f(target_ * params.scale, root)));
@@ -41,8 +42,8 @@ fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 }
 {%- if CENTRE %}
 
-// The bias of a column. The row of zeros is stored after the last column and has no bias. For it the index is
-// clamped, and the result is not used.
+// The bias of a column. For the row of zeros after the last column, which has no bias, the index is clamped,
+// and the result is not used.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }
@@ -56,7 +57,8 @@ fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
 {%- endif %}
 {%- if IMPLICIT %}
 
-// Eight features, multiplied by the root of the weight, which is stored after the rating.
+// Eight features of a row of theta, multiplied by the root of the rating's weight, which is stored after the
+// rating.
 fn weighted(content: vec4<u32>, rated: u32) -> vec4<u32> {
   let root = bitcast<vec2<f16>>(rated).yy;
   return vec4<u32>(
@@ -68,7 +70,7 @@ fn weighted(content: vec4<u32>, rated: u32) -> vec4<u32> {
 }
 {%- endif %}
 
-// Four numbers of a tile in workgroup memory.
+// Four numbers of a tile of A in workgroup memory, which are float32 here.
 fn number_of(content: vec4<u32>) -> vec4f {
   return bitcast<vec4f>(content);
 }

@@ -1,7 +1,8 @@
 // Template: a thread keeps rows of A in registers, and loops over them are written out.
 {%- comment -%}
-Moves accumulated tiles to registers. a_m_q: four columns of tile m of this thread's row q. Also b and, with
-biases, s and t_part. With INT8 tiles are whole numbers, and ratings have two digits.
+Moves A from the accumulators of the tensor cores through workgroup memory to the threads' registers: a_m_q is
+four columns of tile m of row q of this thread. Also b and, with biases, s = sum of theta_v and t_part (this
+thread's part of t = sum of r_v). With INT8 the tiles are integers, and ratings have two 8-bit digits.
 {%- endcomment %}
 {%- for phase in phases %}
 {%- unless forloop.first %}

@@ -1,6 +1,7 @@
 // Template: a thread's share is in registers, and loops over it are written out.
 {%- comment -%}
-Loads this thread's share of the rows of theta for the ring's slot `slot` into next_0 ..
+Loads this thread's part of the rows of theta of one bin, whose ratings are in place `slot` of the ring, into
+next_0 and following.
 {%- endcomment -%}
 {%- for pass in passes %}
 { let entry = ring[(slot) * BIN + gather_row + {{ pass }}u * GATHER_ROWS];

@@ -1,11 +1,11 @@
 // Template: operands of tensor cores are variables of their own, dealt by the host.
 {%- comment -%}
-Moves accumulated tiles of A / n to the left operands a_k_j of the tensor cores; with biases, of A / n less s
-s^T / (n weight). a_k_j is tile column j of the subgroup's k-th tile row, which is row `subgroup` + k
-SUBGROUPS.
+Converts A, as summed on tensor cores, to A / n in float16, as the left operand of later products on tensor
+cores; with biases, A / n - s s^T / (n weight). a_k_j is the operand for tile column j of the subgroup's k-th
+tile row, which is tile row `subgroup` + k SUBGROUPS of A.
 
-The tiles also contain b_e and, with biases, s_e and t: numbers e * 32 + lane of the vectors, which all
-subgroups hold. With INT8 tiles are whole numbers, and ratings have two digits.
+The summed tiles also contain b_e and, with biases, s_e and t: the elements e * 32 + lane of b and s, of which
+all subgroups have a copy. With INT8 the tiles are integers, and ratings have two 8-bit digits.
 {%- endcomment %}
 {%- assign last = TILES | minus: 1 %}
 {%- if RATING_ROW %}{% assign b_line = 0 %}{% else %}{% assign b_line = 8 %}{% endif %}
@@ -102,7 +102,7 @@ subgroups hold. With INT8 tiles are whole numbers, and ratings have two digits.
       high -= part * ones[column * 4u + side * 2u + 1u];
 {%- endif %}
 {%- if masked %}
-      // Ratings are stored beyond the rank.
+      // Elements beyond the rank, where the ratings are, are set to 0.
       let held = select(0u, RANK, tile_row * 16u + own_line < RANK);
       let first_column = vec4<u32>(column * 16u + side * 8u) + vec4<u32>(0u, 1u, 2u, 3u);
       low = select(vec4f(), low, first_column < vec4<u32>(held));

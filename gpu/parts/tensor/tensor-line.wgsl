@@ -1,7 +1,7 @@
 // Template: places in memory are made from numbers of the place that includes it.
 {%- comment -%}
-Reads this thread's numbers of b and, with biases, of s. They are products with the ratings and with ones,
-from line {{ line }} on of the tiles at {{ at }}.
+Reads this thread's elements of b and, with biases, of s, the products of theta with the ratings and with
+ones: from line {{ line }} on of the tiles at {{ at }}.
 {%- endcomment -%}
 {%- if INT8 -%}
 { let digits = ({{ at }}u + own_tile) * 80u + {{ line | times: 5 }}u + own_line / 4u;

@@ -1,7 +1,7 @@
 // Template: operands of tensor cores are variables of their own.
 {%- comment -%}
-Computes product_e = (A v)[e * 32 + lane] for the vector written by put_vector. Elements after the last tile
-are undefined.
+Computes product_e = (A v)[e * 32 + lane] on tensor cores, for the vector v that put_vector wrote to workgroup
+memory. Elements after the last tile are undefined.
 {%- endcomment %}
       workgroupBarrier();
       {
