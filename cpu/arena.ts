@@ -32,7 +32,10 @@ export class Arena {
     return bytes;
   }
 
-  /** Address of `bytes` bytes; contents undefined. Throws CapacityError with need and have. */
+  /**
+   * Returns the address of `bytes` new bytes, whose contents are undefined. Throws CapacityError, with the
+   * bytes needed and available in its message.
+   */
   allocate(bytes: number): number {
     const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
     const found = this.#free.findIndex((range) => range.end - range.start >= size);

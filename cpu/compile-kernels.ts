@@ -4,8 +4,11 @@ import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
 export type KernelBuild = 'relaxed-simd' | 'simd';
 
 /**
- * (module (func (param v128) (result v128) local.get 0 local.get 0 local.get 0 <op>)): 0xfd 0x85 0x02 is
- * f32x4.relaxed_madd, 0xe4 0x01 f32x4.add.
+ * The code section, in bytes, of a tiny test module for each build. A runtime that lacks the build's
+ * instructions rejects the module. The instructions are f32x4.relaxed_madd (0xfd 0x85 0x02) and f32x4.add
+ * (0xfd 0xe4 0x01). The module in text form:
+ *
+ *     (module (func (param v128) (result v128) local.get 0 local.get 0 [local.get 0] <instruction>))
  */
 const probes: Readonly<Record<KernelBuild, readonly number[]>> = {
   'relaxed-simd': [10, 13, 1, 11, 0, 0x20, 0, 0x20, 0, 0x20, 0, 0xfd, 0x85, 0x02, 11],
@@ -18,7 +21,7 @@ function supports(build: KernelBuild): boolean {
   return WebAssembly.validate(Uint8Array.from([...header, ...typeAndFunction, ...probes[build]]));
 }
 
-/** The faster build that this runtime can run. Throws UsageError where WebAssembly has no SIMD at all. */
+/** The fastest build that this runtime can run. Throws UsageError if its WebAssembly has no SIMD at all. */
 export function availableBuild(): KernelBuild {
   if (supports('relaxed-simd')) return 'relaxed-simd';
   if (supports('simd')) return 'simd';

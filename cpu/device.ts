@@ -44,9 +44,9 @@ interface CpuDeviceOptions {
 }
 
 /**
- * All CPU threads together as one device; each thread runs tasks of any kind. Matrices are in one shared
- * WebAssembly memory (4 GiB at most). Host partitions stay in their SharedArrayBuffers and are copied to the
- * kernels in chunks.
+ * All CPU threads together as one device; each thread runs tasks of any kind. Factor matrices are in one
+ * WebAssembly memory that the threads share (4 GiB at most). Other partitions stay in SharedArrayBuffers, and
+ * handlers copy them to the WebAssembly memory in chunks.
  */
 export class CpuDevice implements Device {
   readonly info: DeviceInfo;
@@ -57,13 +57,15 @@ export class CpuDevice implements Device {
   readonly #garbage: Garbage;
 
   /**
-   * - `build`: default: the faster one. `simd` gives the same bits on every processor, relaxed SIMD may not.
-   * - `collectsHere`: false never collects garbage in the calling thread, whose event loop may not stop for
-   *   it.
-   * - `handlers`: a module with handlers of further tasks (`GivenHandlers`).
-   * - `loads`: the task of `handlers` whose modules threads load when they start.
-   * - `repeatable`: true if tasks update nothing in place; another thread then repeats a task whose thread
-   *   crashed.
+   * - `build`: the kernels' build, by default the fastest. `simd` gives the same bits on every processor,
+   *   relaxed SIMD may not.
+   * - `collectsHere`: false if the calling thread must never collect garbage, since its event loop may not
+   *   pause.
+   * - `handlers`: URL of a module with handlers of further tasks (`GivenHandlers`).
+   * - `loads`: name of one of those tasks. Threads load its modules when they start, before its first
+   *   request.
+   * - `repeatable`: returns true for a kernel that changes nothing in place. If a thread crashes during such
+   *   a task, another thread runs it again.
    */
   constructor({
     threads = availableParallelism(),
@@ -126,7 +128,7 @@ export class CpuDevice implements Device {
       slot: thread,
     } = await this.#runAgain(task.kernel, () =>
       this.#pool.run((slot): CpuRequest => {
-        // When the task starts, not when it is sent, so that memory released since then is collected.
+        // Collected when the task starts, not when it is sent: memory released in between is collected, too.
         this.#garbage.collectIfDue(this.#store.hostBytes);
         return this.#begun(request, slot);
       }, signal),

@@ -17,8 +17,9 @@ export interface MatrixView {
 export const STRIDE_STEP = 8;
 
 /**
- * Bytes of WebAssembly memory that a running task has for itself, initially undefined. The packed panels of a
- * row of 62,000 ratings fit at rank 128. Tasks should touch no more of it than they need.
+ * Bytes of WebAssembly memory (scratch) that a running task has for itself, initially undefined. It suffices
+ * for the packed panels (cpu/assembly/solve/packed-panels.ts) of a row of 62,000 ratings at rank 128. Tasks
+ * should touch no more of it than they need.
  */
 export const SCRATCH_BYTES = 16 << 20;
 
@@ -33,12 +34,15 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
   readonly params: Params;
   /** A host input (throws when the task does not name it). */
   partition(name: string): Partition;
-  /** A piece of the only column of a host input; if the input is in a file, only this piece is read. */
+  /**
+   * A piece of the only column of an input in host memory. If the input is in a file, only this piece is
+   * read.
+   */
   piece(name: string, piece: number): SharedColumn;
   hasInput(name: string): boolean;
   /** True if the task has a matrix of this name. */
   hasMatrix(name: string): boolean;
-  /** A device matrix among the inputs or outputs. Inputs must not be written. */
+  /** A matrix in WebAssembly memory among the inputs or outputs. Inputs must not be written. */
   matrix(name: string): MatrixView;
   /** Address of SCRATCH_BYTES bytes, 64-byte aligned. */
   readonly scratch: number;

@@ -4,7 +4,7 @@ import { closeRead } from '../engine/regular-file.ts';
 import type { Partition, SharedColumn, SpilledPartition } from '../engine/partition.ts';
 import { readProblem, readPartition, readPiece } from '../engine/spill/spilled-partition.ts';
 
-/** Reads a partition into new memory of this thread. Throws DataError where its file was changed. */
+/** Reads a partition into new memory of this thread. Throws DataError if its file has been changed. */
 export function readSpilled(spilled: SpilledPartition): Partition {
   return readFrom(
     spilled,
@@ -12,7 +12,7 @@ export function readSpilled(spilled: SpilledPartition): Partition {
   );
 }
 
-/** Reads a piece of a partition's column in the same way. */
+/** Reads one piece of a partition's column into new memory. Throws DataError if its file has been changed. */
 export function readSpilledPiece(spilled: SpilledPartition, piece: number): SharedColumn {
   return readFrom(spilled, readPiece(spilled, piece, crc32));
 }

@@ -19,15 +19,16 @@ const MAXIMUM_PAGES = 65_536;
 
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 
-/** The partitions that a task reads and writes, in the form in which they are sent to a thread. */
+/** The partitions that a task reads and writes, as they are sent to a thread: contents or addresses. */
 export interface TaskData {
   readonly partitions: Readonly<Record<string, SentPartition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
 }
 
 /**
- * The partitions of a CPU: matrices in one WebAssembly memory that all its threads share, others in their
- * SharedArrayBuffers. Converts between padded matrices and plain rows.
+ * The partitions of a CPU device. Factor matrices are in one WebAssembly memory that all threads share, with
+ * rows padded to a stride. Other partitions stay in their SharedArrayBuffers. A matrix is copied into the
+ * padded form when it is put, and back into plain rows when it is read.
  */
 export class CpuStore {
   readonly memory: WebAssembly.Memory;
@@ -95,7 +96,7 @@ export class CpuStore {
     return { partitions, matrices };
   }
 
-  /** A partition in its host form, copied if it is a matrix; undefined if it is not stored here. */
+  /** Returns a partition as host memory: a copy if it is a matrix. Undefined if it is not stored here. */
   read(ref: PartitionRef): Partition | undefined {
     const stored = this.get(ref);
     if (stored === undefined) return undefined;
@@ -103,7 +104,7 @@ export class CpuStore {
     return stored.host.spilled ? readSpilled(stored.host.spilled) : stored.host;
   }
 
-  /** Removes a partition. Returns the bytes of host memory that are no longer used. */
+  /** Removes a partition. Returns the bytes of host memory that garbage collection can now reclaim. */
   release(ref: PartitionRef): number {
     const stored = this.get(ref);
     if (stored === undefined) return 0;

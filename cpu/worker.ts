@@ -30,7 +30,10 @@ export interface CpuRequest {
   readonly collection: number;
 }
 
-/** Piscina passes a thread [its own data, ours] when ports are in use, and only ours otherwise. */
+/**
+ * The thread pool's library, Piscina, passes a thread [its own data, ours] if ports are in use, else only
+ * ours.
+ */
 const { memory, compiled, handlers, loads, flags } = (
   Array.isArray(workerData) ? workerData.at(-1) : workerData
 ) as CpuWorkerData & { flags: Int32Array };

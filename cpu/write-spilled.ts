@@ -8,9 +8,7 @@ import type { GivenHandlers } from './handler.ts';
 /** Most buffers that systems accept in one write (IOV_MAX). */
 const MOST_PIECES = 1024;
 
-/**
- * Writes partitions to a new file. Throws CapacityError where the disk is full, and deletes the file then.
- */
+/** Writes partitions to a new file. If the disk is full, deletes the file and throws CapacityError. */
 export function writeSpilled(file: string, partitions: readonly Partition[]): WrittenFile {
   const { chunks, directory } = spillFile(file, partitions, crc32);
   const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
@@ -34,7 +32,7 @@ export function writeSpilled(file: string, partitions: readonly Partition[]): Wr
   return { bytes, directory };
 }
 
-/** Writes its inputs 0, 1, ... to the file of its parameters. */
+/** The task `spill`: writes its inputs, named 0, 1, ..., to the new file `params.file`. */
 export const spill: GivenHandlers[string] = ({ params, hasInput, partition }) => {
   const partitions: Partition[] = [];
   while (hasInput(`${partitions.length}`)) partitions.push(partition(`${partitions.length}`));

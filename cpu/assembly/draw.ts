@@ -1,7 +1,8 @@
 /**
- * Rows of normal numbers: cpu/reference/draw.ts with SIMD. A number depends only on its row's 64-bit key and
- * its index. The arithmetic is float64 and the same with and without relaxed SIMD. Numbers differ from the
- * reference in the last bits of float64, because ln, sin and cos are fdlibm's polynomials here.
+ * Draws rows of normally distributed random numbers; cpu/reference/draw.ts is the plain version. Each number
+ * depends only on its row's 64-bit key and its index in the row. The arithmetic is float64 and gives the same
+ * bits with and without relaxed SIMD. The last bits of a float64 differ from the reference's, because ln, sin
+ * and cos are computed here, with the polynomials of fdlibm (Sun's C library of mathematics).
  */
 import { VECTOR, WORD } from './simd';
 
@@ -15,7 +16,7 @@ function finalize(h: v128): v128 {
   return v128.xor(h, i32x4.shr_u(h, 16));
 }
 
-/** The first two of four u32 as numbers in (0, 1). */
+/** Converts the first two of four u32 to numbers in (0, 1). */
 @inline
 function uniform(numbers: v128): v128 {
   return f64x2.mul(
@@ -31,8 +32,8 @@ function step(a: v128, x: v128, c: f64): v128 {
 }
 
 /**
- * ln x, x > 0 and not subnormal: x = 2^k (1 + f) with 1 + f in [√½, √2), ln (1 + f) by the series of s = f /
- * (2 + f).
+ * ln x for x > 0 that is not subnormal. With x = 2^k (1 + f) and 1 + f in [√½, √2), the result is k ln 2 + ln
+ * (1 + f), and ln (1 + f) is a polynomial in s = f / (2 + f).
  */
 @inline
 function logarithm(x: v128): v128 {
@@ -70,7 +71,7 @@ function logarithm(x: v128): v128 {
   return f64x2.sub(f64x2.mul(k, f64x2.splat(6.9314718036912381649e-1)), f64x2.sub(f64x2.sub(half, small), f));
 }
 
-/** sin y, |y| <= π / 4 */
+/** sin y, |y| <= π / 4, z = y² */
 @inline
 function sine(y: v128, z: v128): v128 {
   const high = step(
@@ -117,15 +118,18 @@ function cosine(z: v128): v128 {
   );
 }
 
-/** The sign bits of float64 where n, in both halves of each lane, has its second bit. */
+/**
+ * The sign bits for two float64: set where the whole number n is odd after division by 2 (bit 1 of n). Each
+ * 64-bit lane contains n twice, as int32.
+ */
 @inline
 function signOfQuadrant(n: v128): v128 {
   return i64x2.shl(i64x2.shr_u(n, 1), 63);
 }
 
 /**
- * Box-Muller for two pairs of four u32, u₁ v₁ u₂ v₂: √(-2 ln u) (cos 2πv, sin 2πv), written consecutively to
- * `out`.
+ * Makes four normal numbers from four u32 by the Box-Muller transform and writes them to `out` as float64.
+ * The u32 are two pairs (u, v), and each pair gives √(-2 ln u) cos 2πv and √(-2 ln u) sin 2πv.
  */
 @inline
 function storePairs(numbers: v128, out: usize): void {
@@ -140,7 +144,7 @@ function storePairs(numbers: v128, out: usize): void {
   const sin = sine(y, z);
   const cos = cosine(z);
   const quadrant = i32x4.trunc_sat_f64x2_s_zero(whole);
-  // Each quadrant's n in both halves of a float64.
+  // Copies n, the quadrant of each angle, into both halves of its 64-bit lane.
   const n = v128.shuffle<i32>(quadrant, quadrant, 0, 0, 1, 1);
   const odd = i32x4.eq(v128.and(n, i32x4.splat(1)), i32x4.splat(1));
   const first = v128.xor(v128.bitselect(sin, cos, odd), signOfQuadrant(i32x4.add(n, i32x4.splat(1))));
@@ -152,7 +156,8 @@ function storePairs(numbers: v128, out: usize): void {
 }
 
 /**
- * Rows of `rank` factors with length `norm`, plus `shift`.
+ * Draws rows of `rank` normal numbers each. A row is scaled to the length `norm`, and then `shift` is added
+ * to each of its numbers.
  *
  *     low, high          Uint32[rows], the keys
  *     seedLow, seedHigh  mixed into the keys

@@ -1,8 +1,8 @@
 /**
- * Normal equations in memory, between the tasks that add parts of a row's ratings and the task that solves
- * the row (layout of operators/tasks/equation-tasks.ts). In the workspace of update.ts A is its upper
- * triangle in whole 8 x 8 blocks; in equations it is its lower triangle, row by row. Each is the transpose of
- * the other, so blocks of 4 x 4 are transposed in registers.
+ * Copies the normal equations of a row between two layouts. While several tasks add up the ratings of a row,
+ * which another task then solves, its equations are stored as in operators/tasks/equation-tasks.ts: A as its
+ * lower triangle, row by row. The kernels that sum and solve use the workspace of update.ts, where A is its
+ * upper triangle in whole 8 x 8 blocks. So A is transposed on the way, in blocks of 4 x 4 in registers.
  */
 import { VECTOR, WORD } from './simd';
 import { sumsOf, vectorsOf } from './update';
@@ -29,8 +29,9 @@ function addVector(target: usize, sum: v128): void {
 }
 
 /**
- * Adds the A, b and, where `biased`, s of the workspace to a row of equations, and `count` and `total` to its
- * n and t.
+ * Adds the sums in the workspace, over some ratings of a row, to the row's stored equations: A, b and, if
+ * `biased`, s = Σ θ_v. Adds `count` to the row's number of ratings n and, if `biased`, `total` to their sum
+ * t.
  */
 export function addToEquations(
   equations: usize,
@@ -85,8 +86,8 @@ export function addToEquations(
 }
 
 /**
- * Writes A in whole 8 x 8 blocks, b and, where `biased`, s of a row of equations to the workspace, padding 0,
- * for solveAccumulated.
+ * Copies the stored equations of a row to the workspace, as solveAccumulated needs them: A in whole 8 x 8
+ * blocks, b and, if `biased`, s. Padding becomes 0.
  */
 export function takeEquations(
   equations: usize,
@@ -121,7 +122,7 @@ export function takeEquations(
       v128.store(target + 2 * size, v128.shuffle<f32>(right01, right23, 0, 1, 4, 5));
       v128.store(target + 3 * size, v128.shuffle<f32>(right01, right23, 2, 3, 6, 7));
     }
-    // Blocks on the diagonal are full, as register blocks leave them.
+    // The 4 x 4 blocks on the diagonal get both triangles, as the kernels that sum A write them.
     for (let r: usize = 0; r < rows; r++) {
       const source = equations + rowStart(i + r) + (i << 2);
       for (let c: usize = 0; c <= r; c++) {

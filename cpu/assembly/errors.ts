@@ -5,8 +5,8 @@ import { VECTOR, WORD, indexAt, multiplyAdd, sumLanesOfFour } from './simd';
 import { dot } from './vectors';
 
 /**
- * Σ e² and Σ |e| over `rows` rows, added to the two float64 at `sums`. Offsets, indices and values as in
- * updateRows.
+ * Adds Σ e² and Σ |e| over the ratings of `rows` rows to the two float64 at `sums`. `offsets`, `indices` and
+ * `values` are as in updateRows.
  */
 export function addErrors(
   rowFactors: usize,
@@ -60,7 +60,7 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
   let sum1 = sum0;
   let sum2 = sum0;
   let sum3 = sum0;
-  // The loop counts down, since the last matrix may end at 4 GiB, the end of addresses.
+  // Counts down, because the end address of the last matrix may be 4 GiB, which overflows to 0.
   for (let left = size; left > 0; left -= 2 * VECTOR) {
     const low = v128.load(x);
     const high = v128.load(x, 16);
@@ -82,8 +82,8 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
 }
 
 /**
- * Σ w_u ‖x_u‖², and Σ ‖x_u‖² over the rows with w_u > 0, added to the two float64 at `sums`. `weights`:
- * Float64[rows].
+ * Adds two sums over rows to the two float64 at `sums`: Σ w_u ‖x_u‖², and Σ ‖x_u‖² over the rows with w_u >
+ * 0. `weights`: the w_u, Float64[rows].
  */
 export function addWeightedNorms(
   factors: usize,

@@ -1,7 +1,7 @@
 /**
- * The n best (score, item) of one row: a heap whose root is the worst kept. An entry is worse when its score
- * is lower, or equal with a higher item. It starts full of (-Infinity, NONE), so that a new entry always
- * replaces the root, and a NaN never enters.
+ * The n best (score, item) pairs of one row, as a binary heap whose root is the worst of them. A pair is
+ * worse if its score is lower, or equal with a higher item. The heap starts full of (-Infinity, NONE), so a
+ * new pair always replaces the root. A score of NaN never enters.
  *
  *     scores  Float32[n]     items  Uint32[n]
  */
@@ -22,7 +22,9 @@ export function clearHeap(scores: usize, items: usize, n: i32): void {
   }
 }
 
-/** Replaces the root of the first `n` entries and moves the new entry down to its level. */
+/**
+ * Replaces the root of a heap of `n` entries, and moves the new entry down until its children are not worse.
+ */
 export function replaceRoot(scores: usize, items: usize, n: i32, score: f32, item: u32): void {
   let at = 0;
   for (;;) {

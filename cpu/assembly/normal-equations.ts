@@ -1,29 +1,30 @@
 /**
- * The normal equations of one row u (cuMF, eq. 2; the "hermitian" and the "bias" of cuMF_ALS, section II):
+ * Sums the normal equations of one row u (cuMF, eq. 2; the "hermitian" and the "bias" of cuMF_ALS, section
+ * II):
  *
  *     A = Σ θ_v θ_vᵀ      stride x stride, row-major, upper triangle: element (i, j) is valid where j >= i
  *     b = Σ r_uv θ_v      stride
  *     s = Σ θ_v           stride, optional: the column of A for a bias (a feature that is 1 on the fixed side)
  *
- * Ratings are processed in tiles of TILE_ROWS rows of θ, copied to `tile` so that the whole tile stays in the
- * first-level cache while the triangle of A passes over it in register blocks of 4 x 8:
+ * The rows θ_v of the row's ratings are copied to a tile, TILE_ROWS at a time. The tile stays in the
+ * first-level cache while it is multiplied with itself in register blocks of 4 x 8:
  *
  *     A[i..i+3, j..j+7] += Σ_k tile[k, i..i+3]ᵀ tile[k, j..j+7]        8 vector accumulators
  *
- * The order of the sums depends only on the ratings' order, tile by tile.
+ * The order of additions depends only on the order of the ratings.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
 import { clear } from './vectors';
 
-/** Rows of a tile: 8 KiB at rank 64. */
+/** Rows of θ in a tile, which takes 8 KiB at rank 64. */
 export const TILE_ROWS: i32 = 32;
 
-/** Ratings that are summed in one chain. */
+/** Number of ratings in one float32 chain of additions; sums of chains are then added up. */
 export const PART_RATINGS: i32 = 1024;
 
 /**
- * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]. `left`, `right` and target have
- * rows of `rowBytes`. `accumulate` false: the target is overwritten.
+ * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]. `left`, `right` and `target` have
+ * rows of `rowBytes` bytes. If `accumulate` is false, the target is overwritten.
  */
 export function multiplyBlock(
   left: usize,
@@ -83,8 +84,8 @@ export function multiplyBlock(
 }
 
 /**
- * The upper 4 x 8 and the lower right 4 x 4 of an 8 x 8 block on the diagonal, in 12 accumulators; the lower
- * left 4 x 4 becomes 0.
+ * Computes an 8 x 8 block on the diagonal of A in 12 accumulators: its upper 4 x 8 and its lower right 4 x 4.
+ * The lower left 4 x 4, below the diagonal, becomes 0.
  */
 function multiplyDiagonalBlock(
   tile: usize,
@@ -163,7 +164,8 @@ function multiplyDiagonalBlock(
 }
 
 /**
- * The upper triangle of tileᵀ tile, `size` bytes a row (a multiple of 32), added to or written over `matrix`.
+ * Computes the upper triangle of tileᵀ tile, with rows of `size` bytes (a multiple of 32). If `accumulate`,
+ * adds it to `matrix`, else overwrites `matrix`.
  */
 export function addTile(tile: usize, size: usize, count: i32, matrix: usize, accumulate: bool): void {
   for (let i: usize = 0; i < size; i += 2 * VECTOR) {
@@ -220,10 +222,7 @@ function gatherTile(
   }
 }
 
-/**
- * sums += the rows of a tile, in four chains of additions, since each addition waits for the last of its
- * chain.
- */
+/** sums += the rows of a tile. Four independent chains of additions hide the latency of an addition. */
 function addRows(tile: usize, size: usize, count: i32, sums: usize): void {
   for (let j: usize = 0; j < size; j += 2 * VECTOR) {
     let row = tile + j;
@@ -255,7 +254,7 @@ function addVector(sum: usize, part: usize, size: usize): void {
     v128.store(sum + j, f32x4.add(v128.load(sum + j), v128.load(part + j)));
 }
 
-/** sum += part over the upper triangle of whole 8 x 8 blocks, and over the vectors. */
+/** sum += part, for the upper triangle of A in whole 8 x 8 blocks and for b (`sumBias`, `partBias`). */
 export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
   addVector(sumBias, partBias, size);
   for (let i: usize = 0; i < size; i += WORD) {
@@ -267,11 +266,15 @@ export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize
 }
 
 /**
- * Adds `count` ratings to A and b. If `accumulate` is false and `count` > 0, overwrites A and b. Parts of
- * PART_RATINGS are summed separately first: in one float32 chain of ten million additions the last ones would
- * be lost. Several calls give the same bits as one when every call but the last has a multiple of
- * PART_RATINGS. `size`: bytes of a row of θ, A, b and s. `sums`: s, or 0. `work`: (TILE_ROWS + 2) * size +
- * size² / 4 bytes, for the tile and a part.
+ * Adds `count` ratings to A, b and, if `sums` is not 0, s. If `accumulate` is false and `count` > 0,
+ * overwrites them.
+ *
+ * Each PART_RATINGS ratings are first summed by themselves: in one float32 chain of ten million additions the
+ * last ones would be lost. Several calls give the same bits as a single one if every call but the last has a
+ * multiple of PART_RATINGS ratings.
+ *
+ * - `size`: bytes of a row of θ, A, b and s.
+ * - `work`: (TILE_ROWS + 2) * size + size² / 4 bytes.
  */
 export function addNormalEquations(
   theta: usize,

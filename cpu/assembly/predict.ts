@@ -1,4 +1,4 @@
-/** Predictions of single pairs: values[k] = x_{rows[k]}ᵀ θ_{columns[k]}. */
+/** Predicts single ratings: values[k] = x_uᵀ θ_v for u = rows[k] and v = columns[k]. */
 import { WORD, indexAt } from './simd';
 import { dot } from './vectors';
 

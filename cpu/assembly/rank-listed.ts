@@ -1,18 +1,19 @@
 /**
- * Ranks of listed columns among all columns by xᵀθ, without storing the scores: for each tile of columns,
- * each listed column counts the columns before it. A column is before another when its score is higher, or
- * equal and its number lower.
+ * For each listed column of a row, computes its rank among all columns by the score xᵀθ, without storing the
+ * scores. The rank is the number of columns before it: those with a higher score, or an equal score and a
+ * lower number. Columns are processed in tiles, and each listed column counts the columns before it.
  *
  * The listed columns of a row are sorted, best first, in four arrays, from starts[row] to ends[row]:
  *
  *     scores   Float32   score of the column; NaN counts as -Infinity
- *     befores  Float32   the float32 below it: s > before is s >= score, the test of columns with a lower number
+ *     befores  Float32   the next lower float32: a column with a lower number and the score s is before it
+ *                        if s > before, that is, s >= score
  *     columns  Uint32
  *     counts   four Int32, whose sum is the number of columns before it
  *
- * A row's listed columns are compared from the worst on, until no score of a block exceeds the listed one.
- * All code here forms scores in the same order of operations, so that a column's own score equals the listed
- * one bit for bit.
+ * Each block of scores is compared with the worst listed column first, then with better ones, until no score
+ * of the block is above the listed one. All code here computes scores in the same order of operations, so a
+ * column's own score equals its listed score bit for bit.
  */
 import { clearHeap, replaceRoot, sortHeap } from './heap';
 import { multiplyAdd } from './simd';
@@ -21,7 +22,8 @@ import { packColumns, scoreBlock } from './top-n';
 const COLUMNS: i32 = 8;
 
 /**
- * Writes a row to index `at` of the panels of four, and its norm to index `at` of `norms`; address 0: zeros.
+ * Copies the factors of a row to place `at` in the panels of four rows (see top-n.ts), and its norm to
+ * norms[at]. Writes zeros if the address `row` is 0.
  */
 export function packRow(row: usize, rank: i32, rowPanels: usize, norms: usize, at: i32): void {
   const target = rowPanels + (<usize>(at & ~3) * <usize>rank + <usize>(at & 3)) * 4;
@@ -34,7 +36,7 @@ export function packRow(row: usize, rank: i32, rowPanels: usize, norms: usize, a
   store<f32>(norms + ((<usize>at) << 2), <f32>sqrt(squares));
 }
 
-/** The largest norm of each eight columns, times `room`. */
+/** Writes, for every eight columns, the largest norm times `room`, a factor above 1 for rounding errors. */
 export function boundColumns(
   columnFactors: usize,
   size: usize,
@@ -51,7 +53,7 @@ export function boundColumns(
         const value = <f64>load<f32>(columnFactors + <usize>column * size + (k << 2));
         squares += value * value;
       }
-      // Columns that are not finite get no bound.
+      // A norm that is infinite or NaN becomes the bound, so that these columns are always computed.
       if (!(squares <= most)) most = squares;
     }
     store<f32>(bounds + ((<usize>(first >> 3)) << 2), <f32>(sqrt(most) * room));
@@ -59,8 +61,8 @@ export function boundColumns(
 }
 
 /**
- * Scores of one row and `count` columns by their numbers; `scores` has room for a multiple of eight. work: 32
- * * rank bytes.
+ * Computes the scores of one row and `count` columns, given by their numbers. `scores` has room for `count`
+ * rounded up to a multiple of eight. work: 32 * rank bytes.
  */
 export function scoreListed(
   row: usize,
@@ -92,12 +94,12 @@ export function scoreListed(
   }
 }
 
-/** Begins the list of a row's n columns. */
+/** Clears the list of a row, which has n listed columns. */
 export function beginList(scores: usize, columns: usize, n: i32): void {
   clearHeap(scores, columns, n);
 }
 
-/** Enters `count` columns with their scores into a list that has room for them. */
+/** Adds `count` columns with their scores to a row's list, which has room for them. */
 export function enterListed(
   scores: usize,
   columns: usize,
@@ -130,11 +132,13 @@ function below(score: f32): f32 {
 }
 
 /**
- * Counts the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at
- * `columnFactors`, for all rows. lows: Float32[rows rounded up to 4], the lowest of a row's `scores`,
- * Infinity for missing rows. bounds: see boundColumns, of these columns. Since xᵀθ <= ‖x‖ ‖θ‖, the scores of
- * eight columns are not computed if their bound is below the lowest score of four rows. work: 32 * rank + 128
- * bytes.
+ * Adds the columns first .. first + columns - 1 to the counts of all rows' listed columns. `first` is a
+ * multiple of 8, and the columns' factors start at `columnFactors`.
+ *
+ * - `lows`: Float32[rows rounded up to 4], the lowest of each row's listed scores; Infinity for missing rows.
+ * - `bounds`: of these columns, see boundColumns. Since xᵀθ <= ‖x‖ ‖θ‖, the scores of eight columns and four
+ *   rows are not computed if their bound is below the lowest listed scores.
+ * - `work`: 32 * rank + 128 bytes.
  */
 export function countColumns(
   rowPanels: usize,
@@ -162,7 +166,7 @@ export function countColumns(
     const bound = v128.load32_splat(bounds + ((<usize>(column >> 3)) << 2));
     for (let row = 0; row < rows; row += 4) {
       const at = (<usize>row) << 2;
-      // Comparisons with a NaN bound are false, so its columns are computed.
+      // Comparisons with NaN are false: columns whose bound is NaN are computed.
       if (i32x4.all_true(f32x4.lt(f32x4.mul(v128.load(norms + at), bound), v128.load(lows + at)))) continue;
       if (
         !scoreBlock(
@@ -187,9 +191,9 @@ export function countColumns(
 }
 
 /**
- * Shortens the lists of all rows: removes listed columns that already have `depth` columns before them.
- * Lists are sorted, so these are at the end. Writes `ends` and `lows`. Returns the number of rows that still
- * have listed columns.
+ * Removes listed columns that already have `depth` columns before them from the lists of all rows. Lists are
+ * sorted, so these are at the end. Writes `ends` and `lows`. Returns the number of rows that still have
+ * listed columns.
  */
 export function shortenLists(
   rows: i32,
@@ -217,7 +221,7 @@ function sumOf(count: usize): i32 {
   return load<i32>(count) + load<i32>(count, 4) + load<i32>(count, 8) + load<i32>(count, 12);
 }
 
-/** Counts eight scores of one row. */
+/** Adds eight columns, by their scores at `block`, to the counts of one row's listed columns. */
 function countBlock(
   block: usize,
   first: u32,
@@ -253,8 +257,8 @@ function countBlock(
 }
 
 /**
- * Subtracts excluded columns, given with their scores, from the counts of a row's listed columns start ..
- * end - 1.
+ * Subtracts excluded columns, given with their scores, from the counts of the listed columns start .. end - 1
+ * of a row.
  */
 export function discountListed(
   newScores: usize,

@@ -21,7 +21,7 @@
 import { clearHeap, replaceRoot, sortHeap } from './heap';
 import { multiplyAdd, sumLanesOfFourWhole } from './simd';
 
-/** xᵀθ as top-n forms it. */
+/** xᵀθ, with the same order of operations as in top-n.ts. */
 function score(query: usize, column: usize, rank: i32): f32 {
   let sum = f32x4.splat(0);
   const end = query + ((<usize>rank) << 2);
@@ -44,7 +44,7 @@ function isLeftOut(item: u32, left: usize, count: i32): bool {
   return low < count && load<u32>(left + ((<usize>low) << 2)) == item;
 }
 
-/** Inserts a column into the list if it is good enough. */
+/** Computes the exact score of a column, and adds it to the list if it is among the n best. */
 @inline
 function offer(
   query: usize,
@@ -65,7 +65,7 @@ function offer(
   if (!isLeftOut(item, left, leftCount)) replaceRoot(scores, items, n, value, item);
 }
 
-/** x̂ᵀd̂ of four columns, in units of step and scale. */
+/** x̂ᵀd̂ of four columns, as whole numbers that are multiples of step times the column's scale. */
 @inline
 function coarseProducts(query: usize, column: usize, width: usize): v128 {
   let sum0 = i32x4.splat(0);
@@ -115,8 +115,8 @@ function coarseProducts(query: usize, column: usize, width: usize): v128 {
 }
 
 /**
- * Searches all columns; returns the number of columns examined. `scores`, `items`: n entries each, best first
- * at the end.
+ * Searches all columns. Returns the number of columns whose bounds were computed before the search ended.
+ * `scores` and `items` have n entries each and are sorted at the end, best first.
  */
 export function searchColumns(
   query: usize,
@@ -153,7 +153,7 @@ export function searchColumns(
     let most = f32x4.add(bases, f32x4.mul(products, f32x4.mul(step, v128.load(at + 2 * stride))));
     most = f32x4.add(most, f32x4.mul(lengths, v128.load(at + stride)));
     most = f32x4.add(most, f32x4.mul(missing, v128.load(at)));
-    // "Not below", so that NaN is examined.
+    // "Not below" instead of "at least", so that columns with a NaN bound are computed.
     let reach = i32x4.bitmask(v128.not(f32x4.lt(most, f32x4.splat(worst))));
     reach &= columns - column < 4 ? (1 << (columns - column)) - 1 : 15;
     while (reach != 0) {
@@ -176,7 +176,7 @@ export function searchColumns(
   return min(column, columns);
 }
 
-/** Searches only the `count` columns in `chosen`, a Uint32[count], by their exact scores. */
+/** Searches only the `count` columns listed in `chosen` (Uint32[count]), by their exact scores. */
 export function searchChosen(
   query: usize,
   rank: i32,

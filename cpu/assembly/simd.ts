@@ -1,9 +1,9 @@
 /**
- * The few vector operations that the kernels are made of: four float32 lanes each, or two float64.
+ * The few SIMD operations that all kernels use, on vectors of four float32 or two float64.
  *
- * Two builds come from these sources. With relaxed SIMD a multiply-add is one instruction and rounds once;
- * without it, it is a product and a sum. ASC_FEATURE_RELAXED_SIMD is a constant of the compiler, so each
- * build holds one branch only.
+ * Two builds are made from these sources. With relaxed SIMD a multiply-add is one instruction and rounds
+ * once; without it, it is a product and a sum. ASC_FEATURE_RELAXED_SIMD is a constant of the compiler, so
+ * each build contains only one of the branches.
  */
 
 /** Bytes of one vector, and of one float32 or int32. */
@@ -54,7 +54,7 @@ export function sumLanes(v: v128): f32 {
   );
 }
 
-/** The four sums of lanes of four vectors: [Σa, Σb, Σc, Σd]. Two rounds of transposing and adding. */
+/** Sums the lanes of four vectors: [Σa, Σb, Σc, Σd], in two rounds of transposing and adding. */
 @inline
 export function sumLanesOfFour(a: v128, b: v128, c: v128, d: v128): v128 {
   // ab = a0+a2 b0+b2 a1+a3 b1+b3, and cd likewise
@@ -63,7 +63,7 @@ export function sumLanesOfFour(a: v128, b: v128, c: v128, d: v128): v128 {
   return f32x4.add(v128.shuffle<f32>(ab, cd, 0, 1, 4, 5), v128.shuffle<f32>(ab, cd, 2, 3, 6, 7));
 }
 
-/** The same of four vectors of whole numbers. */
+/** Sums the lanes of four vectors of int32: [Σa, Σb, Σc, Σd]. */
 @inline
 export function sumLanesOfFourWhole(a: v128, b: v128, c: v128, d: v128): v128 {
   const ab = i32x4.add(v128.shuffle<i32>(a, b, 0, 4, 1, 5), v128.shuffle<i32>(a, b, 2, 6, 3, 7));
@@ -71,7 +71,7 @@ export function sumLanesOfFourWhole(a: v128, b: v128, c: v128, d: v128): v128 {
   return i32x4.add(v128.shuffle<i32>(ab, cd, 0, 1, 4, 5), v128.shuffle<i32>(ab, cd, 2, 3, 6, 7));
 }
 
-/** Rows of a compressed block: the index of rating k. */
+/** The column index of rating k of a compressed row. */
 @inline
 export function indexAt(indices: usize, k: i32): usize {
   return <usize>load<u32>(indices + ((<usize>k) << 2));

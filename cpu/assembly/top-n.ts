@@ -1,20 +1,23 @@
 /**
- * The best columns of a group of rows by xᵀθ, a tile of columns at a time, without storing the scores.
+ * Finds the n columns with the highest scores xᵀθ for each row of a group, a tile of columns at a time,
+ * without storing the scores.
  *
  *     rowPanels    panels of four rows: [rank][4]; missing rows are zero
  *     columnPanel  eight columns: [rank][8], packed anew for each eight and used by all rows of the group
  *     thresholds   Float32[rows rounded up to 4]: score of the worst entry kept; Infinity for missing rows
- *     rowNorms     Float32[likewise]: ‖x‖
- *     bounds       Float32[columns / 8], or 0: the largest ‖θ‖ of all columns from that eight on.
- *                  Since xᵀθ <= ‖x‖ ‖θ‖, a block whose bound is below all four thresholds is skipped: many, if
- *                  columns are sorted by falling norm
- *     scores, items  one heap of n entries a row (heap.ts)
+ *     rowNorms     Float32[rows rounded up to 4]: ‖x‖
+ *     bounds       Float32[columns / 8], or 0: entry i is the largest ‖θ‖ of all columns from 8 i on.
+ *                  Since xᵀθ <= ‖x‖ ‖θ‖, a block whose bound is below all four thresholds is skipped:
+ *                  most blocks, if columns are sorted by falling norm
+ *     scores, items  one heap of n entries for each row (heap.ts)
  *     order        Uint32[columns], or 0: the item of each column
- *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out
+ *     mask         one byte for eight columns of one row, [column / 8][row]: bit b is set if column
+ *                  8 * (column / 8) + b is left out
  *
- * A 4 x 8 block of scores is formed in registers and compared with the four thresholds there. Few blocks have
- * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Of equal
- * scores the lower item stays: the column, or its number in `order`.
+ * A 4 x 8 block of scores is computed in registers and compared with the four thresholds there. Only few
+ * blocks have a score that enters a heap (about n ln(columns / n) for each row, if columns are in random
+ * order), so the cost of entering does not matter. Of equal scores the lower item is kept; without `order`, a
+ * column is its own item.
  */
 import { multiplyAdd } from './simd';
 import { clearHeap, replaceRoot, sortHeap } from './heap';
@@ -51,7 +54,7 @@ export function beginTopN(
   }
 }
 
-/** Eight columns side by side; missing ones are zero. */
+/** Packs eight columns as [rank][8] at `panel`. Columns from `count` on are zero. */
 export function packColumns(columnFactors: usize, size: usize, rank: i32, count: i32, panel: usize): void {
   for (let column = 0; column < COLUMNS; column++) {
     const source = columnFactors + <usize>column * size;
@@ -62,8 +65,7 @@ export function packColumns(columnFactors: usize, size: usize, rank: i32, count:
 }
 
 /**
- * Computes 4 x 8 scores. If one of them reaches its row's threshold, stores them at `block` and returns
- * true.
+ * Computes 4 x 8 scores. If one of them reaches its row's threshold, stores all at `block` and returns true.
  */
 export function scoreBlock(
   rowPanel: usize,
@@ -120,7 +122,8 @@ export function scoreBlock(
 }
 
 /**
- * Compares the eight scores of one row at `block` with its heap. `order`: the items of these columns, or 0.
+ * Enters the eight scores of a row at `block` into its heap, as far as they are among its n best. `left`: bit
+ * b is set if column b is left out. `order`: the items of these columns, or 0.
  */
 function enter(
   block: usize,
@@ -147,9 +150,10 @@ function enter(
 }
 
 /**
- * Offers the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at
- * `columnFactors`, to all rows. `mask` covers these columns, or is 0, and so do `bounds` and `order`. `work`:
- * 32 * rank + 128 bytes, for the column panel and one block of scores.
+ * Computes the scores of the columns first .. first + columns - 1 for all rows, and enters the best into the
+ * heaps. `first` is a multiple of 8, and the columns' factors start at `columnFactors`. `mask`, `bounds` and
+ * `order` are for these columns, or 0. work: 32 * rank + 128 bytes, for the column panel and one block of
+ * scores.
  */
 export function offerColumns(
   rowPanels: usize,

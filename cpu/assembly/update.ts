@@ -1,8 +1,8 @@
 /**
  * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row
- * starts (cuMF, eq. 2). A row has a shift, which is added once to the diagonal: λ n_u, or another
- * regularization. The method for a row depends on its own length alone, so that the result does not depend on
- * the cut of rows into chunks or tasks:
+ * starts (cuMF, eq. 2). A row's shift is added once to the diagonal of A: λ n_u, or another regularization.
+ * The method for a row depends only on its own number of ratings n, so the result does not depend on the cut
+ * of rows into chunks or tasks:
  *
  *     n = 0                    x = 0
  *     non-negative             the minimum over x >= 0 of the formed A: solve/nonnegative.ts
@@ -10,12 +10,13 @@
  *     else, n below f          Cholesky of the dual n x n system
  *     else                     Cholesky of A
  *
- * Every solver also computes a row's objective, xᵀ(A + shift I) x - 2 bᵀx, with biases including β, for one
+ * Every solver also computes a row's objective, xᵀ(A + shift I) x - 2 bᵀx, with biases including β, from one
  * or two more sums. With Σ r² it is the row's part of the loss, so that the loss needs no pass over the
  * ratings.
  *
- * With biases a row's own bias is solved too, exactly where x is, and without a bound: see
- * solve/eliminate-bias.ts and solve/dual.ts. The ratings have μ and the fixed side's biases subtracted.
+ * With biases, a row's own bias is solved together with x, and is not restricted to be non-negative: see
+ * solve/eliminate-bias.ts and solve/dual.ts. μ and the fixed side's biases are already subtracted from the
+ * ratings.
  *
  * Workspace of one thread, `size` = bytes of a factor row:
  *
@@ -35,7 +36,10 @@ import { allFinite, clear, copy, dot, sumOf } from './vectors';
 
 const VECTORS: usize = 6;
 
-/** Smallest ratio of a bias's own regularization to n at which the dual system is well enough conditioned. */
+/**
+ * The dual system is used with biases only if the bias's own regularization divided by n is at least this;
+ * below, it is too badly conditioned.
+ */
 const LEAST_DUAL_BIAS: f32 = 1e-3;
 
 @inline
@@ -54,13 +58,13 @@ export function sumsOf(workspace: usize, size: usize): usize {
   return gatheredOf(workspace, size) - size;
 }
 
-/** A float64, the row's objective, stored after the work of every solver. */
+/** Address of a float64, the row's objective. It is stored after the memory that the solvers use. */
 @inline
 export function objectiveOf(workspace: usize, size: usize): usize {
   return sumsOf(workspace, size) - size;
 }
 
-/** Number of ratings whose panels can be kept, in addition to one unpacked panel of θ. */
+/** Number of ratings whose panels fit the workspace, in addition to one unpacked panel of θ. */
 @inline
 export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool): i32 {
   return (
@@ -69,9 +73,9 @@ export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool):
 }
 
 /**
- * Compares the measured costs of the two ways of CG. The unit is one register-block step for a rating and a
- * feature. Forming A costs `stride` a rating, and a pass over A as much as 4 ratings. A matrix-free pass
- * costs 4 for a rating whose panel is kept, and 8 for a rating that is gathered again.
+ * Decides whether CG first forms A, by measured costs. The unit is one register-block step for a rating and a
+ * feature. Forming A costs `stride` for each rating, and a pass over A as much as 4 ratings. A matrix-free
+ * pass costs 4 for a rating whose panel is kept, and 8 for a rating that is gathered again.
  */
 @inline
 function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool {
@@ -80,8 +84,9 @@ function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool 
 }
 
 /**
- * True if the dual system is cheaper: for rows whose number of ratings n, rounded up to whole register
- * blocks, is below the padded number of features. The padding is less than one block, so n < f.
+ * True if solving the n x n dual system costs less than solving A: if the row's number of ratings n, rounded
+ * up to whole register blocks, is below the padded number of features. The padding is less than one block, so
+ * then n < f.
  */
 @inline
 function dualIsCheaper(count: i32, size: usize): bool {
@@ -89,8 +94,12 @@ function dualIsCheaper(count: i32, size: usize): bool {
 }
 
 /**
- * Solves the row whose A (without its shift), b and s are in the workspace; true when x is a finite solution.
- * `weight`: c of the row's bias, or 0; `total`: its t; `bias`: address of β. `method`: see solve/exact.ts.
+ * Solves the row whose A (without its shift), b and s are in the workspace. Returns true if x is finite.
+ *
+ * - `method`: see solve/exact.ts.
+ * - `weight` and `total`: c and t of the row's bias, see solve/eliminate-bias.ts; `weight` is 0 without a
+ *   bias.
+ * - `bias`: address of β.
  */
 export function solveAccumulated(
   size: usize,
@@ -126,8 +135,8 @@ export function solveAccumulated(
 }
 
 /**
- * Adds ratings of one long row to the workspace's A and b, and with `biased` to s; see addNormalEquations for
- * the sizes of calls.
+ * Adds some ratings of one long row to the workspace's A and b and, if `biased`, to s. See addNormalEquations
+ * for `accumulate` and for the number of ratings of a call.
  */
 export function accumulateRow(
   theta: usize,
@@ -155,7 +164,10 @@ export function accumulateRow(
   );
 }
 
-/** `bias`: address of the row's bias, and `ownShift` its regularization; 0 for no bias. */
+/**
+ * Solves one row. `bias`: address of its bias, and `ownShift` the bias's regularization; both 0 without a
+ * bias.
+ */
 function updateRow(
   theta: usize,
   size: usize,
@@ -256,10 +268,11 @@ function updateRow(
  *
  * - `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings from offsets[0]
  *   on.
- * - `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the rows' biases, or 0.
- * - `output` and `previous`: the first row's factors.
- * - `settles`: rows by CG whose steps leave a larger residual than exact solves are solved exactly.
- * - `exactMethod`: of exact solves; any but Cholesky applies to all rows.
+ * - `shifts`: Float32[rows]; `ownShifts` and `biases` likewise for the rows' biases, or 0.
+ * - `output` and `previous`: addresses of the first row's new and old factors.
+ * - `settles`: true if rows for which CG leaves a larger residual than an exact solve would are solved
+ *   exactly.
+ * - `exactMethod`: the exact solver, see solve/exact.ts; any but Cholesky is used for all rows.
  * - `objective`: a float64 to which the rows' objectives are added, in order.
  * - `far`: see gatherAndMultiply.
  */

@@ -1,4 +1,4 @@
-/** Dense vectors of `bytes` = 4 * stride bytes (a multiple of 32), padding lanes zero. */
+/** Dense vectors of `bytes` = 4 * stride bytes (a multiple of 32), whose padding elements are zero. */
 import { VECTOR, WORD, multiplyAdd, sumLanes } from './simd';
 
 /** y = 0 */
@@ -64,8 +64,8 @@ export function squaredDeviations(values: usize, count: i32, mean: f64): f64 {
 }
 
 /**
- * Writes the least and the largest of `count` > 0 numbers to Float32[2] at `bounds`; returns 1 where all of
- * them are whole.
+ * Writes the least and the largest of `count` > 0 numbers to Float32[2] at `bounds`. Returns 1 if all of the
+ * numbers are whole, else 0.
  */
 export function boundsOf(values: usize, count: i32, bounds: usize): i32 {
   let least = f32x4.splat(load<f32>(values));
@@ -114,7 +114,7 @@ export function dot(a: usize, b: usize, bytes: usize): f32 {
   return sumLanes(f32x4.add(even, odd));
 }
 
-/** True when no element is infinite or NaN: x * 0 is then 0 everywhere. */
+/** True when no element is infinite or NaN: exactly then x * 0 is 0 for every element. */
 export function allFinite(x: usize, bytes: usize): bool {
   const zero = f32x4.splat(0);
   let sum = zero;

@@ -1,11 +1,11 @@
 /**
- * A row's bias in float64: the normal equations of its factors with one more feature, which is 1 in every row
- * of θ (the twin of cpu/assembly/solve/eliminate-bias.ts).
+ * Float64 versions, for tests, of cpu/assembly/solve/eliminate-bias.ts: rows with a bias β. The bias is
+ * treated as the factor of one more feature, which is 1 in every row of θ.
  */
 import { conjugateGradient } from './conjugate-gradient.ts';
 import { type NormalEquations, normalEquations, type RatedColumns } from './normal-equations.ts';
 
-/** A and b without any shift, with the feature that is 1 as the last. */
+/** A and b without any shift. The feature that is 1 is the last. */
 export function biasedEquations(
   theta: ArrayLike<number>,
   stride: number,
@@ -25,7 +25,7 @@ export function biasedEquations(
   );
 }
 
-/** The given equations with `shift` added to the factors' diagonal, and `ownShift` to the bias's element. */
+/** Copies equations, with `shift` added to the factors' diagonal elements, and `ownShift` to the bias's. */
 export function shifted({ matrix, bias }: NormalEquations, shift: number, ownShift: number): NormalEquations {
   const features = bias.length;
   return {
@@ -36,7 +36,9 @@ export function shifted({ matrix, bias }: NormalEquations, shift: number, ownShi
   };
 }
 
-/** The equations for x after β is eliminated, (A - s sᵀ / c) x = b - (t / c) s, and the β of an x. */
+/**
+ * Eliminates β: returns the equations for x, (A - s sᵀ / c) x = b - (t / c) s, and the function from x to β.
+ */
 export function leftOfBias({ matrix, bias }: NormalEquations): {
   readonly factors: NormalEquations;
   biasOf(x: Float64Array): number;
@@ -61,7 +63,7 @@ export function leftOfBias({ matrix, bias }: NormalEquations): {
   };
 }
 
-/** [x, β]: x after `steps` CG steps from `start` on the equations from which β is eliminated, and its β. */
+/** Returns [x, β]: x after `steps` CG steps from `start` on the equations without β, and the β of this x. */
 export function biasedGradients(
   equations: NormalEquations,
   start: Float64Array,

@@ -1,6 +1,9 @@
 /** Twin of cpu/assembly/solve/cholesky.ts in float64. */
 
-/** U of A = UᵀU (rank x rank, row-major; 0 below the diagonal), or undefined when a pivot is not positive. */
+/**
+ * Returns U of A = UᵀU (rank x rank, row-major, 0 below the diagonal), or undefined if a pivot is not
+ * positive.
+ */
 export function factor(matrix: Float64Array, rank: number): Float64Array | undefined {
   const upper = new Float64Array(rank * rank);
   for (let i = 0; i < rank; i++) {

@@ -1,6 +1,6 @@
 /**
- * Twin of cpu/assembly/solve/conjugate-gradient.ts in float64: cuMF_ALS, Algorithm 1, with line 5 as r = r -
- * α a_p.
+ * Float64 version of cpu/assembly/solve/conjugate-gradient.ts: cuMF_ALS, Algorithm 1, with the α that its
+ * line 5 lacks (r = r - α A p).
  */
 
 const BIAS_TOLERANCE = 1e-10;
@@ -21,7 +21,9 @@ export function dot(a: Float64Array, b: Float64Array): number {
   return sum;
 }
 
-/** x after `steps` steps from `start`; stops when the residual is 0 or below what float32 resolves. */
+/**
+ * Takes `steps` steps from `start` and returns x. Ends early if the residual is 0 or too small for float32.
+ */
 export function conjugateGradient(
   matrix: Float64Array,
   bias: Float64Array,

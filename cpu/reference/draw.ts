@@ -12,8 +12,9 @@ export function gaussianPair(u1: number, u2: number, out: Float32Array | Float64
 }
 
 /**
- * A row of the kernel drawRows: `rank` normal numbers with length `norm`, plus `shift`. low, high: the row's
- * key, mixed with the seed's halves; absolute: factors are not negative.
+ * A row as the kernel drawRows makes it: `rank` normal numbers, scaled to the length `norm`, plus `shift`.
+ * `low` and `high`: the row's key, already mixed with the seed. `absolute`: no number is negative before
+ * `shift` is added.
  */
 export function drawRow(
   low: number,

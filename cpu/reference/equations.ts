@@ -1,5 +1,5 @@
 /**
- * Twin of the task normal-equations in float64: one row of equations, in the layout of
+ * Float64 version of the task normal-equations: the equations of one row, in the layout of
  * operators/tasks/equation-tasks.ts.
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
@@ -12,7 +12,7 @@ export interface EquationKind {
   readonly implicit?: ImplicitWeights;
 }
 
-/** The triangle of A, b, n and, with biases, s and t of the ratings of one row. */
+/** The equations of one row as a list: the lower triangle of A, b, n and, with biases, s and t. */
 export function equationsOfRow(
   theta: ArrayLike<number>,
   stride: number,

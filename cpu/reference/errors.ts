@@ -1,6 +1,6 @@
 /**
- * Twins of cpu/assembly/errors.ts and predict.ts in float64; matrices are row-major with `stride` elements a
- * row.
+ * Float64 versions of cpu/assembly/errors.ts and predict.ts. Matrices are row-major, with `stride` elements
+ * in each row.
  */
 
 export function predictPair(
@@ -42,7 +42,10 @@ export function errors(
   return { squared, absolute, count };
 }
 
-/** Σ n_u β_u², Σ β_u² and Σ T_u β_u over the rows in [from, to) with ratings. */
+/**
+ * Sums over the rows in [from, to) that have ratings: Σ n_u β_u², Σ β_u² and Σ T_u β_u, where T_u is the
+ * row's entry in `totals`.
+ */
 export function biasSums(
   bias: ArrayLike<number>,
   totals: ArrayLike<number>,
@@ -61,10 +64,7 @@ export function biasSums(
   return { biasSum, biasPlain, biasAlong };
 }
 
-/**
- * Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over the rows in [from, to) with
- * ratings.
- */
+/** Two sums over the rows in [from, to) that have ratings: Σ n_u^ν ‖x_u‖² and Σ ‖x_u‖². `exponent`: ν. */
 export function weightedNorm(
   x: ArrayLike<number>,
   stride: number,

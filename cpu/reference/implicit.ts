@@ -19,7 +19,7 @@ export function gramMatrix(
   return gram;
 }
 
-/** w and t of a rating: it adds w θθᵀ to A, and t θ to b. */
+/** The weight w and target t of a rating, which adds w θθᵀ to A and t θ to b. */
 export function weightsOf(
   rating: number,
   { alpha, base }: ImplicitWeights,
@@ -27,7 +27,7 @@ export function weightsOf(
   return { weight: alpha * Math.abs(rating), target: rating > 0 ? base + alpha * rating : 0 };
 }
 
-/** A = G + Σ w θθᵀ + shift I and b = Σ t θ of one row. */
+/** A = G + Σ w θθᵀ + shift I and b = Σ t θ of one row, for its ratings' weights w and targets t. */
 export function implicitEquations(
   gram: Float64Array,
   theta: ArrayLike<number>,

@@ -2,9 +2,9 @@ import { solveCholesky } from './cholesky.ts';
 import type { NormalEquations } from './normal-equations.ts';
 
 /**
- * Twin of cpu/assembly/solve/nonnegative.ts in float64, one feature at a time: the active-set method of
- * Lawson and Hanson (1974, chapter 23) on the normal equations. x of min ½ xᵀA x - bᵀx with x >= 0; undefined
- * when A is not positive definite.
+ * Float64 version of cpu/assembly/solve/nonnegative.ts: min ½ xᵀA x - bᵀx over x >= 0, by the active-set
+ * method of Lawson and Hanson (1974, chapter 23), one feature at a time. Returns undefined if A is not
+ * positive definite.
  */
 export function solveNonnegative({ matrix, bias }: NormalEquations): Float64Array | undefined {
   const rank = bias.length;

@@ -1,7 +1,7 @@
 /**
- * Twin of cpu/assembly/rank-listed.ts: for each listed column of one row the number of columns before it by
- * score, ties by lower column, without excluded ones. A column with score NaN or -Infinity is before no
- * other.
+ * Plain version of cpu/assembly/rank-listed.ts. For each listed column of one row, returns the number of
+ * columns before it: those with a higher score, or an equal score and a lower number. Excluded columns, and
+ * columns with the score NaN or -Infinity, are not counted.
  */
 export function rankListed(
   scores: ArrayLike<number>,

@@ -20,9 +20,9 @@ export interface ReferenceSums {
 }
 
 /**
- * Twin of cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts in float64: steps p and q (rows of `stride` elements)
- * on one rating after the other. With biases feature 1 of p and feature 0 of q do not change. AdaGrad needs
- * `sums`.
+ * Float64 version of cpu/assembly/sgd/sgd.ts and, with `sums`, of sgd-adaptive.ts. Updates p and q, which
+ * have rows of `stride` elements, for one rating after the other. With biases, element 1 of a row of p and
+ * element 0 of a row of q are constant.
  */
 export function stepInOrder(
   p: Float64Array,
@@ -66,7 +66,7 @@ export interface ReferenceShrink {
   readonly one?: number;
 }
 
-/** Twin of cpu/tasks/sgd/shrink-rows.ts in float64: rows of `stride` elements, in place. */
+/** Float64 version of cpu/tasks/sgd/shrink-rows.ts: divides rows of `stride` elements, in place. */
 export function shrinkInPlace(
   x: Float64Array,
   stride: number,

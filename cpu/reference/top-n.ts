@@ -1,6 +1,6 @@
 /**
- * Twin of cpu/assembly/top-n.ts: the n best columns of one row's scores, ties by lower column, NaN and
- * -Infinity left out.
+ * Plain version of cpu/assembly/top-n.ts: the n columns with the highest scores of one row, of equal ones the
+ * lower columns. Excluded columns, and columns with the score NaN or -Infinity, are left out.
  */
 export function topN(scores: ArrayLike<number>, n: number, excluded: ReadonlySet<number>): number[] {
   return Array.from({ length: scores.length }, (_, column) => column)

@@ -4,8 +4,8 @@ import { conjugateGradient } from './conjugate-gradient.ts';
 import { normalEquations, type RatedColumns } from './normal-equations.ts';
 
 /**
- * Twin of cpu/assembly/update.ts in float64, for one row: x from its ratings, or undefined when A is not
- * positive definite. `exact` false: `steps` steps of CG from `previous`.
+ * Float64 version of cpu/assembly/update.ts for one row: solves x from its ratings exactly, or if `exact` is
+ * false, by `steps` CG steps from `previous`. Returns undefined if A is not positive definite.
  */
 export function updateRow(
   theta: ArrayLike<number>,
@@ -23,9 +23,9 @@ export function updateRow(
 }
 
 /**
- * Twin for a row with a bias β: returns [x, β]. μ and the fixed side's biases are already subtracted from
- * the ratings. `shift` is added to the diagonal of A, `ownShift` to β's element. Undefined if the equations
- * are not positive definite.
+ * Like updateRow for a row with a bias β: returns [x, β]. μ and the fixed side's biases must already be
+ * subtracted from the ratings. `shift` is added to the diagonal of A, `ownShift` to β's element. Returns
+ * undefined if the equations are not positive definite.
  */
 export function updateBiasedRow(
   theta: ArrayLike<number>,

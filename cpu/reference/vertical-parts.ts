@@ -6,8 +6,8 @@ export interface CompressedRows {
 }
 
 /**
- * Compressed rows cut into `p` parts of about equally many columns, with indices from 0 in each; [first,
- * last) are a part's columns.
+ * Cuts compressed rows into `p` parts, each with the ratings of a range of columns; the ranges are about
+ * equally long. A part has the columns [first, last), and its indices count from `first`.
  */
 export function verticalParts(
   { offsets, indices, values }: CompressedRows,

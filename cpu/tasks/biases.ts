@@ -1,7 +1,7 @@
 import type { TaskScope } from '../handler.ts';
 import type { RowChunk } from './row-chunks.ts';
 
-/** The bias column of a task's input or output; undefined where the task has none. */
+/** The biases in a task's input or output `name`; undefined if the task has none of this name. */
 export function biasColumn(scope: TaskScope, name: string): Float32Array | undefined {
   return scope.hasInput(name) ? (scope.partition(name).columns.values as Float32Array) : undefined;
 }

@@ -7,7 +7,7 @@ const CHUNK_BYTES = 4 << 20;
 /** Bytes of the kernel's work for each element of a row. */
 const WORK_BYTES = 12;
 
-/** See `initialize` of KernelTasks. Element k of a row is a function of (seed, the row's key hash, k). */
+/** See `initialize` of KernelTasks. Element k of a row depends only on (seed, the row's key hash, k). */
 export const initialize: TaskHandler<'initialize'> = (scope) => {
   const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt = -1 } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
@@ -16,8 +16,8 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
   const lowAt = scope.scratch + WORK_BYTES * (rank + 4 - (rank % 4));
   const chunk = Math.floor(CHUNK_BYTES / (8 + 4 * stride));
   const [highAt, rowsAt] = [lowAt + 4 * chunk, lowAt + 8 * chunk];
-  // Two words of the seed are mixed into the 64-bit key of a row: each seed gives other keys, and rows stay
-  // distinct.
+  // Two words of the seed are mixed into the 64-bit keys. So another seed gives other numbers, and different
+  // rows still have different keys.
   const [seedLow, seedHigh] = [mix32(seed, 1), mix32(seed, 2)];
   for (let row = from; row < to && !scope.cancelled(); row += chunk) {
     const end = Math.min(row + chunk, to);

@@ -5,8 +5,9 @@ import { SCRATCH_BYTES, STRIDE_STEP, type TaskHandler } from '../handler.ts';
 const CHUNK_PAIRS = 65_536;
 
 /**
- * One side of the pairs: the address and stride of its rows, and the function that converts positions to row
- * numbers at that address. A chunk's rows may first have to be copied there.
+ * The factors of the users, or of the items, of a chunk of pairs: the address and stride of matrix rows, and
+ * a function that converts positions to row numbers of this matrix. If the factors are in host memory, the
+ * function first copies the rows to that address.
  */
 interface Side {
   readonly pointer: number;

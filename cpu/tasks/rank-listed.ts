@@ -7,18 +7,19 @@ const GROUP_ROWS = 512;
 const GROUP_LISTED = 65_536;
 /** Columns of one kernel call. */
 const TILE_COLUMNS = 256;
-/** Factor of bounds for the rounding of a float32 product of 512 terms. */
+/** Factor of bounds that covers the rounding errors of a float32 product of 512 terms. */
 const ROUNDING = 1 + 1e-4;
 /**
- * The rows in the panels are packed again once less than this fraction of them still has columns to count.
+ * Rows whose listed columns all have their ranks take room in the panels. The others are packed again when
+ * they are less than this fraction of the packed rows.
  */
 const REPACKED = 0.8;
 /** Columns that are scored one by one in a call. */
 const CHUNK = 16_384;
 
 /**
- * Some listed columns of one row: entries [from, to) of the block `listed`. A row with too many for one group
- * is in several.
+ * Listed columns of one row: entries [from, to) of the block `listed`. A row that has too many of them for
+ * one group is in several groups.
  */
 interface Entry {
   readonly row: number;
@@ -136,8 +137,8 @@ class Ranking {
   }
 
   /**
-   * Counts the columns that are before the listed ones. A row whose listed columns have all stopped counting
-   * is skipped in later tiles.
+   * Counts the columns that are before each listed column. A listed column stops counting at `depth`; rows
+   * whose listed columns have all stopped are skipped.
    */
   countAll(): void {
     const {
@@ -178,7 +179,10 @@ class Ranking {
     }
   }
 
-  /** Packs the rows with columns left into the panels, and moves their starts and ends to the front. */
+  /**
+   * Packs the rows that still have listed columns into the panels, and moves their starts and ends to the
+   * front. Returns their entries.
+   */
   #pack(entries: readonly Entry[]): readonly Entry[] {
     const {
       kernels,
@@ -228,7 +232,7 @@ class Ranking {
     return bytes;
   }
 
-  /** Writes the counts to `places`; `first` is the entry with place 0. */
+  /** Writes the counts to `places`, whose element 0 belongs to entry `first` of the block. */
   write(indices: Uint32Array, places: Uint32Array, first: number): void {
     const { memory } = this.#scope;
     const listed = new Uint32Array(memory.buffer, this.#at.listed, GROUP_LISTED);
@@ -241,7 +245,10 @@ class Ranking {
     }
   }
 
-  /** Scores the distinct columns of entries [from, to) of a block's row, in chunks. */
+  /**
+   * Computes the scores of a row's distinct columns in entries [from, to) of a block, and passes them to
+   * `use` in chunks.
+   */
   #score(
     row: number,
     indices: Uint32Array,
@@ -279,7 +286,7 @@ class Ranking {
   }
 }
 
-/** The index of a column among the entries [from, to), whose columns ascend. */
+/** Finds the index of a column among the entries [from, to), whose columns ascend. */
 function placeOf(indices: Uint32Array, from: number, to: number, column: number): number {
   let [low, high] = [from, to];
   while (low < high) {

@@ -3,18 +3,19 @@ import { CACHED_BYTES } from '../../engine/plan/device-info.ts';
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../handler.ts';
 
 /**
- * Most ratings in scratch at a time; longer rows are cut into pieces. A multiple of the 1,024 that the
- * kernels sum at a time.
+ * Most ratings in scratch at a time; longer rows are cut into pieces. It is a multiple of 1,024, the number
+ * of ratings that kernels sum in one chain (PART_RATINGS).
  */
 export const CHUNK_RATINGS = 65_536;
 export const CHUNK_ROWS = 8_192;
 
-/** Number columns that a handler may have for each row of a chunk. */
+/** Number of float32 columns that a handler may have for the rows of a chunk, such as shifts or biases. */
 const ROW_COLUMNS = 3;
 const ROW_COLUMNS_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);
 
 /**
- * Bytes of scratch before the handler's own part: indices, values, offsets, and number columns for each row.
+ * Bytes of scratch that rowChunks uses: indices, values, offsets, and the row columns. The handler's own
+ * workspace follows.
  */
 const WORKSPACE_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
 
@@ -22,8 +23,8 @@ const WORKSPACE_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
 export const WORKSPACE_BYTES = SCRATCH_BYTES - WORKSPACE_AT;
 
 /**
- * Some rows of a rating-block, or a piece of a long row, in WebAssembly memory. All numbers without units are
- * addresses in scratch.
+ * Some rows of a rating-block, or a piece of a long row, in WebAssembly memory. `offsets`, `indices` and
+ * `values` are addresses in scratch.
  */
 export interface RowChunk {
   /** First row, a row of the block. */
@@ -32,8 +33,8 @@ export interface RowChunk {
   /** Number of ratings. */
   readonly count: number;
   /**
-   * Both true for whole rows. A long row's pieces follow each other: the first starts and the last ends the
-   * row.
+   * `starts` is true if the chunk has the first rating of its row, `ends` if it has the last. Both are true
+   * for whole rows. A long row's pieces are consecutive chunks.
    */
   readonly starts: boolean;
   readonly ends: boolean;
@@ -47,7 +48,7 @@ export function workspaceOf(scope: TaskScope): number {
   return scope.scratch + WORKSPACE_AT;
 }
 
-/** Numbers of a chunk's rows, in scratch: their address, and a view. */
+/** Float32 column `which` of a chunk's rows, in scratch: its address, and a view. */
 export function rowColumn(
   scope: TaskScope,
   which: 0 | 1 | 2,
@@ -56,15 +57,15 @@ export function rowColumn(
   return { address, values: new Float32Array(scope.memory.buffer, address, CHUNK_ROWS) };
 }
 
-/** A float64 in scratch after the offsets, initially 0, that kernels add to. */
+/** A float64 in scratch, initially 0, to which kernels add their sums. */
 export function runningSum(scope: TaskScope): { readonly address: number; readonly view: Float64Array } {
   const address = scope.scratch + 8 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 8);
   return { address, view: new Float64Array(scope.memory.buffer, address, 1).fill(0) };
 }
 
 /**
- * 1 if rows of a matrix are read from memory (the kernels' `far`). 0 if they are in the caches, where
- * prefetching would only cost time.
+ * The `far` argument of kernels: 1 if a matrix is larger than the caches, so that its rows are read from
+ * memory; 0 if it is in the caches, where prefetching would only cost time.
  */
 export function isFar({ rows, stride }: MatrixView): 0 | 1 {
   return rows * stride * 4 >= CACHED_BYTES ? 1 : 0;
@@ -76,9 +77,10 @@ export function lastObjective(scope: TaskScope, workspace: number, size: number)
 }
 
 /**
- * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk; stops early when the task is
+ * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk. Ends early when the task is
  * cancelled. Rows with at most CHUNK_RATINGS ratings are not cut. `costPerRating` and `costPerRow`, in units
- * of about a nanosecond, limit a chunk of ordinary rows to some milliseconds.
+ * of about a nanosecond, estimate the handler's work, and limit a chunk of ordinary rows to some
+ * milliseconds.
  */
 export function* rowChunks(
   scope: TaskScope,

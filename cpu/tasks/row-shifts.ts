@@ -11,7 +11,7 @@ export function rowShift(n: number, { lambda, exponent = 1, offset = 0 }: RowReg
   return lambda * ratingPower(n, exponent) + offset;
 }
 
-/** The shift of the bias's diagonal, without n, for a row of n ratings: λ n + d. */
+/** The regularization that is added to the bias's diagonal element n, for a row of n ratings: λ n + d. */
 export function biasShift(
   n: number,
   { lambda, biasLambda = lambda, damping = 0 }: RowRegularization,

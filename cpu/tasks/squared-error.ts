@@ -2,7 +2,7 @@ import type { TaskHandler } from '../handler.ts';
 import { biasColumn, subtractBoth } from './biases.ts';
 import { rowChunks, workspaceOf } from './row-chunks.ts';
 
-/** See `squared-error` of KernelTasks. One running sum over all chunks, in row order. */
+/** See `squared-error` of KernelTasks. All chunks add to the same sum, in row order. */
 export const squaredError: TaskHandler<'squared-error'> = (scope) => {
   const { from, to, mean = 0 } = scope.params;
   const block = scope.partition('block');

@@ -79,8 +79,8 @@ export function layoutOf(
 }
 
 /**
- * The result for rows that were solved tile by tile: the objective of each run of rows, and the first row
- * without a finite solution, or -1.
+ * The result for rows that were solved tile by tile: the sum of objectives for each run of rows (`runs` of
+ * the task), and the first row without a finite solution, or -1.
  */
 export interface SolvedTiles {
   rows: number;
@@ -96,7 +96,7 @@ interface GroupShape {
   readonly ratings: number;
 }
 
-/** The rows of one group, which take their CG steps together. */
+/** A group of rows that take their CG steps together, tile by tile (cpu/assembly/solve/tiled/rows.ts). */
 export class TiledGroup {
   readonly #scope: ScopeOf<'update'>;
   readonly #group: readonly TiledRow[];
@@ -131,7 +131,8 @@ export class TiledGroup {
   }
 
   /**
-   * One pass over the ratings, tile by tile. `which`: the kind of pass, see cpu/assembly/solve/tiled/rows.ts.
+   * One pass over the ratings of the group, tile by tile. `which`: 0 computes residuals, 1 products, 2
+   * curvatures.
    */
   #pass(which: 0 | 1 | 2, p: number, y: number): void {
     const [scope, at] = [this.#scope, this.#at];
@@ -203,7 +204,7 @@ export class TiledGroup {
     });
   }
 
-  /** Writes the solutions, and adds the rows' objectives to the sums of their runs. */
+  /** Writes the solutions, and adds each row's objective to the sum of its run. */
   #end(solved: SolvedTiles): void {
     const { memory, params } = this.#scope;
     const { runs = [] } = params;
@@ -220,7 +221,7 @@ export class TiledGroup {
     });
   }
 
-  /** False where the solution is not finite. */
+  /** Takes the row's last step and writes its bias. Returns false if the solution is not finite. */
   #endRow(row: number, g: number): boolean {
     const own = rowColumn(this.#scope, 0);
     const { x, p, sums, state } = this.#addresses(g);
@@ -255,8 +256,8 @@ export class TiledGroup {
 }
 
 /**
- * Copies the ratings of a group to its place in scratch, sorted by row and so by tile. Returns Σ r of each
- * row after the fixed side's biases are subtracted; 0 without biases.
+ * Copies the ratings of a group into scratch, sorted by row and within a row by tile. Returns Σ r of each row
+ * after the fixed side's biases have been subtracted; 0 without biases.
  */
 function placeGroup(
   scope: ScopeOf<'update'>,

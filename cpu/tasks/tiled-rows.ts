@@ -4,8 +4,8 @@ import { WORKSPACE_BYTES, workspaceOf } from './row-chunks.ts';
 import { layoutOf, type SolvedTiles, TiledGroup, type TiledRow } from './tiled-group.ts';
 
 /**
- * Solves the rows in [from, to) whose numbers of ratings are within the tiling, by conjugate gradients tile
- * by tile, in groups whose ratings fit scratch. A row's solution does not depend on its group.
+ * Solves those rows in [from, to) that have tiled.from to tiled.to ratings, by conjugate gradients tile by
+ * tile, in groups whose ratings fit scratch. A row's solution does not depend on its group.
  */
 export function solveTiledRows(
   scope: ScopeOf<'update'>,

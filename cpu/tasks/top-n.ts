@@ -2,7 +2,10 @@ import { UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { type MatrixView, type TaskHandler, type TaskScope } from '../handler.ts';
 
-/** Rows that share one pass over the columns, and columns of a tile: the input of one kernel call. */
+/**
+ * Most rows that share one pass over the columns, and the number of columns in a tile, for which a kernel is
+ * called once.
+ */
 const GROUP_ROWS = 512;
 const TILE_COLUMNS = 1_024;
 const MASK_BYTES = (TILE_COLUMNS / 8) * GROUP_ROWS;
@@ -73,7 +76,7 @@ interface Search {
   readonly exclusion: Exclusion | undefined;
 }
 
-/** One group of rows against all columns. */
+/** Finds the best columns for one group of rows: passes all columns, tile by tile, to the kernel. */
 function offerAll(search: Search, row: number, rows: number): void {
   const { scope, at, rank, n, rowFactors, columnFactors } = search;
   const { kernels } = scope;
@@ -116,8 +119,8 @@ function offerAll(search: Search, row: number, rows: number): void {
 }
 
 /**
- * Copies the bounds, items and exclusions of a tile's columns into scratch. Returns their addresses; 0 where
- * there are none.
+ * Copies the bounds, items and exclusions of a tile's columns into scratch. Returns their addresses; 0 for
+ * those that the task does not have.
  */
 function placeTile(
   { scope, at, exclusion, bounds, order }: Search,
@@ -135,13 +138,13 @@ function placeTile(
 }
 
 /**
- * The excluded columns of a group's rows, dealt to tiles: an entry has the column's number in its tile, and
- * the row's in the group.
+ * The excluded columns of a group's rows, sorted by tile. An entry combines the column's number in its tile
+ * with the row's number in the group.
  */
 class Exclusion {
   readonly #offsets: Int32Array;
   readonly #indices: Uint32Array;
-  /** The column of each number in the exclusions; undefined if exclusions already contain columns. */
+  /** The column of each item number in the exclusions; undefined if exclusions contain columns themselves. */
   readonly #columnOf: Uint32Array | undefined;
   /** The entries of tile t start at #starts[t]. */
   readonly #starts: Uint32Array;
@@ -162,8 +165,9 @@ class Exclusion {
     const [offsets, indices, columnOf, starts] = [this.#offsets, this.#indices, this.#columnOf, this.#starts];
     const [first, end] = [offsets[row], offsets[row + rows]];
     if (this.#entries.length < end - first) this.#entries = new Uint32Array(2 * (end - first));
-    // Counts are stored two entries after their tile. So while columns are dealt, the entry before counts
-    // each tile's start up to the tile's end.
+    // A counting sort in one array. The number of tile t's entries is counted at t + 2, so after summation
+    // the start of tile t is at t + 1. Placing entries advances it to the tile's end, which is the start of
+    // tile t + 1.
     starts.fill(0);
     for (let k = first; k < end; k++)
       starts[Math.floor((columnOf ? columnOf[indices[k]] : indices[k]) / TILE_COLUMNS) + 2]++;

@@ -17,8 +17,8 @@ import type { SolvedTiles } from './tiled-group.ts';
 import { solveTiledRows } from './tiled-rows.ts';
 
 /**
- * See `update` of KernelTasks. Rows that are longer than a chunk and not solved tile by tile are summed piece
- * by piece and solved on their formed A.
+ * See `update` of KernelTasks. A row that is longer than a chunk and not solved tile by tile is added to A
+ * piece by piece. It is solved from the formed A.
  */
 export const update: TaskHandler<'update'> = (scope) => {
   const { tiled, only } = scope.params;
@@ -101,7 +101,9 @@ class RowUpdate {
     }
   }
 
-  /** Solves whole rows. Returns the first of the chunk whose solution is not finite, or -1. */
+  /**
+   * Solves the whole rows of a chunk. Returns the first row of the chunk whose solution is not finite, or -1.
+   */
   #solveRows(chunk: RowChunk): number {
     const { kernels, params } = this.#scope;
     const { shifts, ownShifts, biases } = this.#columns;
@@ -132,8 +134,8 @@ class RowUpdate {
   }
 
   /**
-   * Adds a piece of a long row to its A; after the last piece solves the row. Returns 0 for a bad row, else
-   * -1.
+   * Adds a piece of a long row to its A, and after the last piece solves the row. Returns 0 if the solution
+   * is not finite, else -1.
    */
   #addPiece({ row, starts, ends, count, indices, values }: RowChunk): number {
     const { kernels } = this.#scope;

@@ -6,8 +6,8 @@ import type { BiasSums } from '../../operators/tasks/task-types.ts';
 const CHUNK_ROWS = 65_536;
 
 /**
- * See `weighted-norm` of KernelTasks. Of the block only the offsets are read. They have 32 bits and may
- * wrap around, so only their differences are used.
+ * See `weighted-norm` of KernelTasks. Only the offsets of the block are read. They have 32 bits and may wrap
+ * around, so only their differences are used.
  */
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   const { from, to, exponent = 1, plainWeights } = scope.params;

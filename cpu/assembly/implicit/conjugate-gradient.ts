@@ -1,12 +1,14 @@
 /**
- * Conjugate gradients of solve/conjugate-gradient.ts for one row of implicit data, without forming A:
+ * Solves one row of implicit ALS by conjugate gradients (solve/conjugate-gradient.ts) without forming its A.
+ * With the weight w and target t of each rating (weights.ts) and G, the Gram matrix of all θ:
  *
  *     A p = G p + shift p + Σ w θ (θᵀp)      b = Σ t θ
  *
- * The row's θ are gathered once into panels, which are used by all steps; G, the same for all rows, stays in
- * the cache.
+ * The θ of the row's ratings are gathered once into panels, which all steps use. G is the same for all rows
+ * and stays in the cache.
  *
- * `anchored` adds (G + shift) x to b, for the row's previous x: the first residual is then Σ (t - w θᵀx) θ.
+ * `anchored` adds (G + shift) x to b, where x is the row's previous factors: ratings then move the row away
+ * from x only as far as G and the shift allow. The first residual is Σ (t - w θᵀx) θ.
  */
 import { behindPanels, packs } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
@@ -28,8 +30,8 @@ export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): v
 }
 
 /**
- * Solves one row. Ratings, panels, `work`, `settles`, `objective`, `far` and the result are as in
- * solveMatrixFree. `gram`: the upper triangle of G, in rows of `size` bytes.
+ * Solves one row. `gram`: the upper triangle of G, in rows of `size` bytes. All other arguments and the
+ * result are as in solveMatrixFree, with targets and weights in place of values.
  */
 export function solveImplicit(
   theta: usize,
@@ -100,7 +102,7 @@ export function solveImplicit(
   store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
   const squares = dot(x, x, size);
   let rho = dot(r, r, size);
-  // The residual of x = 0 is b.
+  // For x = 0 the residual is b itself, so ρ = ‖b‖².
   const biasSquares: f32 = squares > 0 ? (along * along) / squares : rho;
   const enough = endingRho(rho, biasSquares);
   if (rho <= enough) return isSettled(rho, biasSquares);

@@ -1,4 +1,4 @@
-/** The terms of the implicit loss that need the ratings or a pass over the rows, in float64. */
+/** The terms of the implicit loss for which the ratings must be read, in float64. */
 import { WORD, indexAt } from '../simd';
 import { dot } from '../vectors';
 

@@ -1,10 +1,10 @@
 /**
- * Rows [from, to) of G = weight ΘᵀΘ, and by symmetry the same columns. `from` and `to` are multiples of
- * eight features (`to` may be the end), so that tasks for different rows of G write different elements and
- * need no sum over tasks.
+ * Computes rows [from, to) of G = weight ΘᵀΘ, and by symmetry the same columns. `from` and `to` are multiples
+ * of eight (`to` may also be the end). Tasks for different rows of G write different elements, so nothing has
+ * to be added up over tasks.
  *
- * Rows of θ are adjacent, so tiles of them are input of the register blocks of normal-equations.ts without a
- * copy. Parts of 1,024 rows are summed in float32, and the parts in float64.
+ * Rows of θ are adjacent in memory, so they are used as tiles of normal-equations.ts without a copy. Each
+ * 1,024 rows are summed in float32, and these sums are added in float64.
  */
 import { multiplyBlock, PART_RATINGS, TILE_ROWS } from '../normal-equations';
 import { VECTOR, WORD } from '../simd';

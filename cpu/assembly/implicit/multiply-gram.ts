@@ -3,8 +3,8 @@ import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 import { clear } from '../vectors';
 
 /**
- * y = G p, four rows of G at a time: an element right of the diagonal is read once and used twice, as in
- * multiplySymmetric. The 4 x 4 block on the diagonal is a sum of its rows.
+ * y = G p, four rows of G at a time. An element right of the diagonal is read once and used twice, as in
+ * multiplySymmetric. The 4 x 4 block on the diagonal is multiplied as a whole.
  */
 export function multiplyGram(gram: usize, size: usize, p: usize, y: usize): void {
   clear(y, size);

@@ -40,9 +40,9 @@ export function accumulateImplicit(
 }
 
 /**
- * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error if A is not positive definite
- * in float32 without it, as happens with weights of millions. Only if A's rounding error is above `shift`, A
- * is first tried with `shift`, in a copy.
+ * Returns the shift that Cholesky adds to the diagonal of the workspace's A: `shift`, or A's rounding error
+ * if A is not positive definite in float32 with `shift` alone, as happens with weights of millions. If A's
+ * rounding error is above `shift`, a copy of A is factored with `shift` to find out.
  */
 function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
   const least = definiteShift(workspace, size, rank, shift);
@@ -54,8 +54,8 @@ function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
 }
 
 /**
- * Solves the row whose A (without G and shift) and b are in the workspace; true when x is finite. `method`:
- * see solve/exact.ts. `anchored`: (G + shift) times the row's previous factors is added to b.
+ * Solves the row whose A (without G and shift) and b are in the workspace. Returns true if x is finite.
+ * `method`: see solve/exact.ts. `anchored`: adds (G + shift) times the row's previous factors to b.
  */
 export function solveAccumulatedImplicit(
   size: usize,
@@ -92,8 +92,8 @@ export function solveAccumulatedImplicit(
 }
 
 /**
- * True where forming A costs less than passes over the row's panels; see formingIsCheaper. A pass over G or
- * over A costs the same.
+ * True if forming A costs less than the passes of CG over the row's panels; formingIsCheaper explains the
+ * units. Passes over G and over A cost the same, so neither is counted.
  */
 @inline
 function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
@@ -101,9 +101,12 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 }
 
 /**
- * Updates `rows` consecutive rows. `settles`, `exactMethod`, `objective` and `far`: see updateRows.
- * `targets` and `weights`: see weighRatings. `shifts`: Float32[rows]; `gram`: stride x stride. `anchored`:
- * rows without ratings do not change. Returns the first row without a finite solution, or -1.
+ * Updates `rows` consecutive rows. Returns the first row without a finite solution, or -1.
+ *
+ * - `settles`, `exactMethod`, `objective` and `far`: see updateRows.
+ * - `targets` and `weights`: see weighRatings.
+ * - `shifts`: Float32[rows]; `gram`: G, stride x stride.
+ * - `anchored`: see solveAccumulatedImplicit; rows without ratings then keep their factors.
  */
 export function updateRowsImplicit(
   theta: usize,

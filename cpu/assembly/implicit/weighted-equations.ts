@@ -1,6 +1,7 @@
 /**
- * The observed part of a row's implicit normal equations, A += Σ w θ θᵀ and b += Σ t θ: the tiles of
- * normal-equations.ts with rows of θ multiplied by √w, so that their products have the weight w.
+ * Sums what the ratings of a row add to its implicit normal equations: A += Σ w θ θᵀ and b += Σ t θ. Rows of
+ * θ are multiplied by √w when they are copied to the tiles of normal-equations.ts, so that their products
+ * have the weight w.
  */
 import { addPart, addTile, PART_RATINGS, TILE_ROWS } from '../normal-equations';
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
@@ -31,8 +32,8 @@ function gatherWeightedTile(
 }
 
 /**
- * Adds `count` ratings to A and b. If `accumulate` is false and `count` > 0, overwrites A and b. Parts, sizes
- * and `work` as in addNormalEquations.
+ * Adds `count` ratings to A and b. If `accumulate` is false and `count` > 0, overwrites A and b. The order of
+ * sums, `size` and `work` are as in addNormalEquations.
  */
 export function addWeightedEquations(
   theta: usize,

@@ -1,6 +1,6 @@
 /**
  * The products of solve/panels.ts with a weight for each rating: y += Θᵀ W Θ p. Lists of weights end in eight
- * zeros.
+ * zeros, for the last panel's missing ratings.
  */
 import { gatherAndMultiplyPanel, PACKED_PANELS, PANELS, touchRows } from '../solve/gather-panels';
 import { addAndPack, halfWords, weigh } from '../solve/packed-panels';
@@ -23,7 +23,8 @@ function subtractFromTargets(targets: usize, weights: usize, factors: usize, pro
 }
 
 /**
- * y += Θᵀ W Θ p over `count` > 0 ratings with panels at `panels`; order and `factors` as in multiplyPanels.
+ * y += Θᵀ W Θ p over `count` > 0 ratings whose panels are at `panels`. `backward` and `factors` are as in
+ * multiplyPanels.
  */
 export function multiplyWeightedPanels(
   panels: usize,
@@ -61,9 +62,9 @@ export function multiplyWeightedPanels(
 }
 
 /**
- * Like multiplyWeightedPanels, for ratings that are gathered in the same pass; `left`, `panels`, `spare` and
- * `far` as in gatherAndMultiply. With `targets`, y += Σ (t - w θᵀp) θ instead, and Σ t θᵀp is added to the
- * four lanes at factors + 32. `factors`: 96 bytes.
+ * Like multiplyWeightedPanels, for ratings whose θ are gathered in the same pass; `left`, `panels`, `spare`
+ * and `far` as in gatherAndMultiply. With `targets`, computes y += Σ (t - w θᵀp) θ instead, and adds Σ t θᵀp
+ * to the four lanes at factors + 32. `factors`: 96 bytes.
  */
 export function gatherAndMultiplyWeighted(
   theta: usize,

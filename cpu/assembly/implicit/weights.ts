@@ -1,14 +1,17 @@
 /**
- * The weights of implicit data (Hu, Koren and Volinsky 2008): an observed pair weighs α |r| more than an
- * unobserved one and is preferred when r > 0. It adds w θ θᵀ to A and t θ to b:
+ * The weights of implicit data (Hu, Koren and Volinsky 2008). An observed pair weighs α |r| more than an
+ * unobserved one, whose weight is `base`, and is preferred when r > 0. It adds w θ θᵀ to A and t θ to b:
  *
- *     w = α |r|        t = base + α r where r > 0, else 0        base: the weight of the unobserved zero that the pair replaces
+ *     w = α |r|        t = base + α r where r > 0, else 0
  *
- * A kernel's vectors read up to seven elements past the last rating; both lists end in eight zeros for them.
+ * Vector instructions read up to seven elements past the last rating, so both lists end in eight zeros.
  */
 import { VECTOR, WORD } from '../simd';
 
-/** `weights` and `targets`: `count` + 8 elements each, rounded up to whole vectors. */
+/**
+ * Computes w and t of `count` ratings. `weights` and `targets` have room for `count` + 8 elements each,
+ * rounded up to whole vectors.
+ */
 export function weighRatings(
   values: usize,
   count: i32,

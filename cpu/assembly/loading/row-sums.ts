@@ -1,6 +1,6 @@
 /**
  * Sums of the ratings of rows, in float64. `offsets` has the index of each row's first rating among all
- * ratings, and `values` the ratings from index `first` on.
+ * ratings of the block, and `values` starts with the rating of index `first`.
  */
 import { boundsOf, squaredDeviations, sumOf } from '../vectors';
 
@@ -14,10 +14,10 @@ const SQUARES: usize = 40;
 const BOUNDS: usize = 48;
 
 /**
- * Adds the ratings [first, end) of rows to `sums` (float64[rows]) and to the totals: least, most, number of
- * rows with a rating that is not whole, number of ratings, mean, and squares Σ (r - mean)². Mean and squares
- * are merged row by row (Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for
- * computing sample variances).
+ * Adds the ratings with indices [first, end) to the sums of their rows (`sums`, float64[rows]) and to the
+ * totals: least, most, number of rows with a rating that is not whole, number of ratings, mean, and squares Σ
+ * (r - mean)². Mean and squares are merged row by row (Chan, Golub and LeVeque 1979, Updating formulae and a
+ * pairwise algorithm for computing sample variances).
  */
 export function sumRows(
   values: usize,
@@ -51,7 +51,7 @@ export function sumRows(
   }
 }
 
-/** Adds sums to others, and returns the total of the sums. */
+/** Adds `sums` to `others`, element by element, and returns the total of `sums`. */
 export function addSums(sums: usize, rows: u32, others: usize): f64 {
   let total: f64 = 0;
   for (let at: usize = 0, end = (<usize>rows) << 3; at < end; at += 8) {
@@ -63,8 +63,8 @@ export function addSums(sums: usize, rows: u32, others: usize): f64 {
 }
 
 /**
- * For each row, adds Σ (r - mean - the column's mean) of its ratings in [first, end) to `sums`, in order.
- * `means`: Float32, the mean of each rating's column.
+ * For each row, adds Σ (r - mean - the column's mean) over its ratings with indices [first, end) to `sums`,
+ * in order. `means`: Float32, the column's mean for each rating.
  */
 export function sumApart(
   values: usize,

@@ -1,6 +1,7 @@
 /**
- * Scatters ratings to the bands of their rows: see operators/tasks/data-tasks.ts. A row's place has its band
- * in the upper bits, and in the lower `rowBits` bits its number in the band.
+ * Distributes ratings to bands: sequences of adjacent rows that are then sorted one by one (see
+ * operators/tasks/data-tasks.ts). The place of a row is a u32 with the row's band in its upper bits and the
+ * row's number within the band in its lower `rowBits` bits.
  */
 
 /** Replaces each of `count` numbers by the entry of the table that it indexes. */
@@ -10,8 +11,8 @@ export function lookUp(numbers: usize, count: u32, table: usize): void {
 }
 
 /**
- * Writes the row of each rating in [from, to) to `out`. `offsets` starts with the first rating of `row`.
- * Returns the row of the last rating.
+ * Writes the row of each rating with an index in [from, to) to `out`. The entry at `offsets` is the index of
+ * the first rating of `row`. Returns the row of the last rating.
  */
 export function numberRows(offsets: usize, row: u32, from: u32, to: u32, out: usize): u32 {
   let k = from;
@@ -28,7 +29,7 @@ export function numberRows(offsets: usize, row: u32, from: u32, to: u32, out: us
   return row;
 }
 
-/** Adds ratings to the counts of their bands. */
+/** Adds `count` ratings, given by the places of their rows, to the counts of their bands. */
 export function countBands(places: usize, count: u32, rowBits: u32, counts: usize): void {
   const end = places + ((<usize>count) << 2);
   for (let at = places; at < end; at += 4) {
@@ -49,8 +50,9 @@ export function startsOf(counts: usize, count: u32): void {
 }
 
 /**
- * Writes each rating to the next free index of its band; `cursors` has these indices and is counted up.
- * Written are the key (the row's number in the band, and the column) and the value.
+ * Writes each rating to the next free index of its band. `cursors` has these indices, and they are
+ * incremented. A rating is written as its value and a key of 32 bits: the row's number in the band, then the
+ * column.
  */
 export function scatter(
   places: usize,

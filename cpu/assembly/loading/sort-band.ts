@@ -1,11 +1,11 @@
 /**
- * Sorts a band's ratings by row and column. A key has the row's number in the band in its upper bits, the
- * column in its lower `columnBits` bits. While they are sorted a rating is a pair of its key and the bits of
- * its value, 8 bytes, so that each step writes to one address.
+ * Sorts the ratings of a band by row and column. A key has the row's number in the band in its upper bits,
+ * and the column in its lower `columnBits` bits. While ratings are sorted, a rating is a pair of 8 bytes, its
+ * key and the bits of its value, so that each step writes to one address.
  */
 import { startsOf } from './scatter';
 
-/** Interleaves keys and values to pairs. */
+/** Interleaves `count` keys and values to pairs. */
 export function pairUp(keys: usize, bits: usize, count: u32, pairs: usize): void {
   const whole = (<usize>(count & ~3)) << 2;
   const end = (<usize>count) << 2;
@@ -23,8 +23,8 @@ export function pairUp(keys: usize, bits: usize, count: u32, pairs: usize): void
 }
 
 /**
- * A stable counting sort by the digit of the key that begins at bit `shift` and has `width` bits. `counters`:
- * a number for each of its values.
+ * A stable counting sort by one digit of the key: the `width` bits from bit `shift` on. `counters` has room
+ * for a u32 for each value of the digit.
  */
 export function sortByDigit(
   pairs: usize,
@@ -52,7 +52,7 @@ export function sortByDigit(
   }
 }
 
-/** Splits sorted pairs into columns and values. Returns the number of keys equal to the one before. */
+/** Splits sorted pairs into columns and values. Returns the number of keys that equal the previous key. */
 export function takeApart(pairs: usize, count: u32, columnBits: u32, columns: usize, bits: usize): u32 {
   if (count == 0) return 0;
   const mask: u32 = (1 << columnBits) - 1;

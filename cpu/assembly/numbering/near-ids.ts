@@ -1,10 +1,10 @@
 /**
- * Loops over ids in a narrow range, and over tables that count each id. Ids are int32, codes and positions
- * uint32, counts int32; `n` of them are adjacent.
+ * Loops over ids in a narrow range, and over tables that count the ratings of each id. The code of an id is
+ * its distance from the least id. Ids and counts are int32, codes and positions uint32.
  */
 import { VECTOR, WORD } from '../simd';
 
-/** Widens the range of the two int32 at `range`, the least and the greatest id, by more ids. */
+/** Widens a range, the least and the greatest id as two int32 at `range`, so that it contains n more ids. */
 export function widenRange(ids: usize, n: i32, range: usize): void {
   let least = load<i32>(range);
   let greatest = load<i32>(range, 4);
@@ -32,7 +32,7 @@ export function widenRange(ids: usize, n: i32, range: usize): void {
   store<i32>(range, greatest, 4);
 }
 
-/** Turns ids into their distances from the least one, in place. */
+/** Replaces n ids by their codes, the distances from the least id. */
 export function subtractLeast(ids: usize, n: i32, least: i32): void {
   const leasts = i32x4.splat(least);
   let i = 0;
@@ -41,8 +41,8 @@ export function subtractLeast(ids: usize, n: i32, least: i32): void {
 }
 
 /**
- * Moves the low halves of n int64 together, in place, into the n words at `halves`. Returns 1 if each id
- * fits int32, that is, if its high half only repeats the sign.
+ * Copies the low halves of n int64 to the first n words at `halves`, in place. Returns 1 if each id fits
+ * int32, that is, if its high half only repeats the sign.
  */
 export function takeLowHalves(halves: usize, n: i32): i32 {
   let difference = 0;
@@ -56,7 +56,7 @@ export function takeLowHalves(halves: usize, n: i32): i32 {
 }
 
 /**
- * Counts codes: the count of code c is entry c + shift of the table. Codes outside the table's `entries` are
+ * Counts n codes: entry c + shift of the table counts the code c. Codes outside the table's `entries` are
  * ignored.
  */
 export function countCodes(codes: usize, n: i32, shift: i32, counts: usize, entries: i32): void {
@@ -76,7 +76,7 @@ export function addCounts(counts: usize, more: usize, n: i32): void {
   for (; i < n; i++, counts += WORD, more += WORD) store<i32>(counts, load<i32>(counts) + load<i32>(more));
 }
 
-/** Entries of a table that are not 0. */
+/** Number of entries of a table that are not 0. */
 export function countUsed(counts: usize, n: i32): i32 {
   let used = 0;
   for (let i = 0; i < n; i++, counts += WORD) used += <i32>(load<i32>(counts) !== 0);
@@ -84,9 +84,9 @@ export function countUsed(counts: usize, n: i32): i32 {
 }
 
 /**
- * Assigns positions, from `position` on, to the ids whose counts are not 0. The first entry of `counts`
- * belongs to the id `first`. Outputs: `map`, the position of each entry, 0 where the count is 0; `ids` and
- * `own`, ids and counts by position. Returns the next position.
+ * Numbers the ids whose counts are not 0, from `position` on. Entry i of `counts` belongs to the id first +
+ * i. Outputs: `map`, the position of each entry, 0 where the count is 0; `ids` and `own`, the ids and counts
+ * by position. Returns the next position.
  */
 export function rankCounts(
   counts: usize,

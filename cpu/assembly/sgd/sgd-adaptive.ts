@@ -1,12 +1,13 @@
 /**
- * The steps of sgd.ts with a learning rate for each row: AdaGrad as in libmf, one sum of squared gradients a
- * row (Chin, Zhuang, Juan, Lin: A Learning-rate Schedule for Stochastic Gradient Methods to Matrix
- * Factorization, 2015):
+ * The updates of sgd.ts with a learning rate for each row and column: AdaGrad as in libmf, with one sum G of
+ * squared gradients for each row or column (Chin, Zhuang, Juan, Lin: A Learning-rate Schedule for Stochastic
+ * Gradient Methods to Matrix Factorization, 2015):
  *
  *     g = e q - λ_p p;   p <- p + α / √(1 + G_p) g;   G_p <- G_p + ‖g‖² / f
  *
- *     sums      one float32 G a row
- *     steps     6 vectors: mask of the first four features of p and of q (0 where a feature stays 1), λ_p, λ_q, α, 1 / f
+ *     sums      one float32 G for each row or column
+ *     steps     6 vectors: mask of the first four elements of p and of q (0 for an element that stays 1),
+ *               λ_p, λ_q, α, 1 / f
  */
 import { VECTOR, WORD, indexAt, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { dot } from '../vectors';
@@ -57,7 +58,10 @@ function step(
   store<f32>(columnSum, load<f32>(columnSum) + perFeature * sumLanes(columnSquares));
 }
 
-/** stepRows with sums: `rowSums` starts at the first row's, `columnSums` at column 0's. */
+/**
+ * Like stepRows of sgd.ts. `rowSums` starts with the sum of the first row, `columnSums` with the sum of
+ * column 0.
+ */
 export function adaptRows(
   rowFactors: usize,
   columnFactors: usize,
@@ -92,7 +96,7 @@ export function adaptRows(
   }
 }
 
-/** stepRatings with sums. */
+/** Like stepRatings of sgd.ts, with the sums of squared gradients. */
 export function adaptRatings(
   rowFactors: usize,
   columnFactors: usize,

@@ -4,18 +4,21 @@
  *
  *     e = r - pᵀq;   p <- p + γ (e q - λ_p p);   q <- q + γ (e p - λ_q q)    with the old p in the last
  *
- * p is the row's vector, which stays in the L1 cache during the row; q is the column's. The first four
- * features are multiplied by separate vectors, so that biases cost nothing: with p = [β, 1, x..] and q = [1,
- * γ, θ..] the features that are 1 have decay 1 and gain 0.
+ * p is the row's vector, which stays in the first-level cache during the row; q is the column's. As one
+ * formula with decay = 1 - γλ and gain = γ, element by element:
  *
- *     steps     8 vectors: decay and gain of p's first four features, of its others; the same of q
- *     p' = decay_p ⊙ p + e (gain_p ⊙ q),   decay = 1 - γλ, gain = γ
+ *     p' = decay_p ⊙ p + e (gain_p ⊙ q)
  *
- * Threads may run it on rows and columns that others write (Hogwild!): loads and stores are plain.
+ * With biases p = [β, 1, x..] and q = [1, γ, θ..], and the elements that must stay 1 have decay 1 and gain 0.
+ * Only the first four elements need their own decay and gain, so biases cost no time. `steps` has these 8
+ * vectors of four numbers: decay and gain of the first four elements of p, decay and gain of its others, and
+ * the same for q.
+ *
+ * Threads may run this on rows and columns that other threads write (Hogwild!): loads and stores are plain.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd, sumLanes } from '../simd';
 
-/** One step on (p, q). */
+/** Updates p and q for one rating. */
 @inline
 function step(p: usize, q: usize, size: usize, rating: f32, steps: usize): void {
   let even = f32x4.mul(v128.load(p), v128.load(q));
@@ -59,7 +62,10 @@ function step(p: usize, q: usize, size: usize, rating: f32, steps: usize): void 
   }
 }
 
-/** Steps over `rows` rows in order. Offsets, indices and values as in updateRows. */
+/**
+ * Updates the factors for all ratings of `rows` rows, in order. `offsets`, `indices` and `values` are as in
+ * updateRows.
+ */
 export function stepRows(
   rowFactors: usize,
   columnFactors: usize,
@@ -88,7 +94,7 @@ export function stepRows(
   }
 }
 
-/** Steps over `count` ratings in their order. */
+/** Updates the factors for `count` ratings, in their order. */
 export function stepRatings(
   rowFactors: usize,
   columnFactors: usize,

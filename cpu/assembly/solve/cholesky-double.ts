@@ -1,11 +1,11 @@
 /**
- * Cholesky A = UᵀU in float64 that omits dependent features, for the systems of a passive set: n x n, n a
- * multiple of 4, `stride` = 8 n bytes a row. The blocks of cholesky.ts, 4 x 4 numbers at a time, except that
+ * Cholesky A = UᵀU in float64 for a passive set of features (passive-set.ts): A is n x n, n a multiple of 4,
+ * with rows of `stride` = 8 n bytes. It proceeds as cholesky.ts does, with blocks of 4 x 4. Features that
+ * depend on earlier ones are left out:
  *
  *     pivot_i <= floor_i:   1 / U_ii = 0, so that row i of U, y_i and x_i are 0
  *
- * So a column that depends on earlier columns to within the rounding of A gets x = 0 instead of a quotient of
- * noise.
+ * Their pivot is only rounding error of A, and x_i would be a quotient of rounding errors.
  */
 import { VECTOR, multiplyAddDouble, multiplySubtractDouble, sumLanesDouble } from '../simd';
 

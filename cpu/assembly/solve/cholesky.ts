@@ -1,6 +1,6 @@
 /**
- * Cholesky for one symmetric positive definite system A x = b of `size` = 4 * n bytes a row, n a multiple of
- * 8.
+ * Solves one symmetric positive definite system A x = b by Cholesky. Rows have `size` = 4 * n bytes, n a
+ * multiple of 8.
  *
  *     A = UᵀU     U overwrites the upper triangle, four rows at a time:
  *
@@ -11,7 +11,6 @@
  * Step 2 is a chain of four square roots and divisions. The blocks of step 1 to the right of the corner do
  * not need its result and follow it in program order, so that an out-of-order core computes them while the
  * chain runs.
- *
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 
@@ -57,8 +56,8 @@ function subtractBlock(left: usize, right: usize, size: usize, count: i32, targe
 }
 
 /**
- * Factors A in place. `inverse` (size bytes) gets 1 / U_ii. False when a pivot is not positive (or NaN): A is
- * then not definite.
+ * Factors A in place, and writes 1 / U_ii to `inverse` (size bytes). Returns false if a pivot is not positive
+ * or NaN: then A is not positive definite.
  */
 export function factor(matrix: usize, size: usize, inverse: usize): bool {
   let definite = true;

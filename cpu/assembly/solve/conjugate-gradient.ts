@@ -1,13 +1,13 @@
 /**
- * Conjugate gradient for one row's A x = b (cuMF_ALS, Algorithm 1), warm-started from x:
+ * Conjugate gradients for A x = b of one row (cuMF_ALS, Algorithm 1), starting from the row's previous x:
  *
  *     r = b - A x;  p = r;  ρ = rᵀr
  *     repeat f_s times:   q = A p;  α = ρ / pᵀq;  x += α p;  r = r - α q;  ρ' = rᵀr;  p = r + (ρ'/ρ) p;  ρ = ρ'
  *
- * Line 5 of the paper lacks the α. The loop ends early when r = 0 (the next α would be 0/0), and when float32
- * cannot improve x: when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could
- * underflow. A matrix-free solve does not compute b, only xᵀb = Σ r_uv θ_vᵀx, and uses (xᵀb)² / xᵀx <= ‖b‖²
- * for ‖b‖².
+ * (Line 5 of the paper's algorithm lacks the α.) The loop ends early when r = 0, where the next α would be
+ * 0/0, and when float32 cannot improve x: when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15,
+ * where pᵀq could underflow. A matrix-free solve does not compute b, only xᵀb = Σ r_uv θ_vᵀx, and uses (xᵀb)²
+ * / xᵀx, which is at most ‖b‖², in place of ‖b‖².
  *
  * A bias of the row is one more unknown, with column s of A and diagonal c. It is eliminated first: x solves
  * (A - s sᵀ / c) x = b - (t / c) s, whose condition is never worse than the full system's
@@ -68,7 +68,7 @@ export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize
       sum3 = multiplyAdd(elements, other, sum3);
       v128.store(target + j, below);
     }
-    // The corner: its upper triangle in scalars.
+    // The 4 x 4 block on the diagonal: its upper triangle, in scalars.
     const p0 = load<f32>(part);
     const p1 = load<f32>(part, 4);
     const p2 = load<f32>(part, 8);
@@ -91,15 +91,16 @@ export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize
 }
 
 /**
- * Bytes of a row's panels from which they are packed: half a second-level cache; the other half holds rows of
- * Θ.
+ * A row's panels are packed if they need at least this number of bytes: half a second-level cache. The other
+ * half is for rows of Θ.
  */
 const PACKED_FROM: usize = 1 << 19;
 
 /**
- * True where the steps use θ in 16 bits (packed-panels.ts): on long rows, if the steps are at most a quarter
- * of the features, since then far more of the residual remains than packing changes. Rounding averages out
- * over different columns, so rows with fewer columns than twice the features stay in float32.
+ * Decides whether CG reads θ in 16 bits (packed-panels.ts). It does for long rows, if the steps are at most a
+ * quarter of the features: after so few steps the residual is far larger than the error of packing. The
+ * rounding averages out over different columns, so rows with fewer different columns than twice the features
+ * stay in float32.
  */
 export function packs(indices: usize, size: usize, count: i32, steps: i32, settles: bool): bool {
   if (settles || (<usize>steps) << 4 > size || <usize>count * size < PACKED_FROM) return false;
@@ -110,23 +111,25 @@ export function packs(indices: usize, size: usize, count: i32, steps: i32, settl
   return differing >= least;
 }
 
-/** Address after the panels of `kept` ratings. */
+/** The address after the panels of `kept` ratings. */
 @inline
 export function behindPanels(panels: usize, size: usize, kept: i32, packed: bool): usize {
   return panels + <usize>kept * (packed ? size >> 1 : size);
 }
 
 /**
- * The iteration, from a residual that is in `work`.
+ * Runs the steps of CG, from the residual of x that is in `work`.
  *
- * - A is `matrix`, or when that is 0, ΘᵀΘ + shift I over the row's ratings: the first `kept` have panels, the
- *   others are gathered in every pass. With `sums` the bias is eliminated.
- * - `biasSquares`: ‖b‖² or less.
- * - work: r, p, q of `size` bytes each, and 128 bytes more.
- * - `objective`: a float64, of the first x; becomes the objective of the last.
+ * - `matrix`: A, or 0 for ΘᵀΘ + shift I over the row's ratings. The first `kept` of these have panels, the
+ *   others are gathered in every pass.
+ * - `sums`: 0, or s of a bias, which is eliminated.
+ * - `biasSquares`: ‖b‖², or a lower bound of it.
+ * - `work`: r, p, q of `size` bytes each, and 128 bytes more.
+ * - `objective`: a float64, the objective of the first x; replaced by the objective of the last.
  * - `far`: see gatherAndMultiply.
  *
- * Returns true where the residual is settled; after the last step that is known only with `settles`.
+ * Returns true if the last residual is known to be settled: at most 1e-5 of ‖b‖. With `settles` every step
+ * computes its residual; without it, the last step does not.
  */
 function iterate(
   matrix: usize,
@@ -213,8 +216,8 @@ function iterate(
 }
 
 /**
- * Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. `objective`: address of the
- * float64 xᵀA x - 2 bᵀx.
+ * Solves A x = b for a formed A, of which the upper triangle is read. `work`: 3 * size + 128 bytes.
+ * `objective`: address of the float64 xᵀA x - 2 bᵀx.
  */
 export function solveFormed(
   matrix: usize,
@@ -233,9 +236,9 @@ export function solveFormed(
 }
 
 /**
- * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings.
+ * Solves (ΘᵀΘ + shift I) x = Θᵀ r, matrix-free, over the `count` > 0 ratings r of a row.
  *
- * - `kept`, a positive multiple of 8: the first ratings, whose panels are kept.
+ * - `kept`, a positive multiple of 8: the number of ratings whose panels are kept, the first of the row.
  * - `panels`: `size` bytes for each of min(kept, count rounded up to 8), half of that where they are packed;
  *   and 8 * size more if they are packed or count > kept.
  * - `work`: 3 * size + 128 bytes.
@@ -243,8 +246,9 @@ export function solveFormed(
  * - `objective`: address of the float64 xᵀA x - 2 bᵀx; with a bias, of the full system.
  * - `far`: see gatherAndMultiply.
  *
- * With `settles` returns true where the steps have settled the residual, which needs an x near 0 or near the
- * solution.
+ * Returns true if the last residual is known to be at most 1e-5 of ‖b‖. With `settles` every step computes
+ * its residual. ‖b‖ is underestimated unless x starts near 0 or near the solution, and then false is returned
+ * more often than necessary.
  */
 export function solveMatrixFree(
   theta: usize,

@@ -8,7 +8,7 @@ import { gatherAndMultiplyPanel, touchRows } from './gather-panels';
 import { multiplyPackedPanel } from './packed-panels';
 import { PANEL, multiplyPanel } from './panels';
 
-/** The four lanes at `sum` += Σ w t². */
+/** The four lanes at `sum` += Σ w t², for the eight products t of a panel. */
 @inline
 function addSquares(weights: usize, products: usize, sum: usize): void {
   const first = v128.load(products);
@@ -19,8 +19,8 @@ function addSquares(weights: usize, products: usize, sum: usize): void {
 }
 
 /**
- * Adds Σ w (θᵀp)² over the `count` > 0 ratings with panels, packed or not, at `panels` to the four lanes at
- * `sum`. Order and `products` as in multiplyPanels.
+ * Adds Σ w (θᵀp)² over `count` > 0 ratings, whose panels are at `panels`, packed or not, to the four lanes at
+ * `sum`. `backward` and `products` are as in multiplyPanels.
  */
 export function addPanelsCurvature(
   panels: usize,
@@ -51,7 +51,9 @@ export function addPanelsCurvature(
   }
 }
 
-/** Like addPanelsCurvature, for ratings that are gathered into one panel. `products`: 32 bytes. */
+/**
+ * Like addPanelsCurvature, for ratings whose θ are gathered into one panel at a time. `products`: 32 bytes.
+ */
 export function addGatheredCurvature(
   theta: usize,
   size: usize,
@@ -85,7 +87,8 @@ export function symmetricCurvature(matrix: usize, size: usize, p: usize): f32 {
     let row3 = row2 + size;
     let part = p + i;
     const own = v128.load(part);
-    // The corner: half its diagonal, and nothing below it.
+    // The 4 x 4 block on the diagonal: half of the diagonal's elements, and none below. The sum is doubled
+    // later.
     let sum0 = f32x4.mul(v128.load(row0), f32x4.mul(own, f32x4(0.5, 1, 1, 1)));
     let sum1 = f32x4.mul(
       v128.and(v128.load(row1), i32x4(0, -1, -1, -1)),

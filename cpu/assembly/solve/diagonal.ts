@@ -1,13 +1,16 @@
 /** Shifts of the diagonal of A before it is solved. */
 import { WORD } from '../simd';
 
-/** A's rounding error relative to its largest element and √f: a shift this large keeps A definite. */
+/**
+ * A's float32 rounding error is at most about this times √f times the largest diagonal element of A. A shift
+ * of this size keeps A positive definite.
+ */
 const ROUNDING: f32 = 5e-6;
 
 /**
- * The shift that an exact solve adds to A's diagonal: `shift`, but at least A's rounding error, so that A
- * stays positive definite. This changes A by no more than float32 does. A negative shift is returned as it
- * is. If both A and `shift` are 0, the result is 1, and so x = 0.
+ * Returns the shift that an exact solve adds to A's diagonal: `shift`, but at least A's rounding error, so
+ * that A is positive definite in float32. This changes A by no more than its rounding. A negative shift is
+ * returned as it is. If A and `shift` are 0, the result is 1, and so x = 0.
  */
 export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32): f32 {
   if (shift < 0) return shift;
@@ -19,7 +22,8 @@ export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32)
 }
 
 /**
- * Adds `value` to the first `rank` elements of the diagonal, and 1 to the padding's, which keeps A definite.
+ * Adds `value` to the first `rank` elements of the diagonal, and 1 to the padding's, so that A stays
+ * definite.
  */
 export function addDiagonal(matrix: usize, size: usize, rank: i32, value: f32): void {
   const step = size + WORD;

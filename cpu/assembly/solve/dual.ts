@@ -1,13 +1,13 @@
 /**
- * The exact solution of a row with fewer ratings n than features f, through the n x n dual system:
+ * Solves a row with fewer ratings n than features f exactly, through the n x n dual system:
  *
- *     x = (ΘᵀΘ + s I)⁻¹ Θᵀ r = Θᵀ (ΘΘᵀ + s I)⁻¹ r        Θ: n x f, s = λ n
+ *     x = (ΘᵀΘ + s I)⁻¹ Θᵀ r = Θᵀ z,  z = (ΘΘᵀ + s I)⁻¹ r        Θ: n x f, s = λ n
  *
- * A bias of weight ω = λ n + d is one more feature: β = κ Σ z and (ΘΘᵀ + κ 11ᵀ + s I) z = r with κ = s / ω,
- * so Θᵀ has one more row, of √κ.
+ * A bias β with the regularization ω = λ n + d is one more feature. With κ = s / ω, z solves (ΘΘᵀ + κ 11ᵀ + s
+ * I) z = r and β = κ Σ z: Θᵀ has one more row, whose elements are √κ.
  *
- * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that the 4 x 8 register blocks of the
- * normal equations compute ΘΘᵀ. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
+ * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that the 4 x 8 register blocks of
+ * normal-equations.ts compute ΘΘᵀ. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { solveCholesky } from './cholesky';
@@ -15,7 +15,7 @@ import { addTile } from '../normal-equations';
 import { addDiagonal, definiteShift } from './diagonal';
 import { clear, dot, sumOf } from '../vectors';
 
-/** Θᵀ of `count` gathered rows: size / 4 rows of `width` bytes. */
+/** Copies Θᵀ of `count` ratings to `target`: size / 4 rows of `width` bytes. */
 function gatherTransposed(
   theta: usize,
   size: usize,
@@ -26,7 +26,7 @@ function gatherTransposed(
 ): void {
   const last = count - 1;
   for (let k = 0; (<usize>k) << 2 < width; k += 4) {
-    // Rows past the end are read as the last one; `keep` multiplies by 0 or 1.
+    // Past the last rating, its row is read again, and `keep` masks the values to 0.
     const source0 = theta + indexAt(indices, min(k, last)) * size;
     const source1 = theta + indexAt(indices, min(k + 1, last)) * size;
     const source2 = theta + indexAt(indices, min(k + 2, last)) * size;
@@ -89,10 +89,12 @@ function combineRows(theta: usize, size: usize, indices: usize, z: usize, count:
 }
 
 /**
- * Solves one row of 1 <= count <= size / 4 ratings. Sizes, with width = 4 * count rounded up to 32: `matrix`:
- * width² / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes. `ratio`: κ, or 0
- * without a bias; `bias`: address of β. `objective`: address of the float64 s rᵀz - rᵀr, which equals xᵀA x -
- * 2 bᵀx. False when not definite.
+ * Solves one row of 1 <= count <= size / 4 ratings. Returns false if the system is not positive definite.
+ * With width = 4 * count rounded up to 32:
+ *
+ * - `matrix`: width² / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes.
+ * - `ratio`: κ, or 0 without a bias; `bias`: address of β.
+ * - `objective`: address of the float64 s rᵀz - rᵀr, which equals xᵀA x - 2 bᵀx.
  */
 export function solveDual(
   theta: usize,

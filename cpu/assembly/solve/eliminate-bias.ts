@@ -1,6 +1,6 @@
 /**
- * The bias β of a row in addition to its factors x: with s = Σ θ_v, t = Σ r_uv and c = n + λ n + d the normal
- * equations are
+ * The bias β of a row in addition to its factors x. With s = Σ θ_v, t = Σ r_uv and c, the number of ratings n
+ * plus the bias's regularization, the normal equations are
  *
  *     | A + shift I   s | | x |   | b |
  *     | sᵀ            c | | β | = | t |
@@ -34,7 +34,7 @@ export function biasOf(size: usize, sums: usize, weight: f32, total: f32, x: usi
   return (total - dot(sums, x, size)) / weight;
 }
 
-/** q -= a s, which eliminates the bias from q = A p where a = sᵀp / c; returns the new pᵀq. */
+/** q -= a s for q = A p and a = sᵀp / c, which eliminates the bias from the product. Returns the new pᵀq. */
 @inline
 export function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f32 {
   const factor = f32x4.splat(a);
@@ -51,7 +51,10 @@ export function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f
   return sumLanes(f32x4.add(even, odd));
 }
 
-/** p = r + β p. Also returns sᵀp, which is needed only after the product A p, so its latency is hidden. */
+/**
+ * p = r + β p, where β is CG's ρ'/ρ. Also returns sᵀp. It is needed only after the product A p, so its
+ * latency is hidden.
+ */
 @inline
 export function turnWithBias(beta: f32, s: usize, p: usize, r: usize, size: usize): f32 {
   const factor = f32x4.splat(beta);

@@ -1,13 +1,13 @@
 /**
- * Products of a row's normal equations with a vector, for conjugate gradients whose devices exchange vectors.
- * The equations are the lower triangle of A row by row, then b, n and, with a bias, s and t (layout of
- * operators/tasks/equation-tasks.ts).
+ * Products of a row's stored normal equations with a vector, for conjugate gradients in which several devices
+ * exchange vectors. The equations are the lower triangle of A row by row, then b, n and, with a bias, s and t
+ * (layout of operators/tasks/equation-tasks.ts).
  */
 import { VECTOR, WORD, multiplyAdd, sumLanes } from '../simd';
 
 /**
- * y += factor A p for the packed lower triangle of A. Each element below the diagonal is read once, for its
- * row and for its column.
+ * y += factor A p for the packed lower triangle of A. Each element below the diagonal is read once, and used
+ * for its row and for its column.
  */
 export function addTriangleProducts(triangle: usize, rank: i32, factor: f32, p: usize, y: usize): void {
   const features = <usize>rank;
@@ -35,8 +35,9 @@ export function addTriangleProducts(triangle: usize, rank: i32, factor: f32, p: 
 }
 
 /**
- * Adds b - A x to the gradients of a row, n, t and bᵀx to its numbers, and with `sums` s to those
- * (operators/tasks/vector-tasks.ts). `sums`: 0 without a bias.
+ * Adds what a device's equations contribute to a row's first residual (layout of
+ * operators/tasks/vector-tasks.ts): b - A x to `gradients`; n, t and bᵀx to `scalars`; and s to `sums`, which
+ * is 0 without a bias.
  */
 export function addEquationResidual(
   equations: usize,

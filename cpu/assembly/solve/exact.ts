@@ -1,4 +1,4 @@
-/** The exact solvers of a formed A, by the number in tasks (cpu/tasks/solvers.ts). */
+/** The exact solvers of a formed A, by the numbers that tasks use (cpu/tasks/solvers.ts). */
 import { dot } from '../vectors';
 import { solveCholesky } from './cholesky';
 import { solveNonnegative } from './nonnegative';
@@ -9,9 +9,9 @@ export const CHOLESKY: i32 = 1;
 export const NONNEGATIVE: i32 = 2;
 
 /**
- * Solves A x = b for x at `output` and stores -bᵀx, a float64, at `objective`. A is at `workspace`, with its
- * shift added. `previous`: the last x. `room`: the rest of the workspace. False for an A without a solution,
- * and for an unknown `method`.
+ * Solves A x = b and writes x to `output` and -bᵀx, a float64, to `objective`. A is at `workspace`, with its
+ * shift added. `previous`: the row's previous x. `room`: the rest of the workspace. Returns false if A is not
+ * positive definite, or `method` is unknown.
  */
 export function solveExactly(
   method: i32,
@@ -26,12 +26,12 @@ export function solveExactly(
 ): bool {
   if (method == NONNEGATIVE) {
     const solved = solveNonnegative(workspace, size, rank, b, output, previous, room);
-    // A x = b on the features that are not 0.
+    // On the features that are not 0, A x = b, so xᵀA x - 2 bᵀx = -bᵀx.
     store<f64>(objective, -(<f64>dot(b, output, size)));
     return solved;
   }
   if (method != CHOLESKY || !solveCholesky(workspace, size, b, output, b + size)) return false;
-  // The solution of Uᵀy = b has overwritten b; its square is bᵀx.
+  // y, the solution of Uᵀy = b, has overwritten b, and bᵀx = yᵀy.
   store<f64>(objective, -(<f64>dot(b, b, size)));
   return true;
 }

@@ -1,8 +1,12 @@
 /**
- * Conjugate gradients of conjugate-gradient.ts, divided where devices exchange vectors: products with one
- * device's ratings, and the steps of a row, whose products are sums over all ratings. A row's numbers have
- * the layout of operators/tasks/vector-tasks.ts; `gradients` is its r, `scalars` the numbers after r, and
- * `sums` its s, or 0 without a bias.
+ * Conjugate gradients for rows whose ratings are divided among devices, which exchange vectors (see
+ * operators/tasks/vector-tasks.ts for the layout of a row's numbers). Each device computes products with its
+ * own ratings (addVectorProducts). When these have been summed over the devices, one of them takes the row's
+ * step.
+ *
+ * - `gradients`: the row's r.
+ * - `scalars`: the numbers after r in that layout.
+ * - `sums`: s of a bias, or 0.
  */
 import { addShift } from '../implicit/conjugate-gradient';
 import { multiplyGram } from '../implicit/multiply-gram';
@@ -13,16 +17,16 @@ import { biasOf, projectOut } from './eliminate-bias';
 import { NO_PANELS, gatherAndMultiply } from './gather-panels';
 import { advance, endingRho, turn } from './steps';
 
-/** Bytes of a row's numbers from n on. */
+/** Byte offsets, from n, of a row's numbers t, along, ρ and the ρ at which the steps end. */
 const TOTAL: usize = 4;
 const ALONG: usize = 8;
 const RHO: usize = 12;
 const ENDING_RHO: usize = 16;
 
 /**
- * y += Σ (θᵀp) θ over `count` > 0 ratings, or with `values` y += Σ (r - θᵀp) θ; with `sums` also sums += Σ θ.
- * Returns Σ r θᵀp. `weights`: 0, or the weights of implicit data, whose targets are the values. work: 96 + 8
- * * size bytes.
+ * Adds products with `count` > 0 ratings: y += Σ (θᵀp) θ, or with `values` y += Σ (r - θᵀp) θ; with `sums`
+ * also sums += Σ θ. Returns Σ r θᵀp. `weights`: 0, or the weights of implicit data; `values` are then their
+ * targets. work: 96 + 8 * size bytes.
  */
 export function addVectorProducts(
   theta: usize,
@@ -60,8 +64,8 @@ export function addVectorProducts(
 }
 
 /**
- * Makes the sums of a row the residual of x, and p its first direction. `weight`: c of a bias; `gram`: 0, or
- * G.
+ * Turns the sums over all devices into the residual of x, and makes it the first direction p. `weight`: c of
+ * a bias; `gram`: 0, or G of implicit data.
  */
 export function beginVectors(
   size: usize,
@@ -90,7 +94,7 @@ export function beginVectors(
   }
   const squares = dot(x, x, size);
   const rho = dot(gradients, gradients, size);
-  // The residual of x = 0 is b.
+  // For x = 0 the residual is b itself.
   const biasSquares: f32 = squares > 0 ? (along * along) / squares : rho;
   const enough = endingRho(rho, biasSquares);
   store<f32>(scalars, enough, ENDING_RHO);
@@ -106,7 +110,10 @@ function end(scalars: usize, p: usize, size: usize): void {
   clear(p, size);
 }
 
-/** A step of x along p, whose products with the ratings are at `products`. work: 2 * size bytes. */
+/**
+ * Takes a step of x along p. `products`: the products of p with the ratings of all devices. work: 2 * size
+ * bytes.
+ */
 export function stepVectors(
   size: usize,
   gram: usize,
@@ -144,7 +151,7 @@ export function stepVectors(
   store<f32>(scalars, next, RHO);
 }
 
-/** Returns true where x is finite; writes the row's bias to `bias`, where that is not 0. */
+/** Writes the row's bias to `bias` unless that is 0. Returns true if x is finite. */
 export function endVectors(
   size: usize,
   weight: f32,

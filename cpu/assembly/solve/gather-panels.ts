@@ -1,9 +1,9 @@
-/** Passes over rows of θ that also build panels (see panels.ts). */
+/** Passes over rows of θ that multiply them and copy them to panels (see panels.ts). */
 import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
 import { addAndPack, addSumAndPack, halfWords } from './packed-panels';
 import { PANEL, PANEL_STEP, addPanel, addPanelAndSum, multiplyPanel } from './panels';
 
-/** The panels that a pass stores: none, the form of panels.ts, or packed ones. */
+/** The kind of panels that a pass stores: none, float32 (panels.ts) or 16 bits (packed-panels.ts). */
 export const NO_PANELS: i32 = 0;
 export const PANELS: i32 = 1;
 export const PACKED_PANELS: i32 = 2;
@@ -27,9 +27,8 @@ function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel
 }
 
 /**
- * Gathers `count` rows of θ into a panel, and computes products[k] = θ_kᵀ p: each element is stored from the
- * register in which it is multiplied. Even and odd columns have separate chains of sums. `size` is a multiple
- * of 32.
+ * Gathers `count` rows of θ into a panel and computes products[k] = θ_kᵀ p. Each vector is loaded once, then
+ * stored and multiplied. Even and odd columns are added in separate chains. `size` is a multiple of 32.
  */
 export function gatherAndMultiplyPanel(
   theta: usize,
@@ -112,7 +111,7 @@ export function gatherAndMultiplyPanel(
 /**
  * Reads a word of every cache line of eight rows of θ, line by line for all eight rows. So their cache and
  * page-table misses overlap, and the rows are then gathered from the first-level cache. Returns a sum of the
- * words, which the caller stores: a compiler may remove reads without a use.
+ * words. The caller must store it, or the compiler could remove the reads.
  */
 export function touchRows(theta: usize, size: usize, indices: usize): u32 {
   let sum: u32 = 0;
@@ -146,13 +145,13 @@ export function touchRows(theta: usize, size: usize, indices: usize): u32 {
 }
 
 /**
- * factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for missing ones; the 4 lanes at `products` +=
- * r_k factors[k].
+ * factors[k] = r_k - factors[k] for `count` <= 8 ratings, and 0 for missing ones. Adds r_k factors[k], with
+ * the old factors, to the four lanes at `products`.
  */
 @inline
 function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
   if (count < PANEL) {
-    // A copy after the factors, padded with zeros: in the list itself, the next row's ratings follow.
+    // Copies the last ratings and pads them with zeros: in the list itself, the next row's ratings follow.
     const tail = products + 16;
     memory.fill(tail, 0, 32);
     memory.copy(tail, values, (<usize>count) << 2);
@@ -168,11 +167,17 @@ function subtractFromRatings(values: usize, count: i32, factors: usize, products
 }
 
 /**
- * multiplyPanels for `count` > 0 ratings that are gathered in the same pass. `left`: which panels are stored
- * at `panels`; for packed panels and for none, `spare` has room for a panel. With `values`, y += Σ (r_uv -
- * θ_vᵀ p) θ_v instead, and Σ r_uv θ_vᵀ p is added to the four lanes at factors + 32. With `sums`, sums += Σ
- * θ_v as well. `factors`: 96 bytes. `far`: Θ is larger than the caches, so the rows of the next panel are
- * requested before the sum over this one.
+ * y += Θᵀ Θ p over `count` > 0 ratings, like multiplyPanels, while their rows of θ are gathered in the same
+ * pass.
+ *
+ * - `left`: the kind of panels that are stored at `panels`. If they are packed or none, `spare` has room for
+ *   an unpacked panel.
+ * - `values`: 0, or the ratings; then y += Σ (r_uv - θ_vᵀ p) θ_v instead, and Σ r_uv θ_vᵀ p is added to the
+ *   four lanes at factors + 32.
+ * - `sums`: 0, or a vector to which Σ θ_v is added as well.
+ * - `factors`: 96 bytes.
+ * - `far`: true if Θ is larger than the caches: then the rows of the next panel are requested before the sum
+ *   over this one.
  */
 export function gatherAndMultiply(
   theta: usize,

@@ -57,9 +57,9 @@ function norm(b: usize, rank: i32): f64 {
 }
 
 /**
- * True if feature i is on the wrong side; always true for NaN. A feature whose value is 0 is tested by its
- * gradient. In the passive set, the value 0 means that the solver left the feature out because it depends on
- * the others.
+ * True if feature i violates its condition, or is NaN. A z that is not 0 must be positive. If z is 0, the
+ * gradient must not be below `least`; z is also 0 for a feature of the passive set that the solver left out
+ * because it depends on others.
  */
 @inline
 function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
@@ -67,7 +67,10 @@ function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
   return z != 0 ? !(z > 0) : !(load<f64>(gradientOf(work, size, i)) >= least);
 }
 
-/** True if the features that cannot change sides (the dependent ones) meet the stopping rule. */
+/**
+ * True if all features at 0, also those that the solver left out as dependent, have a gradient of at least
+ * `least`.
+ */
 function isSettled(size: usize, rank: i32, work: usize, least: f64): bool {
   for (let i = 0; i < rank; i++) {
     if (load<f64>(solutionOf(work, size, i)) == 0 && !(load<f64>(gradientOf(work, size, i)) >= least))
@@ -76,7 +79,7 @@ function isSettled(size: usize, rank: i32, work: usize, least: f64): bool {
   return true;
 }
 
-/** Step 1: true when z is the solution. */
+/** Step 1, block principal pivoting: true if z is the solution. */
 function pivotBlocks(matrix: usize, size: usize, rank: i32, bias: usize, work: usize, least: f64): bool {
   let fewest = rank + 1;
   let patience = PATIENCE;
@@ -113,8 +116,8 @@ function steepest(size: usize, rank: i32, work: usize, least: f64): i32 {
 }
 
 /**
- * Moves x towards z until a feature reaches 0, and removes features at 0 from P. False when z itself is
- * feasible.
+ * Moves x towards z until a feature reaches 0, and removes features at 0 from P. Returns false, and does not
+ * move x, if no z is negative.
  */
 function retreat(size: usize, rank: i32, work: usize): bool {
   let step: f64 = 1;
@@ -138,7 +141,7 @@ function retreat(size: usize, rank: i32, work: usize): bool {
   return true;
 }
 
-/** x = z; barred features may be tried again. */
+/** Accepts z: x = z, and barred features may be tried again. */
 function advance(size: usize, rank: i32, work: usize): void {
   memory.copy(pointOf(work, size, 0), solutionOf(work, size, 0), 2 * size);
   for (let i = 0; i < rank; i++) {
@@ -147,7 +150,7 @@ function advance(size: usize, rank: i32, work: usize): void {
   }
 }
 
-/** Step 2: true when z is the solution. */
+/** Step 2, the active-set method: true if z is the solution. */
 function pivotSingly(matrix: usize, size: usize, rank: i32, bias: usize, work: usize, least: f64): bool {
   for (let i = 0; i < rank; i++) store<i32>(stateOf(work, size, i), ZERO);
   let count = solvePassive(matrix, size, rank, bias, work);
@@ -164,7 +167,7 @@ function pivotSingly(matrix: usize, size: usize, rank: i32, bias: usize, work: u
       store<i32>(stateOf(work, size, entering), BARRED);
     }
     if (entering < 0) {
-      // The last attempts may have left another z.
+      // Attempts to add a feature may have changed z: restores the accepted one.
       memory.copy(solutionOf(work, size, 0), pointOf(work, size, 0), 2 * size);
       return true;
     }
@@ -177,8 +180,9 @@ function pivotSingly(matrix: usize, size: usize, rank: i32, bias: usize, work: u
 }
 
 /**
- * Solves one row; A (upper triangle, λ n on the diagonal) gets its lower triangle. `x` may be `previous`.
- * work: 14 * size + size² / 2 bytes. False, and x = NaN, when there is no finite solution.
+ * Solves one row. On entry A has its upper triangle, with λ n on the diagonal; its lower triangle is filled
+ * in. `x` may be the same address as `previous`. work: 14 * size + size² / 2 bytes. If there is no finite
+ * solution, returns false and x = NaN.
  */
 export function solveNonnegative(
   matrix: usize,

@@ -1,15 +1,16 @@
 /**
- * Panels of a long row's ratings in 16 bits an element, for the directions of conjugate gradients: half the
- * bytes of panels.ts, which each step reads again from the third-level cache or from memory. The residual of
- * a row's x is a sum over the exact θ, so the steps converge to the float32 solution. The rounding, at most
- * 2^-8 of an element, is random from rating to rating and averages out over thousands of them.
+ * Panels of a long row's ratings with 16 bits for each element. Every step of conjugate gradients reads the
+ * panels again, from the third-level cache or from memory, and packed ones have half the bytes of float32
+ * panels (panels.ts). The residual of the row's first x is summed over the exact θ, so repeated solves
+ * converge to the float32 solution. The rounding, at most 2^-8 of an element, is random from rating to rating
+ * and averages out over thousands of them.
  *
  *     packed panel:  [column / 4][rating 0..3][column % 4]      4 * size bytes
  *
- * Each word holds two elements, each of them the upper half of a float32: the element of rating k in the
- * word's upper half, and the same column of rating k + 4 in its lower half. The whole word is used as rating
- * k's element. Packing has rounded it as a whole, so the lower half is part of that rounding. So unpacking
- * takes one shift for two elements.
+ * A word holds two elements, each the upper half of a float32: the element of rating k in the word's upper
+ * half, and the same column of rating k + 4 in its lower half. To read rating k's element, the whole word is
+ * used as a float32. Its lower half is then part of the rounding error: packing has chosen the upper half so
+ * that the word as a whole is nearest to the element. So one shift unpacks two elements.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 import { PANEL, PANEL_STEP } from './panels';
@@ -18,8 +19,8 @@ import { PANEL, PANEL_STEP } from './panels';
 const STEP: usize = PANEL_STEP / 2;
 
 /**
- * Packs `upper` and `lower` into words, both rounded to nearest. `half`: words of 0x8000. An upper element
- * of 0 becomes 2^-126: with 0 the word would have nothing from which the lower half could be subtracted.
+ * Packs `upper` and `lower` into words, both rounded to nearest. `half`: words of 0x8000. An upper element of
+ * 0 becomes 2^-126, because the lower half is subtracted from the upper element's bits, which must not be 0.
  */
 @inline
 function packed(upper: v128, lower: v128, half: v128): v128 {
@@ -29,7 +30,7 @@ function packed(upper: v128, lower: v128, half: v128): v128 {
 }
 
 /**
- * Words of 0x8000, loaded from the 4 bytes at `spare`: as a constant, the compiler would build them again at
+ * Returns words of 0x8000, loaded from the 4 bytes at `spare`. The compiler would build a constant again at
  * each use.
  */
 @inline
@@ -95,8 +96,8 @@ function addPacking(
 }
 
 /**
- * y += Σ_k factors[k] θ_k over the eight ratings of a panel of panels.ts, which is packed to `target` on the
- * way.
+ * y += Σ_k factors[k] θ_k over the eight ratings of a float32 panel (panels.ts). Also packs the panel to
+ * `target`.
  */
 export function addAndPack(
   panel: usize,
@@ -109,7 +110,7 @@ export function addAndPack(
   addPacking(panel, size, factors, y, false, 0, target, half);
 }
 
-/** The same, and sums += Σ_k θ_k. */
+/** Like addAndPack, and also sums += Σ_k θ_k. */
 export function addSumAndPack(
   panel: usize,
   size: usize,
@@ -203,8 +204,8 @@ export function weigh(weights: usize, factors: usize): void {
 }
 
 /**
- * y += Θᵀ W Θ p over the `count` > 0 ratings with packed panels at `panels`. `weights`: the ratings'
- * weights, followed by eight zeros; 0 if all weights are 1. Order and `factors` as in multiplyPanels.
+ * y += Θᵀ W Θ p over `count` > 0 ratings whose packed panels are at `panels`. `weights`: the diagonal of W,
+ * followed by eight zeros; 0 if all weights are 1. `backward` and `factors` are as in multiplyPanels.
  */
 export function multiplyPackedPanels(
   panels: usize,

@@ -1,15 +1,15 @@
 /**
- * Matrix-free products with a row's ratings: y += Θ_uᵀ (Θ_u p), never forming A (cuMF_ALS, section IV,
- * applied per row).
+ * Matrix-free products with a row's ratings: y += Θ_uᵀ (Θ_u p) without forming A = Θ_uᵀ Θ_u (cuMF_ALS,
+ * section IV, applied to each row). Θ_u are the θ of the row's ratings.
  *
- * The row's θ are gathered once into panels of eight ratings, with four columns of all eight adjacent, so
- * that later passes read memory sequentially and address everything at constant offsets:
+ * They are gathered once into panels of eight ratings, with four columns of all eight adjacent, so that later
+ * passes read memory sequentially and address everything at constant offsets:
  *
  *     panel:  [column / 4][rating 0..7][column % 4]      8 * size bytes
  *     rank 8: θ0[0..3] θ1[0..3] .. θ7[0..3]  θ0[4..7] .. θ7[4..7]
  *
- * One pass forms the eight products t_k = θ_kᵀ p of a panel and adds Σ t_k θ_k to y while the panel is still
- * in the first-level cache. The last panel is padded with zero rows, which add nothing.
+ * A pass computes the eight products t_k = θ_kᵀ p of a panel, and adds Σ t_k θ_k to y while the panel is
+ * still in the first-level cache. The last panel is padded with zero rows, which add nothing.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 
@@ -71,7 +71,7 @@ export function addPanel(panel: usize, size: usize, factors: usize, y: usize): v
   }
 }
 
-/** The same, and sums += Σ_k θ_k. */
+/** Like addPanel, and also sums += Σ_k θ_k. */
 export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usize, sums: usize): void {
   const factor0 = v128.load32_splat(factors);
   const factor1 = v128.load32_splat(factors, 4);
@@ -115,9 +115,9 @@ export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usi
 }
 
 /**
- * y += Θᵀ Θ p over the `count` > 0 ratings with panels at `panels`, from the last panel to the first when
- * `backward`: with alternating directions a pass finds the panels in the cache that the previous pass read
- * last. `factors`: 64 bytes. The products of the next panel are computed before the sum over this one, which
+ * y += Θᵀ Θ p over `count` > 0 ratings whose panels are at `panels`. If `backward`, panels are read from the
+ * last to the first: passes alternate, so each begins with panels that the previous pass has left in the
+ * cache. `factors`: 64 bytes. The products of the next panel are computed before the sum over this one, which
  * hides their latency.
  */
 export function multiplyPanels(

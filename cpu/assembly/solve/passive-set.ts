@@ -1,10 +1,10 @@
 /**
- * The parts that non-negative solvers share. A set P of features, the passive ones, may differ from zero; the
- * others are zero:
+ * Solves and checks the equations of a passive set, for non-negative least squares (nonnegative.ts). P is the
+ * passive set: the features that may differ from zero. The others are zero.
  *
  *     z_P = A_PP⁻¹ b_P,   z = 0 elsewhere,   g = A z - b          g_P = 0
  *
- * A and b are the float32 of the normal equations; all other numbers are float64, so that the signs of z and
+ * A and b are the float32 of the normal equations. All other numbers are float64, so that the signs of z and
  * g, which determine P, are right down to the rounding of A itself.
  *
  * Workspace of PASSIVE_VECTORS * size + size² / 2 bytes, `size` = bytes of a factor row; f float64 take 2 *
@@ -20,7 +20,7 @@
 import { VECTOR, WORD, multiplyAddDouble } from '../simd';
 import { solveCholeskyDouble } from './cholesky-double';
 
-/** States of a feature. A barred feature is zero because float32 cannot determine its sign. */
+/** States of a feature. A barred feature is zero because rounding hides the sign that it would have in P. */
 export const ZERO: i32 = 0;
 export const PASSIVE: i32 = 1;
 export const BARRED: i32 = 2;
@@ -28,7 +28,8 @@ export const BARRED: i32 = 2;
 const PASSIVE_VECTORS: usize = 14;
 
 /**
- * A pivot below this fraction of its diagonal element is rounding of A: the feature depends on earlier ones.
+ * A pivot below this fraction of its diagonal element is only rounding error of A: the feature depends
+ * linearly on earlier ones.
  */
 const DEPENDENT: f64 = 2.384185791015625e-7; // 2^-22
 
@@ -57,7 +58,7 @@ function membersOf(work: usize, size: usize): usize {
   return work + 13 * size;
 }
 
-/** Copies the upper triangle of A (whole 4 x 4 blocks of it) to the lower. */
+/** Copies the upper triangle of A, which is valid in whole 4 x 4 blocks, to the lower. */
 export function completeSymmetric(matrix: usize, size: usize): void {
   for (let i: usize = 0; i < size; i += VECTOR) {
     const row0 = matrix + (i >> 2) * size;
@@ -104,8 +105,8 @@ function listMembers(size: usize, rank: i32, work: usize): i32 {
 }
 
 /**
- * Solves z of the passive set among the first `rank` features; returns the size of the set. A has both
- * triangles.
+ * Computes z of the passive set among the first `rank` features. Returns the size of the set. Both triangles
+ * of A must be valid.
  */
 export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize, work: usize): i32 {
   const members = membersOf(work, size);
@@ -120,7 +121,7 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
     const at = (<usize>a) << 3;
     let target = system + <usize>a * stride;
     if (a >= count) {
-      // A missing feature is a row of the identity matrix.
+      // Padding: a row of the identity matrix.
       for (let c = a & ~3; c < padded; c++) store<f64>(target + ((<usize>c) << 3), c == a ? 1 : 0);
       store<f64>(floors + at, 0);
       store<f64>(solution + at, 0);
@@ -149,7 +150,9 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
   return count;
 }
 
-/** g = A z - b for the z of the last solvePassive. `count`: the size that it returned. */
+/**
+ * g = A z - b for the z of the last solvePassive. `count`: the size of the set, which solvePassive returned.
+ */
 export function findGradient(matrix: usize, size: usize, bias: usize, count: i32, work: usize): void {
   const members = membersOf(work, size);
   const solution = work + 6 * size;

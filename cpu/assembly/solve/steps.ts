@@ -1,19 +1,20 @@
 /**
- * The steps of conjugate gradients along directions whose products with the ratings are computed elsewhere:
- * by one row's panels (conjugate-gradient.ts), or tile by tile for many rows (tiled/). Between steps a row's
- * numbers are in memory.
+ * The vector and scalar arithmetic of conjugate gradients: the first residual, and steps along given
+ * directions. Products of directions with the ratings are computed elsewhere: by one row's panels
+ * (conjugate-gradient.ts), or tile by tile for many rows (tiled/). Between steps, three numbers of a row are
+ * in memory: see ENDING_RHO.
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, copy, dot } from '../vectors';
 import { projectOut, turnWithBias } from './eliminate-bias';
 
-/** Limits of ρ relative to ‖b‖², and to the first ρ. */
+/** Limits of ρ = ‖r‖² relative to ‖b‖², and relative to the first ρ. */
 const BIAS_TOLERANCE: f32 = 1e-10;
 const RESIDUAL_TOLERANCE: f32 = 1e-12;
-/** Limit of ρ below which its products underflow. */
+/** Below this ρ, products of its square root's size would underflow. */
 const SMALLEST: f32 = 1e-30;
 
-/** Offsets in a row's numbers, 16 bytes: ρ, the ρ at which the steps end, and sᵀp. */
+/** Offsets of a row's numbers, 16 bytes in total: ρ at 0, the ρ at which the steps end, and sᵀp. */
 const ENDING_RHO: usize = 4;
 const BIAS_PRODUCT: usize = 8;
 
@@ -51,7 +52,7 @@ export function isSettled(rho: f32, biasSquares: f32): bool {
   return rho <= biasSquares * BIAS_TOLERANCE;
 }
 
-/** The ρ at which the steps end, from the first ρ and ‖b‖² or less. */
+/** Returns the ρ at which the steps end. `rho`: the first ρ; `biasSquares`: ‖b‖² or a lower bound of it. */
 @inline
 export function endingRho(rho: f32, biasSquares: f32): f32 {
   const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
@@ -61,9 +62,11 @@ export function endingRho(rho: f32, biasSquares: f32): f32 {
 }
 
 /**
- * Makes r the residual of x, from Σ (r_uv - θ_vᵀx) θ_v - shift x, and stores the objective xᵀA x - 2 bᵀx;
- * returns ‖b‖² or less. `along`: Σ r_uv θ_vᵀx. `sums`: 0, or s of a bias, with `weight` its c and `total` its
- * t.
+ * Completes the residual r of x, which on entry is Σ (r_uv - θ_vᵀx) θ_v - shift x: with `sums`, eliminates
+ * the bias. Stores the objective xᵀA x - 2 bᵀx. Returns ‖b‖² or a lower bound of it.
+ *
+ * - `along`: Σ r_uv θ_vᵀx.
+ * - `sums`: 0, or s of a bias, with `weight` its c and `total` its t.
  */
 @inline
 export function endResidual(
@@ -83,13 +86,13 @@ export function endResidual(
   }
   store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
   const squares = dot(x, x, size);
-  // The residual of x = 0 is b.
+  // For x = 0 the residual is b itself.
   return squares > 0 ? (along * along) / squares : dot(r, r, size);
 }
 
 /**
- * Stores the first direction p = r, and the row's numbers; returns ρ. If ρ is at most endingRho, no step
- * follows.
+ * Starts the steps: p = r, and the row's numbers are stored. Returns ρ. If ρ is at most endingRho, no step
+ * should follow.
  */
 @inline
 export function beginSteps(
@@ -115,9 +118,9 @@ export function isConverged(rho: f32, numbers: usize): bool {
 }
 
 /**
- * Takes a step along p, from q = A p without the bias's term. Returns the new ρ, and computes the next
- * direction if there is a further step. If rounding leaves no curvature, since A is almost singular, it
- * takes no step and returns -1: x is then as good as float32 allows.
+ * Takes a step along p. On entry q = A p, without the bias's term. Returns the new ρ, and computes the next
+ * direction unless ρ is small enough to end. If A is almost singular, so that rounding makes pᵀq 0 or
+ * negative, takes no step and returns -1: x is then as good as float32 allows.
  */
 @inline
 export function takeStep(
@@ -145,7 +148,7 @@ export function takeStep(
   return next;
 }
 
-/** The last step, which computes no residual: it needs only `curvature` = pᵀA p without the bias's term. */
+/** Takes the last step, without computing a residual. `curvature`: pᵀA p without the bias's term. */
 @inline
 export function takeLastStep(
   size: usize,

@@ -1,8 +1,8 @@
 import type { MatrixView } from '../../handler.ts';
 
 /**
- * Throws where a matrix has too few rows for the equations up to `last`, or other columns (see
- * operators/tasks/equation-tasks.ts).
+ * Throws if a matrix does not have the columns of stored equations (operators/tasks/equation-tasks.ts), or
+ * has less than `last` rows.
  */
 export function requireEquations(
   task: string,

@@ -7,8 +7,8 @@ import { requireEquations } from './equation-shape.ts';
 type WeighedChunk = RowChunk & { readonly weighed: ReturnType<typeof weighedChunk> | undefined };
 
 /**
- * See `normal-equations` of KernelTasks. A row's ratings are summed in the workspace, as `update` sums them,
- * and then added to its equations.
+ * See `normal-equations` of KernelTasks. The ratings of a row are summed in the workspace, as the task
+ * `update` does, and the sums are then added to the row's stored equations.
  */
 export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const { from, to, rank, rowStart = 0, mean = 0, implicit } = scope.params;

@@ -39,7 +39,10 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
   return { rows: to - from, values: { badRow, objective } };
 };
 
-/** Solves a row of n ratings whose equations are in the workspace. `total`: the sum of its ratings. */
+/**
+ * Returns the function that solves a row of n ratings whose equations are in the workspace. `total`: the sum
+ * of its ratings.
+ */
 function solverOf(
   scope: ScopeOf<'solve-equations'>,
   biasAt: number,

@@ -1,6 +1,6 @@
 import type { TaskHandler } from '../../handler.ts';
 
-/** See `gram` of KernelTasks. A slice passes over all rows of θ, some milliseconds. */
+/** See `gram` of KernelTasks. Each slice reads all rows of θ, which takes some milliseconds. */
 export const gram: TaskHandler<'gram'> = (scope) => {
   const { from, to, weight } = scope.params;
   const factors = scope.matrix('factors');

@@ -2,7 +2,7 @@ import type { TaskHandler } from '../../handler.ts';
 import { rowChunks } from '../row-chunks.ts';
 import { weighedChunk, workspaceOf } from './weighed-chunk.ts';
 
-/** See `implicit-error` of KernelTasks. One running sum over all chunks, in row order. */
+/** See `implicit-error` of KernelTasks. All chunks add to the same sum, in row order. */
 export const implicitError: TaskHandler<'implicit-error'> = (scope) => {
   const { from, to, base } = scope.params;
   const rowFactors = scope.matrix('rowFactors');

@@ -4,8 +4,8 @@ import { isFar, lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
 
 /**
- * See `update-implicit` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on
- * their formed A.
+ * See `update-implicit` of KernelTasks. A row that is longer than a chunk is added to A piece by piece, and
+ * solved from the formed A.
  */
 export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const { from, to, rank, cgBelow, cgSteps, settles = false, anchored = false } = scope.params;
@@ -24,7 +24,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   let badRow = -1;
   let length = 0;
   let bytesUp = 0;
-  // Every CG step of a row multiplies by G.
+  // The cost of a row, in addition to its ratings, is a product with G in every CG step.
   for (const chunk of rowChunks(scope, block, from, to, work, work * output.stride * exact.factorizations)) {
     const { row, rows, count, indices } = chunk;
     const { targets, weights, shiftsAt } = weighedChunk(scope, scope.params, chunk, shifts);
@@ -68,7 +68,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   return { rows: to - from, bytesUp, values: { badRow, objective: objective.view[0] } };
 };
 
-/** Solves the row of n ratings whose A is in the workspace. */
+/** Returns the function that solves the row of n ratings whose A is in the workspace. */
 function sumsSolver(scope: ScopeOf<'update-implicit'>): (row: number, n: number) => number {
   const { kernels, params } = scope;
   const shifts = scope.partition('shifts').columns.values as Float32Array;

@@ -19,7 +19,10 @@ export function workspaceOf(scope: TaskScope): number {
   return behindChunks(scope) + 2 * LIST_BYTES + SHIFT_BYTES;
 }
 
-/** Addresses of a chunk's targets and weights and, where `shifts` is given, of its rows' shifts. */
+/**
+ * Computes the targets and weights of a chunk in scratch, and copies `shifts` of its rows there. Returns
+ * their addresses.
+ */
 export function weighedChunk(
   scope: TaskScope,
   { alpha, base }: ImplicitWeights,

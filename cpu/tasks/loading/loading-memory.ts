@@ -3,16 +3,16 @@ import { loading, type LoadingKernels } from '../../generated/loading-wasm.ts';
 const WASM_PAGE = 1 << 16;
 /** Alignment of arrays in bytes. */
 const ALIGNMENT = 64;
-/** Largest memory that a thread keeps: WebAssembly memory never shrinks. */
+/** A larger memory is dropped after its use, since WebAssembly memory never shrinks. */
 const KEPT_BYTES = 32 << 20;
 
 let module: WebAssembly.Module | undefined;
 let kept: LoadingMemory | undefined;
 
 /**
- * The kernels of loading and a memory of this thread alone, into which tasks copy ratings to sort them: it
- * stays in the core's cache. V8 compiles the module once for all threads, whereas a JavaScript loop would be
- * interpreted and compiled in each thread.
+ * The loading kernels, with a memory that only this thread uses. Tasks copy ratings into it to sort them,
+ * because it stays in the core's cache. The kernels are WebAssembly since V8 compiles it once for all
+ * threads, whereas each thread would interpret and compile JavaScript loops by itself.
  */
 export class LoadingMemory {
   readonly kernels: LoadingKernels;
@@ -30,8 +30,8 @@ export class LoadingMemory {
   }
 
   /**
-   * Addresses of arrays of the given lengths, which replace earlier arrays. Throws RangeError where memory
-   * does not suffice.
+   * Places arrays of the given lengths (in words of 4 bytes) in the memory, over earlier arrays. Returns
+   * their addresses. Throws RangeError if memory does not suffice.
    */
   layOut<const Lengths extends readonly number[]>(
     ...lengths: Lengths
@@ -48,7 +48,7 @@ export class LoadingMemory {
     return addresses as unknown as { readonly [K in keyof Lengths]: number };
   }
 
-  /** Numbers in the memory, until the next `layOut`. */
+  /** A view of u32 in the memory, valid until the next `layOut`. */
   words(address: number, length: number): Uint32Array {
     return new Uint32Array(this.#memory.buffer, address, length);
   }

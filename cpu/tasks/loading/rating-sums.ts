@@ -11,7 +11,7 @@ const CHUNK_ROWS = 8_192;
 
 /** Ratings that are copied to the kernels' memory at a time. */
 const COPIED = 1 << 15;
-/** Most ratings of a row that are summed at once: a longer row is summed in parts. */
+/** Most ratings of a row that are summed in one call; the ratings of a longer row are cut. */
 const PART = 1 << 20;
 
 /** See `sum-ratings` of KernelTasks. */
@@ -89,8 +89,8 @@ export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
 };
 
 /**
- * Ratings [first, last), of the rows [row, end): rows with at most COPIED ratings together, or up to `part`
- * of a longer row.
+ * The ratings [first, last), which belong to the rows [row, end): several rows with at most COPIED ratings
+ * together, or up to `part` ratings of one longer row.
  */
 interface Piece {
   readonly row: number;

@@ -5,18 +5,21 @@ const PIECE = 1 << 18;
 /** Ratings that are copied from memory at a time. */
 const COPIED = 1 << 15;
 
-/** Codes for numbers: each map translates a code to the number, or to a code of the next map. */
+/**
+ * A sequence of numbers in coded form: `maps` translate a code to its number, one after the other; without
+ * maps a code is the number.
+ */
 export interface Coded {
   readonly codes: Uint32Array;
   readonly maps: readonly Uint32Array[];
 }
 
-/** Writes numbers of the ratings [from, to) to the kernels' memory. */
+/** Writes the numbers of the ratings [from, to) to an address of the kernels' memory. */
 export type WriteNumbers = (from: number, to: number, address: number) => void;
 
 /**
- * Words of a table from codes to numbers in the kernels' memory; 0 where there are too many codes for the
- * ratings.
+ * Words of a table, in the kernels' memory, that translates codes to numbers. 0 if the table would be more
+ * than twice as long as the codes, and so would not pay.
  */
 export function tableWords({ codes, maps }: Coded): number {
   const words = maps.reduce((sum, { length }) => sum + length, 0);
@@ -24,8 +27,8 @@ export function tableWords({ codes, maps }: Coded): number {
 }
 
 /**
- * Builds the table from codes to numbers at `tableAt`, which has room for `tableWords`, and returns the
- * function that uses it.
+ * Returns the function that writes the numbers of coded ratings. If a table pays, first builds it at
+ * `tableAt`, which has room for `tableWords`.
  */
 export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): WriteNumbers {
   const { codes, maps } = coded;
@@ -43,13 +46,16 @@ export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): 
   };
 }
 
-/** Reads maps that are too large to copy: their entries are far apart, so that reads wait for memory. */
+/** Translates codes with maps that are too large to copy. */
 function gather(codes: Uint32Array, [first, second]: readonly Uint32Array[], target: Uint32Array): void {
   for (let k = 0; k < codes.length; k++)
     target[k] = second === undefined ? first[codes[k]] : second[first[codes[k]]];
 }
 
-/** Adds the ratings of each band to `counts`. `rows`: their places, see `row-bands` of DataTasks. */
+/**
+ * Adds the number of ratings of each band to `counts`. `rows`: the places of their rows, see `row-bands` of
+ * DataTasks.
+ */
 export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number, counts: Int32Array): void {
   const [placesAt, tableAt, countsAt] = memory.layOut(
     Math.min(COPIED, rows.codes.length),
@@ -68,7 +74,9 @@ export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number,
 }
 
 /**
- * Ratings to scatter to bands. `columns`: numbers of columns, and the words they need in the kernels' memory.
+ * Ratings to distribute to bands. `columns.writer` makes the function that writes the numbers of their
+ * columns, which may use `columns.words` words of the kernels' memory from `address` on. `bits`: the bits of
+ * their values.
  */
 export interface Scattered {
   readonly rows: Coded;
@@ -82,8 +90,9 @@ export interface BandKeys {
 }
 
 /**
- * Scatters ratings to the next indices of their bands, which `cursors` count up. They are sorted by band
- * piece by piece in the core's cache, so that each band's ratings are copied together.
+ * Writes ratings to the next free indices of their bands; `cursors` has these indices and is advanced. In the
+ * core's cache a piece of the ratings is first sorted by band, so that each band's ratings of the piece are
+ * copied to the block together.
  */
 export function scatterByBand(
   memory: LoadingMemory,

@@ -36,7 +36,10 @@ export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
   const { from, to } = scope.params;
   const [first, end] = [offsets[from], offsets[to]];
   const memory = LoadingMemory.own();
-  /** The ratings' rows, piece by piece: a piece starts in the last row of the previous one. */
+  /**
+   * Writes the rows of consecutive ratings, piece by piece. Each search starts at the last row of the
+   * previous piece.
+   */
   const writer = (address: number): WriteNumbers => {
     memory
       .words(address, to + 1 - from)

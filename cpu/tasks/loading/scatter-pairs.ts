@@ -74,8 +74,8 @@ export function bandsOf(scope: TaskScope): { readonly placeOf: Uint32Array; read
 }
 
 /**
- * The arrays of a block: `keys`, which later hold columns, and `bits`, the values' bits, so that ratings and
- * row numbers are handled alike.
+ * The arrays of a block during sorting: `keys` in the place of column indices, and `bits`, the values as u32.
+ * So ratings and row numbers are handled alike.
  */
 export function keysOf({ columns }: Partition): {
   readonly offsets: Int32Array;
@@ -90,7 +90,10 @@ export function keysOf({ columns }: Partition): {
   return { offsets, keys: indices, bits: new Uint32Array(values.buffer, values.byteOffset, values.length) };
 }
 
-/** A chunk's codes of rows and of columns, and their maps to positions where codes are not positions. */
+/**
+ * The row and column codes of a chunk, with maps from codes to positions; a map is undefined if its codes are
+ * positions.
+ */
 interface Pairs {
   readonly rowCodes: Uint32Array;
   readonly columnCodes: Uint32Array;

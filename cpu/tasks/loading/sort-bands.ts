@@ -2,7 +2,7 @@ import type { TaskHandler } from '../../handler.ts';
 import { LoadingMemory } from './loading-memory.ts';
 import { bandsOf, keysOf } from './scatter-pairs.ts';
 
-/** Most bits of a digit, so that its counters fit the core's first-level cache. */
+/** Most bits of a sort digit, so that the digit's counters fit the core's first-level cache. */
 const DIGIT_BITS = 12;
 
 /** See `sort-bands` of KernelTasks. */
@@ -52,8 +52,8 @@ function bitsBelow(end: number): number {
 }
 
 /**
- * Digits of the bits from `low` to `high`, the lowest first: each sort is stable. Without bits all keys are
- * equal.
+ * Cuts the bits from `low` to `high` of a key into digits, the lowest first, for a sequence of stable sorts.
+ * Empty if there are no bits, since then all keys are equal.
  */
 function digitsOf(low: number, high: number): readonly { readonly shift: number; readonly width: number }[] {
   const count = Math.ceil((high - low) / DIGIT_BITS);
@@ -65,8 +65,8 @@ function digitsOf(low: number, high: number): readonly { readonly shift: number;
 }
 
 /**
- * Finds the first rating with the row and column of the previous one. With `bits`, ratings with equal row and
- * column are sorted by value.
+ * Finds the first rating whose row and column equal those of the previous rating. If `bits` is given, also
+ * sorts ratings of equal row and column by value.
  */
 function findRepeated(
   offsets: Int32Array,

@@ -1,7 +1,10 @@
 import type { TaskScope } from '../../handler.ts';
 import { WINDOW } from './near-keys.ts';
 
-/** True where all numbers are finite: exactly then is the float64 sum of float32 numbers finite. */
+/**
+ * True if all numbers are finite: exactly then their float64 sum is finite, since float32 numbers cannot
+ * overflow it.
+ */
 export function areFinite({ memory, scratch, kernels }: TaskScope, values: Float32Array): boolean {
   const window = new Float32Array(memory.buffer, scratch, WINDOW);
   for (let from = 0; from < values.length; from += WINDOW) {

@@ -39,8 +39,8 @@ interface ShareKeys {
 }
 
 /**
- * The index of a part's first id in each share. Ids are distributed to shares by hash, so the ids of one
- * share divide all of them evenly.
+ * Returns the index of a part's first id in each share. The first share's ids, evenly spaced, are the bounds:
+ * ids are distributed to shares by hash, so they divide the ids of all shares about evenly.
  */
 function boundsOf(sources: readonly ShareKeys[], part: number, parts: number): number[] {
   if (part === 0) return sources.map(() => 0);
@@ -60,7 +60,7 @@ function boundsOf(sources: readonly ShareKeys[], part: number, parts: number): n
   });
 }
 
-/** Returns a function that copies the key at an index of a share to the next position. */
+/** Returns a function that copies the key at index `at` of a share to `position` of the target. */
 function writer(
   target: KeyColumn,
   sources: readonly ShareKeys[],

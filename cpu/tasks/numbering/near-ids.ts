@@ -16,7 +16,7 @@ export const countIds: TaskHandler<'count-ids'> = (scope) => {
   return { rows: to - from };
 };
 
-/** Counts the ids of all chunks in a table in scratch, whose entry 0 counts the id `first`. */
+/** Counts the ids of all chunks in a table in scratch. Entry 0 of the table counts the id `first`. */
 function countAll(scope: ScopeOf<'count-ids'>, first: number, table: Int32Array): void {
   const { starts, side } = scope.params;
   const { kernels, scratch } = scope;

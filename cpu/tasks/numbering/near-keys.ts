@@ -4,8 +4,9 @@ import { sharedArray } from '../../../engine/partition.ts';
 import { SCRATCH_BYTES, type TaskScope } from '../../handler.ts';
 
 /**
- * Numbers copied to scratch at a time: few enough for the core's cache. WebAssembly kernels, compiled once
- * for all threads, process them: each thread would take longer to compile JavaScript loops than to run them.
+ * Numbers copied to scratch at a time, few enough for the core's cache. WebAssembly kernels process them,
+ * since these are compiled once for all threads: each thread would take longer to compile JavaScript loops
+ * than to run them.
  */
 export const WINDOW = 1 << 16;
 /** Bytes of scratch before a table of counts: a window of int64, and the range of ids. */
@@ -14,8 +15,8 @@ const TABLE_AT = 8 * WINDOW + 64;
 export const TABLE = (SCRATCH_BYTES - TABLE_AT) / 4;
 
 /**
- * The ids of a chunk as codes in `codes`: distances in a narrow range where they are numbers that fit int32,
- * else coded (see NumberedKeys).
+ * Writes codes of a chunk's ids to `codes`. If all ids fit int32 and are in a narrow range, a code is the
+ * distance from the least id; else ids are numbered (see NumberedKeys).
  */
 export function numberColumn(scope: TaskScope, column: KeyColumn, codes: Uint32Array): NumberedKeys {
   const range = column.type === 'utf8' ? undefined : rangeOf(scope, column, codes.length);
@@ -43,7 +44,7 @@ function rangeOf(
   return [range[0], range[1]];
 }
 
-/** `codes` may be the memory of the ids. */
+/** Codes ids by their distance from the least one. `codes` may be the memory of the ids themselves. */
 function nearKeys(
   scope: TaskScope,
   column: NumberColumn,
@@ -78,7 +79,7 @@ function nearKeys(
   };
 }
 
-/** Copies some ids to scratch, as int32; false where one does not fit. */
+/** Copies n ids to scratch as int32. Returns false if an id does not fit. */
 function takeWindow(
   { memory, scratch, kernels }: TaskScope,
   column: NumberColumn,

@@ -43,8 +43,8 @@ export const uniteIds: TaskHandler<'unite-ids'> = (scope) => {
 };
 
 /**
- * The indices of the hashes in a share: shares are equal ranges of the hashes' upper half, since tables use
- * the lower.
+ * The indices of the hashes that belong to a share. Shares are equal ranges of a hash's upper 16 bits,
+ * because hash tables use the lower bits.
  */
 function ofShare(hashes: Int32Array, share: number, shares: number): Uint32Array {
   const found = new Uint32Array(hashes.length);

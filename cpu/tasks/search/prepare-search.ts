@@ -1,7 +1,7 @@
 import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
-/** Converting a float64 to float32 may round down; multiplied by this factor, norms are never too small. */
+/** Norms are multiplied by this factor, so that they are not too small after rounding to float32. */
 const ROUND_UP = 1 + 1e-6;
 
 /** See `prepare-search` of KernelTasks, and cpu/assembly/search.ts for the equations. */
@@ -43,8 +43,9 @@ export const prepareSearch: TaskHandler<'prepare-search'> = (scope) => {
     at.items[place] = item;
     at.places[item] = place;
   }
-  // The search ends at the first column with a small bound, but sums of lengths and remainders need not
-  // decrease from column to column. So each is raised to at least the next one.
+  // The search ends at the first column whose bound is too small, so these lengths must not increase from
+  // column to column. Columns are sorted by length, but sums of lengths and remainders may increase. So each
+  // is raised to at least the next one.
   for (let place = columns - 2; place >= 0; place--)
     at.lengths[place] = Math.max(at.lengths[place], at.lengths[place + 1]);
   return { rows: columns, bytesUp: given.byteLength };
@@ -64,7 +65,7 @@ function readUnit(given: Float32Array, from: number, vector: Float32Array): Floa
   return vector;
 }
 
-/** θ̄, independent of the order of columns, and the largest ‖θ_v‖. */
+/** Returns θ̄, which must not depend on the order of columns, and the largest ‖θ_v‖. */
 function meanOf(
   columns: number,
   rank: number,
@@ -87,7 +88,9 @@ function meanOf(
   };
 }
 
-/** Rounds θ - θ̄ to 8 bits; returns the scale and the length of the rounding error. */
+/**
+ * Rounds θ - θ̄ to 8 bits, as multiples of a scale. Returns the scale, and the length of the rounding error.
+ */
 function toBytes(
   vector: Float32Array,
   mean: Float32Array,

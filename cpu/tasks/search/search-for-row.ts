@@ -42,7 +42,8 @@ function vector(layout: string, values: Float32Array): Partition {
 }
 
 /**
- * Copies θ of the items to the task's matrix, whose last two rows are x and its start, and γ of the items.
+ * Copies θ and the biases γ of the rated items for the solver. The last two rows of the task's matrix `rows`
+ * are for x and its start.
  */
 function gather(scope: ScopeOf<'search-for-row'>, rank: number) {
   const { rated: items } = scope.params;

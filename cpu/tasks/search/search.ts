@@ -7,12 +7,12 @@ import {
   SCRATCH_BYTES,
 } from '../../handler.ts';
 
-/** Largest number of x̂: with |d̂| <= 127 the sum over the features fits 32 bits. */
+/** Largest number in the rounded query x̂. With |d̂| <= 127, sums over the features then fit 32 bits. */
 const MOST_QUERY = 16_383;
 
 /**
- * Rounding errors of a float32 sum of `rank` products, of the bounds and of the base, relative to the lengths
- * of both vectors.
+ * Limit of the rounding errors of a float32 sum of `rank` products, of the bounds and of the base, relative
+ * to the product of both vectors' lengths.
  */
 const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 
@@ -49,7 +49,7 @@ interface SearchIndex {
   readonly width: number;
 }
 
-/** Searches only the columns of the items `allowed`. Returns their number. */
+/** Searches only the columns of the items `allowed`. Returns the number of these items. */
 function searchChosen(
   { kernels, memory, params }: ScopeOf<'search'>,
   at: Layout,
@@ -78,8 +78,8 @@ function searchChosen(
 }
 
 /**
- * Searches all columns. A column's exact score is only computed if its bound, from 8-bit numbers, is high
- * enough. Returns the number of columns whose exact score was computed.
+ * Searches all columns. A column's exact score is computed only if its bound, from 8-bit numbers, is high
+ * enough. Returns the number of columns whose bounds were computed.
  */
 function searchAll(
   scope: ScopeOf<'search'>,
@@ -113,8 +113,8 @@ function searchAll(
 }
 
 /**
- * Writes x̂ to `coarse`; returns base, ‖x‖, ‖x - x̂‖, step and slack. Lengths are over the features in which
- * columns differ.
+ * Rounds the query x to 16-bit numbers x̂, which are written to `coarse`. Returns base, ‖x‖, ‖x - x̂‖, step
+ * and slack, as defined in cpu/assembly/search.ts. The norms are over the features in which columns differ.
  */
 function boundsOf(
   x: Float32Array,
@@ -146,7 +146,7 @@ function boundsOf(
   return [base, Math.sqrt(squares) * up, Math.sqrt(missing) * up, step, slack * up];
 }
 
-/** Addresses in scratch. Throws UsageError where lists do not fit. */
+/** Addresses of the search's arrays in scratch. Throws UsageError if they do not fit. */
 function layout(
   scope: TaskScope,
   {

@@ -2,10 +2,10 @@ import type { Partition } from '../../../engine/partition.ts';
 import type { ScopeOf, TaskHandler, TaskScope } from '../../handler.ts';
 import { rowChunks, workspaceOf } from '../row-chunks.ts';
 
-/** Ratings in scratch at a time: few enough that the columns' vectors stay in the core's own cache too. */
+/** Ratings in scratch at a time: few enough that their columns' vectors stay in the core's own cache, too. */
 const CHUNK_RATINGS = 8_192;
 
-/** Makes rowChunks end a chunk after about this number of ratings. */
+/** Cost of a rating, in units of rowChunks, with which a chunk has about CHUNK_RATINGS ratings. */
 const COST_PER_RATING = 8e6 / CHUNK_RATINGS;
 
 /** See `sgd-block` of KernelTasks. */
@@ -55,7 +55,10 @@ function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number)
   return count;
 }
 
-/** Batches are gathered into scratch, in the order of steps, until it holds CHUNK_RATINGS. */
+/**
+ * Copies batches of ratings into scratch, in the order in which they are visited, and updates the factors
+ * whenever scratch has CHUNK_RATINGS.
+ */
 function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): number {
   const { from = 0, to = 0, batch = 1, adaptive } = scope.params;
   const order = scope.partition('order').columns.order as Uint32Array;
@@ -115,13 +118,15 @@ function sumsOf(scope: TaskScope): readonly [rowSums: number, columnSums: number
   return [scope.matrix('rowSums').pointer, scope.matrix('columnSums').pointer];
 }
 
-/** Writes the vectors `steps` of cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts; returns their address. */
+/**
+ * Writes the vectors `steps` that cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts read. Returns their address.
+ */
 function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   const { rank, biases, rate, rowLambda, columnLambda, adaptive } = scope.params;
   const address = workspaceOf(scope);
   const steps = new Float32Array(scope.memory.buffer, address, 32);
   const every = (vector: number, value: number) => steps.fill(value, 4 * vector, 4 * vector + 4);
-  // With biases feature 1 of a row and feature 0 of a column are constant 1.
+  // With biases, element 1 of a row's vector and element 0 of a column's vector are constant 1.
   const [rowOne, columnOne] = [1, 0];
   if (adaptive) {
     [1, 1, rowLambda, columnLambda, rate, 1 / (rank + (biases ? 1 : 0))].forEach((value, vector) =>

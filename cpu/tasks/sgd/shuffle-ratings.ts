@@ -62,7 +62,9 @@ export const shuffleRatings: TaskHandler<'shuffle-ratings'> = (scope) => {
   return { rows: startOf(to) - startOf(from) };
 };
 
-/** Fisher and Yates's shuffle of 0 .. count - 1, by the numbers of the 64-bit key (low, high). */
+/**
+ * Fisher and Yates's shuffle of 0 .. count - 1. Its random numbers depend only on the 64-bit key (low, high).
+ */
 function shuffle(count: number, low: number, high: number, swap: (i: number, j: number) => void): void {
   for (let i = count - 1; i > 0; i--) swap(i, Math.floor(randomU32(low, high, i) * 2 ** -32 * (i + 1)));
 }

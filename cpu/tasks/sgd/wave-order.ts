@@ -4,8 +4,8 @@ import { CounterRandom } from '../../../engine/random.ts';
 import type { TaskHandler } from '../../handler.ts';
 
 /**
- * The random stream of wave orders. Plans for CPU threads use the same stream: their epochs visit the blocks
- * of such a grid in the same order.
+ * Number of the random stream from which wave orders are drawn. Plans for CPU threads use the same stream, so
+ * their epochs visit the blocks of a grid in the same order.
  */
 const STREAM = 0xb10c;
 

@@ -4,7 +4,10 @@ import { weighedChunk, workspaceOf as workspaceBehindWeights } from '../implicit
 import { rowChunks, type RowChunk, workspaceOf } from '../row-chunks.ts';
 import { gradientOffsets, rowAddress } from './gradient-shape.ts';
 
-/** Splits a chunk into pieces of one row each, with the address of the piece's first rating in the lists. */
+/**
+ * Splits a chunk into pieces with ratings of one row each. `at`: the byte offset of a piece's first rating in
+ * the chunk's lists.
+ */
 function* rowsOf(
   { row, rows, count, starts, ends }: RowChunk,
   offsets: Int32Array,

@@ -1,13 +1,18 @@
 import type { MatrixView, TaskScope } from '../../handler.ts';
 
-/** Offsets of the parts of a row of gradients (operators/tasks/vector-tasks.ts) from the row's address. */
+/**
+ * Byte offsets of the numbers of a row of gradients (operators/tasks/vector-tasks.ts) from the row's address.
+ */
 export interface GradientOffsets {
   readonly scalars: number;
   /** 0 without biases. */
   readonly sums: number;
 }
 
-/** The offsets; throws where a matrix has too few rows for gradients up to `last`, or other columns. */
+/**
+ * Returns the offsets. Throws if a matrix does not have the columns of gradients, or has less than `last`
+ * rows.
+ */
 export function gradientOffsets(
   task: string,
   { rows, columns }: MatrixView,
@@ -24,12 +29,12 @@ export function gradientOffsets(
   return { scalars: 4 * features, sums: biases ? 4 * (features + 16) : 0 };
 }
 
-/** True where gradients have room for the biases' gradients. */
+/** True if rows of gradients have room for s, the sums that biases need. */
 export function hasBiases({ columns }: MatrixView, rank: number): boolean {
   return columns > Math.ceil(rank / 16) * 16 + 16;
 }
 
-/** The Gram matrix and the shifts of implicit data; address 0 for explicit data. */
+/** The Gram matrix's address and the shifts of implicit data; 0 and undefined for explicit data. */
 export function shiftedBy(scope: TaskScope): {
   readonly gram: number;
   readonly shifts: Float32Array | undefined;

@@ -1,12 +1,15 @@
 /**
- * Products of some ratings of a row with the rows of a tile of Θ, read in place. Of LISTED ratings at a time,
- * whose rows stay in the first-level cache, the products are computed four at a time, and then summed column
- * by column: the sums stay in registers, and nothing is stored between ratings. Sums of a list start at 0 and
- * are then added to the row's, so that a row of a million ratings has no chain of a million roundings.
+ * Products of a direction p with those ratings of a row that are in one tile of Θ: rows of Θ that together
+ * fit the second-level cache. The rows of Θ are read in place, without panels.
+ *
+ * LISTED ratings are processed at a time, since their rows of Θ then stay in the first-level cache. First the
+ * products θᵀp are computed, four at a time. Then the rows are summed column by column, with the sums in
+ * registers, so that nothing is stored between ratings. Sums over a list start at 0 and are then added to the
+ * row's, so a row of a million ratings has no chain of a million roundings.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../../simd';
 
-/** A list has the addresses of its ratings' rows, then their factors. */
+/** A list has the addresses of LISTED rows of Θ, then at FACTORS their factors. */
 const LISTED: i32 = 32;
 const FACTORS: usize = 128;
 
@@ -19,7 +22,7 @@ function rowAt(tile: usize, size: usize, local: usize): usize {
   return tile + <usize>load<u16>(local) * size;
 }
 
-/** [θ_0ᵀp, .. θ_3ᵀp]. Even and odd columns have separate chains of sums. */
+/** [θ_0ᵀp, .. θ_3ᵀp] of four rows. Even and odd columns are added in separate chains. */
 @inline
 function productsOfFour(row0: usize, row1: usize, row2: usize, row3: usize, p: usize, size: usize): v128 {
   let even0 = f32x4.splat(0);
@@ -61,9 +64,9 @@ function addTo(y: usize, sum: v128, offset: usize = 0): void {
 }
 
 /**
- * y += Σ factors[k] θ_k over the rows listed up to `end`, and if `summed` also sums += Σ θ_k. `vectors`: 2, 4
- * or 8 vectors of columns, at most 4 if `summed`, so that the sums fit the registers. `vectors` and `summed`
- * are compile-time constants.
+ * y += Σ factors[k] θ_k over the list from `listed` to `end`, for some columns; if `summed`, also sums += Σ
+ * θ_k. `vectors`: the number of vectors of four columns, 2, 4 or 8, and at most 4 if `summed`, so that the
+ * sums fit the registers. `vectors` and `summed` are compile-time constants.
  */
 @inline
 function addColumns(
@@ -152,8 +155,9 @@ function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize):
 }
 
 /**
- * The code that the functions below share, with `residual` and `added` as compile-time constants. Returns
- * `along` plus four lanes. The sum of the lanes is Σ r t for residuals, or Σ t² if nothing is added to y.
+ * The common code of addResiduals, addProducts and addSquares, with `residual` and `added` as compile-time
+ * constants. Returns `along` plus a sum in four lanes: Σ r t if `residual`, Σ t² if not `added`, where t =
+ * θᵀp.
  */
 @inline
 function pass(
@@ -200,7 +204,7 @@ function pass(
       locals += 8;
     }
     if (left > 0) {
-      // Missing rows are zero, and so are their ratings.
+      // Rows past the last rating are zero, and so are their ratings.
       const row0 = rowAt(tile, size, locals);
       const row1 = left > 1 ? rowAt(tile, size, locals + 2) : zeros;
       const row2 = left > 2 ? rowAt(tile, size, locals + 4) : zeros;
@@ -226,9 +230,9 @@ function pass(
 }
 
 /**
- * y += Σ (r - θᵀp) θ over `count` > 0 ratings, whose θ are rows `locals` of the tile; if `sums` is not 0,
- * sums += Σ θ. Returns `along` plus Σ r θᵀp, in four lanes. `values` may be read up to 12 bytes past the
- * last. work: 256 bytes, followed by a row of zeros.
+ * y += Σ (r - θᵀp) θ over `count` > 0 ratings, and if `sums` is not 0, also sums += Σ θ. `locals`: the
+ * numbers of the ratings' θ within the tile. Returns `along` plus Σ r θᵀp, in four lanes. `values` may be
+ * read up to 12 bytes past the last rating. work: 256 bytes, followed by a row of zeros.
  */
 export function addResiduals(
   tile: usize,

@@ -1,9 +1,9 @@
 /**
- * Conjugate gradients of many long rows at once, tile by tile: Θ is cut into tiles that fit a core's
- * second-level cache, and each pass processes the ratings of all rows of a group in one tile before it
- * continues with the next. So a row of Θ is read from memory once for all rows of the group, in the order of
- * addresses, instead of once for each rating. Ratings are gathered in every pass, from the cache, and no
- * panels are kept.
+ * Conjugate gradients for a group of long rows at once, tile by tile. Θ is cut into tiles that fit a core's
+ * second-level cache. Each pass processes the ratings of all rows of the group in one tile before it
+ * continues with the next tile. So a row of Θ is read from memory once for all rows of the group, in the
+ * order of addresses, instead of once for each rating. Ratings are gathered from the cache in every pass,
+ * without panels.
  *
  *     pass 0        r = Σ (r_uv - θ_vᵀx) θ_v - shift I x       endResidual
  *     passes 1 ..   q = Σ (θ_vᵀp) θ_v + shift I p              takeStep
@@ -19,14 +19,20 @@ import { biasOf } from '../eliminate-bias';
 import { beginSteps, endResidual, isConverged, lower, takeLastStep, takeStep } from '../steps';
 import { addProducts, addResiduals, addSquares } from './products';
 
-/** A state has the objective (float64), the numbers of steps.ts, and four lanes that a pass adds to. */
+/**
+ * Offsets in a row's state: its objective (float64) at 0, the numbers of steps.ts, and four lanes to which
+ * passes add.
+ */
 const NUMBERS: usize = 8;
 const LANES: usize = 32;
 
 /**
- * Appends `count` ratings of a row to a group, from the rating `at` on. `tile`: the tile of the previous
- * rating, -1 for the first. `starts`: of the row, `step` bytes from tile to tile. Returns the tile of the
- * last rating.
+ * Appends `count` ratings of a row to a group, starting at place `at` of the group's lists. Returns the tile
+ * of the last rating.
+ *
+ * - `tile`: the tile of the row's previous rating, or -1.
+ * - `starts`: the row's entry for tile 0; entries of consecutive tiles are `step` bytes apart.
+ * - `locals` and `ratings`: the group's lists of numbers within tiles and of values.
  */
 export function placeRatings(
   indices: usize,
@@ -49,7 +55,7 @@ export function placeRatings(
       store<i32>(starts + <usize>tile * step, at + k);
     }
     const local = locals + ((<usize>(at + k)) << 1);
-    // Indices ascend, so eight are in one tile if the last of them is.
+    // Indices ascend: if the eighth is in this tile, all eight are.
     if (tile >= 0 && k + 8 <= count && <i32>indexAt(indices, k + 7) < first + tileRows) {
       const four = indices + ((<usize>k) << 2);
       const base = i32x4.splat(first);
@@ -74,7 +80,7 @@ export function startTiledRow(size: usize, shift: f32, x: usize, r: usize, sums:
   v128.store(state + LANES, f32x4.splat(0));
 }
 
-/** Reads a word of each line of a tile in order, which the processor's prefetcher recognizes. */
+/** Reads a word of each cache line of a tile in order, so that the processor's prefetcher loads the tile. */
 function bringTile(tile: usize, bytes: usize): u32 {
   let touched: u32 = 0;
   for (const end = tile + bytes; tile < end; tile += 64) touched += load<u32>(tile);
@@ -82,9 +88,12 @@ function bringTile(tile: usize, bytes: usize): u32 {
 }
 
 /**
- * One pass over the tiles [from, to). 0: residuals; 1: products; 2: curvatures. `p`: the rows' x or p; `y`:
- * their r or q. `brings`: prefetch tiles, which pays if most rows of a tile are read. work: 256 bytes,
- * followed by a row of zeros.
+ * One pass of all rows over the tiles [from, to).
+ *
+ * - `pass`: 0 computes residuals, 1 products, 2 curvatures pᵀA p.
+ * - `p`: the rows' x in pass 0, else their p; `y`: their r in pass 0, else their q.
+ * - `brings`: true if tiles are first loaded in order, which pays if most of their rows are read.
+ * - `work`: 256 bytes, followed by a row of zeros.
  */
 export function passTiles(
   theta: usize,
@@ -152,7 +161,8 @@ export function passTiles(
 }
 
 /**
- * Before a pass that is not the first: q = shift p. Without a further step p becomes 0, which adds nothing.
+ * Prepares a pass after pass 0: q = shift p. If the row takes no further step, p becomes 0, so that passes
+ * add nothing to it.
  */
 @inline
 function prepare(goesOn: bool, size: usize, shift: f32, p: usize, q: usize, state: usize): void {
@@ -198,8 +208,8 @@ export function stepTiledRow(
 }
 
 /**
- * After the pass for curvatures. Writes the row's bias, where `bias` is not 0; returns true where x is
- * finite. The objective is the first number of the state.
+ * Ends a row after the pass for curvatures: takes its last step, and writes its bias unless `bias` is 0.
+ * Returns true if x is finite. The row's objective is then the first number of its state.
  */
 export function endTiledRow(
   size: usize,
