@@ -12,8 +12,8 @@ export interface DistinctRowsOptions {
   /** Columns whose values are compared; default: all. */
   readonly keys?: readonly string[];
   /**
-   * 'partial': for a part of the rows, before a step that does the same for all rows. If it removes few rows,
-   * it lets the rest pass.
+   * 'whole' removes all duplicates. 'partial' runs on parts of the rows, before a 'whole' step over all rows;
+   * if it removes few rows, it stops and passes the remaining rows on unchanged.
    */
   readonly step: 'partial' | 'whole';
 }

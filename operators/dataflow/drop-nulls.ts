@@ -27,7 +27,11 @@ export class DropNulls implements Operator {
     return { operator: 'drop-nulls', ...(this.#names && { names: [...this.#names] }) } as const;
   }
 
-  /** A value that cannot be read must not pass as null. */
+  /**
+   * A source with such needs returns null for a value that cannot be read. In a column that this operator
+   * checks, that would remove the row silently instead of reporting the bad value, so such needs are not
+   * passed to the source.
+   */
   passesNeeds({ numbers }: ValueNeeds): boolean {
     return this.#names !== undefined && !this.#names.some((name) => numbers.includes(name));
   }

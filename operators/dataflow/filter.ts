@@ -39,7 +39,11 @@ export class Filter implements Operator {
     } as const;
   }
 
-  /** A value that cannot be read must not pass as null: its row would be removed silently. */
+  /**
+   * A source with such needs returns null for a value that cannot be read. In a column of the predicate, that
+   * would remove the row silently instead of reporting the bad value, so such needs are not passed to the
+   * source.
+   */
   passesNeeds({ numbers }: ValueNeeds): boolean {
     return !columnsOf(this.predicate).some((name) => numbers.includes(name));
   }

@@ -85,7 +85,8 @@ export class MapBatches implements Operator {
       const made = this.#checked(await this.#called(apply, batch, args), schema);
       if (made.numRows === 0) continue;
       const origin = originOf(batch);
-      // If the number of rows is unchanged, they are assumed to be the same rows.
+      // The origin holds the rows' lines in the file. If the number of rows is unchanged, the function is
+      // assumed to have kept the rows.
       yield origin !== undefined && made.numRows === batch.numRows ? setOrigin(made, origin) : made;
     }
   }

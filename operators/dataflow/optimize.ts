@@ -40,7 +40,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   'push bounds to the source': pushToSource,
 };
 
-/** Needs of the consumer of a plan's result. */
+/** The columns and the types of values that the consumer of a plan needs. */
 export interface Consumer {
   /** Columns that it needs; default: all. */
   readonly columns?: readonly string[];

@@ -62,7 +62,8 @@ export class Project implements Operator {
     if (projection.kind === 'drop') return true;
     if (projection.kind === 'rename')
       return !numbers.includes(projection.from) && !numbers.includes(projection.to);
-    // A column that is computed, or used in a computation, is read with errors for bad values.
+    // A value that cannot be read may arrive as null only in a column that passes through unchanged. If the
+    // column is computed or used in a computation, the source must report the bad value as an error.
     return !projection.columns.some(
       ({ name, value }) =>
         !(value.kind === 'column' && value.name === name) &&
@@ -111,13 +112,14 @@ export class Project implements Operator {
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     const { projection } = this;
-    // Columns that are dropped or renamed must exist, also in an optimized plan.
+    // These columns are required even if nothing uses them, so that a name that does not exist is an error in
+    // an optimized plan, too.
     if (projection.kind === 'drop') return wanted && [...new Set([...wanted, ...projection.names])];
     if (projection.kind === 'rename') {
       const { from, to } = projection;
       return wanted && [...new Set([...wanted.filter((name) => name !== to), from])];
     }
-    // Every column of its own is computed; the rule that prunes columns removes the unused ones.
+    // All of this projection's own columns are computed; the rule pruneColumns removes unused ones.
     const { kind, columns } = projection;
     const used = columns.flatMap(({ value }) => columnsOf(value));
     if (kind === 'select') return [...new Set(used)];

@@ -65,7 +65,7 @@ export class Union implements Source {
   ): AsyncGenerator<RecordBatch> {
     for (const plan of this.inputs)
       for await (const batch of await executePlan(await this.#ready(plan, columns), ctx, columns, needs))
-        // Columns may come in another order, and there may be more.
+        // Inputs may have these columns in another order, and further columns.
         yield columnsAs(batch, schema);
   }
 }

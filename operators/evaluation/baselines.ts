@@ -9,15 +9,15 @@ export type PairErrors = {
 };
 
 /**
- * Errors of simple predictors on the pairs that a model is measured on. A model with larger errors has
- * learned nothing.
+ * Errors of two simple predictors on the pairs on which a model is measured. If the model's errors are
+ * larger, it has learned nothing.
  */
 export type Baselines = {
   /** Predicts the mean of the training ratings for every pair. */
   readonly mean: PairErrors;
   /**
-   * Predicts this mean plus the item's damped deviation from it, plus the user's damped deviation from both:
-   * see rowFacts.
+   * Predicts the mean, plus the mean deviation of the item's ratings from it, plus the mean deviation of the
+   * user's ratings from both. Deviations are damped: see rowFacts.
    */
   readonly dampedMeans: PairErrors;
 };
@@ -63,12 +63,12 @@ export class BaselineSums {
   }
 }
 
-/** Pairs between two turns of the event loop. */
+/** Number of pairs after which other work of this thread gets a turn. */
 const PIECE = 1 << 16;
 
 /**
- * The baselines on a block of other ratings of the same rows and columns; undefined if it is empty. Gives
- * turns to other work of this thread, such as a running training.
+ * Measures both baselines on a block of other ratings of the same rows and columns; undefined if it is empty.
+ * Lets other work of this thread run from time to time, such as a running training.
  */
 export async function baselinesOf(
   { rows, ratings, offsets, indices, values }: RatingBlock,

@@ -1,7 +1,10 @@
 import { formatCount } from '../../engine/format.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
-/** With at least this share of cold pairs, errors describe the known users and items, not the test set. */
+/**
+ * A pair is cold if the model does not know its user or item; errors leave it out. With at least this share
+ * of cold pairs, the errors no longer describe the test set.
+ */
 const MOSTLY_COLD = 0.3;
 
 export interface TestCounts {

@@ -4,8 +4,8 @@ import type { Baselines } from './baselines.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * The largest default damping. If a model's damping is larger, its biases are damped more than the means that
- * the model is compared with.
+ * The largest default damping of biases. If a model damps its biases more, they are damped more than the
+ * means that the model is compared with.
  */
 const MOST_DAMPING = Math.max(...[commonParams.biasDamping.fallback].flat());
 
@@ -20,7 +20,7 @@ export interface JudgedErrors extends Errors {
   readonly biases: boolean;
 }
 
-/** A model that was just trained. */
+/** A model that was just trained, so that its parameters and its error on the training ratings are known. */
 export interface JudgedModel extends Errors {
   readonly params: Pick<
     CommonParams,
@@ -31,8 +31,8 @@ export interface JudgedModel extends Errors {
 }
 
 /**
- * A warning if a model's RMSE is not below the RMSE of damped means, with parameters to try if the training
- * is known.
+ * A warning if a model's RMSE is not below the RMSE of damped means. If the parameters of the training are
+ * known, it recommends other values.
  */
 export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarning | undefined {
   const { testRmse, baselines } = judged;
@@ -53,14 +53,17 @@ export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarn
   };
 }
 
-/** Reason and advice, derived from the training error. */
+/**
+ * Completes the warning. If the training error is below the damped means' test error, the model overfits;
+ * otherwise it was trained for too short or is regularized too much.
+ */
 function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: JudgedModel): string {
   const { rank, regParam, biases, maxIter, earlyStop, regOffset, biasDamping, regParamUsers, regParamItems } =
     params;
   const overfits = trainRmse < dampedMeans.rmse;
   const set = (name: string, value: number, when: boolean) =>
     when ? [`${name}: ${Number(value.toPrecision(3))}`] : [];
-  // regParam cannot be used together with a λ for each side.
+  // Parameters that set λ: regParam, or its two replacements for users and items, which exclude regParam.
   const lambdas = Object.entries(
     regParamUsers !== undefined && regParamItems !== undefined
       ? { regParamUsers, regParamItems }

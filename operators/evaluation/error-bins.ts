@@ -11,7 +11,10 @@ export type ErrorBin = {
   readonly dampedMeansRmse?: number;
 };
 
-/** A group of pairs with similar predictions: mean prediction and mean rating. */
+/**
+ * A group of pairs with similar predictions. In a calibrated model the mean prediction is near the mean
+ * rating.
+ */
 export type CalibrationBin = {
   readonly pairs: number;
   readonly predicted: number;
@@ -32,12 +35,13 @@ export type ErrorBreakdown = {
   readonly calibration: readonly CalibrationBin[];
 };
 
-/** Most values of ratings that get a group each. */
+/** If ratings have more distinct values, they are grouped into ranges instead of one group for each value. */
 const MOST_VALUES = 20;
 const CALIBRATION_BINS = 10;
 
 /**
- * Most pairs to keep for the breakdown; beyond that only every n-th pair is kept, and n doubles each time.
+ * Limit of memory: when this number of pairs is reached, every second one is dropped and only every 2nd (4th,
+ * 8th, ...) further pair is kept.
  */
 const MOST_PAIRS = 2 ** 20;
 
@@ -77,8 +81,8 @@ class Sums {
 }
 
 /**
- * Collects pairs for a breakdown of the errors. `counts`: number of training ratings of users and items, by
- * position.
+ * Collects pairs of rating and prediction for a breakdown of the errors. `counts`: number of training ratings
+ * of each user and item, by position in the model.
  */
 export class ErrorCollector {
   readonly #counts: Readonly<Record<'users' | 'items', ArrayLike<number> | undefined>>;

@@ -25,8 +25,8 @@ export interface Evaluation extends PairErrors {
   /** Skipped rows with null, NaN or infinite values. */
   readonly badRows: number;
   /**
-   * Errors of the training ratings' means on the same pairs; absent if the model has no such means, or knows
-   * no pair.
+   * Errors on the same pairs if the means of the training ratings are predicted; absent if the model has no
+   * such means, or knows no pair.
    */
   readonly baselines?: Baselines;
   /** Warnings about the model; each was an event too. */
@@ -40,8 +40,8 @@ export interface EvaluateOptions {
   /** True if the model has biases; used for advice. */
   readonly biases?: boolean;
   /**
-   * Requests a breakdown of the errors. Number of training ratings of each user and item, by position, if
-   * known.
+   * Requests a breakdown of the errors. Its fields give the number of training ratings of each user and item,
+   * by position, if known.
    */
   readonly breakdown?:
     | { readonly users?: ArrayLike<number> | undefined; readonly items?: ArrayLike<number> | undefined }

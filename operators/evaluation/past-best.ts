@@ -2,21 +2,21 @@ import type { TrainingIteration } from '../training/iteration.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /**
- * The value of a run is noticeably worse than its best iteration's value if the difference is at least
- * `part` of the best value, and at least `chance` / √n for n test pairs. Runs that do not overfit differ by
- * less than that (docs/measured/quality.md).
+ * A value of the final model is noticeably worse than the best iteration's if the difference is at least
+ * `part` of the best value, and at least `chance` / √n for n test pairs. In runs that do not overfit the
+ * difference is smaller (docs/measured/quality.md).
  */
 const LEAST = { error: { part: 0.005, chance: 0.5 }, ranking: { part: 0.02, chance: 6 } } as const;
 
 /**
- * The smallest difference of errors that counts, as a fraction of the mean's error. If errors are near 0,
- * float32 rounding alone changes them.
+ * Smaller differences of errors are ignored; a fraction of the error of predicting the mean. If errors are
+ * near 0, float32 rounding alone causes differences.
  */
 const LEAST_OF_MEAN = 0.001;
 
 /**
- * Shortest recommended early stop, in iterations without a better value: a single worse iteration may be
- * chance.
+ * An early stop that ends the training after fewer iterations without a better value is never recommended: a
+ * single worse iteration may be chance.
  */
 const LEAST_PATIENCE = 2;
 
@@ -50,7 +50,7 @@ export function pastBestWarnings(run: MeasuredRun): TrainingWarning[] {
     .filter((warning) => warning !== undefined);
 }
 
-/** Measures that all iterations have. */
+/** The validation measures that every iteration has, each with its values in the order of iterations. */
 function coursesOf({ iterations }: MeasuredRun): Course[] {
   const errors = valuesOf(iterations, ({ testRmse }) => testRmse);
   const names = Object.keys(iterations.at(-1)?.testMetrics ?? {});
@@ -102,8 +102,8 @@ function pastBest(
 }
 
 /**
- * The smallest early stop that would still have reached iteration `best`: the longest gap between two
- * consecutive iterations that were each the best so far.
+ * The smallest value of `earlyStop` with which the training would still have reached iteration `best`: the
+ * longest gap between two consecutive iterations that were each the best so far.
  */
 function patienceFor(losses: readonly number[], best: number): number {
   let [least, since, patience] = [Number.POSITIVE_INFINITY, 0, LEAST_PATIENCE];

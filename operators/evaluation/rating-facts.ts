@@ -13,8 +13,8 @@ import { valuesOfStage } from '../tasks/task-values.ts';
 import { contracts, type ValuesOf } from '../tasks/tasks.ts';
 
 /**
- * Damping: means are computed as if each item, and each user, had this number of additional ratings equal to
- * the mean. So means of few ratings are not extreme.
+ * Damping of means: they are computed as if each item, and each user, had this number of additional ratings
+ * equal to the mean. So means of few ratings are not extreme.
  */
 export const DAMPING = { items: 25, users: 10 } as const;
 
@@ -52,7 +52,10 @@ export interface RatingFacts extends RatingShape {
   readonly columnCounts: Int32Array;
 }
 
-/** The shape of ratings, and the γ of rowFacts, computed from the sums of the items' ratings. */
+/**
+ * The shape of ratings, and the items' damped means γ (formula at rowFacts), which the pass over the ratings
+ * by item gives as well.
+ */
 export interface SortedFacts extends RatingShape {
   readonly columns: Float32Array;
 }
@@ -64,7 +67,10 @@ export interface BlockMeans {
   readonly columns: Float32Array;
 }
 
-/** Facts about ratings sorted by both sides, except the users' means. One pass over the ratings by item. */
+/**
+ * Facts about ratings that are sorted both by user and by item, from one pass over the ratings by item. The
+ * users' means need a second pass: sortedMeans.
+ */
 export async function sortedRatingFacts(
   { byUser, byItem }: RatingSides,
   ctx: ExecutionContext,
@@ -81,7 +87,10 @@ export async function sortedRatingFacts(
   return { ...values, users: sideOf(byUser.parts), items: sideOf(byItem.parts), columns };
 }
 
-/** Damped means (see rowFacts) from sortedRatingFacts and another pass, over the ratings by user. */
+/**
+ * Completes the damped means (formula at rowFacts): computes the users' means by a pass over the ratings by
+ * user.
+ */
 export async function sortedMeans(
   byUser: Ratings,
   { mean, columns }: Pick<SortedFacts, 'mean' | 'columns'>,
@@ -98,8 +107,9 @@ export async function sortedMeans(
  *
  *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
  *
- * `rowsAre`: which side the rows are. `given`: μ and means of earlier ratings, NaN for new rows and columns;
- * given means are kept. Sums are float64, and do not depend on the number of threads.
+ * Here μ is the mean rating, and n_v and n_u are the numbers of ratings of item v and user u. `rowsAre`: the
+ * side that the rows are. `given`: μ and means of earlier ratings, NaN for new rows and columns; given means
+ * are kept. Sums are float64, and do not depend on the number of threads.
  */
 export async function rowFacts(
   ratings: Ratings,
@@ -170,7 +180,10 @@ function sideOf(parts: readonly RowPointers[]): SideFacts {
   return { rated, single };
 }
 
-/** One pass over the ratings. `sums` receives Σ r of each row. */
+/**
+ * Computes the statistics of the ratings' values in one pass. If `sums` is given, it receives the sum of each
+ * row's ratings.
+ */
 async function valueFacts(ratings: Ratings, ctx: ExecutionContext, sums?: Float64Array): Promise<ValueFacts> {
   const slices = await passOver(ratings, ctx, ({ from, block }, give) => {
     const own = sums?.subarray(from, from + block.rows) ?? sharedArray(Float64Array, block.rows);
@@ -182,15 +195,15 @@ async function valueFacts(ratings: Ratings, ctx: ExecutionContext, sums?: Float6
     };
   });
   const { sum, least, most, whole, squares } = totalOf(slices);
-  // For equal ratings, avoids rounding of the mean.
+  // If all ratings are equal, the mean is exactly that rating, without the rounding of a division.
   const [mean, deviation] =
     least === most ? [least, 0] : [sum / ratings.ratings, Math.sqrt(squares / ratings.ratings)];
   return { ratings: ratings.ratings, mean, deviation, least, most, whole };
 }
 
 /**
- * Adds up the results of all slices, in order. The squares in them are of differences from each slice's own
- * mean, and are corrected for the common mean.
+ * Merges the statistics of all slices, in order. A slice has the sum of squared differences from its own
+ * mean; the merge corrects it for the difference between the means (Chan, Golub and LeVeque).
  */
 function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-ratings'> {
   return slices.reduce((all, one) => {
@@ -209,7 +222,10 @@ function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-rati
   });
 }
 
-/** Runs a task over all ratings, part by part. `taskOf` names the partitions that it returns. */
+/**
+ * Runs a task over all ratings, part by part, and returns the values of all tasks. `taskOf` makes the task of
+ * a part; its parameter `give` puts a partition onto the device and returns the reference for the task.
+ */
 export async function passOver<K extends 'sum-ratings' | 'damped-means' | 'standardize'>(
   ratings: Ratings,
   ctx: ExecutionContext,

@@ -26,21 +26,24 @@ export type TrainingWarning = {
   readonly text: string;
 };
 
-/** Seconds since 1970, in 1973: above any scale of ratings, below any likely time. */
+/**
+ * Ratings of at least this value are taken for times in seconds since 1970 (this is 1973): no scale of
+ * ratings is as large.
+ */
 const LEAST_TIME = 1e8;
-/** Nanoseconds since 1970, in 2286. */
+/** The largest value that is taken for a time: nanoseconds since 1970, in 2286. */
 const LAST_TIME = 1e19;
 /**
  * If the maximum is further above the mean than this number of standard deviations, the data do not look like
  * ratings on a scale. For comparison: on a scale of 0 to 100 with most ratings at 0, it is about 10 above.
  */
 const HEAVY_TAIL = 12;
-/** Largest value of scales of stars and points. */
+/** Scales of stars and points do not exceed this value. */
 const LARGEST_SCALE = 20;
 
 /**
- * Largest share of users or items with a single rating that needs no warning; catalogues have many rare
- * items.
+ * Users or items with a single rating cause a warning only if their share is larger. Catalogues have many
+ * rare items.
  */
 const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
 
@@ -108,7 +111,10 @@ function valueWarning({
   };
 }
 
-/** With a single user every item has one rating, which needs no additional warning. */
+/**
+ * Warnings about users and items with too few ratings. With a single user, every item has one rating, so only
+ * the user is reported.
+ */
 function sideWarnings({ users, items }: RatingShape): (TrainingWarning | undefined)[] {
   const alone = users.rated === 1 ? 'user' : items.rated === 1 ? 'item' : undefined;
   if (alone !== undefined)

@@ -7,8 +7,8 @@ export const MAXIMUM_RANK = 512;
 export const MOST_ITERATIONS = 1_000_000;
 
 /**
- * λ, o and d of models with biases, and of models without, chosen over all explicit data sets:
- * docs/measured/quality.md.
+ * Defaults of λ, o and d (see CommonParams) of models with biases and of models without, chosen by
+ * measurements on all data sets of explicit ratings: docs/measured/quality.md.
  */
 const withBiases = { regParam: 0.02, regOffset: 10, biasDamping: [3, 5] } as const;
 const withoutBiases = { regParam: 0.1, regOffset: 0, biasDamping: 0 } as const;
@@ -18,7 +18,10 @@ export function explicitLambda(biases: boolean): number {
   return (biases ? withBiases : withoutBiases).regParam;
 }
 
-/** Defaults that differ from the fallbacks if there are no biases. */
+/**
+ * Defaults of models without biases, where they differ from those in the table of parameters. Empty with
+ * biases.
+ */
 export function dependentDefaults(biases: boolean): Partial<CommonParams> {
   return biases ? {} : { biases, ...withoutBiases };
 }
@@ -44,8 +47,9 @@ export interface CommonParams {
    */
   readonly regParam: number;
   /**
-   * o of λ n^ν + o, 0 or more, in standard deviations of the ratings. It regularizes rows of few ratings, on
-   * which λ n has little effect. Default 10, and 0 without biases.
+   * o of the regularization λ n + o of a row with n ratings (ALS: λ n^ν + o); 0 or more, in standard
+   * deviations of the ratings. It regularizes rows of few ratings, on which λ n has little effect. Default
+   * 10, and 0 without biases.
    */
   readonly regOffset: number;
   /**

@@ -1,6 +1,6 @@
 import { nearest } from '../../engine/nearest.ts';
 
-/** Names of options and flags in other programs. */
+/** Names of options and flags in other programs, and the names of the same parameters here. */
 const synonyms: Readonly<Record<string, string>> = {
   factors: 'rank',
   implicit: 'implicitPrefs',
@@ -16,8 +16,9 @@ const synonyms: Readonly<Record<string, string>> = {
 };
 
 /**
- * The candidate that a word probably means: by a name from another program, or by spelling; undefined if none
- * is similar. `inForm` converts a name to the form of the candidates, such as a flag's.
+ * The candidate that an unknown word probably means: the one that has this name in another program, else the
+ * one with the most similar spelling; undefined if none is similar. `inForm` converts a parameter's name to
+ * the form of the candidates, such as a flag's.
  */
 export function nearestName(
   word: string,

@@ -73,8 +73,8 @@ export type Param =
   | TextParam;
 
 /**
- * True if T contains a pattern such as `ndcg@${number}`. For such a T, Record<T, ...> would not require any
- * property.
+ * True if T contains a template such as `ndcg@${number}`, with infinitely many values. Parameters of such
+ * types are described without a list of choices, since Record<T, ...> would require none of the values.
  */
 type HasPattern<T extends string> = true extends (
   T extends string ? (Record<never, never> extends Record<T, true> ? true : false) : never
@@ -192,7 +192,8 @@ export function idleParams<P extends object>({ rules }: ParamTable<P>, params: P
 
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
-  // The default that the parameter would have with the other given parameters.
+  // A parameter's default may depend on the other given parameters, so it is computed as if only this one
+  // were missing.
   const isDefault = (name: string, value: unknown) =>
     isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
   return Object.fromEntries(

@@ -8,8 +8,9 @@ import { type ChainOperator, isBinary } from './run-chain.ts';
 type Maker = (portable: never) => ChainOperator;
 
 /**
- * Operators that can run in another thread, by name; each is made from its JSON. Expression modules are
- * loaded only when used, since every thread that reads ratings loads this module.
+ * Makers of the operators that can run in another thread, by name; each makes its operator from JSON. Modules
+ * are imported on first use, since every thread that reads ratings loads this module and most need few
+ * operators.
  */
 const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
   aggregate: async () => (await import('../dataflow/aggregate/aggregate.ts')).Aggregate.from,

@@ -22,12 +22,12 @@ import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
 
 const STAGE = 'read-rows';
 
-/** Largest split, in stored bytes, that a task reads; the calling thread reads larger ones batch by batch. */
+/** A split of more stored bytes is not read by a task but by the calling thread, batch by batch. */
 const MOST_STORED = 32 << 20;
 
 const NO_ROWS: RowsBefore = { rows: 0, lines: 0 };
 
-/** Rows that a task has read. If they are too many to hold, the calling thread reads them instead. */
+/** Result of a task. Without `held`, the rows were too large to return, and the calling thread reads them. */
 interface ReadRows extends GroupEnd {
   rows: number;
   end: SplitEnd | null;
@@ -41,7 +41,7 @@ interface HeldRows {
   readonly origins: ReadRowsValues['origins'];
 }
 
-/** The rows of one task after they were divided among the parts of an exchange. */
+/** The rows of one task after it has divided them among the parts of an exchange. */
 export interface DividedRows extends GroupEnd {
   /** All partitions that the task returned, including those that are not needed. */
   readonly refs: readonly PartitionRef[];
@@ -56,7 +56,7 @@ export interface Division {
   readonly bounds?: PartitionRef;
 }
 
-/** Runs the tasks of a work that has been started; `ctx` holds the partitions. */
+/** Runs the tasks that read rows and apply a plan's operators. `ctx` holds the partitions they return. */
 export class RowTasks {
   readonly #work: RowsWork;
   readonly #ctx: ExecutionContext;
@@ -113,8 +113,9 @@ export class RowTasks {
   }
 
   /**
-   * Samples the rows of at most `most` tasks, evenly spaced. `operatorOf` returns the sampling operator of a
-   * task, which runs after the others. A split whose guessed start is wrong gives no rows.
+   * Rows of at most `most` tasks, evenly spaced, for an estimate of the distribution of keys. `operatorOf`
+   * returns the operator that draws a task's sample, which runs after the others. Some text splits start at a
+   * guessed byte; one whose guess is wrong adds no rows.
    */
   async samples(operatorOf: (task: number) => Operator, most: number): Promise<RecordBatch[]> {
     await this.#giveSchema();
@@ -136,14 +137,14 @@ export class RowTasks {
     return (await allOf(mapOrdered(eachOf(chosen), this.#atOnce, read))).flat();
   }
 
-  /** Most groups in progress, or read and waiting. */
+  /** Most groups of splits that are being read, or are read and wait for the consumer. */
   get #atOnce(): number {
     return this.#work.device.parallelism + 2;
   }
 
   /**
-   * Most tasks that divide rows and are running, or have ended with results that were not taken yet. A
-   * task's result contains all its rows.
+   * Most dividing tasks that are running or have results that were not taken yet. It is lower than `#atOnce`,
+   * since each result contains all rows of its task.
    */
   get #dividedAtOnce(): number {
     return this.#work.device.parallelism + 1;

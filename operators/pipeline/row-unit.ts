@@ -13,7 +13,10 @@ import { contracts } from '../tasks/tasks.ts';
 
 const STAGE = 'exchange';
 
-/** A partition of rows as Arrow streams: one piece for each part of an exchange that has rows in it. */
+/**
+ * Rows that one task has divided for an exchange: Arrow streams, one for each part of the exchange that gets
+ * rows of this task.
+ */
 export interface KeptPartition {
   readonly ref: PartitionRef;
   readonly bytes: number;
@@ -23,14 +26,16 @@ export interface KeptPartition {
   left: number;
 }
 
-/** The rows of one part within one partition. */
+/**
+ * The rows that one part of an exchange gets from one task: stream number `piece` of the task's partition.
+ */
 export interface RowPart {
   readonly of: KeptPartition;
   readonly piece: number;
   readonly bytes: number;
 }
 
-/** Place and memory limit of partitions. */
+/** The device and the memory limit for the partitions of an exchange. */
 export interface PartsHome {
   readonly place: Place;
   readonly room: ExchangeRoom;
@@ -43,7 +48,10 @@ interface UnitOptions extends PartsHome {
   readonly uses?: number;
 }
 
-/** The build side of a join, for one task or for all tasks. */
+/**
+ * Rows of a join's build side, which a task reads before its own rows: a part of the build side for one task,
+ * or the whole for all tasks.
+ */
 export interface OtherRows {
   readonly schema: Schema;
   /** The same columns as a partition without rows. */
@@ -53,7 +61,7 @@ export interface OtherRows {
   readonly unit: RowUnit;
 }
 
-/** The rows of one task: its parts, one after the other. */
+/** The input rows of one task after an exchange: one part or several small ones, read one after the other. */
 export class RowUnit {
   /** The build side of the first join among the operators, if it is specific to these rows. */
   readonly others: readonly OtherRows[];
@@ -104,7 +112,8 @@ export class RowUnit {
 }
 
 /**
- * Puts the columns of a join's build side at a place. Returns a function that makes the build side from rows.
+ * Stores the columns of a join's build side as a partition at a place, where every task finds them. Returns a
+ * function that makes the build side from rows.
  */
 export async function otherRows(
   schema: Schema,
@@ -116,7 +125,10 @@ export async function otherRows(
   return (unit, isShared) => ({ schema, columns, unit, ...(isShared && { name: dataSetName('other') }) });
 }
 
-/** Moves partitions to a file if they exceed the memory limit. Returns them with their places. */
+/**
+ * Moves partitions to a file if the exchange's memory limit has no room for them. Returns them with a mark
+ * whether they are in a file.
+ */
 export async function keepPartitions(
   partitions: readonly Omit<KeptPartition, 'spilled'>[],
   { place, room }: PartsHome,

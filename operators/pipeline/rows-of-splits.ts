@@ -36,8 +36,8 @@ import { withExchanges } from './with-exchanges.ts';
 import { groupSplits } from './split-order.ts';
 
 /**
- * Fewest threads for which tasks read files with the same batches in one stream: with fewer, the calling
- * thread alone is as fast. Text is always read in ranges, which have their own batches.
+ * With fewer threads, the calling thread reads a source as fast as tasks do, if the batches are the same and
+ * no operator runs on them. Text in ranges of bytes has other batches, so tasks always read it.
  */
 const FEWEST_THREADS = 4;
 
@@ -52,8 +52,8 @@ export interface RowsReading {
 }
 
 /**
- * The same plan, but the device's threads run its source and the operators that can run in another thread.
- * Requires a source with splits, or an exchange.
+ * Makes the device's threads read a plan's source and run its operators up to the first that cannot run
+ * there. The calling thread reads sources without splits, unless they are an exchange.
  */
 export function inThreads(plan: LogicalPlan, reading: RowsReading): LogicalPlan {
   const { source, rest } = splitSource(withExchanges(plan), reading);
@@ -95,7 +95,7 @@ function splitSource(plan: LogicalPlan, reading: RowsReading, divides = false) {
   return { source, pipeline, rest };
 }
 
-/** True if an operator before the first one that takes all rows may name lines of a file in errors. */
+/** True if the first operator that is no limit runs row by row: its errors may name lines of a file. */
 function namesLines(operators: readonly Operator[]): boolean {
   const first = operators.find((operator) => !(operator instanceof Limit));
   return first !== undefined && first.takesAllRows !== true;
@@ -189,7 +189,7 @@ class SplitSource implements Source {
     if (splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes)
       return `the data are at most ${formatBytes(splitBytes)}, too few to share`;
     const ranges = splits.some(({ range }) => range !== undefined);
-    // Operators in the calling thread do not know the lines of a range, which their errors would name.
+    // Errors of an operator in the calling thread name lines, and a range counts lines from its own start.
     if (ranges && namesLines(this.#chain.rest))
       return 'errors of later operators name lines of the file, which parts of it do not know';
     if (

@@ -6,7 +6,7 @@ import type { RowPart, RowUnit } from './row-unit.ts';
 import type { RowsWork } from './rows-work.ts';
 import type { SplitGroup } from './split-order.ts';
 
-/** Largest result of a task in bytes; the calling thread reads more, batch by batch. */
+/** A task whose rows are larger returns none; the calling thread reads them, batch by batch. */
 const MOST_ROW_BYTES = 64 << 20;
 
 /** The rows of one task. */

@@ -7,7 +7,7 @@ import type { OtherRows, RowUnit } from './row-unit.ts';
 import type { ChainOperator } from './run-chain.ts';
 import type { SplitGroup } from './split-order.ts';
 
-/** The input rows of tasks, and the operators to run on them. */
+/** Work for tasks: the input rows, and the operators that the tasks apply to them. */
 export interface RowsWork {
   /** Columns of the input rows. */
   readonly source: Schema;
@@ -23,7 +23,8 @@ export interface RowsWork {
 }
 
 /**
- * Input rows of tasks: groups of splits, one a task, or units of rows in memory or in files of this process.
+ * The tasks' input: splits of a source, of which each task reads a group; or rows of an exchange, in units
+ * that are in memory or files of this process.
  */
 export type TakenRows =
   | {
@@ -48,12 +49,12 @@ export interface RowExchange {
   begin(ctx: ExecutionContext): Promise<RowsWork>;
 }
 
-/** The work that reads the rows of an exchange. */
+/** Work whose input is an exchange that has not started; `begun` runs it. */
 export function exchangeWork(schema: Schema, device: RowsWork['device'], exchange: RowExchange): RowsWork {
   return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
 }
 
-/** The work after running its exchange. */
+/** Runs the exchange of a work, if it has one. Returns work whose input is the exchanged rows. */
 export async function begun(work: RowsWork, ctx: ExecutionContext): Promise<RowsWork> {
   if (work.taken.kind !== 'exchange') return work;
   const first = await begun(await work.taken.exchange.begin(ctx), ctx);

@@ -3,7 +3,10 @@ import type { ByteRange, SourceSplit, SplitEnd } from '../../engine/stream/split
 /** Splits that one task reads in order. */
 export type SplitGroup = readonly SourceSplit[];
 
-/** Groups neighbouring splits up to a number of bytes. A range with a guessed start stays alone. */
+/**
+ * Puts neighbouring splits into groups of at most `targetBytes`, one group for each task. A text range that
+ * starts at a guessed byte is a group of its own, since it may have to be read again.
+ */
 export function groupSplits(splits: readonly SourceSplit[], targetBytes: number): SplitGroup[] {
   const groups: SourceSplit[][] = [];
   let bytes = 0;
@@ -20,12 +23,18 @@ export function groupSplits(splits: readonly SourceSplit[], targetBytes: number)
   return groups;
 }
 
-/** True for a range with a guessed start. */
+/**
+ * True for a range of text whose start is a guess: it may be inside a record, which shows only when the range
+ * before it has been read.
+ */
 export function isGuess([first]: SplitGroup): boolean {
   return first.range?.known === false;
 }
 
-/** Rows and lines of a file before a group, if the group counted from its own start. */
+/**
+ * Number of rows and lines of the file before a group that counted from its own start. Added to the group's
+ * numbers in origins and errors.
+ */
 export interface RowsBefore {
   readonly rows: number;
   readonly lines: number;
@@ -43,13 +52,16 @@ export interface GroupEnd {
   readonly end: SplitEnd | null;
 }
 
-/** Follows the ranges of files in order, and detects wrongly guessed starts. */
+/**
+ * Follows the ranges of each file in order and checks that each starts where the previous one ended. A
+ * guessed start may be wrong.
+ */
 export class RangeOrder {
   #reached: FilePlace = { file: '', byte: 0, rows: 0, lines: 0 };
 
   /**
-   * Checks a group that is one range with a guessed start. Returns the true range; undefined if all its
-   * records belong to the previous range.
+   * The range that a group with a wrongly guessed start should have read: from the end of the previous range.
+   * Undefined if the previous range has read all its records.
    */
   truth([split]: SplitGroup): ByteRange | undefined {
     const { byte, rows, lines } = this.#reached;
@@ -62,7 +74,10 @@ export class RangeOrder {
     return end?.startsAt === this.#reached.byte;
   }
 
-  /** Rows and lines of the file before a group, if the group did not know them. */
+  /**
+   * Rows and lines of the file before a group. Zero if the group knows its place and has counted from the
+   * start of its file.
+   */
   before(group: SplitGroup): RowsBefore {
     return isGuess(group) ? this.#reached : { rows: 0, lines: 0 };
   }

@@ -74,7 +74,7 @@ export async function* readSplits<Read extends GroupEnd>(
       }
       isTaken = true;
     } finally {
-      // Waits for the tasks in progress to end before the loop does.
+      // Cancels the tasks if the loop ends early; mapOrdered then waits until they have ended.
       if (!isTaken) stop.abort();
     }
   }
@@ -89,7 +89,7 @@ interface Attempt<Read> {
 
 type Settled<Read> = Omit<ReadGroup<Read>, 'before'>;
 
-/** The error of a thread that failed during its work, with the file's name. */
+/** Adds the file's name to the error of a thread that failed while it read that file. */
 function threadProblem(error: unknown, file: string): unknown {
   if (error instanceof DeviceLostError)
     return new DeviceLostError(error.summary, { ...error.details, phase: 'read', file });

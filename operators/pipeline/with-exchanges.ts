@@ -9,7 +9,10 @@ import { SortRows } from '../dataflow/sort/sort-rows.ts';
 import { OrderRows } from '../exchange/order-rows.ts';
 import { Wide } from '../exchange/wide.ts';
 
-/** The same plan, with exchanges in place of operators that need all rows. */
+/**
+ * Replaces each sort in a plan by an exchange of rows by ranges of the sort keys, so that tasks sort parts of
+ * the rows. Groupings and joins are exchanges already.
+ */
 export function withExchanges(plan: LogicalPlan): LogicalPlan {
   return operatorsOf(plan).reduce(
     (input, operator) =>

@@ -12,15 +12,15 @@ import { balancedRanges } from './row-ranges.ts';
 const STAGE = 'look-at-ratings';
 
 /**
- * Most tasks for summing the columns of a block, each with its own arrays; and fewest ratings per column for
- * each task.
+ * Each task sums the columns in arrays of its own. So there are at most SUMMING_TASKS tasks, and fewer for a
+ * block with less than RATINGS_A_COLUMN ratings for each column and task.
  */
 const SUMMING_TASKS = 32;
 const RATINGS_A_COLUMN = 4;
 
 /**
- * Σ r and the number of ratings of each column. With `means`, Σ (r - mean - rows[row]) instead. Sums do not
- * depend on the number of threads.
+ * Sum of the ratings r and number of ratings of each column. With `means`, sums the remainder r - mean -
+ * rows[row] instead of r. Sums do not depend on the number of threads.
  */
 export async function columnSums(
   ratings: Ratings,

@@ -9,13 +9,13 @@ import type { ColumnBlock, Ratings } from './ratings.ts';
 
 const LEAVE = 'leave-ratings';
 
-/** Bytes of ratings to free at a time. */
+/** Number of bytes that are freed before the garbage collector runs. */
 const LEAVE_BYTES = 2 ** 32;
 
 /**
- * Frees ratings in host memory for the rest of a run, when only a device needs them; the row pointers stay.
- * `refs`: their names in host memory. The system takes seconds to reclaim gigabytes, so they are freed in
- * pieces, with few garbage collections.
+ * Frees the ratings in host memory for the rest of a run, once only a device needs them. The row offsets
+ * stay. `refs`: their names in host memory. They are freed in pieces of LEAVE_BYTES with a garbage collection
+ * after each, since the system takes seconds to reclaim gigabytes.
  */
 export async function leaveRatings(
   { parts }: Ratings,
@@ -45,8 +45,8 @@ export async function leaveRatings(
 }
 
 /**
- * Removes the ratings from a block. Returns their partitions as known in host memory, and at `place` for the
- * CPU's threads, which must drop their references too.
+ * Replaces a block's ratings by empty arrays. Returns the partitions to free: one in host memory, and one at
+ * `place` for the CPU's threads, which hold references to the same arrays.
  */
 function leftBy(held: ColumnBlock, place: Place): [ref: PartitionRef, partition: Partition, at: Place][] {
   const { block } = held;

@@ -22,8 +22,9 @@ import { joinParts } from './sorting/join-parts.ts';
 const STAGE = 'rating-parts';
 
 /**
- * Yields the ratings block by block: parts in the order of rows, blocks of a part in the order of columns. Of
- * ratings in files only one part is in memory; the next part overwrites its arrays.
+ * Yields the ratings block by block: parts in the order of rows, blocks of a part in the order of columns. A
+ * part in a file is read when it is its turn, into the arrays of the part before: use a block only until the
+ * next one is requested.
  */
 export async function* blocksOf(ratings: Ratings, ctx: ExecutionContext): AsyncGenerator<HeldBlock, void> {
   for (const part of ratings.parts) {
@@ -66,8 +67,8 @@ export async function inMemory(ratings: Ratings, ctx: ExecutionContext): Promise
 }
 
 /**
- * Writes parts to files as they arrive, and frees them at the CPU. `slices`: of all rows, in order; a part
- * ends where a slice ends.
+ * Writes parts to files as they arrive, and frees them in the CPU's memory. `slices`: the slices of a pass
+ * over all ratings, in order; a part ends where a slice ends.
  */
 export async function spillParts(
   parts: AsyncIterable<HeldBlock>,
@@ -92,7 +93,10 @@ export async function spillParts(
   return ofParts(spilled);
 }
 
-/** The same parts with other ratings in their rows. The old ratings are removed from files. */
+/**
+ * The same rows with the ratings that `change` returns for each block. For parts in files, the old file is
+ * removed and a new one written.
+ */
 export async function replaceParts(
   ratings: Ratings,
   change: (block: HeldBlock) => RatingBlock,
@@ -128,7 +132,8 @@ async function replacedInFile(
   steps.free(STAGE, place, [ref]);
   steps.free(STAGE, SPILL, [old.ref]);
   await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
-  // The next part will overwrite the arrays of this one, so the old pointers are kept.
+  // If the row offsets are the arrays that were read, the next part will overwrite them; the part's own,
+  // equal ones are kept.
   const offsets = block.offsets === read.offsets ? old.offsets : block.offsets;
   return { ...old, ref, ratings: block.ratings, offsets };
 }

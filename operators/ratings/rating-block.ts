@@ -1,10 +1,11 @@
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 
 /**
- * One block R(ij) of ratings in compressed sparse rows, and its name on the devices (layout rating-block of
- * operators/tasks/tasks.ts). Its arrays form an Arrow List<Struct<index, value>>:
+ * One block R(ij) of the rating matrix in compressed sparse rows, and its name on the devices (layout
+ * rating-block of operators/tasks/tasks.ts). Its arrays form an Arrow List<Struct<index, value>>. Example of
+ * two rows:
  *
- *   offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
+ * offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
  */
 export interface RatingBlock {
   readonly ref: PartitionRef;
@@ -18,8 +19,9 @@ export interface RatingBlock {
 }
 
 /**
- * Allocates the arrays of a block. The offsets are computed from the rows' lengths. `room`: memory to use,
- * for at least these ratings.
+ * Allocates the arrays of a block whose ratings are filled in later. `lengths`: number of ratings of each
+ * row, from which the offsets are computed. `room`: memory to use instead of new arrays, large enough for
+ * these ratings.
  */
 export function emptyBlock(
   lengths: Int32Array,
@@ -83,15 +85,15 @@ export function rowsOfBlock(
   };
 }
 
-/** Pointers of rows that may have more ratings than one block. */
+/** Offsets of the rows' first ratings. As float64 they may address more ratings than one block holds. */
 export interface RowPointers {
   readonly rows: number;
   readonly offsets: Int32Array | Float64Array;
 }
 
 /**
- * A block that contains only the lengths of rows; tasks must not read its indices and values. Row pointers
- * above 2^32 wrap around, so only their differences are correct, in 32 bits.
+ * A block with the row offsets only, for tasks that read the lengths of rows but not indices and values.
+ * Offsets from 2^32 on wrap around; a length, computed as a difference in 32 bits, is still correct.
  */
 export function lengthsOfBlock({ rows, offsets }: RowPointers, ref: PartitionRef): RatingBlock {
   let pointers = offsets;

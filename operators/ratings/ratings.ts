@@ -1,30 +1,36 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock, RowPointers } from './rating-block.ts';
 
-/** Rows of ratings in a file, or in several blocks; float64 pointers cover all blocks. */
+/**
+ * Ratings of some rows, in a file or in several blocks in memory. The offsets are float64, so that they can
+ * count all ratings.
+ */
 export type RatedRows = Pick<RatingBlock, 'ref' | 'ratings'> & RowPointers;
 
-/** Ratings of some rows in a range of columns; columns are numbered from 0 within it. */
+/** A block of ratings in a range of columns. Its column numbers start at 0 for column `firstColumn`. */
 export interface ColumnBlock {
   readonly firstColumn: number;
   /** Has no ratings if only a device has them (see leaveRatings). */
   block: RatingBlock;
 }
 
-/** Rows [from, from + rows) of one side; rows are numbered from 0 within the part. */
+/**
+ * Ratings of the rows [from, from + rows) of one side (users or items). Rows are numbered from 0 within the
+ * part.
+ */
 export interface RatingPart extends RatedRows {
   readonly from: number;
   /**
    * The ratings in memory, in the order of their columns. Absent if they are in a file with the part's name.
    */
   readonly blocks?: readonly ColumnBlock[];
-  /** The slices (of a pass over all ratings) in this part, if parts consist of whole slices. */
+  /** Ranges of rows for the tasks of a pass over all ratings, if the part consists of whole ranges. */
   readonly slices?: readonly RowRange[];
 }
 
 /**
- * Ratings in rows of one side, in parts of adjacent rows. Usually one part with one block in memory; more if
- * a block, or memory, cannot hold all.
+ * All ratings with users, or items, as rows; cut into parts of adjacent rows. Usually there is one part with
+ * one block in memory; more if a block, or memory, cannot hold all.
  */
 export interface Ratings {
   readonly rows: number;
@@ -38,7 +44,7 @@ export interface RatingSides {
   readonly byItem: Ratings;
 }
 
-/** A block in memory, of some rows and columns. */
+/** A block in memory, with the positions of its first row and first column among all. */
 export interface HeldBlock extends ColumnBlock {
   /** Position of the block's first row. */
   readonly from: number;

@@ -23,7 +23,7 @@ export function balancedRanges(
     shared += shares?.[part - 1] ?? 0;
     const target = shares === undefined ? (total * part) / parts : total * shared;
     const most = exactly ? rows - (parts - part) : rows;
-    // Largest range whose cost does not exceed the target, by binary search.
+    // Binary search for the largest range whose cost does not exceed the target.
     let [to, beyond] = [from + 1, most + 1];
     while (beyond - to > 1) {
       const middle = (to + beyond) >>> 1;
@@ -37,7 +37,10 @@ export function balancedRanges(
   return ranges;
 }
 
-/** Row pointers from numbers of ratings; the total may exceed a block. */
+/**
+ * Row offsets from the number of ratings of each row. They are float64, since there may be more ratings than
+ * a block holds.
+ */
 export function offsetsOf(counts: Int32Array): Float64Array {
   const offsets = new Float64Array(counts.length + 1);
   for (let row = 0; row < counts.length; row++) offsets[row + 1] = offsets[row] + counts[row];
@@ -61,7 +64,7 @@ export function evenRanges(count: number, parts: number): RowRange[] {
   }));
 }
 
-/** Cuts 0 .. count into ranges by shares, with sum 1. */
+/** Cuts 0 .. count into ranges whose lengths are proportional to the shares; the shares have the sum 1. */
 export function sharedRanges(count: number, shares: readonly number[]): RowRange[] {
   let [from, shared] = [0, 0];
   return shares.map((share, part) => {

@@ -35,11 +35,14 @@ export interface SortedRatings extends RatingSides {
   readonly duplicates: number;
 }
 
-/** Number of parts of each side in memory; parts are balanced by their ratings. */
+/** Number of parts by user and by item, for ratings in memory. Parts have about equal numbers of ratings. */
 export interface PartCounts {
   readonly users: number;
   readonly items: number;
-  /** The parts by item are made of the transposes of the parts by user: the blocks R(ij). */
+  /**
+   * True if each part by item consists of several blocks R(ij): the transpose of each part by user is cut
+   * into the parts by item.
+   */
   readonly inBlocks: boolean;
 }
 
@@ -56,7 +59,9 @@ export interface SortOptions {
   readonly sorted?: OnSorted;
 }
 
-/** Called with a sorted block, its number of columns, and the block that it was transposed from. */
+/**
+ * Called with a sorted block, its number of columns, and, if it is a transpose, the block it was made from.
+ */
 export type OnSorted = (
   block: RatingBlock,
   side: 'users' | 'items',
@@ -70,9 +75,10 @@ type Sorting = Required<Pick<SortOptions, 'duplicates' | 'sides' | 'sorted'>>;
 const CODED_BYTES = 12;
 
 /**
- * Sorts coded ratings into compressed rows by user (items ascend), and from these by item (users ascend):
- * cuMF's R and Rᵀ. The order inside rows doesn't depend on the input's, and duplicates are ordered by value,
- * so permuted input gives the same bits. Releases the chunks; spilled chunks are read part by part.
+ * Sorts numbered ratings into compressed sparse rows by user (items ascend), and from these by item (users
+ * ascend): cuMF's R and Rᵀ. The order inside rows does not depend on the order of the input, and duplicates
+ * are ordered by value, so permuted input gives the same bits. Frees the chunks; chunks in files are read
+ * part by part.
  */
 export async function sortRatings(
   indexed: IndexedRatings,
@@ -104,7 +110,10 @@ export async function sortByUser(
   return oneBlock((await sortRatings(indexed, { duplicates, sides: 'users' }, ctx)).byUser);
 }
 
-/** Sorts through files. Parts stay in files, or are joined into one block if no part size is given. */
+/**
+ * Sorts ratings that do not fit into memory, part by part. The parts stay in files, or are joined into one
+ * block if no part size is given.
+ */
 async function throughFiles(
   indexed: IndexedRatings,
   { duplicates, sides, sorted }: Sorting,
@@ -174,7 +183,7 @@ async function inParts(
     if (inBlocks && items === 1) sorted(transposed[transposed.length - 1], 'items', block.rows, block);
     await leaveThreads([block, ...transposed.slice(-1)], ctx);
     phase?.progress(byUser.reduce((sum, { ratings }) => sum + ratings, 0));
-    // Each part leaves garbage of its own size.
+    // Sorting a part leaves garbage of about the part's size, so memory is collected after each.
     await hostDevice(ctx.executor).trim();
   }
   if (inBlocks) byItem.push(...blocksInParts(transposed, byUser, cuts.items, sorted));
@@ -208,7 +217,7 @@ function blocksInParts(
   });
 }
 
-/** Frees blocks at the CPU device; later steps put them there again. */
+/** Frees blocks on the CPU device; a later step that needs one sends it again. */
 async function leaveThreads(blocks: readonly RatingBlock[], ctx: ExecutionContext): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
   const steps = new StepList({});

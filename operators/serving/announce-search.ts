@@ -5,8 +5,8 @@ import { runTasks } from '../tasks/run-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';
 
 /**
- * Starts compiling the search on a device with its own memory, while the host prepares it and uploads its
- * inputs. Nothing waits for this; if it fails, the search compiles its kernels itself.
+ * Makes a device with its own memory compile the kernels of a search while the host still prepares the search
+ * and uploads its inputs. Nothing waits for this. If it fails, the search compiles its kernels itself.
  */
 export function announceSearch(
   search: 'top-n' | 'rank-listed',
@@ -21,6 +21,6 @@ export function announceSearch(
     outputs: {},
     params: { search, excluding },
   };
-  // Not counted in the run's measures, which are for searches only.
+  // Runs with separate metrics: the run's metrics should count only searches.
   runTasks({ ...ctx, metrics: new RunMetrics() }, search, place, [task]).catch(() => undefined);
 }

@@ -9,7 +9,9 @@ export interface ItemLists {
   readonly allow?: readonly Id[];
 }
 
-/** Lists of items by position, and the number of unknown ids in them. */
+/**
+ * The positions of denied and allowed items in a model, and the number of ids that the model does not know.
+ */
 export interface ChosenItems {
   /** Ascending. */
   readonly denied: Uint32Array;

@@ -8,13 +8,16 @@ import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.t
 import { type FactorModel, lookupOf } from './factor-model.ts';
 
 /**
- * Pairs that are not recommended, in memory, by positions of the users and items for which they were made.
- * Read once, and used for any number of requests.
+ * Pairs that must not be recommended, in memory. They are stored by the positions of users and items in the
+ * model for which they were read, and used for any number of requests.
  */
 export class Exclusions {
   readonly users: KeyColumn;
   readonly items: KeyColumn;
-  /** Number of pairs whose user and item are known, and of pairs that were dropped since one is unknown. */
+  /**
+   * Number of pairs that are excluded, and of pairs that were dropped since the model does not know their
+   * user or item.
+   */
   readonly pairs: number;
   readonly unknownPairs: number;
   readonly #offsets: Int32Array;
@@ -46,8 +49,8 @@ export class Exclusions {
 }
 
 /**
- * The pairs as a block over the users and items of a model. If the model has other users or items than the
- * exclusions, its ids must be among theirs, with items in the same order.
+ * The pairs as a block over the users and items of a model. It may be another model than the one for which
+ * they were read, if its ids are among that model's, with items in the same order.
  */
 export async function blockOfExclusions(
   exclusions: Exclusions,
@@ -67,7 +70,7 @@ export async function blockOfExclusions(
   return block;
 }
 
-/** The pairs of a model's users and items. */
+/** The pairs of the users and items that a model with fewer of them has, by its positions. */
 function chosenPairs(exclusions: Exclusions, model: FactorModel): Partition {
   const users = lookupOf(exclusions.users).positionsOf(model.users);
   const columnOf = new Uint32Array(keyCount(exclusions.items)).fill(UNKNOWN_KEY);

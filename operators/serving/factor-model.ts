@@ -9,7 +9,7 @@ import type { Place } from '../../engine/plan/place.ts';
 
 /** Result of training, as prediction needs it. Factors are row-major without padding; ids ascend. */
 export interface FactorModel {
-  /** Numbers in a row: the requested rank, and with biases two more. */
+  /** Numbers of each row: the requested rank, or two more with biases. */
   readonly rank: number;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
@@ -21,7 +21,7 @@ export interface FactorModel {
 
 const lookups = new WeakMap<KeyColumn, KeyLookup>();
 
-/** Lookup of a column of ids, made once. */
+/** Lookup of positions in a column of ids; made on first use and then reused. */
 export function lookupOf(ids: KeyColumn): KeyLookup {
   let lookup = lookups.get(ids);
   if (lookup === undefined) {
@@ -31,20 +31,20 @@ export function lookupOf(ids: KeyColumn): KeyLookup {
   return lookup;
 }
 
-/** Both sides of a model at a device. */
+/** Names of the user and item factors in a device's memory. */
 export interface PlacedFactors {
   readonly users: PartitionRef;
   readonly items: PartitionRef;
 }
 
-/** Both sides, placed for scoring single pairs. */
+/** User and item factors, placed for scoring single (user, item) pairs. */
 export interface PairFactors extends PlacedFactors {
   readonly at: Place;
 }
 
 /**
- * Places both sides for single pairs on the device that computes. If its memory cannot hold them, the CPU's
- * threads read the rows of pairs from host memory.
+ * Copies the factors to the device that scores single (user, item) pairs. If its memory cannot hold them, the
+ * CPU's threads score the pairs from the factors in host memory.
  */
 export async function placeForPairs(model: FactorModel, ctx: ExecutionContext): Promise<PairFactors> {
   const at = computeDevice(ctx.executor).info.place;
@@ -58,8 +58,8 @@ export async function placeForPairs(model: FactorModel, ctx: ExecutionContext): 
 }
 
 /**
- * Copies both sides, or one, to a device's memory, for as long as the holdings of `ctx` are open. Throws
- * CapacityError if they don't fit.
+ * Copies the user and item factors, or one of them, to a device's memory, where they stay while the holdings
+ * of `ctx` are open. Throws CapacityError if they don't fit.
  */
 export async function placeFactors(
   model: FactorModel,

@@ -24,14 +24,11 @@ export type ItemNameEntry = readonly [
 export class ItemNames {
   readonly #names = new Map<string, string | undefined>();
   readonly #genres = new Map<string, string>();
-  /**
-   * For ids that are whole numbers with leading zeros, such as 0068646: the id by its digits without these
-   * zeros.
-   */
+  /** Ids such as 0068646, whole numbers with leading zeros, under their digits without these zeros. */
   readonly #padded = new Map<string, string>();
-  /** Number of entries whose id an earlier entry has. */
+  /** Number of entries that repeat the id of an earlier entry. */
   readonly duplicates: number;
-  /** Number of ids without a name: null, undefined or blank. */
+  /** Number of ids whose name is null, undefined or blank. */
   readonly unnamed: number;
 
   /** Ids are texts, whole numbers or bigints; 5, 5n and '5' are the same id. */

@@ -3,13 +3,13 @@ import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from './factor-model.ts';
 
-/** Margin for the rounding of a float32 product of 512 terms. */
+/** Bounds are raised by this factor, more than the rounding error of a float32 product of 512 terms. */
 const ROUNDING = 1 + 1e-4;
 
 /**
- * The model with its items by descending ‖θ_v‖, ties by position. Since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for
- * the best items can stop when this bound is below the predictions found so far. `order` has the original
- * position of each item.
+ * Sorts the items of a model by descending norm ‖θ_v‖, ties by position. Since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a
+ * search for the best items can then stop at the first item for which this bound is below the predictions
+ * found so far. `order` has the original position of each item.
  */
 export function itemsByNorm(model: FactorModel): {
   readonly model: FactorModel;

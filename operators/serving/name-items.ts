@@ -8,8 +8,8 @@ import { fieldOf } from '../ratings/rows/columns.ts';
 import type { ItemNames } from './item-names.ts';
 
 /**
- * Adds a column `name` (utf8, null for an item without a name) after a column of items; `itemName` if another
- * column is called `name`.
+ * Adds a column `name` after the column of items: utf8, null for an item without a name. The column is called
+ * `itemName` if another one is called `name`.
  */
 export class NameItems implements Operator {
   readonly name = 'name-items';

@@ -23,8 +23,8 @@ const STAGE = 'predict-pairs';
 export type ColdStart = 'nan' | 'drop';
 
 /**
- * Columns of users and items: as the data set names them, else the preferred ones, else by usual names; and
- * the new column.
+ * The columns to read users and items from (named by the data set, else preferred by the caller, else found
+ * by usual names), and the name of the new column.
  */
 export interface PredictColumns extends Pick<WantedColumns, 'named' | 'preferred'> {
   readonly prediction: string;
@@ -36,8 +36,9 @@ interface PairNames {
 }
 
 /**
- * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; other columns are unchanged. Rows
- * with an unknown user or item get NaN, or are removed, as Spark's coldStartStrategy says.
+ * Adds the prediction x_uᵀθ_v as a float32 column to rows that have a user and an item; other columns are
+ * unchanged. For an unknown user or item, the option coldStart decides as Spark's coldStartStrategy does: the
+ * prediction is NaN, or the row is removed.
  */
 export class Predict implements Operator {
   readonly name = 'predict';
@@ -150,7 +151,7 @@ export async function scorePairs(
   return { predictions, warm, users: rows, items: cols };
 }
 
-/** x_uᵀθ_v of pairs of positions, in shared memory. */
+/** Predictions x_uᵀθ_v for pairs of positions; both arrays are in shared memory. */
 export async function scorePositions(
   rows: Uint32Array,
   columns: Uint32Array,

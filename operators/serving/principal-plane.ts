@@ -14,18 +14,18 @@ export interface PrincipalPlane {
 }
 
 /**
- * Most iterations. If two directions have equal variance, the iteration never converges, but every pair of
- * vectors that it returns is good enough.
+ * Limit of iterations. If two directions have equal variance, the iteration never converges; then any pair of
+ * vectors that it returns spans an equally good plane.
  */
 const MOST_STEPS = 300;
 
-/** Change of a direction that counts as converged. */
+/** The iteration ends when the directions change by less than this. */
 const CONVERGED = 1e-10;
 
 /**
- * Projects rows on the plane of largest variance (PCA): subspace iteration over their features x features
- * covariance, in float64. Deterministic; the largest coordinate of each axis is positive. Directions without
- * variance give zeros.
+ * Projects rows on the plane of largest variance (PCA), to draw them: subspace iteration over the features x
+ * features covariance matrix, in float64. Deterministic; the largest coordinate of each axis is positive. A
+ * direction without variance gives zeros.
  */
 export function principalPlane(input: PlaneInput): PrincipalPlane {
   const { features, rows } = input;
@@ -65,7 +65,7 @@ function covarianceOf(centred: Float64Array, features: number): Float64Array {
   return covariance;
 }
 
-/** Two orthonormal eigenvectors of the largest eigenvalues; the second is zero if there is one feature. */
+/** Unit eigenvectors of the two largest eigenvalues; the second is zero if there is only one feature. */
 function principalAxes(covariance: Float64Array, features: number): readonly Float64Array[] {
   let axes = orthonormal([startOf(features, 1), startOf(features, 2)]);
   for (let step = 0; step < MOST_STEPS; step++) {

@@ -8,21 +8,24 @@ import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { listSchema, NO_ITEM, type RecommendOptions, topBatch } from './recommend.ts';
 import type { Found } from './search.ts';
 
-/** Most concurrent requests, and lists of a batch. */
+/** Number of requests in progress at the same time, and of lists in a batch of the result. */
 const AT_ONCE = 8;
 
 export interface FewOptions extends Pick<RecommendOptions, 'n' | 'columns'> {
-  /** Finds the list of a row. Called once for each row and stream, several at a time. */
-  readonly find: (row: number, ctx: ExecutionContext) => Promise<Found>;
   /**
-   * Rows from this one on are marked in an additional column `fallback`; undefined: there is no such column.
+   * Finds the list of one row. Called once for each row of a stream, and for several rows at the same time.
    */
+  readonly find: (row: number, ctx: ExecutionContext) => Promise<Found>;
+  /** If given, the result has a further column `fallback`, which is true from this row on. */
   readonly fallbackFrom?: number;
   /** Called with the number of rows whose lists are shorter than n. */
   readonly onEnd?: (short: number, ctx: ExecutionContext) => void;
 }
 
-/** The lists of a few rows, equal to the lists of `Recommend`, with one search each. */
+/**
+ * Lists of recommendations for a few rows, equal to the lists of `Recommend`, but found by a separate search
+ * for each row.
+ */
 export class RecommendFew implements Source {
   readonly name = 'recommend-few';
   readonly replayable = true;

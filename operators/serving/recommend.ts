@@ -24,14 +24,14 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 const STAGE = 'top-n';
 
 /**
- * Users of one task, so rows of one batch divided by n. A device that divides rows itself needs many to be
- * busy; their number is limited by the memory of their lists.
+ * Number of users of one task. A batch of the result has n rows for each of them. A device that divides a
+ * task's users itself is busy only with many; the memory of their lists limits the number.
  */
 export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
   return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
 }
 
-/** Marks an entry of a list without an item. */
+/** Fills the rest of a list that has fewer than n items. */
 export const NO_ITEM = 0xffff_ffff;
 
 export interface RecommendOptions {
@@ -133,17 +133,18 @@ export async function* ranges(users: number, step: number): AsyncGenerator<Range
 }
 
 /**
- * Number of ranges of users in progress. A device that works in order needs three: it computes one while it
- * uploads the users of the next and downloads the lists of the previous one.
+ * Number of ranges of users in progress at the same time. A device that works in order needs three: it
+ * searches for one while it uploads the users of the next and downloads the lists of the previous one.
  */
 export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
 }
 
 /**
- * The search for a range of users. A device with its own memory gets the users and exclusions of one range at
- * a time, so that some are uploaded while it searches for others; threads of the host get all at once.
- * `bounds` and `order`: for items sorted by descending norm.
+ * Returns a function that searches for the users of a range. A device with its own memory gets the users and
+ * exclusions of one range at a time, so that it uploads some while it searches for others; threads of the
+ * host read all in shared memory. `bounds` and `order` are given if items are sorted by norm (see
+ * itemsByNorm).
  */
 export async function topOf(
   model: FactorModel,
@@ -217,7 +218,7 @@ export function topBatch(
   const predictions = new Float32Array(items.length);
   let rows = 0;
   for (let user = 0, start = 0; start < items.length; user++, start += n) {
-    // The entries of a user with fewer than n candidates are at the beginning.
+    // If a user has fewer than n candidates, the entries after them are NO_ITEM.
     for (let rank = 0; rank < n && items[start + rank] !== NO_ITEM; rank++) {
       users[rows] = firstUser + user;
       ranks[rows] = rank + 1;

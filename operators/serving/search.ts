@@ -36,8 +36,8 @@ export interface Found {
 const STRIDE_STEP = 8;
 
 /**
- * Shapes of the matrices of an index of `columns` vectors; see SearchIndex. Columns are read in groups of
- * four, so their number is rounded up.
+ * Shapes of the matrices of a search index of `columns` vectors; see SearchIndex for their contents. Searches
+ * read columns in groups of four, so their number is rounded up.
  */
 export function indexShapes(columns: number, rank: number) {
   const groups = 4 * Math.ceil(columns / 4);
@@ -59,8 +59,8 @@ export function indexBytes(columns: number, rank: number): number {
 }
 
 /**
- * Makes vectors searchable, in a thread of the CPU device of `ctx`. The device's memory holds the index until
- * `dropIndex`. Throws CapacityError.
+ * Makes a search index of vectors on the CPU device of `ctx`. The index is in the device's memory until
+ * `dropIndex`. Throws CapacityError if it does not fit.
  */
 export async function makeIndex(
   { vectors, width, rank, normalized }: SearchSpace,
@@ -125,7 +125,7 @@ export async function searchIndex(
   return { positions: items, scores };
 }
 
-/** Parameters of a search, without the query. */
+/** Parameters of the task that searches; the query is an input of the task. */
 export function searchParams({ n, left = [], allowed }: Omit<SearchRequest, 'query'>) {
   return { n, left: Array.from(left), ...(allowed && { allowed: Array.from(allowed) }) };
 }

@@ -24,8 +24,9 @@ export interface SimilarQuery {
 }
 
 /**
- * Expresses the search for neighbours as a recommendation: the requested rows are the users of a model whose
- * items are all rows of their side. The cosine of a row of zeros is 0.
+ * Turns a search for similar rows into a search for recommendations: a model whose users are the requested
+ * rows and whose items are all rows. For cosines, rows are divided by their length; a row of zeros has
+ * similarity 0.
  */
 export function similarityModel({
   ids,
@@ -54,8 +55,8 @@ export function similarityModel({
 }
 
 /**
- * Excludes each row from its own neighbours: a block whose row i contains the position of user i among the
- * items.
+ * Makes the pairs to exclude so that no row is its own neighbour: row i of the block contains the position of
+ * user i among the items.
  */
 export async function withoutThemselves(
   ctx: ExecutionContext,

@@ -1,6 +1,6 @@
 /**
- * The first `rank` numbers at `from`, divided by their length; zeros stay zeros. Same bits as in the task
- * `prepare-search`, which divides the vectors to search.
+ * The first `rank` numbers at `from`, divided by their length; zeros stay zeros. The result has the same bits
+ * as the vectors of a search index, which the task `prepare-search` divides in the same way.
  */
 export function unitVector(
   values: Float32Array,

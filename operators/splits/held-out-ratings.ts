@@ -16,13 +16,15 @@ import {
 } from './pair-order.ts';
 
 /**
- * The last k ratings of every user in an order, by the user's number in the table. Repetitions of a pair at
- * the same time count once.
+ * For each user, the keys (time and hash) of the last k ratings in an order; indexed by the user's number in
+ * the table `users`. Repetitions of a pair at the same time count once.
  */
 export interface HeldOutRatings {
   readonly users: KeyTable;
   readonly k: number;
-  /** Times by [user][k], in descending order; hashes order equal times. */
+  /**
+   * Times of user u at [u * k, (u + 1) * k), in descending order. Equal times are ordered by their hashes.
+   */
   readonly times: Float64Array;
   readonly hashes: Uint32Array;
   /** Number of ratings kept for each user, at most k. */

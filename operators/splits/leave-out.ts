@@ -7,7 +7,10 @@ import { takeRows } from '../dataflow/take-rows.ts';
 import type { HeldOutRatings } from './held-out-ratings.ts';
 import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pair-order.ts';
 
-/** Keeps the last k ratings of every user who has more than k, or the other ratings. */
+/**
+ * The two parts of a leave-out split: keeps either the last k ratings of every user who has more than k, or
+ * all other ratings.
+ */
 export class LeaveOut implements Operator {
   readonly name = 'leave-out';
   readonly passesNeeds = true;

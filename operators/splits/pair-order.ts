@@ -6,13 +6,13 @@ import { mix32 } from '../../engine/random.ts';
 import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { requireTimes, timesOf } from './times.ts';
 
-/** Order of each user's ratings: by time, or by a hash of user, item and seed. */
+/** The order in which a user's ratings are held out: by time, or random by a hash of user, item and seed. */
 export type PairOrder = { readonly user: string; readonly item: string } & (
   | { readonly by: 'time'; readonly timestamp: string }
   | { readonly by: 'random'; readonly seed: number }
 );
 
-/** Sort keys of a batch: first `times`, then `hashes`, which are equal for repetitions of a pair. */
+/** Sort keys of the rows of a batch: `times`, then `hashes`. Repetitions of a pair have equal hashes. */
 export interface OrderedPairs {
   readonly users: KeyColumn;
   /** All 0 in a random order. */
@@ -57,6 +57,6 @@ export function pairHashes(batch: RecordBatch, user: string, item: string, seed:
 
 function keysOf(batch: RecordBatch, name: string): KeyColumn {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-  // A value that is not an exact id gets an arbitrary hash; the consumer of the rows handles it.
+  // A value that is not an exact id gets an arbitrary hash here; the consumer of the rows reports it.
   return keysFromData(data, keyTypeOf(data.type, name), () => {});
 }

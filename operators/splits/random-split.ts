@@ -13,9 +13,9 @@ export interface SplitOptions extends PairOptions {
 }
 
 /**
- * Keeps the rows whose hash of (user, item, seed), scaled to [0, 1), is in [from, to). The parts of a split
- * are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair are in the same
- * part. `outside` keeps the other rows instead.
+ * One part of a random split: keeps the rows whose hash of (user, item, seed), scaled to [0, 1), is in [from,
+ * to). The parts are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair
+ * are in the same part. With `outside`, keeps the other rows instead.
  */
 export class RandomSplit implements Operator {
   readonly name = 'random-split';

@@ -1,7 +1,8 @@
 /**
- * Splits a float64 into three digits with the order of the numbers, so that the number of any rank is found
- * exactly by counting one digit a pass. To get integers in the order of the numbers, all 64 bits of a
- * negative number are flipped, and only the sign bit of others:
+ * Splits a float64 into three digits with the same order as the numbers. A radix selection then finds the
+ * number of any rank exactly, by counting one digit in each pass over the data. Before that, bits are flipped
+ * so that the words have the order of the numbers: all 64 bits of a negative number, and only the sign bit of
+ * others:
  *
  *     high word                            low word
  *     [ 22 bits: digit 0 ][ 10 bits         11 bits ][ 21 bits: digit 2 ]
@@ -14,7 +15,7 @@ export function digitCount(level: number): number {
   return level === 0 ? 2 ** 22 : 2 ** 21;
 }
 
-/** [low, high] of each number, with flipped bits. */
+/** The words (low, high) of each number after the bits were flipped, in pairs. */
 export function orderedWords(numbers: Float64Array): Uint32Array {
   const words = new Uint32Array(numbers.slice().buffer);
   for (let i = 0; i < words.length; i += 2) {
@@ -40,12 +41,12 @@ export function prefixOf(words: Uint32Array, at: number, level: number): number 
   return level === 1 ? digitOf(words, at, 0) : extended(digitOf(words, at, 0), 1, digitOf(words, at, 1));
 }
 
-/** A prefix followed by its level's digit. */
+/** Appends the digit of a level to a prefix. */
 export function extended(prefix: number, level: number, digit: number): number {
   return level === 0 ? digit : prefix * digitCount(level) + digit;
 }
 
-/** The number with these first two digits (as one integer) and this last digit. */
+/** The number whose first two digits are `prefix` (as one integer) and whose last digit is `last`. */
 export function numberOf(prefix: number, last: number): number {
   const first = Math.floor(prefix / 2 ** 21);
   const second = prefix % 2 ** 21;

@@ -8,18 +8,21 @@ import { requireTimes, timesOf } from './times.ts';
 
 export interface TimeCounts {
   readonly rows: number;
-  /** Number of times with each digit, for each requested prefix. */
+  /** For each requested prefix, the number of times with each value of the next digit. */
   readonly counts: readonly Float64Array[];
   /**
-   * True if any time has a nonzero last digit. Whole seconds have none, so their selection ends a pass
-   * earlier.
+   * True if the last digit of any time is not 0. For whole seconds it is always 0, so that their selection
+   * needs no third pass.
    */
   readonly lastDigitUsed: boolean;
-  /** Units of the times by their size; in the first pass. */
+  /** The likely units of the times, from their magnitude. Only filled in the first pass. */
   readonly sizes: TimeSizes;
 }
 
-/** One pass of the selection: counts the next digit of the times that start with one of the prefixes. */
+/**
+ * One pass of the radix selection (see time-digits.ts): counts the next digit of the times that start with
+ * one of the prefixes.
+ */
 export class TimeHistogram implements Sink<TimeCounts> {
   readonly name = 'time-histogram';
   readonly #column: string;

@@ -11,12 +11,12 @@ import { requireTimes, timeNumbers } from './times.ts';
 
 const units = ['of no known unit', 'seconds', 'milliseconds', 'microseconds', 'nanoseconds'] as const;
 
-/** Number of time units in a millisecond, by the magnitude of a column's times. */
+/** Number of units in a millisecond, for each result of sizeOf: seconds, milli-, micro- and nanoseconds. */
 const perMillisecond = [undefined, 1e-3, 1, 1e3, 1e6] as const;
 
 /**
- * Counts times by the unit that their magnitude suggests; see sizeOf. Columns of timestamps, dates or text
- * have a known unit.
+ * Counts times by their likely unit, guessed from their magnitude (see sizeOf). Only for columns of plain
+ * numbers, since columns of timestamps, dates or text have a known unit.
  */
 export class TimeSizes {
   readonly #column: string;
@@ -34,7 +34,7 @@ export class TimeSizes {
     for (let i = 0; i < times.length; i++) this.#counts[sizeOf(times[i])]++;
   }
 
-  /** Units in a millisecond; undefined if the times have no known unit, or two. */
+  /** Number of units in a millisecond; undefined if the magnitudes suggest no unit, or several. */
   get perMillisecond(): number | undefined {
     const used = this.#used;
     return used.length === 1 ? perMillisecond[used[0]] : undefined;
@@ -58,7 +58,7 @@ export class TimeSizes {
   }
 }
 
-/** Reads a column of times for their sizes. */
+/** Reads a column of times to find their unit from their magnitude. */
 export class CountTimeSizes implements Sink<TimeSizes> {
   readonly name = 'time-sizes';
   readonly #column: string;

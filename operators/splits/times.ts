@@ -71,14 +71,20 @@ const perMillisecond = {
   [TimeUnit.NANOSECOND]: 1e6,
 };
 
-/** Units of a column in a millisecond; undefined for plain numbers, whose size may show it. */
+/**
+ * Units of a column in a millisecond; undefined for plain numbers, whose unit can only be guessed from their
+ * magnitude.
+ */
 export function unitsPerMillisecond(type: DataType): number | undefined {
   if (Types.isTimestamp(type)) return perMillisecond[type.unit];
   if (Types.isDate(type)) return type.unit === DateUnit.DAY ? 1 / 86_400_000 : 1;
   return isText(type) ? 1 : undefined;
 }
 
-/** A point in time as a number in the column's unit. `units`: units in a millisecond, for a Date. */
+/**
+ * Converts a point in time to the column's unit. A number is in that unit already; a Date is multiplied by
+ * `units`, the number of units in a millisecond.
+ */
 export function timeInUnit(
   time: number | Date,
   schema: Schema,

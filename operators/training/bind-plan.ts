@@ -9,13 +9,13 @@ import type { Given } from '../../engine/run/run-steps.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { contracts } from '../tasks/tasks.ts';
 
-/** A part that exists before the first step; `partition` is absent if it is in a file. */
+/** A part of a data set that exists before the first step. `partition` is absent if it is in a file. */
 export interface GivenPart {
   readonly ref: PartitionRef;
   readonly partition?: Partition;
 }
 
-/** A plan bound to its data, with the partitions of these data. */
+/** A plan after bindPlan, with the partitions to hand to its first steps. */
 export interface BoundRun {
   readonly plan: PhysicalPlan;
   readonly bound: BoundPlan;
@@ -23,8 +23,10 @@ export interface BoundRun {
 }
 
 /**
- * Binds a plan to data sets of actual sizes. `partsOf`: parts of a data set that exists before the first
- * step; `stageOf`: a stage with the parameters that depend on the data; `startOf`: stages of a given start.
+ * Connects a plan, which was made from estimates, with the actual data: sizes and parts of data sets, and
+ * parameters of stages that depend on them. `partsOf` returns the parts of a data set that exists before the
+ * first step. `stageOf` adds the parameters to a stage. `startOf` replaces the stages of the start if the
+ * factors are given.
  */
 export function bindPlan<Set extends DataSet>(
   planned: PhysicalPlan,
@@ -70,7 +72,10 @@ function counted(stage: Stage, own: readonly (readonly Slice[])[] | undefined): 
   return own === undefined ? stage : { ...stage, tasks: Math.max(...own.map((ranges) => ranges.length)) };
 }
 
-/** The plan with the memory of its actual cuts: parts balanced by ratings have different numbers of rows. */
+/**
+ * Computes the plan's memory again for the actual parts: they are balanced by ratings, so their numbers of
+ * rows differ from the plan's.
+ */
 function withRealCuts(plan: PhysicalPlan, bound: BoundPlan): PhysicalPlan {
   if (plan.datasets.every(({ parts }) => parts.length === 1)) return plan;
   const peak = peakOf(bound, contracts, plan.keep);
@@ -96,7 +101,10 @@ export function cutRows(
   });
 }
 
-/** Keys for drawing a start; none for a given start. */
+/**
+ * Hashes of the ids, cut into parts, from which the initial factors of a side are drawn. Empty if the factors
+ * are given.
+ */
 export function cutKeys(name: string, ranges: readonly RowRange[], ids?: KeyColumn): GivenPart[] {
   const none = new Uint32Array(0);
   return cutRows(

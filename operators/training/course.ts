@@ -9,10 +9,13 @@ import { Speculation } from './speculation.ts';
 import type { Verdict } from './stopping-rule.ts';
 import type { LoopResult } from './training.ts';
 
-/** Most repetitions of a diverging round. */
+/** A round (iteration or epoch) that diverges is repeated with smaller steps at most this often. */
 export const MOST_RESTARTS = 3;
 
-/** Iterations of a run so far, and figures of all its attempts. */
+/**
+ * The iterations of a run so far, and figures about it, over all attempts (an attempt ends when a device is
+ * lost).
+ */
 export interface RunFigures {
   iterations: TrainingIteration[];
   measureSeconds: number;
@@ -25,14 +28,15 @@ interface CourseParts<Factors> {
   readonly figures: RunFigures;
 }
 
-/** Result of a run that ends with a copy. */
+/** Result of a run that ends with the factors of a copy in host memory. */
 export function resultOf<Factors>(copy: HostCopy<Factors>, figures: RunFigures): LoopResult<Factors> {
   const { factors, iteration } = copy.best ?? copy;
   return { ...figures, iterations: copy.iterations, factors, bestIteration: iteration };
 }
 
 /**
- * The state of a run on the devices of one attempt, and its changes according to the errors of each round.
+ * Runs the rounds of one attempt, on a fixed set of devices. Holds the newest and the best factors, and
+ * decides from each round's errors whether the round is kept, run again or the last one.
  */
 export class Course<Factors> {
   readonly #rounds: Rounds<Factors>;
@@ -42,7 +46,10 @@ export class Course<Factors> {
   readonly #first: number;
   #good: Trained;
   #best: State<Factors>;
-  /** Loss to compare the next round with; undefined: no comparison. */
+  /**
+   * Loss with which the next round's loss is compared to detect divergence; if undefined, only an infinite or
+   * NaN loss counts.
+   */
   #loss: number | undefined;
   #restarts = 0;
 
@@ -52,7 +59,10 @@ export class Course<Factors> {
     [this.#first, this.#good, this.#best] = [good.number + 1, good, good];
   }
 
-  /** Starts the training on its devices, from the last copy if there is one. */
+  /**
+   * Starts an attempt on its devices: from the last copy of the factors if there is one, else from initial
+   * factors.
+   */
   static async begin<Factors>(parts: CourseParts<Factors>): Promise<Course<Factors>> {
     const { rounds, copies, figures } = parts;
     const { bound, slower, startLoss } = rounds.training;
@@ -93,14 +103,17 @@ export class Course<Factors> {
     return undefined;
   }
 
-  /** Versions that the next round must not free. */
+  /**
+   * Versions of the factors that the next round must not free: the newest and the best, if they may be needed
+   * again.
+   */
   #kept(): Versions[] {
     const [{ keep }, good, best] = [this.#rounds.training, this.#good, this.#best];
     this.#figures.keptOlder ||= keep.best && 'versions' in best && best.number !== good.number;
     return keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions);
   }
 
-  /** Errors of a round, including further metrics; undefined if the round is not measured. */
+  /** Errors of a round, with further metrics if requested; undefined if the round is not measured. */
   async #errorsOf(round: SentRound): Promise<TrainingErrors | undefined> {
     const [{ training, options, ctx }, copies] = [this.#rounds, this.#copies];
     const measuring = performance.now();
@@ -112,7 +125,8 @@ export class Course<Factors> {
       ctx,
     );
     this.#figures.measureSeconds += (performance.now() - measuring) / 1000;
-    // Checkpoints are written before more work is done, so that a kill loses at most one interval.
+    // Waits until started checkpoints are written before more work is done, so that a killed process loses
+    // one interval at most.
     await options.checkpoints?.ready();
     if (!isLosable(training.bound)) copies.drop();
     return testMetrics === undefined ? errors : { ...errors, testMetrics };
@@ -151,17 +165,21 @@ export class Course<Factors> {
     ctx.events({ type: 'iteration', ...(called === 'epoch' ? { called } : {}), of: maxIter, ...report });
     this.#restarts = 0;
     training.accepted?.(errors.loss);
-    // Without restarts every round is compared with the first.
+    // If rounds cannot be repeated with smaller steps, every round is compared with the first, else with the
+    // one before.
     this.#loss = training.slower === undefined ? (this.#loss ?? errors.loss) : errors.loss;
-    // The best iteration so far stays the best. Its errors are computed again from the ratings, unless
-    // copies derived from its factors were freed.
+    // The best iteration so far stays the best, so its errors are now computed exactly, by a pass over the
+    // ratings. That is impossible if data derived from its factors were freed.
     const last = iterations.at(-2);
     if (!verdict.best && this.#best === this.#good && last !== undefined && hasWholeVersions)
       iterations.splice(-2, 1, await this.#exact(last, this.#good.versions));
     return verdict;
   }
 
-  /** The report with loss and training error from a pass over the ratings. */
+  /**
+   * The report with loss and training error computed by a pass over the ratings, if the solve had computed
+   * them.
+   */
   async #exact(report: TrainingIteration, versions: Versions): Promise<TrainingIteration> {
     if (!report.fromSolve) return report;
     const { fromSolve: _, ...rest } = report;
@@ -169,7 +187,9 @@ export class Course<Factors> {
     return { ...rest, loss, ...(trainRmse === undefined ? {} : { trainRmse }) };
   }
 
-  /** Continues from a round, and frees the versions that were kept until then. */
+  /**
+   * Continues from the results of a round, and frees the versions of the factors that are no longer needed.
+   */
   async #accept({ number, versions }: SentRound, kept: Versions[], isBest: boolean): Promise<void> {
     this.#good = { number, versions };
     if (isBest) this.#best = this.#good;
@@ -179,7 +199,8 @@ export class Course<Factors> {
   }
 
   /**
-   * Copies the factors to the host if a copy is due, and frees the version that the next round has replaced.
+   * After a round: copies the factors to the host if a copy is due, and frees the version that the next
+   * round, if it is already sent, has replaced.
    */
   async #copy(): Promise<void> {
     const [rounds, copies, { sent }] = [this.#rounds, this.#copies, this.#speculation];
@@ -198,7 +219,7 @@ export class Course<Factors> {
     return { good: this.#good, best: this.#best, iterations: this.#figures.iterations };
   }
 
-  /** Result of the run, which ends with this round. */
+  /** Ends the run: fetches the factors to return to the host. `round`: the last one, if it was run. */
   async #end(round?: SentRound): Promise<LoopResult<Factors>> {
     const [rounds, copies, best] = [this.#rounds, this.#copies, this.#best];
     const { checkpoints } = rounds.options;

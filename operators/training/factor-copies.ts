@@ -7,26 +7,28 @@ import { handedBytes } from './planned-checkpoints.ts';
 import type { Rounds, Trained } from './rounds.ts';
 import type { LoopOptions, Training } from './training.ts';
 
-/** Largest share of a run's time for copies to the host. */
+/**
+ * Copies of the factors to the host may take this share of a run's time; slower copies are made less often.
+ */
 const COPY_SHARE = 0.05;
 
-/** Assumed bytes a second of the first copy. */
+/** Bytes per second that the first copy is assumed to reach, before one was measured. */
 const COPY_RATE = 1.7e9;
 
-/** Least seconds between two copies: about the work that is lost with a device. */
+/** Least seconds between two copies, and so about the work that is lost if a device fails. */
 const COPY_SECONDS = 2;
 
 /** Factors after a round: on devices, or in host memory if a run continues an earlier one. */
 export type State<Factors> = Trained | { readonly number: number; readonly factors: Factors };
 
-/** Newest factors of a run, the best factors, and their iterations. */
+/** The newest and the best factors of a run, and the reports of its iterations. */
 export interface RunState<Factors> {
   readonly good: State<Factors>;
   readonly best: State<Factors>;
   readonly iterations: readonly TrainingIteration[];
 }
 
-/** Copies versions of a training to the host. */
+/** Copies the factors of a round from the devices to the host. */
 type Source<Factors> = Pick<Rounds<Factors>, 'training' | 'toHost'>;
 
 /** Copies of a run's factors in host memory. If a device is lost, the run continues from the last copy. */
@@ -43,7 +45,10 @@ export class FactorCopies<Factors> {
     this.last = options.checkpoints?.resume();
   }
 
-  /** Estimates the time of the first copy, and with it the interval, if factors can be lost. */
+  /**
+   * Before the first copy: estimates its time from its bytes, and from that the interval between copies. Not
+   * needed if no device can lose factors.
+   */
   expect({ bound }: Training<Factors>): void {
     if (!isLosable(bound) || this.#options.copySeconds !== undefined) return;
     const seconds = handedBytes(bound.phases.end, bound.datasets) / COPY_RATE;
@@ -76,7 +81,10 @@ export class FactorCopies<Factors> {
     return { ...newest, ...older, iterations: [...iterations], ...(course && { course }) };
   }
 
-  /** Factors of a state; those in host memory are not fetched again. `last`: no round follows. */
+  /**
+   * The factors of a state in host memory. They are fetched only if no copy has them. `last`: no round
+   * follows.
+   */
   async factorsOf(source: Source<Factors>, state: State<Factors>, last = false): Promise<Factors> {
     const copied = [this.last, this.last?.best].find((copy) => copy?.iteration === state.number);
     return (
@@ -86,7 +94,8 @@ export class FactorCopies<Factors> {
   }
 
   /**
-   * Waits for factors that are being copied to the host, and counts the copy if others may also be in memory.
+   * Waits until the factors of a fetch are in host memory. If the copy may be in memory at the same time as
+   * others, it is counted, so that old copies are freed.
    */
   async taken(training: Training<Factors>, fetched: Promise<StepResults>, last = false): Promise<Factors> {
     const results = await fetched;
@@ -99,7 +108,7 @@ export class FactorCopies<Factors> {
     this.#alive.splice(0).forEach(dropCopy);
   }
 
-  /** Counts a copy of the factors: the last one and the one before it are in memory. */
+  /** Counts a new copy, and frees the oldest one: at most two copies are in memory. */
   #count(partitions: readonly Partition[]): void {
     if (this.#alive.length === 2) this.#alive.splice(0, 1).forEach(dropCopy);
     for (const partition of partitions) hostMeter.hold(partition);

@@ -2,13 +2,13 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { TrainingIteration } from './iteration.ts';
 
 /**
- * Factors in host memory, and the state of the run after their iteration: everything needed to continue the
- * run.
+ * Factors in host memory after an iteration, with everything else that is needed to continue the run from
+ * there.
  */
 export interface HostCopy<Factors> {
   readonly iteration: number;
   readonly factors: Factors;
-  /** The best factors so far, if an earlier iteration made them. */
+  /** The best factors so far, if they are of an earlier iteration than `iteration`. */
   readonly best?: { readonly iteration: number; readonly factors: Factors };
   /** All iterations so far; the stopping rule restores its state from them. */
   readonly iterations: readonly TrainingIteration[];
@@ -16,13 +16,16 @@ export interface HostCopy<Factors> {
   readonly course?: JsonObject;
 }
 
-/** Copies that survive the process. */
+/** Stores copies in files, so that a run can continue in another process. */
 export interface Checkpoints<Factors> {
   /** Number of iterations between two checkpoints. */
   readonly interval: number;
-  /** Returns the copy that the run continues from, if any, and drops it, so that memory holds one copy. */
+  /**
+   * The copy from which the run continues, if any. The caller owns it: the checkpoints drop their reference,
+   * so that memory holds it once.
+   */
   resume(): HostCopy<Factors> | undefined;
-  /** Waits until started writes have ended, so that there is memory for the next copy. */
+  /** Waits until writes that were started have ended, since their memory is needed for the next copy. */
   ready(): Promise<void>;
   /** Starts to write a copy. A failed write does not end the run. */
   write(copy: HostCopy<Factors>): void;

@@ -4,8 +4,9 @@ export interface TrainingIteration {
   readonly iteration: number;
   /**
    * Seconds of the iteration without evaluation: from the time at which its steps are sent to the end of its
-   * own steps. If it was sent before the previous iteration, and its evaluation, had ended, the time starts
-   * at that end. If one GPU runs iterations one after the other, the GPU's own clock measures it.
+   * own steps. If it was sent early, while the previous iteration or its evaluation was still running, the
+   * time starts when these had ended. If one GPU runs iterations one after the other, the GPU's own clock
+   * measures it.
    */
   readonly seconds: number;
   /** J, see TrainingErrors. */
@@ -13,14 +14,15 @@ export interface TrainingIteration {
   /** Absent for implicit data. */
   readonly trainRmse?: number;
   /**
-   * Present if the solve of the users computed `loss` and `trainRmse`, for the factors as its kernels read
-   * them: within 0.0003 of the ratings' deviation, and in float32 to about six digits. Absent if a pass over
-   * the ratings computed them: after the last iteration, and for the iteration whose factors are kept.
+   * True if `loss` and `trainRmse` were computed as part of solving the users, from the factors as its
+   * kernels read them. They are then within 0.0003 of the ratings' deviation, and in float32 to about six
+   * digits. Absent if a separate pass over the ratings computed them: after the last iteration, and for the
+   * iteration whose factors are kept.
    */
   readonly fromSolve?: true;
   /**
-   * For the last iteration: the errors computed by the solve, before a pass over the ratings replaced them. A
-   * run that continues from this iteration uses them again.
+   * For the last iteration: the errors that the solve computed, before a pass over the ratings replaced them.
+   * A run that continues from this iteration reports these, as the uninterrupted run would have.
    */
   readonly solved?: { readonly loss: number; readonly trainRmse?: number };
   readonly testRmse?: number;

@@ -6,7 +6,7 @@ export function partsOf(results: StepResults, name: string): Float32Array[] {
   return results.partitions(name).map(({ columns }) => columns.values as Float32Array);
 }
 
-/** Joins arrays in shared memory; a single array is returned as it is. */
+/** One array with the contents of all, in shared memory. A single array is returned without a copy. */
 export function joined(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
   const values = sharedArray(

@@ -10,11 +10,11 @@ import { iterationsOf } from './solved-figures.ts';
 import type { LoopOptions, LoopResult } from './training.ts';
 
 /**
- * Runs rounds until the last, or until the stopping rule ends them: the one loop of all algorithms. Each
- * round is expanded, run, measured, and kept or run again with smaller steps (course.ts), while the next one
- * is prepared (speculation.ts). The factors are copied to the host at intervals. If a device is lost, the run
- * continues from the last copy on the remaining devices, or ends with it. At the checkpoint interval, and
- * after the last round, the copy is also written as a checkpoint.
+ * The training loop of ALS and SGD. Runs rounds (iterations, epochs) until the last, or until the stopping
+ * rule ends them. Each round is expanded into steps, run, measured, and then kept or run again with smaller
+ * steps (course.ts). Meanwhile the next one is prepared (speculation.ts). The factors are copied to the host
+ * at intervals. If a device is lost, the run continues from the last copy on the remaining devices, or ends
+ * with it. At the checkpoint interval, and after the last round, the copy is also written as a checkpoint.
  */
 export async function runLoop<Factors>(
   options: LoopOptions<Factors>,
@@ -64,7 +64,10 @@ class Loop<Factors> {
     }
   }
 
-  /** Trains on these devices, from the last copy if there is one. */
+  /**
+   * Trains on these devices until the end or until one is lost. Starts from the last copy of the factors if
+   * there is one.
+   */
   async #attempt(devices: readonly DeviceInfo[]): Promise<LoopResult<Factors>> {
     const [options, copies, figures] = [this.#options, this.#copies, this.#figures];
     const training = await options.prepare(devices, copies.last);
@@ -78,7 +81,7 @@ class Loop<Factors> {
     return Scope.within(this.#ctx, attempt, { measured: true }).finally(() => copies.drop());
   }
 
-  /** Ends the run with the last copy. */
+  /** After the last device was lost: returns the last copy of the factors as the result, if there is one. */
   async #lost(error: DeviceLostError): Promise<LoopResult<Factors>> {
     const [copy, { called, checkpoints }] = [this.#copies.last, this.#options];
     if (copy === undefined)

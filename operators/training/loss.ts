@@ -2,7 +2,10 @@ import type { StepResults } from '../../engine/run/run-steps.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { BiasSums } from '../tasks/task-types.ts';
 
-/** Names of the stages that measure a version. */
+/**
+ * Names of the stages that measure factors: errors on the training and validation sets, and norms of both
+ * sides.
+ */
 export const measureStages = {
   train: 'train-error',
   test: 'test-error',
@@ -35,23 +38,24 @@ export interface TrainingErrors {
 }
 
 /**
- * Σ n^ν ‖x‖² and Σ ‖x‖² of a side over its trained features, in float64. Sums over biases are 0 if biases are
- * features, or if there are none.
+ * Norms of the factors of a side (users or items), for the penalty in J: Σ n^ν ‖x‖² and Σ ‖x‖² over the rows,
+ * in float64, where n is a row's number of ratings. The sums over biases (BiasSums) are 0 if the model has
+ * none, or if biases are among the features of x.
  */
 export interface SideNorms extends BiasSums {
   readonly weighted: number;
   readonly plain: number;
 }
 
-/** 0 for a side that is not measured. */
+/** The norms of both sides; 0 for a side that is not measured. */
 export interface Norms {
   readonly users: SideNorms;
   readonly items: SideNorms;
 }
 
 /**
- * Errors from the tasks of the measuring stages. `penalty`: the terms of J other than the errors.
- * `deviation`: σ of the ratings, if factors and ratings are scaled by σ.
+ * Loss and errors from the results of the measuring stages. `penalty` returns the regularization terms of J.
+ * `deviation`: σ of the ratings, if training works with ratings divided by σ.
  */
 export function trainingErrors(
   measured: StepResults,
@@ -66,7 +70,7 @@ export function trainingErrors(
   };
 }
 
-/** Sums over the rows of both sides. */
+/** Adds up the norms that the tasks of the measuring stages returned, for each side. */
 export function normsOfSides(measured: StepResults): Norms {
   return { users: normsOf(measured, measureStages.users), items: normsOf(measured, measureStages.items) };
 }

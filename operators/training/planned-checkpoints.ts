@@ -4,10 +4,10 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import type { DataSet, Stage } from '../../engine/plan/stages.ts';
 
-/** Stage name under which the checkpoints of a run are measured. */
+/** Stage under which a run reports the time and bytes of its checkpoints. */
 export const CHECKPOINT_STAGE = 'write-checkpoint';
 
-/** Bytes of the results of a plan's last stages. */
+/** Bytes of the data sets that a plan's last stages move to the host: the factors. */
 export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[]): number {
   const names = end.flatMap(({ work }) => (work.kind === 'exchange' && work.how === 'move' ? work.data : []));
   return datasets
@@ -19,8 +19,8 @@ export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[])
 }
 
 /**
- * The plan with a checkpoint every `every` rounds. This needs a copy of the factors in host memory; with
- * early stop also a copy of the best.
+ * Adds checkpoints every `every` rounds to a plan. They need memory for a copy of the factors on the host;
+ * with early stop also for a copy of the best.
  */
 export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): PhysicalPlan {
   if (every === undefined) return plan;
@@ -35,7 +35,7 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
       `a copy of the factors in host memory (${formatBytes(copied)}) is written while the next rounds run; the last two checkpoints are kept`,
     ],
   };
-  // For devices with their own memory, the plan includes this copy already.
+  // If devices have their own memory, the plan already counts one copy of the factors on the host.
   return {
     ...plan,
     checkpoint: { every, stage },

@@ -8,14 +8,17 @@ import { blockBytes, factorBytes } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { handedBytes } from './planned-checkpoints.ts';
 
-/** For ranking on a device with its own memory: most users whose rows are on it at the same time. */
+/**
+ * A device with its own memory ranks users in ranges. At most this number of users' rows is on it at the same
+ * time.
+ */
 const RANKED_USERS = 3 * 65_536;
 
 /**
- * Bytes for the ranking metric of early stop in addition to the steps. A device that computes in host memory
- * needs both sides with their biases; other devices need all items and some users. Host memory needs the
- * pairs and their ranks, and the training pairs again if training has rows in another order (`relabelled`). 0
- * without such a metric, or if ranking is a step of the plan.
+ * Bytes at each place for the ranking metric of early stop, in addition to the plan's steps. A device that
+ * computes in host memory needs both factor matrices with their biases; other devices need all items and some
+ * users. Host memory needs the pairs and their ranks, and the training pairs again if training has rows in
+ * another order (`relabelled`). 0 without such a metric, or if ranking is a step of the plan.
  */
 export function rankingBytes(
   params: Parameters<typeof rankingMetricOf>[0] & { readonly rank: number; readonly biases: boolean },
@@ -45,7 +48,8 @@ export function rankingBytes(
 }
 
 /**
- * The plan with the memory of the actual run: if each round was the best, early stop kept no older version.
+ * Corrects the plan's memory after a run: if every round was the best so far, early stop never kept an older
+ * version of the factors.
  */
 export function planAfterRun(
   plan: PhysicalPlan,

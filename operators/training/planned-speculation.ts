@@ -6,19 +6,23 @@ import { StoppingRule } from './stopping-rule.ts';
 
 export type PlanWithoutMemory = Omit<PhysicalPlan, 'memory'>;
 
-/** Facts in addition to the plan that decide on speculation. */
+/** Facts that decide, in addition to the plan, whether rounds are sent early. */
 export interface SpeculationProblem {
   readonly called: 'iteration' | 'epoch';
   readonly params: ConstructorParameters<typeof StoppingRule>[0] & { readonly maxIter: number };
   /** All devices that compute. */
   readonly compute: readonly DeviceInfo[];
-  /** True if the first device runs whole rounds that errors never change, except by a failure. */
+  /**
+   * True if rounds run wholly on the first device, and only a failure, never the errors of a round, can
+   * change the next one.
+   */
   readonly foreseen: boolean;
 }
 
 /**
- * The plan that sends each round before the errors of the previous one are known. Requires that its only
- * device works in order and has room for one more version of the factors, and that no rule may end the run.
+ * If possible, plans that each round is sent before the errors of the previous one are known, to keep the
+ * device busy. Requires that the only device works in order and has room for one more version of the factors,
+ * and that no rule may end the run.
  */
 export function speculatesWhereItFits(
   plan: PlanWithoutMemory,

@@ -1,8 +1,8 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
 
 /**
- * Times rounds from the end of one to the end of the next, so that consecutive rounds neither overlap nor
- * leave gaps.
+ * Measures the time of each round, from the end of the work before it to its own end, so that the times of
+ * consecutive rounds neither overlap nor leave gaps.
  */
 export class RoundClock {
   /** When the latest steps ended, in milliseconds by the host's clock, and by the devices' clocks. */
@@ -10,10 +10,10 @@ export class RoundClock {
   #ends: StepResults['ends'] = new Map();
 
   /**
-   * Seconds of a round whose steps have ended, without the measure before it. `sent`: when it was sent, in
-   * milliseconds of performance.now(). `follows`: it was sent to one device before the earlier steps there
-   * had ended. Then the device's own clock gives the time between both ends, which the host may receive at
-   * the same time.
+   * Seconds of a round whose steps have ended; the measure before it is not included. `sent`: time of
+   * sending, in milliseconds of performance.now(). `follows`: true if the round was sent to a single device
+   * that still ran earlier steps. Then the device's clock is used: the host may learn of both ends at the
+   * same time.
    */
   round({ ends }: StepResults, sent: number, follows: boolean): number {
     const before = this.#ends;

@@ -12,43 +12,50 @@ import { withSolved } from './solved-figures.ts';
 import { RoundClock } from './round-clock.ts';
 import type { LoopOptions, Training } from './training.ts';
 
-/** Versions on devices after a round. */
+/** The factors on devices after a round, as version numbers of data sets. */
 export interface Trained {
   readonly number: number;
   readonly versions: Versions;
 }
 
-/** A round as steps; they do not free the versions in `kept`. */
+/** A round expanded into steps but not sent. Its steps do not free the versions in `kept`. */
 export interface ExpandedRound extends Trained, Expanded {
   readonly from: Versions;
   readonly params: JsonObject;
   readonly kept: readonly Versions[];
 }
 
-/** A round whose steps were sent to the devices. */
+/** A round whose steps were sent to the devices, with promises of its results. */
 export interface SentRound extends Trained {
   readonly params: JsonObject;
   /** True if it was sent before the errors of the previous round were known. */
   readonly speculative: boolean;
   /**
-   * True if a single device was sent the whole round and its measure, in order: later work runs after them.
+   * True if the round and its measure were sent at once to a single device that works in order. Work that is
+   * sent later then runs after them.
    */
   readonly inOrder: boolean;
   /** Seconds of the round. Throws the error of its steps, or DivergedError. */
   readonly ran: Promise<number>;
   /** Undefined for a round that is not measured. */
   readonly errors: Promise<TrainingErrors> | undefined;
-  /** The factors, which are being copied to the host, for a round that was sent with `fetches`. */
+  /** Resolves when the factors are in host memory; present for a round that was sent with `fetches`. */
   readonly fetched: Promise<StepResults> | undefined;
 }
 
 export interface SendOptions {
-  /** Copies the factors to the host before they are measured, if one device runs the round in order. */
+  /**
+   * Also copies the factors to the host, before they are measured. Ignored unless one device runs the whole
+   * round in order.
+   */
   readonly fetches: boolean;
   readonly speculative: boolean;
 }
 
-/** Sends the steps of a training to its devices: the start, the rounds, their measures and fetches. */
+/**
+ * Sends the steps of a training to its devices: the start, the rounds, their measures, and copies of factors
+ * to the host.
+ */
 export class Rounds<Factors> {
   readonly training: Training<Factors>;
   readonly options: LoopOptions<Factors>;
@@ -57,7 +64,8 @@ export class Rounds<Factors> {
   readonly #scope: Scope;
   readonly #clock = new RoundClock();
   /**
-   * Resolves when the clock has recorded the latest round and, if the measure was sent with it, the measure.
+   * Resolves when the clock has recorded the end of the latest round and, if its measure was sent with it, of
+   * the measure.
    */
   #clocked: Promise<unknown> = Promise.resolve();
 
@@ -67,8 +75,8 @@ export class Rounds<Factors> {
   }
 
   /**
-   * True if a version can be measured for as long as it is kept, because nothing derived from it is freed
-   * earlier.
+   * True if a version of the factors can be measured at any time while it is kept. False if data derived from
+   * it are freed earlier.
    */
   get hasWholeVersions(): boolean {
     return this.training.bound.datasets.every(({ derived }) => !derived);
@@ -116,7 +124,8 @@ export class Rounds<Factors> {
       );
       return this.#measure(state, results, measuring);
     };
-    // A device that works in order runs the round and its measure without a pause.
+    // If the round went to one device that works in order, its measure is sent at once, so that the device
+    // does not pause between them.
     const errors = this.#measures(number)
       ? this.#scope.follow(atOnce ? measure() : ran.then(measure))
       : undefined;
@@ -139,8 +148,8 @@ export class Rounds<Factors> {
   }
 
   /**
-   * Fetches the factors of a version. `round`: the round that makes the version; its time does not count as
-   * fetching.
+   * Copies the factors of a version to the host. `round`: the round that computes them, if it is still
+   * running; its time does not count as fetching.
    */
   async toHost(
     { number, versions }: Trained,
@@ -168,8 +177,8 @@ export class Rounds<Factors> {
   }
 
   /**
-   * True if the errors are computed from the round's own results. The last round is measured by a pass over
-   * the ratings.
+   * True if the errors of a round can be computed from its own results. The last round is always measured
+   * exactly, by a pass over the ratings.
    */
   #isBrief(number: number): boolean {
     return number < this.options.maxIter && this.training.errorsOfRound !== undefined;
@@ -190,9 +199,8 @@ export class Rounds<Factors> {
 }
 
 /**
- * True if all steps are sent at once to one device that works in order. Steps that are sent later then see
- * the versions that these steps make, and cannot change the versions that these read. False if there are
- * transfers from the host.
+ * True if all steps can be sent at once to a single device that works in order, without transfers from the
+ * host. Later steps then find the versions that these make, and cannot change the versions that these read.
  */
 function isSentAtOnce({ devices }: BoundPlan, steps: readonly Step[]): boolean {
   const device = devices.find(({ place }) => place === steps[0]?.at);

@@ -3,7 +3,8 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 
 /**
- * Errors from a pass over the ratings, combined with the errors that the solve of the last round computed.
+ * The exact errors of the last round, from a pass over the ratings, together with the errors that its solve
+ * had computed (as `solved`).
  */
 export function withSolved<Errors extends TrainingErrors>(
   errors: Errors,
@@ -18,8 +19,8 @@ export function withSolved<Errors extends TrainingErrors>(
 }
 
 /**
- * The iterations of a copy from which a run continues. The errors of the last one are replaced by those that
- * it would have if other iterations had followed it.
+ * The iterations of the copy from which a run continues. The last one gets back the errors that its solve
+ * computed: the errors that it would show had the run not been interrupted.
  */
 export function iterationsOf(copy: HostCopy<unknown> | undefined): TrainingIteration[] {
   return (copy?.iterations ?? []).map((one) => {

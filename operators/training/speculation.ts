@@ -4,10 +4,10 @@ import type { FactorCopies } from './factor-copies.ts';
 import type { ExpandedRound, Rounds, SentRound } from './rounds.ts';
 
 /**
- * Prepares the next round after a round was sent, assuming that the sent round is kept and becomes the best.
- * If only a failure can change that, and the device works in order, the next round is sent before the errors
- * are known, to keep the device busy. Otherwise it is expanded while the devices measure. If the assumption
- * was wrong, it is discarded.
+ * Prepares the next round while the current one runs, on the guess that the current round is kept and becomes
+ * the best. If only a failure can make the guess wrong, and the device works in order, the next round is sent
+ * before the current errors are known, to keep the device busy. Otherwise it is only expanded into steps,
+ * while the devices measure. If the guess was wrong, the prepared round is discarded.
  */
 export class Speculation<Factors> {
   readonly #rounds: Rounds<Factors>;
@@ -25,7 +25,7 @@ export class Speculation<Factors> {
     return this.#next !== undefined && 'ran' in this.#next ? this.#next : undefined;
   }
 
-  /** Sends the round after this one, if its errors are not needed for that. */
+  /** Sends the round after this one, if that does not depend on this one's errors. */
   send(round: SentRound): void {
     const next = round.number + 1;
     if (!this.#maySend(round)) return;
@@ -41,8 +41,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * Returns the next round. If it was not sent, sends it now; its expansion is reused if the assumption was
-   * right.
+   * Returns the next round, and sends it if that has not happened. Steps that were prepared are used if the
+   * guess was right.
    */
   take(from: Versions, number: number, kept: readonly Versions[]): SentRound {
     const next = this.#next;
@@ -53,8 +53,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * Discards the prepared next round, and also the round `before`, if given: waits until sent work has
-   * ended, and frees its results, except the versions in `kept`.
+   * Discards the prepared round, and also the round `before` it, if given: waits until their work on devices
+   * has ended, and frees their results, except the versions in `kept`.
    */
   async discard(kept: readonly Versions[], before?: SentRound): Promise<void> {
     const rounds = [this.sent, before];
@@ -67,8 +67,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * True for a speculative round that found no room, as can happen on a device whose memory size the plan
-   * does not know. The round is discarded and sent again later; after that, no round is sent early.
+   * True if a round that was sent early found no memory, as can happen on a device whose memory size the plan
+   * does not know. The round is discarded and sent again later, and from then on no round is sent early.
    */
   async lacksRoom(round: SentRound, kept: readonly Versions[]): Promise<boolean> {
     const { training, options, ctx } = this.#rounds;
@@ -90,27 +90,31 @@ export class Speculation<Factors> {
   }
 
   /**
-   * True if the round after `number` may be sent now. The plan must have room for this round's version until
+   * True if the round after this one may be sent now. The plan must have room for this round's factors until
    * its errors are known; only a failure may end the run here or change the next round; and no copy of this
-   * round's factors is due.
+   * round's factors to the host is due.
    */
   #maySend({ number, inOrder }: SentRound): boolean {
     const { training, options, hasWholeVersions } = this.#rounds;
     if (number >= options.maxIter || !training.keep.speculates || !this.#hasRoom) return false;
     if (!inOrder || !hasWholeVersions || !this.#isForeseen || this.#copies.isDue()) return false;
-    // A checkpoint may still be written while one more round runs, but not while two more rounds run.
+    // Writing a checkpoint may take as long as one more round, but must have ended before a second one is
+    // sent.
     return options.checkpoints === undefined || number % options.checkpoints.interval > 1;
   }
 
-  /** True for the last round, whose factors are the run's result unless it fails. */
+  /**
+   * True for the last round if it can only fail: its factors are the result, and are copied to the host at
+   * once.
+   */
   #fetches(number: number): boolean {
     const { maxIter, checkpoints } = this.#rounds.options;
     return number === maxIter && this.#isForeseen && checkpoints === undefined;
   }
 
   /**
-   * True if errors never change the next round: no stopping rule can end the run, every round counts as the
-   * best so far, and there are no further measures.
+   * True if errors cannot change the next round: no stopping rule can end the run, every round counts as the
+   * best so far, and no further metrics are measured.
    */
   get #isForeseen(): boolean {
     const { rule, measure } = this.#rounds.options;

@@ -28,7 +28,7 @@ export interface Verdict {
 export class StoppingRule {
   readonly #params: StoppingParams;
   readonly #metric: string | undefined;
-  /** The RMSE, or the negative of a metric. */
+  /** The least value so far: of the RMSE, or of the metric with reversed sign. */
   #least = Number.POSITIVE_INFINITY;
   #bestIteration = 0;
 
@@ -46,7 +46,7 @@ export class StoppingRule {
     }
   }
 
-  /** True if no iteration ends the run, and each counts as better than the earlier ones. */
+  /** True if no iteration can end the run and each one counts as the best so far, with any errors. */
   get isForeseen(): boolean {
     return StoppingRule.isForeseen(this.#params);
   }
@@ -55,7 +55,7 @@ export class StoppingRule {
     return earlyStop === undefined && targetRmse === undefined;
   }
 
-  /** Forgets all iterations but these, and returns the verdict on the last one. */
+  /** Restores the state after these iterations, and returns the verdict on the last one. */
   rewind(iterations: readonly TrainingIteration[]): Verdict {
     this.#least = Number.POSITIVE_INFINITY;
     this.#bestIteration = 0;

@@ -9,15 +9,22 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';
 
-/** An algorithm for the training loop: a bound plan, and pure functions of the results of its steps. */
+/**
+ * The part of ALS or SGD that the training loop calls: a plan bound to its data, and functions of the results
+ * of its steps.
+ */
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
   /**
-   * Partitions that exist before the first steps. The loop empties the list, so that only devices hold them.
+   * Partitions to hand to the first steps. The loop removes them from the list, so that host memory does not
+   * keep them.
    */
   readonly given: Given[];
-  /** Loss to compare the first round with; `measure`: measure the start; undefined: no comparison. */
+  /**
+   * Loss with which the first round is compared to detect divergence; 'measure': the loss of the initial
+   * factors; undefined: no comparison.
+   */
   readonly startLoss: number | 'measure' | undefined;
   /** Parameters of a round's tasks. */
   round(number: number): JsonObject;
@@ -25,27 +32,39 @@ export interface Training<Factors> {
   check(number: number, results: StepResults): void;
   errors(measured: StepResults): TrainingErrors;
   /**
-   * The errors from a brief measure and the results of its round; undefined if these are not sufficient.
-   * Absent if every measure is complete.
+   * Computes errors from a brief measure, without a pass over the ratings, and the results of the round.
+   * Undefined if these are not sufficient. Absent for an algorithm that always measures completely.
    */
   errorsOfRound?(measured: StepResults, round: StepResults): TrainingErrors | undefined;
-  /** True if the loss shows that the run has diverged. */
+  /** True if a loss, compared with the loss before, shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;
-  /** Halves the steps of this round and later ones; returns the rate. Absent if rounds are not repeated. */
+  /**
+   * Halves the step size of this round and later ones; returns the new rate. Absent if a diverged round is
+   * not repeated.
+   */
   slower?(number: number): number;
   /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
   /**
-   * The algorithm's state after the last round that was kept, without the factors. It is stored in the copy,
-   * from which `prepare` gets it back.
+   * The algorithm's state besides the factors, after the last round that was kept. It is stored with copies
+   * of the factors; `prepare` gets it back from there.
    */
   course?(): JsonObject;
-  /** Called when the steps of the start have been sent. The first round waits for both. */
+  /**
+   * Called when the steps of the start have been sent. The first round waits for them and for the returned
+   * promise.
+   */
   starting?(ctx: ExecutionContext): Promise<void>;
-  /** Called after the first round, when the devices have made their lists of the ratings. */
+  /**
+   * Called after the first round, when the devices have converted the ratings to their own layouts and host
+   * memory may free them.
+   */
   settled?(ctx: ExecutionContext): Promise<void>;
-  /** Factors from the results of the phase `end`; `last`: no round follows. */
+  /**
+   * Assembles the factors from the results of the phase `end`, which copies them to the host. `last`: no
+   * round follows.
+   */
   factors(results: StepResults, last: boolean): Factors;
 }
 
@@ -54,16 +73,18 @@ export interface LoopOptions<Factors> {
   readonly maxIter: number;
   readonly devices: readonly DeviceInfo[];
   readonly rule: StoppingRule;
-  /** Least seconds between two copies of factors to the host. Default 2; more before a large first copy. */
+  /**
+   * Least seconds between two copies of factors to the host. Default 2, or more if the first copy is large.
+   */
   readonly copySeconds?: number;
   readonly checkpoints?: Checkpoints<Factors> | undefined;
-  /** Measures only the first round and the last; nothing may end the run early. Default false. */
+  /** True measures only the first and the last round; then nothing may end the run early. Default false. */
   readonly measuresEnds?: boolean | undefined;
   /** Called when the result is in host memory, before device memory is released. */
   fetched?: (() => void) | undefined;
-  /** Further measures of a version, from its factors in host memory. */
+  /** Measures further metrics of factors in host memory, such as rankings. */
   measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;
-  /** Prepares the training on these devices, from the start or from a copy. */
+  /** Prepares the training on these devices: from initial factors, or from a copy of earlier ones. */
   prepare(devices: readonly DeviceInfo[], from: HostCopy<Factors> | undefined): Promise<Training<Factors>>;
 }
 
@@ -76,8 +97,8 @@ export interface LoopResult<Factors> {
    * Seconds in which the loop waited for measures of its rounds, including attempts that a lost device ended.
    */
   readonly measureSeconds: number;
-  /** True if a round ran while the factors of an earlier round than the last were kept as the best. */
+  /** True if early stop made a round keep an older version of the factors, the best so far, in memory. */
   readonly keptOlder: boolean;
-  /** Set if the last device was lost: the factors are those copied to the host by then. */
+  /** Set if the last device was lost. The result's factors are then the last copy on the host. */
   readonly lost?: DeviceLostError;
 }

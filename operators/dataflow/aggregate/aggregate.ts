@@ -23,10 +23,11 @@ export interface AggregateOptions {
 }
 
 /**
- * One row for each distinct combination of the keys' values, in order of first occurrence, with aggregates of
- * its rows. Without keys, 'final' and 'whole' return one row, even for an empty input; if the input is in
- * parts, only one of them may run then. A partial step that merges few rows passes the remaining rows on as
- * groups of one row.
+ * Groups rows by key columns and aggregates each group: one output row for each distinct combination of key
+ * values, in order of first occurrence. Without keys, steps 'final' and 'whole' return exactly one row, even
+ * for empty input; a caller that divides the input must then run the step for one of the parts only. A
+ * partial step whose groups turn out to be nearly as numerous as its rows stops grouping: it passes each
+ * further row on as a group of its own.
  */
 export class Aggregate implements Operator {
   readonly name = 'aggregate';

@@ -18,14 +18,14 @@ export interface AggregatedColumn {
 }
 
 /**
- * Steps of a grouping:
+ * A grouping runs in one step ('whole') or in two, with an exchange of rows between them:
  *
  *     partial   rows -> states, for a part of the rows
  *     final     states -> results
  *     whole     rows -> results
  *
- * The states of an aggregation are columns after the keys. Every function has states; countDistinct
- * and collectList have lists. A list of distinct values is never longer than the rows, and 'final' reads the
- * states in the order of the rows.
+ * A state is the intermediate result of an aggregate, such as sum and count for a mean. States are columns
+ * after the keys. countDistinct and collectList have a list of values as their state. A list of distinct
+ * values is never longer than the rows, and 'final' reads the states in the order of the rows.
  */
 export type AggregateStep = 'partial' | 'final' | 'whole';

@@ -6,7 +6,10 @@ import type { Values } from '../../../engine/expressions/values.ts';
 import { repeated, writeData } from '../../../engine/expressions/write.ts';
 import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
 
-/** Values of an aggregate's argument for the rows of a batch: in the form of the kernels, and in Arrow's. */
+/**
+ * Values of an aggregate's argument for the rows of one batch, in two forms: as the arrays that expressions
+ * compute with (`values`), and as an Arrow column (`data`).
+ */
 export interface Argument {
   readonly rows: number;
   readonly values: Values;

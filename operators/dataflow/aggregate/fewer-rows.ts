@@ -1,13 +1,16 @@
-/** Number of rows after which it is decided, and the share of them that must be removed to continue. */
+/** After ROWS rows the step continues only if it has removed at least this share of them. */
 const ROWS = 1 << 16;
 const SHARE = 1 / 3;
 
-/** Most groups for which merging rows is always worthwhile. */
+/**
+ * With at most this number of groups, a partial step always removes at least SHARE of the first ROWS rows.
+ */
 export const MOST_MERGED = Math.floor(ROWS * (1 - SHARE));
 
 /**
- * Decides whether to remove rows before an exchange, which the step after it would remove anyway. This stops
- * if it removes few of the first rows.
+ * Decides whether a partial step, which groups rows or removes duplicates before rows are exchanged, saves
+ * enough. The step after the exchange does the same work again, so a partial step that removes few of the
+ * first ROWS rows gives up and passes the remaining rows on unchanged.
  */
 export class FewerRows {
   #given = 0;

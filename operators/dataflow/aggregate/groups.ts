@@ -119,7 +119,10 @@ export class Groups {
   }
 }
 
-/** Lengths of batches of at most `most` rows; a batch is whole parts if they are not longer than that. */
+/**
+ * Cuts rows, stored in chunks of lengths `parts`, into batches of at most `most` rows; yields the length of
+ * each batch. Chunks that fit are not cut, so that they need not be copied.
+ */
 function* lengthsOf(parts: readonly number[], most: number): Generator<number> {
   let rows = 0;
   for (const part of parts) {

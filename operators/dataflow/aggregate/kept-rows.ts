@@ -3,7 +3,9 @@ import { joinData, nullData } from '../../../engine/stream/join-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { grown } from './accumulator.ts';
 
-/** Unused rows that may be kept in addition to one for each group. */
+/**
+ * The stored columns are compacted when they have more than one unused row for each group, plus this number.
+ */
 const SPARE_ROWS = 1 << 17;
 
 /** One value for each group, of any type, kept in the columns it was read from. */

@@ -99,9 +99,9 @@ export class Listed implements Accumulator {
 }
 
 /**
- * Number of distinct non-null values of a group. The state of a part of the rows is the list of its distinct
- * values. If most values are distinct, duplicates stay in the list, since the next step compares all of them
- * anyway.
+ * Number of distinct non-null values of each group. The state of a partial step is the list of a group's
+ * distinct values. If most values are distinct, the step stops removing duplicates (see FewerRows), since the
+ * final step compares all values anyway.
  */
 export class CountDistinct implements Accumulator {
   readonly #numbers: RowNumbers;

@@ -4,15 +4,19 @@ import { joinData } from '../../../engine/stream/join-data.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { columnOf, fieldOf, KeyNumbers } from './key-numbers.ts';
 
-/** A column of all rows of the build side, and the same column with an additional null at the end. */
+/**
+ * One column of the build side, all rows together; and the same column with a null appended, which is taken
+ * for probe rows without a match.
+ */
 export interface HeldColumn {
   readonly values: Data;
   readonly withNull: Data;
 }
 
 /**
- * All rows of one side of a join, by key. Distinct keys are numbered 0, 1, 2, ... The rows with key k,
- * ascending, are rows[offsets[k]] to rows[offsets[k + 1] - 1]. Rows with a null key are not in `rows`.
+ * The side of a join that is held in memory, indexed by key. Distinct keys are numbered 0, 1, 2, ... The rows
+ * with key k, ascending, are rows[offsets[k]] to rows[offsets[k + 1] - 1]. Rows with a null key are not in
+ * `rows`.
  *
  *     keys      b a b null a      numbers  b: 0, a: 1
  *     offsets   0 2 4             rows     0 2 1 4

@@ -1,11 +1,14 @@
 import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import type { BuildSide } from './build-side.ts';
 
-/** Pairs of matching rows, valid until the next ones are made. */
+/** Pairs of matching rows: probe[i] matches build[i]. The arrays are reused for the next pairs. */
 export interface Matches {
   /** Rows of the probe batch, ascending. */
   readonly probe: Uint32Array;
-  /** Rows of the build side; for a probe row without a match, the number of its rows. */
+  /**
+   * Rows of the build side. A probe row without a match has the build side's number of rows here, an index
+   * after the last row.
+   */
   readonly build: Uint32Array;
   /** True if `probe` is a range of consecutive rows. */
   readonly isRange: boolean;
@@ -34,8 +37,8 @@ export class HashJoin {
   readonly #probeRows: Uint32Array;
   readonly #buildRows: Uint32Array;
   /**
-   * The next row of the probe batch, and its next match: an index into the build side's `rows`, or -1 for the
-   * first.
+   * Position in the probe batch, so that pairs can be made in several pieces: the next row, and its next
+   * match as an index into the build side's `rows`, or -1 before its first match.
    */
   #row = 0;
   #match = -1;
@@ -71,7 +74,7 @@ export class HashJoin {
     if (this.#matched !== undefined) noteAll(keys, this.#matched);
   }
 
-  /** Rows of the build side that have had a match, or that have had none; ascending. */
+  /** Rows of the build side whose key occurred on the probe side (`hadMatch`), or all others; ascending. */
   heldRows(hadMatch: boolean): Uint32Array {
     const { keyOfRow, rowCount } = this.#build;
     const matched = this.#matched ?? new Uint8Array(this.#build.keys);

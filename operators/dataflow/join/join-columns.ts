@@ -47,8 +47,9 @@ export function joinColumns(params: JoinParams, schemas: Schemas): JoinColumn[] 
 }
 
 /**
- * Columns of each input that are needed for some columns of the result. A name that gets a suffix needs its
- * column in both inputs.
+ * Columns that each input must provide for the result's columns `wanted`. A right column that gets a suffix
+ * because the left has a column of the same name requires the left's column too, so that the name still gets
+ * its suffix.
  */
 export function requiredOf(
   params: JoinParams,
@@ -69,7 +70,10 @@ export function requiredOf(
   return { left: inOrder('left'), right: inOrder('right') };
 }
 
-/** The value of a key is the right's in a right join, else the left's if that exists. */
+/**
+ * A key is one column of the result, although both inputs have it: its value is the right's in a right join,
+ * else the left's; in a full join, the right's for a row without a left match.
+ */
 function keyColumn(kind: JoinParams['kind'], left: Field, right: Field): JoinColumn {
   const [own, other] = kind === 'right' ? [right, left] : [left, right];
   const nullable = own.nullable || (kind === 'full' && other.nullable);

@@ -37,8 +37,9 @@ export function keepsLeftOnly(kind: JoinKind): boolean {
 }
 
 /**
- * True if each part of the streamed side can be joined with all of the build side independently of the other
- * parts: no row of the result requires that all parts lack a match.
+ * True if the streamed side may be divided and each part joined with a copy of the whole build side. That is
+ * wrong if the result has the build side's unmatched rows, since a part does not know the matches in the
+ * others.
  */
 export function mayBroadcast({ kind, build }: Pick<JoinParams, 'kind' | 'build'>): boolean {
   return keepsLeftOnly(kind) ? build === 'right' : !keepsUnmatched(kind, build);

@@ -86,7 +86,10 @@ export class JoinedBatches {
     }
   }
 
-  /** Replaces floats of the probe rows by the matching values of the build side, for example -0 by 0. */
+  /**
+   * Overwrites float keys taken from the probe side by the build side's equal values: -0 equals 0, but the
+   * result must have the bits of the side that defines the key.
+   */
   #replace(taken: Data, name: string, build: Uint32Array): void {
     const [values, held] = [
       taken.values as Float64Array,
@@ -102,8 +105,9 @@ export class JoinedBatches {
 }
 
 /**
- * Equal keys have equal bits, except floats. Keys are usually read from the probe side, whose rows are
- * consecutive in memory; floats are read from the side that defines the key's value.
+ * Chooses the input from which a column is read. A key could be read from either, since equal keys have equal
+ * bits, and the probe side is faster: its rows are consecutive. Only equal floats may differ in bits (-0 and
+ * 0), so a float key is read from the side that defines its value.
  */
 function fromOf({ left, right, field }: JoinColumn, { kind, build }: JoinParams): From {
   const probe = otherSide(build);

@@ -24,7 +24,7 @@ export const joinSorts: Rule = (chain) => {
   return { ...chain, operators };
 };
 
-/** True if the rows are only counted in the end, and none is removed by its position. */
+/** True if `after` leads to a count of the rows without an operator whose result depends on their order. */
 function isCounted(after: readonly Operator[]): boolean {
   const end = after.find(
     (operator) =>

@@ -25,7 +25,8 @@ function pruned(operator: Operator, wanted: readonly string[] | undefined): Oper
   if (!(operator instanceof Project) || operator.projection.kind !== 'select') return operator;
   const { columns: all } = operator.projection;
   const columns = all.filter(({ name }) => wanted.includes(name));
-  // A count still computes the first column, so that errors of its expression are not lost.
+  // If a count needs no column, the first one is computed anyway, so that an error in its expression is still
+  // reported.
   const counted =
     columns.length > 0 ? columns : all.slice(0, 1).filter(({ value }) => value.kind !== 'column');
   return new Project({ kind: 'select', columns: counted });

@@ -32,7 +32,10 @@ export function conjunctsOf(predicate: Expression): Expression[] {
     : [predicate];
 }
 
-/** The conjuncts of a filter, preceded by the conjuncts of the filter before it, which is removed. */
+/**
+ * Conditions of a filter, split at each `and`. If the operator before it is a filter, that one is removed
+ * from the list and its conditions come first.
+ */
 function joined(operators: Operator[], { predicate }: Filter): Expression[] {
   const last = operators.at(-1);
   if (!(last instanceof Filter)) return conjunctsOf(predicate);
@@ -76,7 +79,10 @@ export function filterOf([first, ...others]: readonly Expression[]): Filter {
   return new Filter(others.reduce((all, one) => call('and', all, one), first));
 }
 
-/** The conjunct rewritten to be before an operator; undefined if it must stay after it. */
+/**
+ * The condition rewritten so that it can run before an operator; undefined if it must stay after the
+ * operator.
+ */
 function before(conjunct: Expression, operator: Operator): Expression | undefined {
   if (operator.isRowwise || operator instanceof SortRows) return conjunct;
   if (!(operator instanceof Project) || operator.projection.kind !== 'select') return undefined;

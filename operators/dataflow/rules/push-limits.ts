@@ -3,7 +3,10 @@ import { Limit } from '../limit.ts';
 import { Project } from '../project.ts';
 import type { Rule } from './chain.ts';
 
-/** Most rows of a limit whose columns the calling thread computes. */
+/**
+ * A limit of more rows stays after projections, since before them the calling thread would compute the
+ * columns of its rows alone.
+ */
 const FEW_ROWS = 1 << 17;
 
 /**

@@ -4,7 +4,8 @@ import { Filter } from '../filter.ts';
 import type { Rule } from './chain.ts';
 
 /**
- * Lets a source skip rows that the first filter excludes, by statistics and folder names. The filter stays.
+ * Passes the first filter to the source, which then skips files and row groups that cannot match, by folder
+ * names and statistics. The filter stays, since other rows may not match either.
  */
 export const pushToSource: Rule = (chain) => {
   const [first] = chain.operators;

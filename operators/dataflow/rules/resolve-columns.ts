@@ -5,9 +5,9 @@ import { Project } from '../project.ts';
 import type { Rule } from './chain.ts';
 
 /**
- * Replaces projections by full lists of columns, which requires the source's schema. A filter with `keeps`
- * (in a plan that was optimized before) becomes a filter and a projection, the forms that the other rules
- * handle.
+ * Writes each projection as a full list of columns, for which it needs the source's schema. A filter that
+ * also drops columns (in a plan that was optimized before) becomes a filter and a projection. The other rules
+ * handle only these forms.
  */
 export const resolveColumns: Rule = (chain) => {
   let { schema } = chain;

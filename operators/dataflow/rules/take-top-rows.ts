@@ -3,12 +3,12 @@ import { SortRows } from '../sort/sort-rows.ts';
 import { TopRows } from '../sort/top-rows.ts';
 import type { Rule } from './chain.ts';
 
-/** Most rows of a limit that are kept in memory while rows are read. */
+/** Sorted rows are selected in memory, without a sort of all rows, only for limits of at most this number. */
 const MOST_ROWS = 1 << 20;
 
 /**
- * Finds the first sorted rows without sorting all: takes the first rows of each split, then the first of
- * these.
+ * Replaces a sort followed by a small limit: takes the first rows of each split of the source, then the first
+ * rows of these results, instead of sorting all rows.
  */
 export const takeTopRows: Rule = (chain) => {
   const operators = chain.operators.flatMap((operator, i) => {

@@ -14,15 +14,18 @@ import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts'
 import { takeRows } from '../take-rows.ts';
 import { requireKeys, requireOrder, withKeys } from './sort-rows.ts';
 
-/** Fewest rows to collect in addition to the result's before sorting again. */
+/**
+ * At least this number of rows beyond the requested ones are collected before the candidates are sorted and
+ * cut again.
+ */
 const FEWEST_CANDIDATES = 4096;
 
 /** Scope of the first rows: of each split (they are merged later), or of all rows. */
 export type TopRowsOf = 'split' | 'all';
 
 /**
- * The first rows in the order of some keys; rows with equal keys keep the input's order. Holds at most twice
- * the rows of the result, or a few thousand, and a batch.
+ * The first rows in the order of some keys; rows with equal keys keep the input's order. Its memory is
+ * bounded: one batch, and twice the requested rows (but at least FEWEST_CANDIDATES more than requested).
  */
 export class TopRows implements Operator {
   readonly name = 'top-rows';
@@ -75,7 +78,10 @@ export class TopRows implements Operator {
   }
 }
 
-/** Rows that may be among the first. */
+/**
+ * Rows that may still belong to the first ones; cut to the requested number whenever they have grown too
+ * many.
+ */
 class Candidates {
   readonly #schema: Schema;
   readonly #keys: readonly SortKey[];
@@ -84,7 +90,10 @@ class Candidates {
   readonly #first: SortKeys;
   #batches: RecordBatch[] = [];
   #count = 0;
-  /** Keys of the last of the first rows so far, once there are enough rows. */
+  /**
+   * Sort keys of the last row after the latest cut: rows that are not before it cannot belong to the result.
+   * Undefined before the first cut.
+   */
   #last: KeyWords | undefined;
 
   constructor(schema: Schema, keys: readonly SortKey[], rows: number) {
@@ -112,7 +121,10 @@ class Candidates {
     this.#last = this.#all.of(last.slice(last.numRows - 1));
   }
 
-  /** The rows before the last one. Compares first words, then all words of the remaining rows. */
+  /**
+   * The rows of a batch that sort before `last`. Compares the first key of all rows, then all keys of the
+   * rows that remain.
+   */
   #before(batch: RecordBatch, last: KeyWords): RecordBatch | undefined {
     const near = rowsUpTo(this.#first.of(batch), last);
     if (near.length === 0) return undefined;
@@ -125,7 +137,10 @@ class Candidates {
   }
 }
 
-/** Rows whose flag and first word are not greater than the given row's. */
+/**
+ * Rows whose first sort key is not greater than the given row's. A key is two words: a flag that orders
+ * nulls, and the value.
+ */
 function rowsUpTo({ words: [flags, values = 0], rows }: KeyWords, last: KeyWords): Uint32Array {
   const flag = wordAt(last.words[0], 0);
   const value = last.words.length > 1 ? wordAt(last.words[1], 0) : 0;

@@ -14,9 +14,9 @@ export interface BootstrapOptions {
 
 /**
  * Percentile bootstrap intervals of the means of several columns (Efron 1979): each resample draws rows with
- * replacement, the same rows for all columns. `values`: rows x columns, row-major. With more than 10,000 rows
- * a resample draws 10,000, and its deviation from the mean is multiplied by √(10,000 / rows), the m out of n
- * bootstrap. The same seed gives the same intervals.
+ * replacement, the same rows for all columns. `values`: rows x columns, row-major. To save time, a resample
+ * of more than 10,000 rows draws only 10,000, and its deviation from the mean is multiplied by √(10,000 /
+ * rows) (the m out of n bootstrap). The same seed gives the same intervals.
  */
 export function bootstrapIntervals(
   values: Float64Array,

@@ -17,7 +17,7 @@ export type CandidateCounts = {
   readonly excludedPairs: number;
   readonly repeatedPairs: number;
   readonly idlePairs: number;
-  /** Users with test pairs who are not ranked, since no candidate is left. */
+  /** Users with test pairs who are not ranked, since they have no candidate except their own test items. */
   readonly usersWithout: number;
 };
 
@@ -38,7 +38,10 @@ export interface ListedTest {
   readonly missing: Int32Array | undefined;
 }
 
-/** Merges each user's candidates with the user's positives, without the items that the user has seen. */
+/**
+ * Makes the list of items to rank for each user: the user's candidates and test items, without the items that
+ * the user has seen.
+ */
 export function candidateLists(
   { block, pairs, coldPairs }: CandidatePairs,
   { positives, seen, missing }: ListedTest,
@@ -58,7 +61,7 @@ export function candidateLists(
     repeatedPairs += given.length - distinct.length;
     excludedPairs += distinct.length - unseen.length;
     const list = merged(unseen, own);
-    // A list of only positives would be perfect in any order.
+    // A list of only test items would get a perfect score in any order, so the user is not ranked.
     if (list.length === own.length) usersWithout++;
     else lengths[user] = items.push(list) && list.length;
   }

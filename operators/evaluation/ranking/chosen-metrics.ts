@@ -6,18 +6,24 @@ import {
   type RankingMetric,
 } from './ranking-metrics.ts';
 
-/** A metric of all users' first k items together. */
+/** A metric over the first k items of all users together, such as coverage. */
 export interface ListMetric {
   readonly name: string;
   readonly metric: (typeof metricsOfLists)[number];
   readonly k: number;
 }
 
-/** Metrics with their k, in the form in which they are computed. */
+/**
+ * The chosen metrics with their cutoffs k, in two groups: measures of single users, and metrics of all users'
+ * lists together.
+ */
 export interface ChosenMetrics {
   readonly measures: readonly NamedMeasure[];
   readonly lists: readonly ListMetric[];
-  /** Number of top ranks that the measures distinguish; undefined for all. */
+  /**
+   * Number of top ranks that the measures distinguish; lower ranks all count the same. Undefined if they
+   * distinguish all ranks.
+   */
   readonly depth: number | undefined;
 }
 

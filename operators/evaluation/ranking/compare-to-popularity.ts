@@ -19,11 +19,15 @@ export interface JudgedRanking {
   readonly training?: RankedTraining | undefined;
 }
 
-/** Metrics that judge a ranking; the first that was measured decides. */
+/**
+ * Metrics by which a ranking is compared with popularity, in order of preference: the first one that was
+ * measured is used.
+ */
 const JUDGES = ['ndcg', 'recall', 'recall-min', 'map', 'hit-rate', 'precision', 'mrr', 'auc'] as const;
 
 /**
- * A warning if a model ranks no better than popularity, by NDCG if it was measured, else by another metric.
+ * A warning if a model ranks no better than a ranking of items by their number of users. Compares NDCG if it
+ * was measured, else the first measured metric of JUDGES.
  */
 export function compareToPopularity({
   metrics,
@@ -37,7 +41,7 @@ export function compareToPopularity({
   );
   if (users === 0 || judge === undefined) return undefined;
   const [own, other] = [metrics[judge], popularity[judge]];
-  // A perfect ranking cannot be better than popularity's.
+  // If the model's ranking is perfect, popularity may reach the same value, which is no reason for a warning.
   if (own > other || own === 1) return undefined;
   const comparison = `${own.toFixed(4)}, is no better than ${other.toFixed(4)} of a ranking by popularity`;
   const text = `the model's ${judge}, ${comparison}, which is the same for all users`;

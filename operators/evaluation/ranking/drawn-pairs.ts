@@ -7,7 +7,10 @@ import { drawUsers, rowsAt, withUsers } from './ranked-users.ts';
 import type { Ranked } from './ranked-test.ts';
 import type { UsersToRank } from './rankings.ts';
 
-/** A model, with test pairs and seen pairs over its users and items. */
+/**
+ * A model to measure with its test pairs and the pairs seen in training, as blocks over the model's users and
+ * items.
+ */
 export interface RankedPairs extends UsersToRank {
   readonly model: FactorModel;
   readonly missing: Ranked['missing'];
@@ -16,8 +19,8 @@ export interface RankedPairs extends UsersToRank {
 }
 
 /**
- * Reduces the pairs to `most` of the users who have test pairs. If unknown users count, too, both groups are
- * reduced in proportion.
+ * Draws `most` of the users who have test pairs and keeps only their pairs. Users that the model does not
+ * know may count with measures of 0; their number is then reduced by the same proportion.
  */
 export async function drawnPairs(
   pairs: RankedPairs,

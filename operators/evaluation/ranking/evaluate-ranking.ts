@@ -70,7 +70,7 @@ export interface RankingEvaluation {
   /** Number of all test pairs, and of those whose user or item the model does not know. */
   readonly pairs: number;
   readonly coldPairs: number;
-  /** Test pairs that are not ranked: also in the excluded pairs, or repeating another. */
+  /** Test pairs that are not ranked: pairs that are also excluded, and repetitions of another test pair. */
   readonly leakedPairs: number;
   readonly repeatedPairs: number;
   /** Test pairs rated below `minRating`; they do not count as positives. */
@@ -143,7 +143,10 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     };
   }
 
-  /** Cold pairs that count as misses are in the metrics, and need no warning. */
+  /**
+   * Warns about test pairs with an unknown user or item. Not needed if these count as misses, since the
+   * metrics then include them.
+   */
   #coldWarnings({
     pairs,
     coldPairs,
@@ -156,8 +159,8 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
   }
 
   /**
-   * Reads the positives of the users to rank, the pairs that these users have seen, and counts of what was
-   * left out.
+   * Reads the test items of the users to rank, the pairs that these users have seen, and the numbers of pairs
+   * that were left out.
    */
   async #read(input: BatchStream, ctx: ExecutionContext) {
     const { minRating, coldPairs: policy, exclude, rankUsers, seed } = this.#settings;
@@ -233,7 +236,9 @@ async function ownRankings(pairs: RankedPairs, ctx: ExecutionContext): Promise<R
       });
 }
 
-/** Rankings by a score of each item, the same for all users. */
+/**
+ * Rankings that are the same for all users: all items, or each user's candidates, by a score of each item.
+ */
 function rankingsByItem(scores: ArrayLike<number>, pairs: RankedPairs, ctx: ExecutionContext): Rankings {
   const { model, positives, lists } = pairs;
   return lists === undefined
@@ -241,7 +246,7 @@ function rankingsByItem(scores: ArrayLike<number>, pairs: RankedPairs, ctx: Exec
     : listedRankings(scoresOfItems(scores, lists), { lists, positives, items: keyCount(model.items) });
 }
 
-/** Facts about the rankings for their measures. */
+/** The facts about the ranked pairs that the measures need besides the ranks themselves. */
 function rankedOf({ model, positives, seen, missing, lists }: RankedPairs): Omit<Ranked, 'places'> {
   const items = keyCount(model.items);
   const excluded = lists

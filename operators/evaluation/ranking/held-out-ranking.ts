@@ -56,7 +56,10 @@ export interface HeldOutSets {
 
 type LeftOut = Pick<HeldOutRanking, 'availableUsers' | 'leakedPairs' | 'repeatedPairs'>;
 
-/** Held-out pairs, prepared for ranking by a model, with the training ratings that this needs. */
+/**
+ * Held-out pairs that models over the same users and items can rank one after the other. It holds the ranked
+ * users' pairs and their training ratings, which are not ranked.
+ */
 export class HeldOutPairs {
   readonly #ids: { readonly users: KeyColumn; readonly items: KeyColumn };
   /** Positions of the users to rank. */
@@ -85,8 +88,8 @@ export class HeldOutPairs {
     ctx: ExecutionContext,
   ): Promise<HeldOutPairs | undefined> {
     const { users, items, test, train } = sets;
-    // If the training ratings are in parts, which may be in files, they are compared with the test pairs
-    // after the draw.
+    // Pairs that are also training ratings are removed. If the training ratings are in several parts,
+    // possibly in files, only the drawn users' ratings are read for this, after the draw.
     const block = soleBlock(train);
     const whole = rankedTest(test, block);
     const eligible = usersOf(whole.positives);
@@ -119,7 +122,8 @@ export class HeldOutPairs {
     return Holdings.within(ctx, async (held) => {
       using _ = held.metrics.begin('rank');
       const [facts, ids] = [this.#facts, this.#ids];
-      // New names, since trials of a search may rank at the same time.
+      // The name on the device is new in each call, since trials of a parameter search may rank at the same
+      // time.
       const pairs = {
         ...this.#pairs,
         seen: { ...this.#pairs.seen, ref: { name: dataSetName('seen'), partition: 0, version: 0 } },

@@ -2,10 +2,12 @@ import { nextTurn } from '../../../engine/waits.ts';
 import { throwIfAborted } from '../../../engine/errors.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 
-/** Users between two turns for other work of this thread. */
+/** Number of users after which other work of this thread gets a turn. */
 const USERS_AT_ONCE = 4096;
 
-/** Pseudo-counts that pull an item's mean toward the mean of all ratings. */
+/**
+ * An item's mean is computed as if it had this number of additional ratings equal to the mean of all ratings.
+ */
 const DAMPING = 25;
 
 /** Facts about the items in a model's training pairs. */
@@ -50,9 +52,9 @@ export function orderOf(scores: ArrayLike<number>): Uint32Array {
 }
 
 /**
- * The ranks of the positives if every user gets the items in the order `order`, without the user's excluded
- * items. An item's rank is its rank in `order` minus the number of excluded items before it. (For a model,
- * rankPositives computes the same.)
+ * Ranks of the test items (`positives`) if every user gets the items in the same order, without the items
+ * that the user has seen (`exclude`). A rank is the item's rank in `order` minus the number of the user's
+ * seen items before it. (For a model, rankPositives computes the same.)
  */
 export async function placesByOrder(
   order: Uint32Array,

@@ -13,8 +13,9 @@ const NO_ITEM = 0xffff_ffff;
 export type ListCounts = readonly Uint32Array[];
 
 /**
- * Counts the lists of a model, for the users with positives. Ties are broken by item, so items must keep
- * their own order; so the bounds of items sorted by norm cannot be used.
+ * Counts the items in the recommendation lists of a model, for the users with test items (`positives`). Ties
+ * are broken by item number. So items keep their own order here; the faster search, which sorts items by norm
+ * to bound their scores, cannot be used.
  */
 export async function listCounts(
   model: FactorModel,
@@ -45,7 +46,7 @@ export async function listCounts(
   return counts;
 }
 
-/** Counts the lists if all users get the items in one order, without the items that the user has seen. */
+/** The same counts if all users get the items in one order, each without the items that the user has seen. */
 export function listCountsByOrder(
   order: Uint32Array,
   positives: RatingBlock,

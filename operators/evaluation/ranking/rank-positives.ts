@@ -15,7 +15,10 @@ import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
 const STAGE = 'rank-listed';
 
-/** Users of one task. A device that divides rows itself needs many to be busy. */
+/**
+ * Number of users of one task. A device that divides the rows of a task itself is busy only with many of
+ * them.
+ */
 function usersPerTask({ wholePasses }: DeviceInfo): number {
   return wholePasses ? 65_536 : 2048;
 }
@@ -35,7 +38,7 @@ export class PositiveRanks {
   readonly #exclude: RatingBlock | undefined;
   readonly #ctx: ExecutionContext;
   readonly #name = dataSetName('ranked');
-  /** Ranges whose blocks are on the device. */
+  /** First users of the ranges whose blocks are already on the device. */
   readonly #placed = new Set<number>();
 
   constructor(positives: RatingBlock, exclude: RatingBlock | undefined, ctx: ExecutionContext) {
@@ -45,10 +48,11 @@ export class PositiveRanks {
   }
 
   /**
-   * Rank of each positive among all items that are not excluded for its user: the number of items with a
-   * higher x_uᵀθ_v, or an equal one and a lower id; ranks start at 0. In the order of the block's entries:
-   * Uint32[positives.ratings]. Ranks from `depth` on (default: none) may be any number of at least `depth`.
-   * Needs no memory of m x n.
+   * Rank of each test item (positive) among all items that are not excluded for its user: the number of items
+   * with a higher score x_uᵀθ_v, or an equal score and a lower id. Ranks start at 0. Returns
+   * Uint32[positives.ratings], in the order of the block's entries. A caller that distinguishes only the
+   * first `depth` ranks saves time: other ranks may then be any number of at least `depth`. The m x n scores
+   * are never stored.
    */
   async places(model: FactorModel, depth?: number): Promise<Uint32Array> {
     const { ratings, offsets, rows } = this.#positives;
@@ -78,8 +82,8 @@ export class PositiveRanks {
   }
 
   /**
-   * The task for a range of users. A device with its own memory gets the users and pairs of one range at a
-   * time; threads of the host get all at once.
+   * Ranks the test items of a range of users with one task. A device with its own memory is sent one range of
+   * users and pairs at a time; threads of the host read all of them in shared memory.
    */
   async #rank(
     range: Range,

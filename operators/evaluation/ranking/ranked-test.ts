@@ -7,7 +7,7 @@ import type { NamedMeasure, UserRanking } from './ranking-metrics.ts';
 export interface RankedTest {
   /** Distinct pairs over the users and items of the model, none of them excluded. */
   readonly positives: RatingBlock;
-  /** Numbers of removed pairs: also excluded, and repeating another. */
+  /** Numbers of removed pairs: pairs that are also excluded, and repetitions of another pair. */
   readonly leaked: number;
   readonly repeated: number;
 }
@@ -65,7 +65,10 @@ export interface Ranked {
   readonly items: number;
   /** Number of each user's items that are not ranked. */
   readonly excluded: Uint32Array | undefined;
-  /** Number of each user's positives without a rank, and number of users whose measures are all 0. */
+  /**
+   * Given if test pairs that the model does not know count as misses: the number of each user's test items
+   * that it does not know, and the number of unknown users, whose measures are all 0.
+   */
   readonly missing?: { readonly positives: Int32Array; readonly users: number } | undefined;
 }
 
@@ -95,7 +98,7 @@ export function userValues(
   return { values, means: means.map((sum) => sum / users), users };
 }
 
-/** Ranking of one user at a time, in reused memory. */
+/** The ranks of one user at a time. Its memory is reused for the next user. */
 class OneUser implements UserRanking {
   places = new Uint32Array(64);
   ranked = 0;

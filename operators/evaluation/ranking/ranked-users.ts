@@ -5,10 +5,16 @@ import { mix32 } from '../../../engine/random.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 
-/** Default of the most users to rank: their means are within about 0.01 of the means of all users. */
+/**
+ * By default at most this number of users is ranked. Their means differ from the means of all users by about
+ * 0.01 at most.
+ */
 export const RANKED_USERS = 10_000;
 
-/** The random stream of this draw: with the same seed, it is independent of splits. */
+/**
+ * Number of this random stream: it makes the draw of users independent of the draws of splits with the same
+ * seed.
+ */
 const STREAM = 0x7a4e_d05e;
 
 /** Positions of the users who have pairs in a block. */
@@ -20,7 +26,7 @@ export function usersOf({ rows, offsets }: Pick<RatingBlock, 'rows' | 'offsets'>
 
 /**
  * All given positions of users, or `most` of them, ascending: the users with the smallest hashes of id and
- * seed. Any order of rows, and any model that knows the same users, gives the same users.
+ * seed. So the drawn users depend neither on the order of rows nor on the model, only on the ids.
  */
 export function drawUsers(users: KeyColumn, positions: Uint32Array, most: number, seed: number): Uint32Array {
   if (positions.length <= most) return positions;
@@ -44,7 +50,7 @@ export function rowsAt({ offsets, indices, values }: RatingBlock, positions: Uin
   return blockOf({ name: dataSetName('rows'), partition: 0, version: 0 }, partition);
 }
 
-/** The block with all other rows empty. */
+/** The block with the same number of rows, in which all other rows are empty. */
 export function onlyRows(block: RatingBlock, positions: Uint32Array): RatingBlock {
   const taken = rowsAt(block, positions);
   const offsets = new Int32Array(new SharedArrayBuffer(4 * (block.rows + 1)));

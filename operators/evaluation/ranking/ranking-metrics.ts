@@ -59,7 +59,7 @@ export function measuresOf(metrics: readonly RankingMetric[], ks: readonly numbe
   return [...atK, ...others];
 }
 
-/** Number of top ranks that the metrics distinguish: the largest k, or undefined for all. */
+/** Number of top ranks that the metrics distinguish, the largest k. Undefined if a metric needs all ranks. */
 export function depthOf(metrics: readonly RankingMetric[], ks: readonly number[]): number | undefined {
   return metrics.includes('mrr') || metrics.includes('auc') ? undefined : Math.max(...ks);
 }
@@ -88,7 +88,10 @@ const measureAt: Readonly<Record<(typeof metricsAtK)[number], (k: number) => Mea
 
 const reciprocalRank: Measure = ({ places, ranked }) => (ranked > 0 ? 1 / (places[0] + 1) : 0);
 
-/** Without other items nothing can be ordered wrongly: 1 if there are ranked positives. */
+/**
+ * If all ranked items are positives, no pair can be in wrong order, so a ranked positive counts 1. `behind`
+ * sums, over the positives, the share of the other items that are ranked lower.
+ */
 const areaUnderCurve: Measure = (user) => {
   const { places, ranked, candidates } = user;
   const others = candidates - ranked;

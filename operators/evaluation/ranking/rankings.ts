@@ -5,11 +5,11 @@ import { orderOf, placesByOrder } from './item-order.ts';
 import { type ListCounts, listCounts, listCountsByOrder } from './list-counts.ts';
 import { PositiveRanks } from './rank-positives.ts';
 
-/** Rankings for a set of users who have positives. */
+/** Computes rankings for a fixed set of users who have test items: ranks of the test items, and top lists. */
 export interface Rankings {
   /**
-   * The rank of each positive, counted from 0, in the order of their block. Ranks from `depth` on (default:
-   * none) may be any number of at least `depth`.
+   * The rank of each test item, counted from 0, in the order of their block. If `depth` is given, only the
+   * first `depth` ranks are exact; any other rank may be any number of at least `depth`.
    */
   places(depth: number | undefined): Promise<Uint32Array>;
   /** For each k, and for each item: the number of users whose first k items contain it. */
@@ -34,7 +34,7 @@ export function modelRankings(
   };
 }
 
-/** The same ranking for every user, by a score of each item. */
+/** Rankings that are the same for every user, by a score of each item. */
 export function sharedRankings(
   scores: ArrayLike<number>,
   { positives, seen }: UsersToRank,

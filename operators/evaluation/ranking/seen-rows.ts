@@ -5,11 +5,12 @@ import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-bloc
 import { blocksOf } from '../../ratings/parts-in-files.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
 
-/** Rows between two turns of other work in this thread. */
+/** Number of rows after which other work of this thread gets a turn. */
 const ROWS_AT_ONCE = 1 << 16;
 
 /**
- * Columns of some rows (ascending positions) as one block without values. Reads parts that are in files once.
+ * The columns of the ratings of some rows (ascending positions), as one block without values. Ratings in
+ * files are read in one pass.
  */
 export async function seenRows(
   ratings: Ratings,

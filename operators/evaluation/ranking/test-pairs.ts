@@ -36,7 +36,10 @@ export class ColdPairs {
   };
 }
 
-/** Counts the test pairs while they are read, and removes those below the minimum rating. */
+/**
+ * Counts test pairs while they are read, and removes those rated below the minimum: they do not count as
+ * relevant.
+ */
 export class TestPairs {
   readonly #minRating: number | undefined;
   pairs = 0;

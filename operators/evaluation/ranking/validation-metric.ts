@@ -16,7 +16,7 @@ export interface ValidationPairs {
   readonly train: RatingBlock;
 }
 
-/** Most users to rank, and the seed to draw them. */
+/** At most `rankUsers` users are ranked; if there are more, they are drawn by the seed. */
 export interface RankedUsers {
   readonly rankUsers: number;
   readonly seed: number;
@@ -42,9 +42,10 @@ export interface RankedFactors {
 }
 
 /**
- * A ranking metric by its name, such as ndcg@20: over full rankings of the items that a user has not rated in
- * the training set. Pairs in both sets are not ranked, and reported once. If there are more than `rankUsers`
- * users, `rankUsers` of them are drawn, the same for all iterations.
+ * Prepares a ranking metric on a validation set, by its name such as ndcg@20. Each user's validation items
+ * are ranked among all items that the user has not rated in the training set. Pairs that are in both sets are
+ * not ranked, and are reported once. If there are more than `rankUsers` users, `rankUsers` of them are drawn,
+ * the same for all iterations.
  */
 export function validationRanking(
   name: string,
@@ -73,7 +74,10 @@ export function validationRanking(
   };
 }
 
-/** Like validationRanking, for factors in host memory; used if the plan of the training does not rank. */
+/**
+ * Measures a ranking metric from factors in host memory; used if the plan of the training has no step that
+ * ranks.
+ */
 export function validationMetric(
   name: string,
   pairs: ValidationPairs,
@@ -84,7 +88,8 @@ export function validationMetric(
   const ranking = validationRanking(name, pairs, ranked, ctx);
   let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;
   return async ({ userFactors, itemFactors }, held) => {
-    // The context changes if the run continues after a device was lost.
+    // If a device was lost, the run continues with a new context, and the ranking must be prepared again on
+    // its devices.
     if (ranks?.ctx !== held)
       ranks = { ctx: held, of: new PositiveRanks(ranking.positives, train, { ...held, events: () => {} }) };
     const model = { rank: itemFactors.length / keyCount(items), users, items, userFactors, itemFactors };

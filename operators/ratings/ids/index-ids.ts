@@ -7,7 +7,7 @@ import { numberIds } from './number-ids.ts';
 import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
 
 export interface IndexedRatings {
-  /** Distinct external ids, ascending. An id's position is its number in kernels. */
+  /** Distinct external ids, ascending. Kernels use an id's position here instead of the id. */
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   readonly rows: number;
@@ -24,8 +24,8 @@ export interface IndexedRatings {
 }
 
 /**
- * Numbers the ids of all chunks together. With `spilled` the chunks are in files. Throws DataError for an
- * empty input.
+ * Numbers the users and items of all chunks together: ids that were numbered for each chunk separately get
+ * positions among all sorted ids. `spilled`: the chunks are in files. Throws DataError for an empty input.
  */
 export async function indexChunks(
   numbered: readonly NumberedChunk[],
@@ -41,7 +41,7 @@ export async function indexChunks(
     });
   const { users, items, chunks } = await numberIds(numbered, types, spilled, ctx);
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
-  // Chunks that were recoded have their own memory.
+  // If ids were recoded, the new codes have their own memory, and the chunks no longer share one.
   const kept =
     room !== undefined && chunks.every(({ codes }, c) => codes === numbered[c].codes) ? { room } : {};
   if (room !== undefined && !('room' in kept)) await leaveRoom(room, false, ctx);

@@ -28,7 +28,7 @@ export interface KnownIds {
 }
 
 export interface KnownPairs {
-  /** Pairs whose user and item are both known, coded by position. */
+  /** Pairs whose user and item are both known; their codes are the ids' positions. */
   readonly indexed: IndexedRatings;
   /** Number of pairs with an unknown user or item. */
   readonly coldPairs: number;
@@ -55,7 +55,10 @@ export async function readPairs(
   return { types, own: await indexChunks(numbered, types, false, ctx) };
 }
 
-/** Recodes pairs by the positions of known ids. Cold pairs are counted and removed. Releases the chunks. */
+/**
+ * Keeps the pairs whose user and item are known, and numbers them by the positions of the known ids. Other
+ * pairs (cold pairs) are counted. Frees the chunks that it reads.
+ */
 export async function keepKnown(
   { own, types }: ReadPairs,
   { users, items }: KnownIds,
@@ -90,8 +93,8 @@ export async function keepKnown(
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
     const made = { codes: ref('codes'), values: ref('values') };
     const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
-    // A free must have ended before later tasks start, so it is added some tasks later. This distance keeps
-    // enough tasks running and few chunks in memory twice.
+    // Frees the chunk of an earlier task. Tasks that are added after a free wait for it, so the distance
+    // keeps enough tasks running, and is small enough that few chunks are in memory twice.
     if (partition >= 2 * parallelism) steps.free(STAGE, place, read[partition - 2 * parallelism]);
     steps.task(STAGE, place, {
       kernel: 'keep-known',
@@ -136,9 +139,9 @@ function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
 }
 
 /**
- * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a
- * model's). Cold pairs are counted and removed; `onCodes` is called with the codes of every batch. Input:
- * `user`, `item` and optionally `rating`, from SelectRatings.
+ * Numbers the pairs of a stream by the positions of known ids (a validation set by the training set's ids,
+ * pairs to exclude by a model's). Pairs with an unknown id (cold pairs) are counted and removed. `onCodes` is
+ * called with the codes of every batch. Input: `user`, `item` and optionally `rating`, from SelectRatings.
  */
 export async function collectKnownPairs(
   input: BatchStream,

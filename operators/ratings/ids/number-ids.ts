@@ -18,7 +18,7 @@ import { evenRanges } from '../row-ranges.ts';
 import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
 import { recodeFar, type Side, STAGE, tableRange } from './recode-far.ts';
 
-/** Fewest table entries or ids for a separate task. */
+/** A further task needs at least this number of table entries or ids: smaller shares are not worth a task. */
 const TASK_ENTRIES = 1 << 16;
 
 export interface PlacedIds {
@@ -33,8 +33,8 @@ interface Placed extends PlacedIds {
 }
 
 /**
- * Assigns positions to all ids, and makes each chunk's map to them. The chunks' own keys are released.
- * `spilled`: codes are in files, and stay there.
+ * Assigns each id its position among all sorted ids, and makes the map of each chunk from the chunk's own
+ * codes to these positions. The chunks' ids are freed. `spilled`: codes are in files, and stay there.
  */
 export async function numberIds(
   numbered: readonly NumberedChunk[],
@@ -88,7 +88,10 @@ class SideNumbers {
     return { name: `${this.#name}/${part}`, partition, version: 0 };
   }
 
-  /** Counts ids of a narrow range in one table. The chunks' maps are views of one map. */
+  /**
+   * Numbers integer ids of a narrow range: counts them in one table indexed by id, from which the positions
+   * follow. The map of a chunk is a view of the table's.
+   */
   async #countTable(least: number, entries: number): Promise<Placed> {
     const { place, parallelism } = this.#device;
     const [counts, map, ids] = ['counts', 'map', 'ids'].map((part) => this.#ref(part));
@@ -132,7 +135,10 @@ class SideNumbers {
     return { keys: keysFromArrays(columns, 'key'), counts: columns.counts as Int32Array, maps };
   }
 
-  /** Collects distinct ids in shares of the id space, each in its own table, and merges the shares. */
+  /**
+   * Numbers other ids: each task finds the distinct ids of one share of all possible ids, in a hash table of
+   * its own. Then the sorted shares are merged.
+   */
   async #uniteKeys(): Promise<Placed> {
     const { place, parallelism } = this.#device;
     const sizes = this.#chunks.map((chunk) => (chunk[this.#side].summary as { readonly size: number }).size);
@@ -152,7 +158,7 @@ class SideNumbers {
         outputs,
         params: { share, shares, chunks: sizes.length },
       };
-      // Each share writes different codes of the map.
+      // All shares write the same map, but different codes of it, so their tasks may run at the same time.
       steps.task(STAGE, place, task, { bands: Object.fromEntries(own.map((_, c) => [`map.${c}`, share])) });
     }
     steps.free(STAGE, place, Object.values(keys));
@@ -219,7 +225,7 @@ class SideNumbers {
   }
 }
 
-/** Number of occurrences of each position; the chunks' codes must be positions. */
+/** Number of occurrences of each id; the chunks' codes must already be positions among all ids. */
 export async function countPositions(
   chunks: readonly CodedChunk[],
   side: Side,
@@ -245,7 +251,7 @@ export async function countPositions(
   return made;
 }
 
-/** `map`: the position of each code. */
+/** The map from codes to positions as a partition: `map[code]` is the position. */
 export function mapPartition(map: Uint32Array): Partition {
   return { layout: 'map', rows: map.length, columns: { map } };
 }

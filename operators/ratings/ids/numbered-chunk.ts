@@ -6,7 +6,10 @@ export interface NumberedSide {
   readonly summary: KeysSummary;
 }
 
-/** A chunk whose ids are numbered within the chunk, with the partitions that contain its ids. */
+/**
+ * A chunk of ratings whose users and items are numbered within the chunk (`codes`). `users` and `items` name
+ * the partitions with the ids of these numbers.
+ */
 export interface NumberedChunk {
   readonly rows: number;
   readonly codes: PartitionRef;

@@ -13,11 +13,12 @@ export const STAGE = 'index-ids';
 export type Side = 'users' | 'items';
 
 /**
- * Most entries of the table in which the narrow-range ids of all chunks are counted. A larger table is
- * allowed if it has at most one entry for every two ratings.
+ * The integer ids of a chunk may be coded by their distance from the chunk's least id (narrow-range codes).
+ * Ids of all chunks are then counted in one table over the range of all ids, if the table has at most this
+ * number of entries, or at most one entry for every two ratings.
  */
 const TABLE_ENTRIES = 1 << 22;
-/** The range of narrow-range ids over all chunks, if one table can count them. */
+/** The range of the narrow-range ids of all chunks, if one table can count them; else undefined. */
 export function tableRange(
   chunks: readonly NumberedChunk[],
   side: Side,
@@ -34,7 +35,7 @@ export function tableRange(
   return entries <= Math.max(TABLE_ENTRIES, rows / 2) ? [least, entries] : undefined;
 }
 
-/** A chunk whose narrow-range codes become codes of distinct ids. */
+/** A chunk after its narrow-range codes were replaced by numbers of distinct ids. */
 interface Recoded {
   readonly chunk: NumberedChunk;
   readonly task: TaskOf<'recode-ids'>;
@@ -43,8 +44,8 @@ interface Recoded {
 }
 
 /**
- * Recodes narrow-range codes as codes of distinct ids, if one table cannot count the ids of all chunks.
- * `spilled`: codes are in files, and stay there.
+ * Replaces narrow-range codes (see TABLE_ENTRIES) by numbers of distinct ids, if the range of the ids of all
+ * chunks is too wide for one table. `spilled`: codes are in files, and stay there.
  */
 export async function recodeFar(
   chunks: readonly NumberedChunk[],
@@ -106,8 +107,8 @@ function recodedChunk(
 }
 
 /**
- * One task for each chunk. The old chunks are freed two tasks per thread later, so that no thread waits for
- * the frees.
+ * Steps with one task for each chunk. A chunk's old codes are freed only 2 * threads tasks later: tasks added
+ * after a free wait for it, and by then the chunk's task has ended.
  */
 function recodingSteps(recoded: readonly Recoded[], spilled: boolean, ctx: ExecutionContext) {
   const { place, parallelism } = hostDevice(ctx.executor).info;

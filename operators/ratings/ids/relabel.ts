@@ -12,13 +12,16 @@ import type { CodedChunk } from './numbered-chunk.ts';
 
 const STAGE = 'index-ids';
 
-/** A permutation of positions: `label[position]` is the new number, `order[label]` the position. */
+/**
+ * A renumbering of users or items: `label[position]` is the new number, and `order[number]` is the old
+ * position.
+ */
 export interface Labels {
   readonly label: Uint32Array;
   readonly order: Uint32Array;
 }
 
-/** Random labels; a function of the seed, the stream and the count alone. */
+/** A random renumbering. It depends on the seed, the stream and the count alone. */
 export function randomLabels(count: number, seed: number, stream: number): Labels {
   const order = randomOrder(count, new CounterRandom(seed, 0x5ed).derive(stream));
   const label = sharedArray(Uint32Array, count);
@@ -27,8 +30,8 @@ export function randomLabels(count: number, seed: number, stream: number): Label
 }
 
 /**
- * Renumbers chunks: position p becomes `users[p]` or `items[p]`. The codes stay; the maps are replaced, and
- * the old ones are freed.
+ * Renumbers the users and items of chunks: position p becomes `users[p]` or `items[p]`. Only the maps from a
+ * chunk's codes to positions are replaced; the old ones are freed.
  */
 export async function renumberChunks(
   chunks: readonly CodedChunk[],
@@ -47,7 +50,7 @@ export async function renumberChunks(
     [numbers.items, mapPartition(items), place],
   ];
   const steps = new StepList(contracts);
-  // The old maps are freed after all tasks: a free between them would make the following tasks wait.
+  // The old maps are freed after all tasks, since tasks that are added after a free wait for it.
   const composed: PartitionRef[] = [];
   const compose = (
     side: 'users' | 'items',
@@ -80,9 +83,9 @@ export async function renumberChunks(
 }
 
 /**
- * The same ratings under random numbers, so that bands of adjacent users or items are statistically alike
- * (libmf does this for balance). With `swapped`, users and items are exchanged: the "users" of the result are
- * the items, but the chunks' codes stay as they are.
+ * The same ratings under random numbers of users and items, so that ranges of adjacent users or items are
+ * statistically alike and take equal time (as libmf does). With `swapped`, users and items are exchanged: the
+ * "users" of the result are the items, but the chunks' codes stay as they are.
  */
 export async function relabel(
   indexed: IndexedRatings,

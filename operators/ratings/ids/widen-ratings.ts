@@ -6,7 +6,10 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { renumberChunks } from './relabel.ts';
 
-/** Ratings numbered among the union of their ids and a model's, with the new positions of the model's ids. */
+/**
+ * Ratings whose users and items are numbered together with a model's: the ids are the union of both. Also the
+ * new positions of the model's ids.
+ */
 export interface WidenedRatings {
   readonly indexed: IndexedRatings;
   /** New position of each of the model's users and items. */
@@ -15,8 +18,8 @@ export interface WidenedRatings {
 }
 
 /**
- * Renumbers ratings among the union of their ids and a model's, so that training can continue from the model.
- * Throws DataError if their ids differ in type.
+ * Numbers the ratings' ids and a model's ids together, so that training can continue from the model with new
+ * users and items. Throws DataError if the ids differ in type.
  */
 export async function widenRatings(
   indexed: IndexedRatings,

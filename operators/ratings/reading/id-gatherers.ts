@@ -1,5 +1,6 @@
 /**
- * Gathers the ids of a chunk from batches. Numbers are stored as they are; text ids are numbered immediately.
+ * Collect the user or item ids of a chunk of ratings from batches. Integers are stored as they are; text ids
+ * either too, or as the number of each distinct text.
  */
 import { type KeyColumn, keyCount, type KeyType, takeKeys } from '../../../engine/keys/key-column.ts';
 import { keysOfTable, type NumberedKeys } from '../../../engine/keys/number-keys.ts';
@@ -7,12 +8,12 @@ import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 
 /**
- * The first two capacities of a chunk; the next one is its full capacity. So few ratings take little memory:
- * a process may load a thousand small inputs.
+ * A chunk's arrays have these capacities first, and then the chunk's maximum. So few ratings take little
+ * memory: a process may load a thousand small inputs.
  */
 const FIRST_ROWS = [1 << 12, 1 << 16];
 
-/** The values, copied to a longer array if necessary; its length is at most `most`. */
+/** The array, or a longer copy with room for `rows` values. A copy has at most `most` elements. */
 export function withRoom<T extends Int32Array | Uint32Array | Float32Array | Float64Array>(
   values: T,
   rows: number,
@@ -28,7 +29,7 @@ export function withRoom<T extends Int32Array | Uint32Array | Float32Array | Flo
   return larger;
 }
 
-/** Ids of one side. Writing row 0 starts a new chunk. */
+/** Collects the ids of one side (users or items) of a chunk. Writing at row 0 starts a new chunk. */
 export interface IdGatherer {
   readonly textBytes: number;
   append(keys: KeyColumn, at: number): void;

@@ -13,9 +13,12 @@ import { gatherer, type IdGatherer, TextNumberer, withRoom } from './id-gatherer
 export interface ChunkOptions {
   /** Stored bytes of a split; default: SPLIT_BYTES of split-chunks.ts. */
   readonly splitBytes?: number;
-  /** Throws CapacityError for more ratings. */
+  /** Most ratings to read; more throw CapacityError. */
   readonly maximumRows: number;
-  /** Most rows to allocate together (see PairRoom), if their number is known. Default 0. */
+  /**
+   * If the number of ratings is known and at most this, they are read into one allocation (see PairRoom).
+   * Default 0.
+   */
   readonly roomRows?: number;
   /** Called with the number of rows so far, after each batch of a single stream. */
   readonly onRows?: (rows: number) => void;
@@ -31,11 +34,11 @@ export interface ChunkReading {
 /** Rows of a chunk. */
 export const CHUNK_ROWS = 1 << 20;
 
-/** Approximate bytes of text ids in a chunk. */
+/** A chunk is full when its text ids have about this number of bytes. */
 const CHUNK_BYTES = 1 << 24;
 /**
- * Most chunks of a split in addition to the chunks for its known rows. From chunk number DOUBLING on, each
- * one is twice as large as the previous one.
+ * A split may have more chunks than its known rows require: at most this number more. After DOUBLING of
+ * these, each one is twice as large as the previous one, so any number of rows fits.
  */
 const MORE_CHUNKS = 32;
 const DOUBLING = 8;
@@ -104,8 +107,8 @@ export function ratingRows({ schema, data, numRows }: RecordBatch, types: Rating
 }
 
 /**
- * Throws CapacityError if there are more than `maximum` ratings, the limit of the memory budget or of a
- * block.
+ * Throws CapacityError if there are more than `maximum` ratings: the memory budget, or one block, cannot hold
+ * more.
  */
 export function requireFewer(rows: number, maximum: number): void {
   if (rows <= maximum) return;
@@ -121,14 +124,17 @@ export function requireFewer(rows: number, maximum: number): void {
   );
 }
 
-/** Memory for the codes and ratings of a chunk; all arrays have the same length. */
+/** Memory for the codes of a chunk's ids and for its ratings; all arrays have the same length. */
 export interface ChunkPlace {
   readonly users: Uint32Array;
   readonly items: Uint32Array;
   readonly values: Float32Array;
 }
 
-/** Copies many batches into one chunk in shared memory: ids in their original form, and ratings. */
+/**
+ * Collects the rows of many batches in one chunk in shared memory: the ids, not yet numbered, and the
+ * ratings.
+ */
 export class RatingChunk {
   readonly limits: ChunkLimits;
   readonly types: RatingTypes;
@@ -140,10 +146,11 @@ export class RatingChunk {
   #timestamps: Float64Array | undefined;
 
   /**
-   * - `numbersText`: number text ids on arrival, for `numbered`, so that each distinct id is stored once.
+   * - `numbersText`: give text ids their numbers on arrival, so that each distinct text is stored once (see
+   *   `numbered`).
    * - `recycled`: a chunk of the same types and limits whose ids are no longer needed; its memory is reused.
-   * - `place`: memory for the chunk's maximum of rows: for ratings, and for 32-bit ids until they are
-   *   numbered.
+   * - `place`: memory for the chunk's ratings and codes, with room for its maximum of rows. 32-bit ids are
+   *   stored in the codes' memory until they are numbered.
    */
   constructor(
     limits: ChunkLimits,
@@ -189,8 +196,9 @@ export class RatingChunk {
   }
 
   /**
-   * Writes the rows' codes to `codes`, which has one element a row; it is the start of the chunk's `place` if
-   * there is one. `number` numbers ids that were not numbered on arrival.
+   * Numbers the chunk's ids from 0 and writes each row's number to `codes`, which has one element for each
+   * row. If the chunk has a `place`, `codes` is the start of its arrays. `number` numbers the ids that were
+   * not numbered on arrival.
    */
   numbered(
     codes: Pick<ChunkPlace, 'users' | 'items'>,
@@ -215,7 +223,10 @@ export class RatingChunk {
   }
 }
 
-/** Writes codes for a chunk's ids; 32-bit ids may be in the same memory as the codes. */
+/**
+ * Numbers the distinct ids of a column and writes each row's number to `codes`. 32-bit ids may be in the same
+ * memory as `codes`, which overwrites them.
+ */
 type NumberColumn = (column: KeyColumn, codes: Uint32Array) => NumberedKeys;
 
 function numberedBy(ids: IdGatherer, codes: Uint32Array, number: NumberColumn): NumberedKeys {

@@ -17,9 +17,9 @@ export interface ReadChunks {
 }
 
 /**
- * Reads the ratings of a plan that ends in SelectRatings into chunks; the ids of each chunk are numbered
+ * Reads the ratings of a plan that ends in SelectRatings as chunks; the ids of each chunk are numbered
  * separately. Tasks read the source's splits if it has some, else the calling thread reads. `keep` is called
- * with each chunk as it arrives, and may move it elsewhere.
+ * with each chunk as it arrives, and may move it, for example to a file.
  */
 export async function readChunks(
   plan: LogicalPlan,

@@ -7,7 +7,7 @@ import { ChunkKeeper } from '../sorting/chunk-keeper.ts';
 import { readChunks } from './read-chunks.ts';
 
 export interface ReadOptions {
-  /** More ratings throw CapacityError; default: the limit of one block. */
+  /** Most ratings to read; more throw CapacityError. Default: the limit of one block. */
   readonly maximumRows?: number;
   /** Above this number of ratings, chunks are written to files; default: no limit. */
   readonly rowsInMemory?: number;

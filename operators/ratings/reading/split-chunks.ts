@@ -25,15 +25,15 @@ import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 const STAGE = 'read-ratings';
 
 /**
- * Stored bytes of a split. Smaller sources are read as one stream: starting other threads takes longer than
- * reading them.
+ * Tasks read splits of about this number of bytes. A smaller source is read by the calling thread: starting
+ * other threads takes longer than reading it.
  */
 const SPLIT_BYTES = 4 << 20;
 
 /**
- * Reads the ratings of a plan that ends in SelectRatings by tasks, for the splits of its source. Undefined,
- * with nothing read, if the rows must come as one stream: the source has no splits or is small, or an
- * operator cannot run in another thread.
+ * Reads the ratings of a plan that ends in SelectRatings by tasks, one or more for the splits of its source.
+ * Undefined, with nothing read, if the calling thread must read them as one stream: the source has no splits
+ * or is small, or an operator cannot run in another thread.
  */
 export async function splitChunks(
   plan: LogicalPlan,
@@ -83,7 +83,7 @@ interface SplitWork {
   readonly whenRead: () => void;
 }
 
-/** Shared memory for all rows, and each group's part of it. */
+/** Memory for all rows, and the range of rows of each group of splits in it. */
 interface Room {
   readonly memory: PairRoom;
   readonly places: ReadonlyMap<SplitGroup, { readonly from: number; readonly to: number }>;
@@ -107,8 +107,8 @@ async function makeRoom(
     places.set(group, { from: rows, to: rows + own });
     rows += own;
   }
-  // With other operators, rows may be removed and the memory would be too large. The negated comparison is
-  // also true for NaN.
+  // Further operators may remove rows, and then the memory would be too large. If a number of rows is not
+  // known, the sum is NaN, and the negated comparison is true.
   if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows)))
     return undefined;
   const ref: PartitionRef = { name: `${name}/room`, partition: 0, version: 0 };
@@ -116,8 +116,8 @@ async function makeRoom(
 }
 
 /**
- * Number of groups to read concurrently, at most twice the threads: a group's chunks stay in memory until it
- * is read completely. Fewer if memory may hold fewer rows.
+ * Number of groups of splits to read concurrently. At most twice the threads, and fewer if memory has room
+ * for fewer rows: a group's chunks stay in memory until the group is read completely.
  */
 function groupsAtOnce(groups: readonly SplitGroup[], roomRows: number, ctx: ExecutionContext): number {
   const { parallelism } = hostDevice(ctx.executor).info;

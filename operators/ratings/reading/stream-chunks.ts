@@ -22,8 +22,8 @@ import type { NumberedChunk } from '../ids/numbered-chunk.ts';
 const STAGE = 'index-ids';
 
 /**
- * Reads the ratings of a plan that ends in SelectRatings in the calling thread. Tasks number the ids of a
- * chunk of about a million rows while the next chunk is read.
+ * Reads the ratings of a plan that ends in SelectRatings in the calling thread. While it fills a chunk of
+ * about a million rows, tasks number the ids of the chunk before.
  */
 export async function streamChunks(
   plan: LogicalPlan,
@@ -42,7 +42,7 @@ async function* chunksOfStream(
   ctx: ExecutionContext,
 ): AsyncGenerator<readonly NumberedChunk[]> {
   const name = dataSetName('ratings');
-  // Memory of ids that were numbered, for reuse.
+  // Chunks whose ids were numbered; the memory of these ids is reused.
   const recycled: RatingChunk[] = [];
   let partition = 0;
   const number = async (chunk: RatingChunk): Promise<NumberedChunk> => {

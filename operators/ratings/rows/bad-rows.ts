@@ -9,7 +9,7 @@ export type BadRowPolicy = 'error' | 'skip';
 /** Name of the run's measure that counts bad rows. */
 export const BAD_ROWS = 'bad-rows';
 
-/** Bad rows in a sequence of rows, as plain JSON. */
+/** Result of counting bad rows (rows that are not valid ratings) in a sequence of rows, as plain JSON. */
 export type BadRows = {
   readonly count: number;
   readonly first: BadRow | null;
@@ -61,7 +61,7 @@ export class BadRowCounter {
   }
 }
 
-/** Adds up the bad rows of consecutive sequences. */
+/** Adds up the bad rows of sequences, such as splits, that follow each other. */
 export class BadRowTotal {
   #found: BadRows = { count: 0, first: null, vanished: 0 };
 
@@ -75,7 +75,7 @@ export class BadRowTotal {
   }
 }
 
-/** The same bad rows, with positions shifted by the earlier rows and lines of the file. */
+/** Corrects the position of the first bad row for the rows and lines of the file before the sequence. */
 export function movedBy(found: BadRows, before: { readonly rows: number; readonly lines: number }): BadRows {
   const { first } = found;
   if (first?.place === undefined) return found;
@@ -85,7 +85,10 @@ export function movedBy(found: BadRows, before: { readonly rows: number; readonl
   return { ...found, first: { ...first, place: { ...place, ...row, ...line } } };
 }
 
-/** Counts bad rows in the run's measures. Then warns of them or throws DataError, by the policy. */
+/**
+ * Adds the number of bad rows to the run's metrics. Then, depending on the policy, sends a warning or throws
+ * DataError.
+ */
 export function reportBadRows(
   { count, first, vanished }: BadRows,
   policy: BadRowPolicy,

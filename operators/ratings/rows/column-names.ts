@@ -1,7 +1,7 @@
 import { UsageError } from '../../../engine/errors.ts';
 
 /**
- * Names of a data set's columns. A column without a name here has its usual name, or is recognised by a
+ * Names of a data set's columns by their role. A role without a name here is found by its usual name, or by a
  * similar one.
  */
 export interface ColumnNames {
@@ -21,7 +21,7 @@ export const usualNames = {
   time: 'timestamp',
 } as const satisfies Required<ColumnNames>;
 
-/** Option that names each column. */
+/** The option that sets the column of each role. */
 export const roleOptions = {
   user: 'userCol',
   item: 'itemCol',
@@ -32,7 +32,9 @@ export const roleOptions = {
 const things =
   'item|movie|film|book|product|business|track|song|artist|album|game|article|news|place|venue|poi|restaurant|recipe|beer|anime|joke|video|show|podcast|listing';
 
-/** Patterns of usual names; matched in lower case, without spaces and punctuation. */
+/**
+ * Column names by which a role is recognised; they are matched in lower case, without spaces and punctuation.
+ */
 const patterns: Readonly<Record<ColumnRole, RegExp>> = {
   user: /^(user|customer|client|member|account|visitor|reviewer|reader|listener|player|profile)id$|^(uid|users|customer|reviewer)$/,
   item: new RegExp(`^(${things})s?id$|^(iid|items|product|movie|asin|parentasin|isbn|sku)$`),
@@ -57,7 +59,7 @@ export interface WantedColumns {
   readonly preferred?: ColumnNames;
 }
 
-/** Combines both names. Throws UsageError that names both if they disagree. */
+/** Merges the data set's names and the options' names. Throws UsageError that names both if they disagree. */
 export function agreedNames({ named = {}, given = {} }: WantedColumns): ColumnNames {
   const entries = (Object.keys(usualNames) as ColumnRole[]).flatMap((role) => {
     const [own, option] = [named[role], given[role]];

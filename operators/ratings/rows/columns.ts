@@ -70,7 +70,10 @@ function isNumeric(type: DataType): boolean {
   return DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type);
 }
 
-/** Numbers of a column in the wanted width; a view if they already have it. Values at nulls are undefined. */
+/**
+ * Values of a column of numbers as float32 or float64; a view if they already have that type. Elements at
+ * nulls are undefined.
+ */
 export function numbersOf<T extends Float32Array | Float64Array>(
   data: Data,
   wanted: { new (length: number): T; readonly name: string },
@@ -89,8 +92,9 @@ export function numbersOf<T extends Float32Array | Float64Array>(
 }
 
 /**
- * Converts decimals: 128- or 256-bit integers in 32-bit words, lowest first, the highest signed. -1.5 with
- * scale 1 is f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, above that with a few roundings.
+ * Converts Arrow decimals to floating point. A decimal is a 128- or 256-bit integer divided by 10^scale,
+ * stored as 32-bit words, lowest first, the highest signed: -1.5 with scale 1 is f1 ff ff ff | ff ff ff ff |
+ * …. Integers up to 2^53 are converted with one rounding at most, larger ones with a few.
  */
 function fromDecimals(
   words: Uint32Array,

@@ -14,8 +14,8 @@ import { columnNames } from './columns.ts';
 export interface FoundColumns {
   readonly columns: ColumnNames;
   /**
-   * Roles whose column was recognised by a similar name, neither given nor preferred, and not the default
-   * name.
+   * Roles whose choice of column should be reported to the user: its name is neither given, nor preferred,
+   * nor the default where nothing was preferred.
    */
   readonly recognised: readonly ColumnRole[];
 }
@@ -55,8 +55,8 @@ export function findColumns(
 }
 
 /**
- * Example: "columns are recognised by their names: user is "userId", item is "movieId"; ..." Undefined if
- * none was recognised.
+ * Text that names the recognised columns, such as: columns are recognised by their names: user is "userId",
+ * item is "movieId"; ... Undefined if none was recognised.
  */
 export function noteOfRecognised({ columns, recognised }: FoundColumns): string | undefined {
   if (recognised.length === 0) return undefined;

@@ -5,7 +5,9 @@ import { isNamedLike } from './column-names.ts';
 import { columnNames, fieldOf, keyTypeOfColumn } from './columns.ts';
 import { findColumns } from './find-columns.ts';
 
-/** Columns whose values decide which part of a split a row is in. */
+/**
+ * Names of the user and item columns. A split that decides by user or item reads the values of these columns.
+ */
 export interface PairOptions {
   /**
    * Defaults: the data set's own names, else `user` and `item`, else columns with names such as `userId` and
@@ -44,7 +46,10 @@ function chosenColumns(
   return firstIds(schema, { user: user === item ? userCol : user, item: user === item ? itemCol : item });
 }
 
-/** The one known column, or none, and the first other columns that can be ids. */
+/**
+ * Completes the pair of columns: if at most one is known, takes the first other columns whose values can be
+ * ids.
+ */
 function firstIds(
   schema: Schema,
   { user, item }: { readonly user: string | undefined; readonly item: string | undefined },
@@ -70,7 +75,10 @@ function firstIds(
   return [user ?? first[0], item ?? first[needed - 1]];
 }
 
-/** Also false for floats and decimals: they are ids only if named explicitly. */
+/**
+ * True if a column may be taken as ids without being named. Floats and decimals are ids only if the user
+ * names their column.
+ */
 function canBeId(type: Schema['fields'][number]['type'], name: string): boolean {
   if (DataType.isFloat(type) || DataType.isDecimal(type)) return false;
   try {

@@ -54,8 +54,8 @@ export type RatingColumns = {
  * Converts rows of any source to columns `user`, `item` (int32, int64 or utf8), `rating` float32 and, if
  * requested, `timestamp` float64. A row is bad if a value is null or could not be read, an id is not exact,
  * or its rating is NaN or infinite (also after rounding to float32). The policy `error` reads all rows to
- * count the bad ones, then throws DataError with the count and the first position; `skip` removes them and
- * reports their number. Values are viewed, not copied, if the types allow it.
+ * count the bad ones, then throws DataError with their number and the position of the first; `skip` removes
+ * them and reports their number. Values are views of the input, not copies, if the types allow it.
  */
 export class SelectRatings implements Operator {
   readonly name = 'select-ratings';
@@ -124,7 +124,7 @@ export class SelectRatings implements Operator {
     );
   }
 
-  /** Removes and counts bad rows. `areFinite`: true if all ratings of a batch are finite. */
+  /** The rows without bad ones, which `counter` counts. `areFinite`: true if all ratings are finite. */
   select(input: BatchStream, counter: BadRowCounter, areFinite: AreFinite = areAllFinite): BatchStream {
     const schema = this.outputSchema(input.schema);
     const names = this.requiredColumns();
@@ -162,7 +162,10 @@ export class SelectRatings implements Operator {
   }
 }
 
-/** Converts a column; values at nulls are undefined. `refused` gets the reasons of ids that are not exact. */
+/**
+ * Converts a column; elements at nulls are undefined. `refused` receives the reason for each row whose id or
+ * value cannot be converted exactly.
+ */
 function toColumn(field: Field, data: Data, name: string, refused: Map<number, string>): Data {
   const onRefused = (row: number, reason: string) =>
     void refused.set(row, refused.get(row) ?? `${name} ${reason}`);
@@ -188,7 +191,10 @@ type AreFinite = (values: Float32Array) => boolean;
 /** Values that are not finite. */
 const OTHERS = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
-/** Uses V8's built-in search: compiling a JavaScript loop would take longer than running it. */
+/**
+ * True if all values are finite. V8's built-in search is used, since compiling a JavaScript loop would take
+ * longer than running it.
+ */
 function areAllFinite(values: Float32Array): boolean {
   return !OTHERS.some((other) => values.includes(other));
 }

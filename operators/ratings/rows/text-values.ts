@@ -1,7 +1,7 @@
 import { type Data, DataType, Vector } from 'apache-arrow';
 import { PLAIN_NUMBER, timeIn } from './time-in.ts';
 
-/** Called for a row whose text has no valid value. */
+/** Called for each row whose text cannot be converted, with the reason. */
 export type OnRefusedText = (row: number, reason: string) => void;
 
 /** True for text, including dictionaries of text. */
@@ -11,16 +11,16 @@ export function isText(type: DataType): boolean {
 }
 
 /**
- * Numbers of a column of text or booleans (true is 1, false is 0). NaN at nulls and at texts that are passed
- * to `onRefused`.
+ * Numbers of a column of text or booleans (true is 1, false is 0). NaN for nulls and for texts that are not
+ * numbers; each such text is also passed to `onRefused`.
  */
 export function numbersOfTexts(data: Data, onRefused: OnRefusedText = () => {}): Float64Array {
   return valuesOf(data, numberIn, 'is not a number', onRefused);
 }
 
 /**
- * Times of a column of text, in milliseconds since 1970 (see timeIn). NaN at nulls and at texts that are
- * passed to `onRefused`.
+ * Times of a column of text, in milliseconds since 1970 (see timeIn). NaN for nulls and for texts that are
+ * not times; each such text is also passed to `onRefused`.
  */
 export function timesOfTexts(data: Data, onRefused: OnRefusedText = () => {}): Float64Array {
   return valuesOf(data, timeIn, 'is not a time such as 2024-05-31 or 2024-05-31T12:00:00Z', onRefused);

@@ -5,9 +5,9 @@ const ISO =
 const MINUTE = 60_000;
 
 /**
- * Parses ISO 8601 dates and date-times, with a zone or in UTC, to the precision of float64 milliseconds. A
- * number without punctuation is in seconds, milliseconds, microseconds or nanoseconds, chosen by its size;
- * all times of a column have one unit.
+ * Parses an ISO 8601 date or date-time, with a time zone or in UTC, to milliseconds since 1970. A plain
+ * number is a time since 1970 too, in seconds, milliseconds, microseconds or nanoseconds, depending on its
+ * size. Undefined for other texts.
  */
 export function timeIn(text: string): number | undefined {
   const trimmed = text.trim();
@@ -34,8 +34,8 @@ function millisecondsPerUnit(value: number): number {
 }
 
 /**
- * The unit of a time since 1970 by its size: 0 if it is too small to decide (before 1973 in seconds), then
- * seconds, milli-, micro- and nanoseconds.
+ * Guesses the unit of a time since 1970 from its size: 1 to 4 for seconds, milli-, micro- and nanoseconds, or
+ * 0 if the number is too small for a guess (times before 1973 in seconds).
  */
 export function sizeOf(value: number): number {
   const size = Math.abs(value);

@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * Keeps coded chunks in memory up to a number of rows. Beyond it, moves all chunks to files, and later ones
- * as they arrive.
+ * Keeps chunks of numbered ratings in memory up to a number of rows. With more rows, it moves all chunks to
+ * files, and later ones as they arrive.
  */
 export class ChunkKeeper {
   readonly #most: number;

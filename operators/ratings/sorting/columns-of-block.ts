@@ -9,7 +9,10 @@ import { contracts } from '../../tasks/tasks.ts';
 import { hostForm, type RatingBlock } from '../rating-block.ts';
 import { balancedRanges, taskCount } from '../row-ranges.ts';
 
-/** Blocks R(ij) of one part of rows, one for each range of columns. Their ratings are filled in later. */
+/**
+ * The blocks R(ij) into which the ratings of some rows are cut, one for each range of columns. Their ratings
+ * are filled in later.
+ */
 export interface ColumnCut {
   readonly whole: RatingBlock;
   /** Consecutive, from column 0 on. */
@@ -38,8 +41,8 @@ export function cutColumns(
 }
 
 /**
- * Fills the blocks by tasks, one for each slice of rows. `local`: columns count from the first of their
- * range.
+ * Copies the ratings into the blocks, with one task for each slice of rows. If `local`, column numbers start
+ * at 0 in each block; else they stay.
  */
 export async function placeColumns(
   { whole, ranges, blocks }: ColumnCut,
@@ -73,7 +76,10 @@ export async function placeColumns(
   await runSteps(steps.steps, ctx, { given });
 }
 
-/** Row pointers of each range. The columns of a row ascend, so a range's end is found by binary search. */
+/**
+ * Row offsets of the block of each range. The columns of a row ascend, so binary search finds the end of each
+ * range.
+ */
 function rowPointers({ rows, offsets, indices }: RatingBlock, ranges: readonly RowRange[]): Int32Array[] {
   const pointers = ranges.map(() => sharedArray(Int32Array, rows + 1));
   for (let row = 0; row < rows; row++) {

@@ -14,14 +14,17 @@ import { contracts, type DuplicatePolicy, type TaskOf } from '../../tasks/tasks.
 
 const STAGE = 'combine-duplicates';
 
-/** Number of ratings that repeat an earlier pair, and the position of the first such pair. */
+/**
+ * The number of ratings that repeat the (user, item) pair of another, and the row and column of the first
+ * such pair.
+ */
 export interface RepeatedPairs {
   readonly extra: number;
   readonly row: number;
   readonly column: number;
 }
 
-/** A block after the policy was applied to its repeated pairs, and the ratings removed from each column. */
+/** A block after repeated pairs were combined by the policy, and the ratings that this removed. */
 export interface CombinedRatings {
   readonly block: RatingBlock;
   readonly repeated: RepeatedPairs;
@@ -44,10 +47,11 @@ export function requireOnce(
 }
 
 /**
- * Applies the policy for repeated (user, item) pairs to sorted ratings. Returns the block itself if there
- * are no such pairs. Also returns it for `keep`, since sort-bands has already ordered the pairs; and for
- * `error`, since the caller throws, which knows all parts. `rowData`: for the policy `last`, whose block
- * contains row numbers. `firstRow`: position of the block's first row.
+ * Combines repeated (user, item) pairs of sorted ratings by the policy. Returns the block unchanged if there
+ * are none; for `keep`, since sort-bands has already ordered them; and for `error`, since the caller counts
+ * them in all parts and then throws. `rowData`: ratings and timestamps of all rows, for the policy `last`,
+ * whose block contains row numbers instead of ratings. `firstRow`: position of the block's first row among
+ * all.
  */
 export async function combineDuplicates(
   { block, repeated: { extra, row, column } }: SortedRows,

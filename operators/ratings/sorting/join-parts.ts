@@ -6,8 +6,8 @@ import { hostForm, type RatingBlock } from '../rating-block.ts';
 import type { HeldBlock } from '../ratings.ts';
 
 /**
- * Joins parts into one block of `rows` rows and at most `most` ratings. Frees each part before the next is
- * made.
+ * Copies parts into one block of `rows` rows and at most `most` ratings. Frees each part before the next one
+ * is made, so that only one is in memory twice.
  */
 export async function joinParts(
   parts: AsyncIterable<HeldBlock>,

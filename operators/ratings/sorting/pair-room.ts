@@ -6,10 +6,10 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 
 /**
- * Memory for the codes and ratings of all rows, if their number is known before they are read: `users` and
- * `items` Uint32[rows], `values` Float32[rows]. Threads fill it chunk by chunk. Once the chunks are sorted by
- * user, the block by item is made in the same memory. This avoids a page fault for every 1,024 numbers of new
- * memory, and a garbage collection in every thread for released memory.
+ * One allocation for the id numbers and ratings of all rows, if their number is known before they are read:
+ * `users` and `items` Uint32[rows], `values` Float32[rows]. Threads fill it chunk by chunk. Once the chunks
+ * are sorted by user, the block by item is made in the same memory. New memory would cost a page fault for
+ * every 1,024 numbers, and the released memory a garbage collection in every thread.
  */
 export interface PairRoom {
   readonly ref: PartitionRef;
@@ -39,8 +39,8 @@ export async function roomForPairs(
 }
 
 /**
- * Releases the memory. `reused`: a block uses the memory of users and values, so only the items become
- * garbage.
+ * Frees the memory. If `reused`, a block has taken over the arrays `users` and `values`, so only `items`
+ * becomes garbage.
  */
 export async function leaveRoom(
   { ref, columns: { items, ...kept } }: PairRoom,

@@ -24,17 +24,20 @@ const STAGE = 'rating-parts';
 const PART_RATINGS = 1 << 22;
 
 /**
- * Pieces that a chunk is cut into if parts are in memory; for more parts, several chunks are cut together. A
- * piece of a megabyte has its own pages, which are returned to the system when its part is sorted; the
- * process's allocator would keep the memory of smaller pieces (see pagedArray).
+ * Without files, a task cuts enough chunks together that each part gets a piece of about a quarter of a
+ * chunk, a megabyte. Such a piece has memory pages of its own, which the system gets back when the part is
+ * sorted; the process's allocator would keep the memory of smaller pieces (see pagedArray).
  */
 const PARTS_OF_A_CHUNK = 4;
 
-/** Most chunks that one task cuts; each thread has them all in memory. */
+/** Most chunks that one task cuts together; a thread has all of them in memory. */
 const MOST_TOGETHER = 16;
 
 export interface PartOptions {
-  /** Most ratings of a part; a larger slice is a part of its own. */
+  /**
+   * Most ratings of a part. A part consists of whole slices (ranges of rows for one task); a larger slice is
+   * a part of its own.
+   */
   readonly partRatings?: number | undefined;
   /** The rows of each part, instead of a limit of ratings. */
   readonly cuts?: Readonly<Record<'users' | 'items', readonly RowRange[]>>;
@@ -45,10 +48,10 @@ export interface PartOptions {
 }
 
 /**
- * Coded ratings as sorted parts of adjacent rows, in row order: first by user, then by item. If parts are
- * spilled, only one part and the current work are in memory, so there may be more ratings than memory can
- * hold. The consumer owns a part: it may free it (`block.ref` at the CPU's place), spill it or send it on
- * before requesting the next. The bits of a part are the same as the bits of its rows in a block of all
+ * Sorts numbered ratings into parts of adjacent rows, in row order: first by user, then by item. If `spills`,
+ * only the current part and the tasks' data are in memory, so there may be more ratings than memory can hold.
+ * The consumer owns each part: before it requests the next one, it may free it (`block.ref` at the CPU's
+ * place), write it to a file or send it on. A part has the same bits as these rows in one block of all
  * ratings.
  */
 export class RatingParts {
@@ -75,8 +78,9 @@ export class RatingParts {
   }
 
   /**
-   * The slices of a pass over all ratings, in the order of rows; a part ends where a slice ends. They equal
-   * the slices of the whole block if no ratings are removed and parts are at least as large as slices.
+   * Ranges of rows for the tasks of a pass over all ratings, in order; a part ends where a slice ends. They
+   * equal the slices of one block of all ratings, unless ratings are removed or parts are smaller than
+   * slices.
    */
   get slices(): Readonly<Record<'users' | 'items', readonly RowRange[]>> {
     return this.#slices;
@@ -107,7 +111,7 @@ export class RatingParts {
         extra: this.#repeated.extra + repeated.extra,
       };
       if (this.#policy === 'error' && this.#repeated.extra > 0) {
-        // Further parts are only counted, for the error.
+        // The error needs only the number of repeated pairs in the remaining parts, so the blocks are freed.
         await this.#free(block);
         continue;
       }
@@ -156,8 +160,8 @@ export class RatingParts {
   }
 
   /**
-   * The given cuts, else sequences of slices with at most the maximum of ratings; a larger slice is a part of
-   * its own.
+   * The rows of each part: the given cuts, else runs of slices with at most the maximum of ratings; a larger
+   * slice is a part of its own.
    */
   #cut(counts: Int32Array, side: 'users' | 'items'): readonly RowRange[] {
     if (this.#options.cuts !== undefined) return this.#options.cuts[side];
@@ -178,7 +182,7 @@ export class RatingParts {
     return ranges;
   }
 
-  /** Splits the chunks by user into chunks of each part. */
+  /** Divides the input chunks among the parts by user. Returns the chunks of each part. */
   #splitChunks(ranges: readonly RowRange[]): Promise<CodedChunk[][]> {
     const { chunks, userCounts, swapped } = this.#indexed;
     const by = swapped ? 'items' : 'users';
@@ -199,7 +203,7 @@ export class RatingParts {
     return this.#split(tasks, ranges, userCounts.length, together);
   }
 
-  /** Adds the ratings of a part by user to the chunks of the parts by item. */
+  /** Divides a sorted part by user among the parts by item, and adds the pieces to their chunks. */
   async #splitBlock(block: RatingBlock, firstRow: number): Promise<void> {
     const ranges = balancedRanges(block.offsets, Math.ceil(block.ratings / GROUP_RATINGS));
     const tasks = ranges.map((range): SplitTask => ({
@@ -211,8 +215,9 @@ export class RatingParts {
   }
 
   /**
-   * Splits ratings into parts by the rows in `ranges`. A task starts only after outputs of much earlier tasks
-   * are spilled and their inputs freed, which limits memory.
+   * Runs tasks that divide ratings among parts; part p gets the rows of `ranges[p]`. To limit memory, a task
+   * starts only after the outputs of the task `ahead` places before it are in files and that task's inputs
+   * are freed.
    */
   async #split(
     tasks: readonly SplitTask[],

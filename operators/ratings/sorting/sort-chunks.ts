@@ -3,10 +3,13 @@ import type { PartitionRef } from '../../../engine/partition.ts';
 import { GROUP_RATINGS, type RowsShape, type SortedRows, sortIntoRows } from './sort-into-rows.ts';
 import type { CodedChunk } from '../ids/numbered-chunk.ts';
 
-/** Ratings and timestamps by row number (policy `last`). Row numbers continue from chunk to chunk, from 0. */
+/**
+ * For the policy `last`: a partition with rating and timestamp of every row. Rows are numbered from 0 over
+ * all chunks.
+ */
 export type RowData = PartitionRef;
 
-/** Sorts the ratings of coded chunks into rows, by users or by items, and releases the chunks. */
+/** Sorts the ratings of chunks into compressed rows by user or by item, and frees the chunks. */
 export function sortChunks(
   chunks: readonly CodedChunk[],
   by: 'users' | 'items',
@@ -70,10 +73,10 @@ export function inputsOf(
   return inputs;
 }
 
-/** Chunks that one task scatters. */
+/** Adjacent chunks that one task copies to their bands (see sort-into-rows.ts). */
 interface ChunkGroup {
   readonly chunks: readonly CodedChunk[];
-  /** Number of its first row among all rows. */
+  /** Number of the group's first row among all rows. */
   readonly firstRow: number;
 }
 

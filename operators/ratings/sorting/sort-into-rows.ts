@@ -14,19 +14,23 @@ import type { PairRoom } from './pair-room.ts';
 
 const STAGE = 'rating-blocks';
 
-/** Ratings of a band. Two copies of 8 bytes for each rating fit into the cache of one core. */
+/**
+ * Number of ratings of a band, a range of adjacent rows that is sorted at once. Two copies of 8 bytes for
+ * each rating fit into the cache of one core.
+ */
 const BAND_RATINGS = 1 << 16;
 const MAXIMUM_BANDS = 1024;
 
 /**
- * Ratings of a group: few enough to free its memory early, and enough to make the cost of sending it small.
+ * Ratings that one task takes from the input (a group): few enough to free its memory early, and enough that
+ * the cost of sending a task is small.
  */
 export const GROUP_RATINGS = 1 << 20;
 
-/** Most bits of a row's number within its band. */
+/** A row is numbered within its band in this number of bits, so a band has at most 2^ROW_BITS rows. */
 const ROW_BITS = 16;
 
-/** Partitions and parameters that all tasks share. */
+/** Partitions and parameters that all tasks of one sort have in common. */
 export interface Sorting {
   readonly bands: PartitionRef;
   readonly bandCount: number;
@@ -36,10 +40,13 @@ export interface Sorting {
 }
 
 export interface ScatterTasks<Group> {
-  /** `counts`: counts of one group after the other. */
+  /**
+   * The task that counts the ratings of some groups by band; `counts` receives the numbers of one group after
+   * the other.
+   */
   count(groups: readonly Group[], counts: PartitionRef, sorting: Sorting): Task;
   scatter(group: Group, cursors: PartitionRef, sorting: Sorting): Task;
-  /** Partitions to free after the group is scattered. */
+  /** Partitions that may be freed once the group's ratings are copied to the bands. */
   scattered?(group: Group): readonly PartitionRef[];
 }
 
@@ -48,22 +55,23 @@ export interface RowsShape {
   readonly lengths: Int32Array;
   readonly columns: number;
   readonly order: ParamsOf<'sort-bands'>['order'];
-  /** Values are row numbers instead of ratings. */
+  /** True if values are row numbers instead of ratings (policy `last` for duplicates). */
   readonly numbered?: boolean;
   /** Memory for the block. */
   readonly room?: PairRoom['columns'];
 }
 
-/** A block, and the repeated pairs that sort-bands found. */
+/** A sorted block, and the repeated (user, item) pairs that were found while sorting. */
 export interface SortedRows {
   readonly block: RatingBlock;
   readonly repeated: ValuesOf<'sort-bands'>;
 }
 
 /**
- * Sorts ratings into compressed rows in four steps (see operators/tasks/data-tasks.ts): each group counts its
- * ratings by band; the counts give each group its positions in every band; each group scatters its ratings to
- * them; each band is sorted separately.
+ * Sorts ratings into compressed sparse rows by bands, which are ranges of adjacent rows that fit the cache
+ * (see operators/tasks/data-tasks.ts). First the ratings of each group of input rows are counted by band. The
+ * counts give each group its positions in every band. Then each group's ratings are copied to these
+ * positions, and last each band is sorted by itself.
  */
 export async function sortIntoRows<Group>(
   groups: readonly Group[],
@@ -92,7 +100,7 @@ export async function sortIntoRows<Group>(
   };
 }
 
-/** The bands of a block's rows, and the names of the partitions for sorting them. */
+/** The division of a block's rows into bands, and the names of the partitions that the sort uses. */
 class RowBands {
   readonly partition: Partition;
   readonly count: number;
@@ -117,7 +125,7 @@ class RowBands {
   }
 }
 
-/** Number of ratings by group and band; group g starts at g * bands. */
+/** Counts the ratings of each group in each band; the counts of group g start at g * (number of bands). */
 async function countBands<Group>(
   groups: readonly Group[],
   bands: RowBands,
@@ -144,7 +152,10 @@ async function countBands<Group>(
   });
 }
 
-/** Start of each group's ratings in each band, after the ratings of earlier groups. */
+/**
+ * For each group, the position in each band to which its ratings are copied: after the ratings of earlier
+ * groups.
+ */
 function cursorsOf(counted: readonly Int32Array[], { count, starts }: RowBands): Partition[] {
   const next = starts.slice(0, count);
   return counted.map((counts) => {
@@ -168,8 +179,8 @@ function scatterGroups<Group>(
     const own = Object.fromEntries(Object.keys(task.outputs).map((name) => [name, g]));
     steps.task(STAGE, place, task, { bands: own });
   });
-  // The frees are added after all scatter tasks, because tasks that are added after a free wait for it. Each
-  // free runs as soon as its group was scattered.
+  // Each free runs as soon as its group has been copied. They are added after all copy tasks, since tasks
+  // that are added after a free wait for it.
   groups.forEach((group, g) =>
     steps.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), bands.ref('cursors', g)]),
   );

@@ -9,13 +9,16 @@ import type { IndexedRatings } from '../ids/index-ids.ts';
 import { sortChunks } from './sort-chunks.ts';
 
 interface Rows {
-  /** Codes of the chunks to use as rows. If users and items are swapped, `users` means the items' codes. */
+  /**
+   * Side whose codes in the chunks become rows. If users and items are swapped, `users` means the codes of
+   * items.
+   */
   readonly by: 'users' | 'items';
-  /** Position of the first row. The chunks and `userCounts` number rows from 0. */
+  /** Position of the first row among all. The chunks and `userCounts` number the rows from 0. */
   readonly firstRow: number;
 }
 
-/** Sorts ratings by user, or the ratings of only some users. Releases the chunks. */
+/** Sorts the ratings of all users, or of some, by user. Frees the chunks. */
 export async function sortRows(
   indexed: IndexedRatings,
   duplicates: DuplicatePolicy,
@@ -36,7 +39,10 @@ export async function sortRows(
   return combineDuplicates(sorted, duplicates, firstRow, rowData, ref('by-user'), ctx);
 }
 
-/** Allocates ratings and timestamps by row number (policy `last`); the scatter tasks fill them. */
+/**
+ * Allocates the ratings and timestamps of all rows, which the policy `last` needs to find the latest rating;
+ * the copy tasks fill them.
+ */
 async function roomForRowData(rows: number, ref: PartitionRef, ctx: ExecutionContext): Promise<PartitionRef> {
   const columns = { ratings: sharedArray(Float32Array, rows), timestamps: sharedArray(Float64Array, rows) };
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, { layout: 'row-data', rows, columns }]]);

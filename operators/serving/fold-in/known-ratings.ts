@@ -6,16 +6,19 @@ import { type FactorModel, lookupOf } from '../factor-model.ts';
 import type { UserRule } from './row-rule.ts';
 import type { LaterRatings } from './solve-users.ts';
 
-/** Ratings of users to fold in, of items that the model knows. */
+/** Ratings of users whose factors are to be computed (folded in), reduced to items that the model knows. */
 export interface KnownRatings extends LaterRatings {
-  /** Users who have such a rating, ascending. */
+  /** Users with at least one such rating, ascending. */
   readonly users: KeyColumn;
-  /** Number of users without such a rating, and of ratings of unknown items. */
+  /** Number of users without a rating of a known item, and number of ratings of unknown items. */
   readonly withoutItems: number;
   readonly coldRatings: number;
 }
 
-/** Removes ratings of unknown items from a block over its own users and items, in place. */
+/**
+ * Removes ratings of unknown items from a block, in place. `users` and `items` are the block's own ids; the
+ * result's columns are positions in the model.
+ */
 export function knownRatings(
   {
     users,
@@ -40,7 +43,7 @@ export function knownRatings(
     const start = next;
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
       const column = columnOf[indices[k]];
-      // In implicit data a rating of 0 has no meaning.
+      // In implicit data, a rating of 0 is the same as no rating.
       if (column === UNKNOWN_KEY || (implicit !== undefined && values[k] === 0)) continue;
       indices[next] = column;
       values[next++] = values[k];

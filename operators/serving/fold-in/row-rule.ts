@@ -3,19 +3,25 @@ import type { Json, JsonObject } from '../../../engine/json.ts';
 import { type RatingWeight, readWeight } from '../../als/implicit/rating-weight.ts';
 import type { RowRule } from '../../als/rows/solve-rows.ts';
 
-/** Rule by which a model's users were solved from its items; used for later users. */
+/**
+ * The regularization and weights with which training computed the users' factors from the item factors. Users
+ * that are added to the model later are computed in the same way.
+ */
 export interface UserRule extends RowRule {
   /** Weights of implicit ratings; undefined for explicit ones. */
   readonly weight?: RatingWeight;
 }
 
-/** With λ = 0 the normal equations of users with few ratings would be singular. */
+/**
+ * The least λ, also if the model was trained with 0: the equations of users with few ratings would be
+ * singular.
+ */
 const LEAST_LAMBDA = 0.001;
 
 /**
- * The rule of a trained or loaded model. `metadata`: the model's metadata. `meanBias`: returns μ + β of the
- * average user, for models that do not store μ. Throws UsageError for a model without λ, such as Spark's,
- * unless `regParam` is given.
+ * The rule (see UserRule) of a trained or loaded model, from its metadata. `meanBias` returns μ + β of the
+ * average user; it is used for models that do not store μ. Throws UsageError for a model without λ, such as
+ * Spark's, unless `regParam` is given.
  */
 export function userRule(
   metadata: JsonObject,
@@ -48,8 +54,8 @@ export function userRule(
     offset,
     mean: Number.isNaN(mean) ? meanBias() : mean,
     damping: numberOr(damping, 0),
-    // SGD uses the λ of factors for biases too, on ratings scaled to deviation 1. On that scale the λ of
-    // factors is λ / σ.
+    // SGD scales ratings to standard deviation 1 and regularizes biases and factors by the same λ. In the
+    // ratings' own scale, with standard deviation σ, that is λ for factors and λ / σ for biases.
     biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? lambda / deviation : lambda,
   };
 }
@@ -72,7 +78,7 @@ function lambdaOf(params: JsonObject, given: number | undefined): number {
   throw new UsageError(`regParam (λ) must be a number of 0 or more, got ${lambda}`);
 }
 
-/** The number added to the diagonal of each row, in the ratings' scale. */
+/** The offset o that is added to the diagonal of each user's equations, in the scale of the ratings. */
 function offsetOf(params: JsonObject, metadata: JsonObject): number {
   const offset = numberOr(params.regOffset, 0);
   if (!(offset > 0)) return 0;

@@ -13,8 +13,9 @@ import { type FixedItems, itemsOf, type LaterRatings, solverOf, weighted } from 
 const STAGE = 'search';
 
 /**
- * The n best items for one user, who is solved as by solveUsers. A single message to a thread of the device
- * that has the index of the items. Undefined if the user's equations have no finite solution.
+ * The n best items for one user who is not in the model. Solves the user's factors as solveUsers does, and
+ * searches, in one task: a single message to the thread that has the index of the items. Undefined if the
+ * user's equations have no finite solution.
  */
 export async function searchForUser(
   ratings: LaterRatings,

@@ -13,31 +13,34 @@ import type { UserRule } from './row-rule.ts';
 
 const STAGE = 'fold-in';
 
-/** Ratings of later users. The block's columns are numbers in `items`, positions in the model. */
+/**
+ * Ratings of users who are added to a trained model. Columns of the block are indices into `items`, which
+ * holds positions in the model.
+ */
 export interface LaterRatings {
   readonly block: RatingBlock;
   /** Ascending. */
   readonly items: Uint32Array;
 }
 
-/** Items of a model, and the rule by which its users are solved from them. */
+/** The item factors of a model, which stay fixed, and the rule by which users are computed from them. */
 export interface FixedItems {
   readonly model: Pick<FactorModel, 'rank' | 'itemFactors'>;
-  /** n_v of each item, for the weights of bm25. */
+  /** Number of ratings of each item, needed for weights by `bm25`. */
   readonly itemCounts: Uint32Array | undefined;
   readonly rule: UserRule;
-  /** For implicit data: see gramOfItems. */
+  /** Returns the Gram matrix of gramOfItems; present for implicit data. */
   readonly gram: (() => Promise<Float32Array>) | undefined;
 }
 
-/** Users in the form of the model ([x], or with biases [x, β + μ, 1]), and their rows of the block. */
+/** Factors of users in the layout of the model: [x], or with biases [x, β + μ, 1]. */
 export interface SolvedUsers {
   readonly values: Float32Array;
-  /** Rows without a finite solution are left out. */
+  /** The block's row of each solved user. Rows without a finite solution are left out. */
   readonly rows: readonly number[];
 }
 
-/** G of all items of a model of implicit data. */
+/** The Gram matrix Σ θ_v θ_vᵀ of all items, which the equations of implicit data contain. */
 export async function gramOfItems(
   { itemFactors, rank }: FixedItems['model'],
   { implicit }: UserRule,
@@ -48,8 +51,9 @@ export async function gramOfItems(
 }
 
 /**
- * Solves each row of a block to a residual of at most 1e-5 of b, with the items fixed. Runs on the device
- * that training would use. For implicit data, the ratings are overwritten by their weights.
+ * Computes the factors of the users in a block, with the item factors fixed. The equations A x = b of each
+ * user are solved to a residual of at most 1e-5 of b. Runs on the device that training would use. For
+ * implicit data, the ratings are overwritten by their weights.
  */
 export async function solveUsers(
   ratings: LaterRatings,
@@ -73,10 +77,12 @@ export async function solveUsers(
 }
 
 /**
- * The contribution of each rating of one user to the score of an item, t φ_vᵀ A⁻¹ φ (Hu, Koren and Volinsky
- * 2008, section 5); with a bias φ_v = [θ_v, 1], else θ_v. A⁻¹ φ is the solution for b = φ. To get this b,
- * the row is solved with all targets set to 0 and one more rating: its item's vector is φ, its weight 0 and
- * its target 1. Undefined if the result is not finite.
+ * Explains a score: the contribution of each rating of one user to the predicted score of an item (Hu, Koren
+ * and Volinsky 2008, section 5). The contribution of a rating with target t of item v is t φ_vᵀ A⁻¹ φ. Here A
+ * is the matrix of the user's equations, φ is the feature vector of the asked item, and φ_v of the rated one:
+ * the factors θ_v, followed by 1 if the model has biases. A⁻¹ φ is computed as a user's factors: all targets
+ * are set to 0, and a further rating with vector φ, weight 0 and target 1 makes the right-hand side equal to
+ * φ. Undefined if the result is not finite.
  */
 export async function sharesOf(
   ratings: LaterRatings,
@@ -96,7 +102,8 @@ export async function sharesOf(
   const n = implicit ? positive + (base === 0 ? unobserved * itemsOf(model) : 0) : values.length;
   const shift = rule.lambda * n ** (rule.exponent ?? 1) + (rule.offset ?? 0);
   const gram = (await fixed.gram?.()) ?? emptyGram(rank);
-  // The bias has another regularization than the factors.
+  // Only the last diagonal element belongs to the bias: corrects it, since biases are regularized differently
+  // from factors.
   if (rank > f) gram[rank * rank - 1] = (rule.biasLambda ?? 0) * n + (rule.damping ?? 0) - shift;
   const { factors } = await solveRows(
     { block: rowOf(Float32Array.of(...sizes, NO_WEIGHT)), fixed: features, gram },
@@ -122,10 +129,13 @@ export async function sharesOf(
   });
 }
 
-/** A weight so small that adding it does not change the ratings' weights, but whose root is a float32. */
+/**
+ * A weight so small that adding it does not change the ratings' weights, but large enough that float32 can
+ * represent its square root.
+ */
 const NO_WEIGHT = 2 ** -60;
 
-/** A block of one row, with one column for each value. */
+/** A block with a single user, with one column for each value. */
 export function rowOf(values: ArrayLike<number>): RatingBlock {
   return {
     ref: { name: dataSetName('row'), partition: 0, version: 0 },
@@ -141,7 +151,7 @@ export function itemsOf({ itemFactors, rank }: FixedItems['model']): number {
   return itemFactors.length / rank;
 }
 
-/** `count` numbers of each of some items, from number `first` on. */
+/** Copies `count` numbers of the factors of each item, starting at number `first`. */
 function featuresOf(
   { itemFactors, rank: width }: FixedItems['model'],
   positions: Uint32Array,
@@ -165,7 +175,7 @@ export function weighted(
   return weight ? weightedBlock(block, weight, { countAt, keeps: false }) : block;
 }
 
-/** The finite solved rows, in the layout of a model's users. */
+/** Solved users in the layout of the model's user factors, without users whose solution is not finite. */
 function modelRows(
   factors: Float32Array,
   biases: Float32Array | undefined,
@@ -176,7 +186,7 @@ function modelRows(
   const rows: number[] = [];
   const values = sharedArray(Float32Array, count * width);
   for (let row = 0; row < count; row++) {
-    // A sum is finite only if all terms are.
+    // Checks all numbers of the row at once: a sum is finite only if all its terms are.
     let sum = biases?.[row] ?? 0;
     const at = rows.length * width;
     for (let k = 0; k < rank; k++) sum += values[at + k] = factors[row * rank + k];
@@ -191,14 +201,17 @@ function modelRows(
 }
 
 /**
- * With at least this number of features, CG from x = 0 to an exact solve's residual (4 to 9 steps with usual
- * λ) costs less than the exact solve.
+ * With at least this number of features, conjugate gradients (CG) are faster than an exact solve: starting at
+ * x = 0, they reach the exact solve's residual in 4 to 9 steps with usual λ.
  */
 const LEAST_SETTLING = 48;
-/** If CG has not reached that residual after this number of steps, the row is solved exactly. */
+/** A row for which CG has not reached that residual after this number of steps is solved exactly. */
 const MOST_STEPS = 12;
 
-/** The solver of users, by the number of features. */
+/**
+ * The solver for users of a model with this number of features: conjugate gradients from LEAST_SETTLING on,
+ * else exact.
+ */
 export function solverOf(rank: number, { info }: Device): RowsSolver {
   return rank >= LEAST_SETTLING && !info.choosesKernels ? settling : exact;
 }
@@ -206,7 +219,7 @@ export function solverOf(rank: number, { info }: Device): RowsSolver {
 const settling: RowsSolver = { cgBelow: ALL_ROWS, cgSteps: MOST_STEPS, settles: true };
 const exact: RowsSolver = { cgBelow: 0, cgSteps: 1 };
 
-/** The kernel, for a device that has several. */
+/** Asks a device that has several kernels for the solve to choose one. Empty for other devices. */
 async function kernelFor(
   block: RatingBlock,
   { rank, mean, implicit, nonnegative }: UserRule,
