@@ -6,8 +6,9 @@ export type AddGramParams = { readonly rank: number };
 const THREADS = 64;
 
 /**
- * For each entry of the list (row, first slot, n, number of slots): A += G in the first slot, unless n is 0.
- * One workgroup per entry. `gram`: F x F.
+ * For implicit data: adds the Gram matrix G to A in the first slot of each row, unless the row has no
+ * ratings. A workgroup has one entry (row, first slot, n, number of slots) of the list. `gram`: G as F x F
+ * matrix (F: rank padded to whole 16 x 16 tiles).
  */
 export const addGramKernel = kernelOf<AddGramParams>()({
   name: 'add-gram',

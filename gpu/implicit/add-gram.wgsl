@@ -1,5 +1,5 @@
-// Adds the Gram matrix to the first slot (slots.ts) of each row with ratings. After that, the solvers of
-// explicit data can be used unchanged.
+// Adds the Gram matrix to A in the first slot (device/slots.ts) of each row that has ratings. After that,
+// implicit data can be solved by the same solvers as explicit ratings.
 
 #import parts/triangle
 

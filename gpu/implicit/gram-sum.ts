@@ -3,18 +3,19 @@ import { paddedRank, slotElements } from '../device/slots.ts';
 
 export type GramSumParams = { readonly rank: number };
 
-/** Threads that share the sum of one element: each adds every eighth slot. */
+/** Threads that share the sum of one element of G: each adds every eighth slot. */
 const LANES = 8;
 const THREADS = 256;
 
-/** Workgroups that write the matrix. */
+/** Number of workgroups to dispatch for the whole matrix. */
 export function gramSumWorkgroups({ rank }: GramSumParams): number {
   return Math.ceil((paddedRank(rank) ** 2 * LANES) / THREADS);
 }
 
 /**
- * Computes G = weight ΘᵀΘ, F x F with zeros beyond the rank. Input: `slot_count` slots (slots.ts), each with
- * the product ΘᵀΘ of a part of the rows. The slots are added in a fixed order.
+ * Computes the Gram matrix G = weight ΘᵀΘ, F x F (F: rank padded to whole tiles), with zeros beyond the rank.
+ * Input: `slot_count` slots (device/slots.ts), each with ΘᵀΘ of some of the rows of Θ. They are added in a
+ * fixed order.
  */
 export const gramSumKernel = kernelOf<GramSumParams>()({
   name: 'gram-sum',

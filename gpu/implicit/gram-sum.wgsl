@@ -1,5 +1,6 @@
-// Computes the sum of theta theta^T over all rows, times a weight. Input: slots, each with the sum over a
-// part of the rows. LANES threads share an element. The whole matrix is written, not one triangle.
+// Computes weight times the sum of theta theta^T over all rows of theta. Input: slots, each with the sum over
+// some of the rows, of which the lower triangle is stored. LANES threads share an element of the output. The
+// output has both triangles.
 
 var<workgroup> parts: array<f32, THREADS>;
 
@@ -14,7 +15,8 @@ fn main(
   let lane = thread / ELEMENTS;
   let row = at / STRIDE;
   let column = at % STRIDE;
-  // A tile of the lower triangle; elements beyond the rank are 0.
+  // Index of the element in a slot, which has the lower triangle in tiles. Elements beyond the rank are not
+  // read.
   let down = max(row, column);
   let across = min(row, column);
   let tile = down / 16;

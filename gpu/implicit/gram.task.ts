@@ -1,7 +1,9 @@
 import type { GpuTaskHandler } from '../handler.ts';
 import { addGramMatrix } from './gram.ts';
 
-/** See `gram` of KernelTasks: all rows at once, in float32. */
+/**
+ * The task `gram` (see KernelTasks) on a GPU: computes the whole Gram matrix of a side's factors in float32.
+ */
 export const gram: GpuTaskHandler<'gram'> = async (scope) => {
   const { rank, weight } = scope.params;
   const factors = scope.matrix('factors');

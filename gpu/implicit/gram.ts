@@ -11,22 +11,23 @@ import type { Pass } from '../webgpu/pass.ts';
 import { EntryList } from '../update/work.ts';
 
 /**
- * Limits of the parts of Θ that are summed in parallel: their number, enough to fill any GPU; the bytes of
- * their slots; the fewest rows of a part.
+ * Θ is divided into ranges of rows, whose products are summed in parallel. PARTS: most ranges, enough to fill
+ * any GPU. PART_BYTES: most bytes of their slots. LEAST_ROWS: fewest rows of a range.
  */
 const PARTS = 1056;
 const PART_BYTES = 128 << 20;
 const LEAST_ROWS = 256;
 
-/** Lists of parts, cached by numbers of rows and of parts. */
+/** Lists of ranges for the kernel, cached for each GPU by the number of rows and the most ranges. */
 const lists = new WeakMap<
   Gpu,
   Map<string, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>
 >();
 
 /**
- * Adds to a pass the kernels that compute G = weight ΘᵀΘ: the kernel of normal equations over parts of all
- * rows of θ in float32, and the sum of these parts.
+ * Adds to a pass the two kernels that compute the Gram matrix G = weight ΘᵀΘ in float32. The first is the
+ * kernel of normal equations: it sums θ_v θ_vᵀ over ranges of rows of Θ into slots, as if each range were a
+ * row that has rated these v. The second adds the slots.
  */
 export async function addGramMatrix(
   gpu: Gpu,
@@ -51,7 +52,7 @@ export async function addGramMatrix(
     gpu.compile(gramSumKernel, { rank }),
   ]);
   const slots = await gpu.scratch('slots', count * slotBytes);
-  // The kernel also sums ratings; their buffer may hold any numbers, since these sums are not used.
+  // The kernel also computes b from ratings, which is not used here. So any buffer may be bound for ratings.
   pass.dispatch(
     parts,
     { work, indices, values, fixed: values, slots },

@@ -3,8 +3,8 @@ import { IMPLICIT_ERROR_RATINGS, implicitErrorKernel } from './implicit-error.ts
 import { groupSums } from '../loss/group-sums.ts';
 
 /**
- * See `implicit-error` of KernelTasks. Workgroups write float32 sums of IMPLICIT_ERROR_RATINGS ratings; the
- * host adds them in order in float64.
+ * The task `implicit-error` (see KernelTasks) on a GPU. Each workgroup writes the float32 sum of
+ * IMPLICIT_ERROR_RATINGS ratings; the host adds these sums in order in float64.
  */
 export const implicitError: GpuTaskHandler<'implicit-error'> = async (scope) => {
   const { from, to, alpha, base } = scope.params;

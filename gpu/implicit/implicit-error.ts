@@ -7,13 +7,15 @@ const STEPS = 64;
 export const IMPLICIT_ERROR_RATINGS = (THREADS / 4) * STEPS;
 
 export type ImplicitErrorParams = {
-  /** Elements of a row of factors. */
+  /** Float32 elements of a row of factors, with padding. */
   readonly stride: number;
 };
 
 /**
- * Sums w (p - s)² + base p (1 - 2 s) over the ratings [first, last) of the rows [from_row, to_row): one
- * float32 sum for each IMPLICIT_ERROR_RATINGS ratings. There must be at least one rating.
+ * Sums the terms of the implicit loss over the ratings [first, last), all ratings of the rows [from_row,
+ * to_row). A rating r has the term w (p - s)² + base p (1 - 2 s), where w = alpha |r|, p is 1 if r > 0 and
+ * else 0, and s = xᵀθ is the prediction. Each workgroup writes the float32 sum of IMPLICIT_ERROR_RATINGS
+ * ratings. There must be at least one rating.
  */
 export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
   name: 'implicit-error',

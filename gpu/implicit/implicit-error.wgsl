@@ -1,11 +1,11 @@
-// Sums w (p - s)^2 + base p (1 - 2 s) over the ratings [first, last), with s = x.theta. Writes one sum for
-// each workgroup; the host adds them in float64. Four threads share STEPS consecutive ratings, each with a
-// quarter of the features.
+// Sums w (p - s)^2 + base p (1 - 2 s) over the ratings [first, last). Of a rating r, w = alpha |r|, p is 1 if
+// r > 0 and else 0, and s = x . theta is the prediction. Each workgroup writes one sum; the host adds these
+// in float64. Four threads share STEPS consecutive ratings, and each of them has a quarter of the features.
 
 // Double-buffered, so that one barrier a step suffices.
 var<workgroup> partial: array<f32, 2 * THREADS>;
 
-// The row of [from_row, to_row) that a rating belongs to.
+// The row in [from_row, to_row) that contains a rating, by binary search in the row pointers.
 fn row_of(rating: u32) -> u32 {
   var low = params.from_row;
   var high = params.to_row - 1;
@@ -36,7 +36,8 @@ fn main(
   var row_end = u32(row_pointers[row + 1]);
   var sum = 0.0;
   for (var step = 0u; step < STEPS; step++) {
-    // Threads without ratings work on the last one and discard its term.
+    // Threads after the last rating compute the last rating again and discard its term, since all threads
+    // must reach the barrier.
     let rating = min(begin + step, params.last - 1);
     while (rating >= row_end) {
       row++;

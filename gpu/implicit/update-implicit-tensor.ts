@@ -5,19 +5,20 @@ import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-reg
 
 export type UpdateImplicitTensorParams = {
   readonly rank: number;
-  /** Ratings staged at a time, see TensorParams. */
+  /** Number of ratings that are copied to workgroup memory at a time; see TensorParams. */
   readonly bin: number;
 };
 
 const of = ({ rank, bin }: UpdateImplicitTensorParams) => ({ rank, bin, biases: false, implicit: true });
 
 /**
- * The fused half-iteration of implicit data: sums A of a row and solves it by CG without leaving the chip.
- * For ranks up to 128, at which A in float32 fits the registers.
+ * The fused kernel for implicit data: a workgroup computes A of a row on tensor cores and solves the row by
+ * CG, without writing A to device memory. It serves ranks up to 128, at which A in float32 fits the
+ * registers. Workgroups take rows from the list one after the other, so any number of workgroups may be
+ * dispatched.
  *
- * - `gram`: G, whole rows of the padded rank.
- * - `shifts`: one number for each row.
- * - Any number of workgroups may be dispatched.
+ * - `gram`: the Gram matrix G (F x F, F: rank padded to whole tiles), which is added to every A.
+ * - `shifts`: for each row the number that is added to the diagonal of its A.
  */
 export const updateImplicitTensorKernel = kernelOf<UpdateImplicitTensorParams>()({
   name: 'update-implicit-tensor',

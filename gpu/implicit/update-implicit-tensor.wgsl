@@ -1,7 +1,8 @@
-// Template: a thread keeps rows of A in registers, and loops over them are unrolled.
-// One half-iteration of implicit ALS that keeps A on the chip: update-tensor with weights. The sums of every
-// row start at the Gram matrix, which all rows share, and each row has a shift. Workgroups walk the list of
-// rows, the longest first.
+// Template: each tile or row of A in registers is a variable of its own, so loops over them must be unrolled.
+//
+// Computes and solves whole rows of implicit data without writing A to device memory, like update-tensor, but
+// with weighted ratings. The sums of every row start at the Gram matrix. Each workgroup takes one row after
+// the other from the list, in which the longest rows are first.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -23,8 +24,8 @@ fn main(
 ) {
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
-  // In the solver, each group of four adjacent lanes holds four rows of A, and each lane has the sums of one
-  // of them: row `thread`.
+  // Layout of A in the solver: four adjacent lanes share four rows of A, each lane has a quarter of their
+  // columns. After a product, each lane gets the result of one of these rows, row `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);
@@ -74,7 +75,8 @@ fn main(
 {%- endfor %}
     #import parts/tensor-exchange
     b = b * params.unscale;
-    // Loads the next row's ratings and start.
+    // Starts loading the next row's initial x, shift and first ratings; they are used after this row is
+    // solved.
     next_x = previous[following.x * PADDED + own_feature];
     next_shift = shifts[following.x];
     var ahead_0 = vec2<u32>();
@@ -93,7 +95,7 @@ fn main(
       ring[thread] = entry_of(ahead_0);
       ring[BIN + thread] = entry_of(ahead_1);
     }
-    // Loads the first rows of theta for the next row of the list, while this row is solved.
+    // Starts loading the next row's first rows of theta while this row is solved.
     workgroupBarrier();
     {
       let slot = 0u;

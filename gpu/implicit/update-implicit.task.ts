@@ -3,7 +3,10 @@ import { variantNamed } from '../update/choice/choose.ts';
 import { nameOf, solverOf } from '../update/choice/variant.ts';
 import { updateRows } from '../update/half-iteration.ts';
 
-/** See `update-implicit` of KernelTasks: one submission for all rows of the range. */
+/**
+ * The task `update-implicit` (see KernelTasks) on a GPU: solves the rows [from, to) of one side from implicit
+ * data, in one submission.
+ */
 export const updateImplicit: GpuTaskHandler<'update-implicit'> = async (scope) => {
   const {
     from,

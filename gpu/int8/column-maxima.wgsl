@@ -1,6 +1,6 @@
-// The largest |x| of each column of a half mirror, as the bits of a float32 (for numbers >= 0 the bits have
-// the same order as the numbers). A workgroup takes ROWS rows. A thread takes four columns of every TEAMS-th
-// row.
+// Computes the largest |x| of each column of a float16 matrix. The results are float32 as bits: for numbers
+// >= 0 the bits have the same order as the numbers, which allows an atomic maximum. A workgroup reads ROWS
+// rows; a thread reads four columns of every TEAMS-th of these rows.
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
 

@@ -2,63 +2,78 @@ import { range } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { hasRatingRow, type TensorPlan, tensorPlan } from '../equations/tensor-plan.ts';
 
-/** Ratings staged at a time: four for each of sixteen groups of threads. */
+/**
+ * Number of ratings that are copied to workgroup memory at a time (a bin): sixteen groups of threads copy
+ * four ratings each.
+ */
 const BIN = 64;
 
 /**
- * Distance in workgroup memory between the lines of two features, in groups of 16 bytes. It is odd to avoid
- * bank conflicts.
+ * Workgroup memory has a line of numbers for each feature of θ: the feature in BIN rows of θ, in 8 bits. This
+ * is the distance between two lines in groups of 16 bytes. It is odd to avoid bank conflicts.
  */
 const ROW_VECTORS = BIN / 16 + 1;
 
-/** Groups of four numbers of a tile of A in workgroup memory, see normal-equations-tensor. */
+/**
+ * Size of a 16 x 16 tile of A in workgroup memory, in groups of four numbers, with padding; see
+ * normal-equations-tensor.ts.
+ */
 const TILE_VECTORS = 80;
 
-/** Smallest and largest rank of the 8-bit kernels. Each thread takes one rating of a bin and one row of A. */
+/**
+ * Smallest and largest rank of the 8-bit kernels. They are limits because each thread loads one rating of a
+ * bin and has one row of A.
+ */
 export const INT8_RANKS = { least: 33, most: 256 } as const;
 
-/** Most ratings of a part: a sum of this number of products of 8-bit numbers fits 32 bits. */
+/**
+ * Most ratings of one part of a row: the sum of this number of products of two 8-bit numbers fits 32 bits.
+ */
 export const INT8_PART = 2 ** 17;
 
 /**
- * Largest rounded rating. Ratings are stored in 16 bits; the rest of the range is left for subtracting
- * biases before clamping.
+ * Largest rating after scaling and rounding. Ratings are stored in 16 bits as two 8-bit digits. The rest of
+ * the 16-bit range is left for subtracting biases.
  */
 const LARGEST_NUMBER = 8192;
 
-/** The power of two by which ratings are multiplied before they are rounded to whole numbers. */
+/**
+ * The scale of ratings: a power of two by which they are multiplied before they are rounded to whole numbers.
+ */
 export function int8Scale(largestRating: number): number {
   return 2 ** Math.floor(Math.log2(LARGEST_NUMBER / Math.max(largestRating, 2 ** -20)));
 }
 
-/** Groups of 16 bytes in a row of θ in 8 bits, rounded up to an even number. */
+/** Groups of 16 bytes in a row of θ in 8 bits (16 features each), rounded up to an even number. */
 export function int8Pieces(rank: number): number {
   return 2 * Math.ceil(tilesOf(rank) / 2);
 }
 
-/** Bytes of the 8-bit mirror of a matrix with `rows` rows, including its row of zeros. */
+/** Bytes of the 8-bit copy of a matrix with `rows` rows, including one more row of zeros. */
 export function int8Bytes(rows: number, rank: number): number {
   return 16 * int8Pieces(rank) * (rows + 1);
 }
 
 /**
- * Number of subgroups of a workgroup: a thread loads 16 features of a row of θ, and sixteen rows are loaded
- * at a time.
+ * Number of subgroups of a workgroup. A thread loads 16 features of a row of θ, and the workgroup loads
+ * sixteen rows at a time.
  */
 function int8Subgroups(shape: Int8Shape): number {
   return lanesOf(shape) / 2;
 }
 
 /**
- * A row of θ with more than eight tiles is loaded by an even number of threads if the rank is at most this
- * (`ofRows`: in the kernel that also solves with A in float16). Other rows: by a power of two threads.
- * With the even number, workgroups have five or six subgroups instead of eight, and no thread is idle. But
- * each subgroup has more tiles of A in registers, which at larger ranks reduces the number of concurrent
- * workgroups (measured on an H200).
+ * Largest ranks at which rows of θ with more than eight tiles (128 features) are loaded by an even number of
+ * threads. At larger ranks the number of threads is a power of two. `ofRows`: for the fused kernel if it
+ * solves with A in float16; `ofSums`: for the other 8-bit kernels.
+ *
+ * With the even number, no thread is idle, and workgroups have five or six subgroups instead of eight. But
+ * then each subgroup has more tiles of A in registers, so that at larger ranks fewer workgroups run at the
+ * same time (measured on an H200).
  */
 export const INT8_EVEN_LANES = { ofSums: 168, ofRows: 152 } as const;
 
-/** Threads that load a row of θ. */
+/** Number of threads that together load one row of θ. */
 function lanesOf({ rank, halfA = false }: Int8Shape): number {
   const tiles = tilesOf(rank);
   return tiles > 8 && rank <= (halfA ? INT8_EVEN_LANES.ofRows : INT8_EVEN_LANES.ofSums)
@@ -76,21 +91,22 @@ function planOf(rank: number, room: number, subgroups: number): TensorPlan {
 }
 
 /**
- * Groups of a tile, with padding, so that lanes that store to lines of different tiles use different banks.
+ * Memory of 16 lines (16 features of θ) in groups of 16 bytes. It is padded so that lanes that write lines of
+ * different features use different banks.
  */
 function tileVectorsOf(lanes: number): number {
   return 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
 }
 
-/** Bins of the rings of columns and ratings. */
+/** Number of bins that the ring buffers of columns and ratings hold. */
 const RING_BINS = 3;
 
-/** 16-byte groups of a bin of a ring. */
+/** Groups of 16 bytes that one bin takes in a ring buffer. */
 const RING_VECTORS = BIN / 4;
 
 /**
- * A ring buffer in workgroup memory, in groups of 16 bytes: its start, the distance between bins, and the
- * distance between groups of four ratings.
+ * Position of a ring buffer in workgroup memory, in groups of 16 bytes: `first` is its start, `bin` the
+ * distance between bins, and `four` the distance between groups of four ratings.
  */
 interface Ring {
   readonly first: number;
@@ -99,16 +115,22 @@ interface Ring {
 }
 
 interface Int8Plan {
-  /** 16-byte groups of workgroup memory. */
+  /** Size of the workgroup memory, in groups of 16 bytes. */
   readonly staged: number;
-  /** The first group of θ's tiles. The lines of the ratings are stored before it. */
+  /**
+   * Index at which the lines of θ start, in groups of 16 bytes. If ratings have lines of their own, those
+   * come before it.
+   */
   readonly front: number;
   readonly columns: Ring;
   readonly rated: Ring;
   readonly plan: TensorPlan;
 }
 
-/** `halfA`: see update-tensor; absent for kernels that only sum, or that keep A in registers. */
+/**
+ * Parameters that determine the layout. `halfA`: see update-tensor.ts; undefined for kernels that only
+ * compute A and b, false for fused kernels with A in registers.
+ */
 export interface Int8Shape {
   readonly rank: number;
   readonly biases: boolean;
@@ -116,9 +138,9 @@ export interface Int8Shape {
 }
 
 /**
- * Number of bins whose rows of θ are loaded in advance. Two hide more latency, unless their registers leave
- * room for one workgroup fewer. Measured on an H200 at ranks 64, 100, 128 and from 136 to 152 with Netflix's
- * shape.
+ * Number of bins (of BIN ratings) whose rows of θ are loaded in advance. Two hide more memory latency than
+ * one, but need more registers; where that would leave room for fewer workgroups at the same time, it is one.
+ * Measured on an H200 at ranks 64, 100, 128 and from 136 to 152, with data of Netflix's shape.
  */
 export const BINS_AHEAD = {
   ofSums: (rank: number): 1 | 2 =>
@@ -128,19 +150,20 @@ export const BINS_AHEAD = {
 } as const;
 
 /**
- * Layout of the 8-bit kernels' workgroup memory, and the plan by which A is moved from tensor cores through
- * it. Its size determines the number of rows that a multiprocessor works on at the same time.
+ * Plans the workgroup memory of the 8-bit kernels, and the moves of A through it from the tensor cores. Its
+ * size limits the number of workgroups, and so of rows, that a multiprocessor works on at the same time.
  *
- * Each line of a tile has 16 bytes of padding. With at least three free tiles the rings are stored in this
- * padding, after the tiles that CG's vectors use. Otherwise they are stored after all tiles, for example if
- * operands and products of CG use every tile.
+ * The memory has a line for each feature of θ, in tiles of 16 lines; each line has 16 bytes of padding. The
+ * two ring buffers, of columns and of ratings, are stored in the padding of three tiles each, if there are
+ * tiles that the vectors of CG do not overwrite. Otherwise they are stored after all tiles, for example if CG
+ * runs on tensor cores, which overwrites every tile.
  */
 export function int8Plan(shape: Int8Shape): Int8Plan {
   const { rank, biases, halfA = false } = shape;
   const tiles = tilesOf(rank);
   const subgroups = int8Subgroups(shape);
   const tileVectors = tileVectorsOf(lanesOf(shape));
-  // Lines of ratings: two digits, and with biases ones.
+  // Lines for ratings: two lines of digits, and with biases a line of ones.
   const front = hasRatingRow(rank) ? (biases ? 3 : 2) * ROW_VECTORS : 0;
   let staged = front + (tiles - 1) * tileVectors + 16 * ROW_VECTORS;
   let tile = halfA ? tiles : Math.ceil((8 * tiles + 2 * subgroups) / tileVectors);
@@ -157,7 +180,7 @@ export function int8Plan(shape: Int8Shape): Int8Plan {
   return { staged, front, columns, rated, plan: planOf(rank, Math.floor(staged / TILE_VECTORS), subgroups) };
 }
 
-/** Template values of the shader parts that sum in 8 bits. */
+/** Template values of the shader parts that compute A and b in 8 bits (parts/int8/). */
 export function int8Values(
   shape: Int8Shape,
 ): Readonly<Record<string, unknown>> & { readonly STAGED: number } {

@@ -7,9 +7,10 @@ export type NormalEquationsInt8Params = {
 };
 
 /**
- * A and b of parts of rows on tensor cores in 8 bits, like normal-equations-tensor in float16. `fixed` and
- * `scales` are outputs of to-int8. Ratings are multiplied by `scale` and rounded to 16 bits. A part has at
- * most INT8_PART ratings.
+ * Computes A and b of rows or parts of rows on tensor cores in 8 bits and writes them to slots
+ * (device/slots.ts), like normal-equations-tensor in float16. `fixed` (θ in 8 bits) and `scales` (one for
+ * each feature) are outputs of the kernel to-int8. Ratings are multiplied by `scale` and rounded to 16 bits.
+ * A part has at most INT8_PART ratings.
  */
 export const normalEquationsInt8Kernel = kernelOf<NormalEquationsInt8Params>()({
   name: 'normal-equations-int8',

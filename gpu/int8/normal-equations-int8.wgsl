@@ -1,6 +1,8 @@
-// Template: each tile of a subgroup is a variable; the host deals tiles to subgroups.
-// Sums normal equations of parts of rows on tensor cores in 8 bits: one workgroup a part, which writes its A
-// and b to a slot (slots.ts).
+// Template: each tile of A that a subgroup sums is a variable of its own; a plan in TypeScript assigns tiles
+// to subgroups.
+//
+// Computes normal equations on tensor cores in 8 bits. A workgroup sums A and b over the ratings of one part
+// of a row, and writes them to a slot (device/slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -46,7 +48,8 @@ fn main(
   workgroupBarrier();
   #import parts/int8-accumulate
   let slot = part.w * SLOT_VECTORS;
-  // Converts tile rows to float32 through workgroup memory, a few rows at a time as memory allows.
+  // Converts the sums from whole numbers to float32 and multiplies them by the scales of the features. They
+  // pass through workgroup memory, a few tile rows at a time as memory allows.
 {%- for phase in phases %}
 {%- unless forloop.first %}
   workgroupBarrier();
@@ -88,7 +91,7 @@ fn main(
     slots[slot + LOWER_TILES * 64u + TILES * 4u + thread] = number_of(staged[at + 10u]) * own;
 {%- unless RATING_ROW %}
     if (thread == TILES * 4u - 2u) {
-      // The products of ratings and ones are t.
+      // t, the sum of the ratings, is the product of the ratings with the ones.
       slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(b.z, 0.0, 0.0, 0.0);
     }
 {%- endunless %}

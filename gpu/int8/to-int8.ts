@@ -7,12 +7,15 @@ import { int8Bytes, int8Pieces } from './int8-plan.ts';
 
 const THREADS = 256;
 
-/** Rows of a workgroup that searches for maxima. */
+/** Rows that one workgroup of column-maxima reads. */
 const ROWS = 512;
 
 type Int8Params = { readonly rank: number };
 
-/** The largest |x| of each column of a half mirror of `rows` rows. `maxima` must be 0 before. */
+/**
+ * Computes the largest |x| of each column of a float16 matrix with `rows` rows, as float32 bits. `maxima`
+ * must contain zeros before.
+ */
 export const columnMaximaKernel = kernelOf<Int8Params>()({
   name: 'column-maxima',
   bindings: [...reads({ half: 'array<vec2u>' }), ...writes({ maxima: 'array<atomic<u32>>' })],
@@ -31,8 +34,9 @@ export const columnMaximaKernel = kernelOf<Int8Params>()({
 });
 
 /**
- * Rounds a half mirror to 8 bits, with a scale for each column. The result has `rows` + 1 rows of int8Pieces
- * groups of 16 bytes; the last row is 0.
+ * Rounds the float16 copy of a matrix to 8 bits. Each column has a scale, 1/127 of its largest |x|; an
+ * element is its 8-bit number times the scale. `rounded` has `rows` + 1 rows of int8Pieces groups of 16
+ * bytes, and the last row is 0.
  */
 export const toInt8Kernel = kernelOf<Int8Params>()({
   name: 'to-int8',
@@ -48,8 +52,8 @@ export const toInt8Kernel = kernelOf<Int8Params>()({
 });
 
 /**
- * Adds to a pass the kernels that round a matrix's half mirror to 8 bits. The result is valid until the pass
- * has ended.
+ * Adds to a pass the kernels that round the float16 copy of a matrix to 8 bits. Returns their outputs, which
+ * are scratch buffers: they may be overwritten after the pass has ended.
  */
 export async function addInt8(
   gpu: Gpu,

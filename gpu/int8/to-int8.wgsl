@@ -1,11 +1,11 @@
-// Rounds a half mirror to 8 bits, 16 features a thread: each column is divided by its scale, 1/127 of its
-// largest |x|. The row after the last becomes 0.
+// Rounds a float16 matrix to 8 bits, 16 features in each thread. Each column is divided by its scale, 1/127
+// of its largest |x|. One more row, after the last, becomes 0.
 
 fn quad_of(row: u32, quad: u32) -> u32 {
   if (row >= params.rows || quad >= QUADS) {
     return 0;
   }
-  // A column of zeros has no scale.
+  // The minimum avoids a division by 0 in columns of zeros.
   let packed = half[row * QUADS + quad];
   return pack4x8snorm(
     vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y)) / max(maxima[quad], vec4f(1e-30))

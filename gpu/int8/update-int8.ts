@@ -6,16 +6,19 @@ import { BINS_AHEAD, int8Plan, int8Values, int8Workgroup } from './int8-plan.ts'
 import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
 
 export type UpdateInt8Params = NormalEquationsInt8Params & {
-  /** See update-tensor. */
+  /** True: CG runs on tensor cores with A / n in float16; false: A is in registers. See update-tensor.ts. */
   readonly halfA: boolean;
   /**
-   * Number of tiles of A / n that are in workgroup memory at the same time. Default: the number that fits
-   * the memory of the sums.
+   * Only with `halfA`: number of tiles of A that are in workgroup memory at the same time while A is moved.
+   * Default: the number that fits the memory of the staged rows of θ.
    */
   readonly room?: number;
 };
 
-/** The fused half-iteration of update-tensor, with factors in 8 bits (normal-equations-int8). */
+/**
+ * The fused kernel with θ in 8 bits: like update-tensor, it computes A of a row and solves the row without
+ * writing A to device memory. `fixed` and `scales`: see normal-equations-int8.ts.
+ */
 export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
   name: 'update-int8',
   bindings: [

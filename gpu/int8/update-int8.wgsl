@@ -1,8 +1,8 @@
-// Template: a thread keeps rows of A in registers, or a subgroup tiles of A, and loops over them are
-// unrolled.
-// One half-iteration of whole rows that keeps A on the chip, like update-tensor, with factors in 8 bits. A is
-// kept as summed from whole numbers. With S the scales of the features, the real matrix is S A S, so vectors
-// are scaled before and after each product.
+// Template: each tile or row of A in registers is a variable of its own, so loops over them must be unrolled.
+//
+// Computes and solves whole rows without writing A to device memory, like update-tensor, with theta in 8
+// bits. A is kept as it was summed from whole numbers. If S is the diagonal matrix of the features' scales,
+// the real matrix is S A S. So vectors are multiplied by S before and after each product with A.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -32,8 +32,8 @@ fn main(
 {%- if HALF_A %}
   let lane = thread & 31u;
 {%- else %}
-  // In the solver, each group of four adjacent lanes holds four rows of A, and each lane has the sums of one
-  // of them: row `thread`.
+  // Layout of A in the solver: four adjacent lanes share four rows of A, each lane has a quarter of their
+  // columns. After a product, each lane gets the result of one of these rows, row `thread`.
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);
@@ -79,7 +79,7 @@ fn main(
     let first = row.y;
     let end = row.y + row.z;
     let inverse = 1.0 / max(f32(row.z), 1.0);
-    // Loaded here and used later: the loads overlap with summing A.
+    // These loads are used only later, so that they overlap with summing A.
     let asked = shift_of(row.x);
 {%- if BIASES %}
     let own_shift = own_shift_of(row.x);
@@ -107,14 +107,14 @@ fn main(
     let weight = (max(f32(row.z), 1.0) + own_shift){% if HALF_A %} * inverse{% endif %};
 {%- endif %}
 {%- if HALF_A %}
-    // Loaded here and used later: the loads overlap with moving A.
+    // These loads are used only later, so that they overlap with moving A.
 {%- for e in elements %}
     let start_{{ e }} = previous[row.x * PADDED + min({{ e }}u * 32u + lane, PADDED - 1u)];
     let own_scale_{{ e }} = scales[min({{ e }}u * 32u + lane, PADDED - 1u)];
 {%- endfor %}
     #import parts/tensor-halves
 {%- capture loads %}
-    // Loads the next row's ratings.
+    // Starts loading the next row's first ratings; they are used after this row is solved.
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {
@@ -130,7 +130,7 @@ fn main(
 {%- capture between %}
     if (thread < BIN) {
 {%- if BIASES %}
-      // Loads their biases while the row is solved.
+      // Loads the biases that belong to the next row's ratings while this row is solved.
       bias_0 = bias_of(ahead_0.x);
       bias_1 = bias_of(ahead_1.x);
 {%- else %}
@@ -174,7 +174,7 @@ fn main(
 {%- if BIASES %}
     t_part = t_part * params.unscale;
 {%- endif %}
-    // Loads the next row's ratings and start.
+    // Starts loading the next row's initial x and first ratings; they are used after this row is solved.
     next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
@@ -191,7 +191,7 @@ fn main(
 {%- endif %}
     }
 {%- if BIASES %}
-    // Loads their biases while the row is solved.
+    // Loads the biases that belong to the next row's ratings while this row is solved.
     var bias_0 = 0.0;
     var bias_1 = 0.0;
 {%- capture between %}

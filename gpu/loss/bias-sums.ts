@@ -6,8 +6,9 @@ const THREADS = 128;
 export const BIAS_ROWS = 1024;
 
 /**
- * Sums n_u β_u², β_u² and T_u β_u over the rows with ratings in [from_row, to_row). Writes four float32 for
- * each BIAS_ROWS rows: these three sums and 0.
+ * Sums three terms of the loss that contain biases, over the rows with ratings in [from_row, to_row): n_u
+ * β_u², β_u² and T_u β_u, where β_u is the row's bias (`bias`), n_u its number of ratings and T_u its number
+ * in `totals`. Writes four float32 for each BIAS_ROWS rows: the three sums, and 0.
  */
 export const biasSumsKernel = kernelOf<Record<string, never>>()({
   name: 'bias-sums',

@@ -1,7 +1,10 @@
 import type { GpuTaskScope } from '../handler.ts';
 import type { KernelDescriptor, KernelParams } from '../webgpu/kernel.ts';
 
-/** Runs a kernel whose workgroups write one float32 each to `sums`, and adds these in order in float64. */
+/**
+ * Runs a kernel whose workgroups each write one float32 sum to `sums`. Returns the total, added in order in
+ * float64.
+ */
 export async function groupSums<Params extends KernelParams>(
   scope: Pick<GpuTaskScope, 'gpu' | 'submitted'>,
   kernel: KernelDescriptor<Params>,

@@ -5,20 +5,24 @@ const THREADS = 128;
 /** Rows whose objectives one workgroup sums. */
 export const OBJECTIVE_ROWS = 512;
 
-/** Numbers of `status` before the rows' objectives; the first is the lowest bad row. */
-const TOLD = 4;
+/**
+ * Numbers of `status` before the rows' objectives. Only the first is used: the lowest row without a finite
+ * solution.
+ */
+const STATUS_HEADER = 4;
 
 /**
- * Bytes of `status`. Kernels that solve rows write the lowest bad row there, followed by the objective of
- * each row.
+ * Bytes of `status`, the buffer in which kernels that solve rows write the lowest row without a finite
+ * solution, followed by the objective xᵀA x - 2 bᵀx of each row.
  */
 export function statusBytes(rows: number): number {
-  return 4 * (TOLD + rows);
+  return 4 * (STATUS_HEADER + rows);
 }
 
 /**
- * Sums the objectives of rows [from_row, to_row). Writes a copy of the lowest bad row, and after it one
- * float32 for each OBJECTIVE_ROWS rows.
+ * Sums the objectives of the rows [from_row, to_row), which solvers have written to `status`. Writes to
+ * `results` the lowest row without a finite solution, copied from `status`, and after it one float32 sum for
+ * each OBJECTIVE_ROWS rows.
  */
 export const objectiveSumsKernel = kernelOf<Record<string, never>>()({
   name: 'objective-sums',
@@ -28,7 +32,7 @@ export const objectiveSumsKernel = kernelOf<Record<string, never>>()({
     to_row: 'u32',
   },
   needs: () => [],
-  values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, TOLD }),
+  values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, STATUS_HEADER }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
   samples: [{}],
 });

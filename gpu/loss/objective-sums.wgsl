@@ -1,5 +1,6 @@
-// Sums the rows' objectives, which are stored after the lowest bad row. Writes a copy of the lowest bad row
-// and then one sum for each workgroup, so that one download has both.
+// Sums the objectives of rows from `status`, where they are stored after the number of the lowest row without
+// a finite solution. Writes a copy of that number and then one sum for each workgroup, so that the host needs
+// only one download.
 
 var<workgroup> partial: array<f32, THREADS>;
 
@@ -12,7 +13,7 @@ fn main(
   #import parts/share-of-rows
   var sum = 0.0;
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {
-    sum += bitcast<f32>(status[TOLD + row]);
+    sum += bitcast<f32>(status[STATUS_HEADER + row]);
   }
   #import parts/add-threads
   if (thread == 0) {

@@ -2,8 +2,9 @@ import { ERROR_RATINGS, squaredErrorKernel } from './squared-error.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /**
- * See `squared-error` of KernelTasks. Workgroups write float32 sums of ERROR_RATINGS ratings; the host adds
- * them in order in float64. The half mirror of the columns is read if there is one.
+ * The task `squared-error` (see KernelTasks) on a GPU. Each workgroup writes the float32 sums of
+ * ERROR_RATINGS ratings; the host adds these in order in float64. If the column factors have a float16 copy,
+ * the kernel reads that.
  */
 export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   const { from, to, mean = 0 } = scope.params;
@@ -25,7 +26,8 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
   });
   const origin = first - (first % 4);
   const groups = Math.ceil((last - origin) / ERROR_RATINGS);
-  // A scratch buffer, since creating a buffer would wait for the thread's next turn while the GPU idles.
+  // A scratch buffer is used, since creating a buffer would wait for this thread's next turn while the GPU is
+  // idle.
   const sums = await gpu.scratch('error sums', 8 * groups);
   const bindings = {
     row_pointers: block.rowPointers,

@@ -3,24 +3,30 @@ import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 64;
 const STEPS = 16;
 
-/** Largest stride at which the factors of a row fit the registers of a team. */
+/**
+ * Largest padded rank at which a row's factors fit the registers of the four threads that share its ratings.
+ */
 const HELD_STRIDE = 256;
 
 /** Ratings that one workgroup sums. */
 export const ERROR_RATINGS = THREADS * STEPS;
 
 export type SquaredErrorParams = {
-  /** Elements of a row of factors. */
+  /** Elements of a row of factors, with padding. */
   readonly stride: number;
-  /** True: both biases are subtracted from the ratings. False: the buffers of biases are not read. */
+  /**
+   * True: predictions include the mean and the biases of row and column. False: the buffers of biases are not
+   * read.
+   */
   readonly biased: boolean;
-  /** `column_factors` are a half mirror. */
+  /** True: `column_factors` is the float16 copy of the factors. */
   readonly half: boolean;
 };
 
 /**
- * Sums e² and |e| over the ratings [first, last) of the rows [from_row, to_row): two float32 for each
- * ERROR_RATINGS ratings, counted from `origin`. There must be at least one rating.
+ * Sums e² and |e| over the ratings [first, last), all ratings of the rows [from_row, to_row); e is the rating
+ * minus the prediction. Each workgroup writes these two sums as float32, for ERROR_RATINGS ratings counted
+ * from `origin`. There must be at least one rating.
  */
 export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
   name: 'squared-error',
@@ -42,7 +48,7 @@ export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
     first: 'u32',
     last: 'u32',
 
-    /** `origin`: `first` rounded down to a multiple of 4. With biases, also the mean. */
+    /** origin: `first` rounded down to a multiple of 4. base: the mean, read only with biases. */
     origin: 'u32',
     base: 'f32',
   },
@@ -54,10 +60,13 @@ export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
     BIASED: biased,
     HALF: half,
     column_quads: half ? 'vec4u' : 'vec4f',
-    /** A row's share of a thread fits its registers. */
+    /** True: each thread keeps its quarter of a row's factors in registers. */
     HELD: half && stride <= HELD_STRIDE,
     CHUNKS: stride / 8,
-    /** True if the last chunk of a row is so short that some threads of a team have no part of it. */
+    /**
+     * True if the chunks of a row (8 features each) do not divide evenly among four threads, so that some
+     * threads have one chunk less.
+     */
     RAGGED: stride % 32 !== 0,
     parts: range(Math.ceil(stride / (half ? 32 : 16))).map((part) => 4 * part),
   }),

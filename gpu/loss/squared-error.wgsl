@@ -1,21 +1,23 @@
-// Template: products of four ratings are in registers, and loops over them are unrolled.
-// Sums e^2 and |e| over the ratings [first, last), with e = r - x.theta: one pair of sums for each
-// workgroup, which the host adds in float64.
+// Template: products of four ratings are separate variables in registers, so loops over them must be
+// unrolled.
 //
-// A team of four threads takes STEPS * 4 consecutive ratings, of one row or several, four at a time. Each
-// thread computes its quarter of the features for all four products. The quarters are exchanged through
-// workgroup memory, after which each thread has the error of one rating.
+// Sums e^2 and |e| over the ratings [first, last), with e = r - x . theta. Each workgroup writes the two
+// sums; the host adds these in float64.
+//
+// A team of four threads has STEPS * 4 consecutive ratings, of one or several rows, and computes four ratings
+// at a time. Each thread computes a quarter of the features of all four products. The threads exchange these
+// quarters through workgroup memory, after which each of them has the error of one rating.
 {%- if HALF %}
-// The columns' factors are read in float16. With HELD, the row's factors stay in registers while four ratings
-// belong to one row; larger rows do not fit.
+// The factors of columns are read in float16. With HELD, a row's factors stay in registers from one group of
+// four ratings to the next if these are all of that row; at larger ranks they do not fit.
 {%- endif %}
 
-// Double-buffered, so that one barrier a step suffices; rows of THREADS + 1 avoid bank conflicts in both
-// directions.
+// The quarters of the products. They are double-buffered, so that one barrier for each step suffices. Lines
+// of THREADS + 1 numbers avoid bank conflicts both when they are written and when they are read.
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 2 * 4 * PITCH>;
 
-// The row of [from_row, to_row) that a rating belongs to.
+// The row in [from_row, to_row) that contains a rating, by binary search in the row pointers.
 fn row_of(rating: u32) -> u32 {
   var low = params.from_row;
   var high = params.to_row - 1;
@@ -31,7 +33,8 @@ fn row_of(rating: u32) -> u32 {
 }
 
 {% if HALF %}
-// Adds eight products of float16 and float32 numbers to four sums.
+// Adds the products of eight features, float16 in `theta` and float32 in `low` and `high`, to four partial
+// sums.
 fn times(theta: vec4u, low: vec4f, high: vec4f, sum: vec4f) -> vec4f {
   return fma(
     vec4f(unpack2x16float(theta.x), unpack2x16float(theta.y)),
@@ -64,7 +67,8 @@ fn main(
 {%- endfor %}
 {%- endif %}
   for (var step = 0u; step < STEPS; step++) {
-    // Threads without ratings work on the last one and discard its error.
+    // Threads after the last rating compute the last rating again and discard its error, since all threads
+    // must reach the barrier.
     let four = indices[min(rating, params.last - 1) / 4];
     {%- for i in (0..3) %}
     let rating{{ i }} = clamp(rating + {{ i }}, params.first, params.last - 1);

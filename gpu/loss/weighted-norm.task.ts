@@ -5,12 +5,13 @@ import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import type { Binding } from '../webgpu/compiled-kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
-/** Storage bindings must start at multiples of this. */
+/** Offsets of storage bindings must be multiples of this number of bytes. */
 const STORAGE_STEP = 256;
 
 /**
- * See `weighted-norm` of KernelTasks. Workgroups write float32 sums of NORM_ROWS rows, and of BIAS_ROWS
- * biases. One download returns both; the host adds them in order in float64.
+ * The task `weighted-norm` (see KernelTasks) on a GPU: the sums for the regularization term of the loss.
+ * Workgroups write float32 sums of NORM_ROWS rows of factors, and with biases of BIAS_ROWS biases. One
+ * download returns both; the host adds them in order in float64.
  */
 export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
   const { from, to } = scope.params;
@@ -81,7 +82,7 @@ async function addBiasSums(scope: Scope, pass: Pass, sums: Binding, groups: numb
   );
 }
 
-/** Σ of every `width`-th number, starting at `at`. */
+/** The sum of every `width`-th number from index `at` on. */
 function sumOf(groups: Float32Array, width: number, at: number): number {
   let sum = 0;
   for (let k = at; k < groups.length; k += width) sum += groups[k];

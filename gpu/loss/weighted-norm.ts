@@ -6,8 +6,10 @@ const THREADS = 128;
 export const NORM_ROWS = 64;
 
 /**
- * Computes two float32 for each NORM_ROWS rows: Σ shift_u ‖x_u‖², and Σ w_k x_uk² over the rows whose shift
- * is not 0. A row of the matrix has `stride` elements.
+ * Sums for the regularization term of the loss, over rows x_u of factors: Σ shift_u ‖x_u‖², where shift_u is
+ * the row's number in `shifts`, and Σ w_k x_uk² over the rows whose shift is not 0. The weights w_k are
+ * `first` and `second` for the first two features and `others` for all other features. Each workgroup writes
+ * both sums as float32, for NORM_ROWS rows. A row has `stride` elements.
  */
 export const weightedNormKernel = kernelOf<Record<string, never>>()({
   name: 'weighted-norm',

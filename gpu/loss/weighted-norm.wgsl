@@ -1,6 +1,6 @@
-// Sums shift_u |x_u|^2, and the weighted squares of the features over the rows with a shift: one pair of
-// partial sums for each workgroup, which the host adds in float64. All threads of a workgroup work on each
-// of its ROWS rows together, four elements a thread.
+// Sums shift_u |x_u|^2 over rows x_u of factors, and the weighted squares of their features over the rows
+// with a shift greater than 0. Each workgroup writes both sums for ROWS rows; the host adds these in float64.
+// The threads of a workgroup read its rows together, four elements each.
 
 var<workgroup> partial: array<vec2f, THREADS>;
 

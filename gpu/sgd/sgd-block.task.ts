@@ -2,10 +2,16 @@ import { sgdListKernel } from './sgd-list.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, end, steppedFactors } from './stepped.ts';
 
-/** Threads of a workgroup. The number of workgroups is derived from the plan's `workers` and `lanes`. */
+/**
+ * Threads of a workgroup. The plan gives the number of teams (`workers`) and the threads of each (`lanes`),
+ * from which the number of workgroups follows.
+ */
 const THREADS = 128;
 
-/** See `sgd-block` of KernelTasks, for layout rating-list: batch-Hogwild! over all workgroups. */
+/**
+ * The task `sgd-block` (see KernelTasks) on a GPU: SGD on a shuffled list of ratings (layout rating-list).
+ * The teams of all workgroups update the factors without locks (batch-Hogwild!, cuMF_SGD).
+ */
 export const sgdBlock: GpuTaskHandler<'sgd-block'> = async (scope) => {
   const {
     rank,

@@ -1,7 +1,10 @@
-// Template: a thread's pieces of both rows are in registers, of different types by precision.
-// SGD on a list of ratings in any order (cuMF_SGD, section 3.2.2, batch-Hogwild!): a team of LANES threads
-// takes batches of consecutive ratings and steps without locks. It loads the next rating's factors only after
-// a step, so that it sees its own steps.
+// Template: each 16-byte piece of a row of factors in a thread is a variable of its own, whose type depends
+// on the precision.
+//
+// SGD on a list of ratings in any order (batch-Hogwild!, cuMF_SGD, section 3.2.2). A team of LANES threads
+// processes one rating at a time, and takes batches of consecutive ratings. Teams do not use locks. A team
+// loads the factors of the next rating only after it has stored the updates of the last one, so that it reads
+// its own updates.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

@@ -2,31 +2,38 @@ import { STRIDE_STEP, strideOf } from '../device/resources.ts';
 import type { GpuFeature } from '../webgpu/gpu-info.ts';
 import { range } from '../webgpu/kernel.ts';
 
-/** Parameters of a step on one rating (gpu/parts/sgd-step.wgsl). */
+/**
+ * Parameters of an SGD step: the update of a row's and a column's factors by one rating
+ * (gpu/parts/sgd-step.wgsl).
+ */
 export type SgdStepParams = {
-  /** Features of a row: the rank, with biases two more. */
+  /**
+   * Features of a row of factors: the rank, with biases two more. Then a row has its bias and a constant 1,
+   * and a column a constant 1 and its bias.
+   */
   readonly features: number;
-  /** The storage of factors. */
+  /** Precision in which factors are stored. */
   readonly precision: 'f32' | 'f16';
   readonly threads: number;
   /**
-   * Threads that step one rating together: a power of two, at most the size of a subgroup. A kernel with 1
-   * does not use subgroups.
+   * Threads that process one rating together (a team): a power of two, at most the size of a subgroup. A
+   * kernel with teams of 1 does not use subgroups.
    */
   readonly lanes: number;
   readonly biases: boolean;
-  /** Learning rates by AdaGrad. */
+  /** True: AdaGrad gives each row and column its own learning rate. */
   readonly adaptive: boolean;
 };
 
-/** Features of one 16-byte piece of a row. */
+/** Features in one piece of a row, which has 16 bytes. */
 function featuresAPiece(precision: 'f32' | 'f16'): number {
   return precision === 'f16' ? 8 : 4;
 }
 
 /**
- * Layout of a float16 row in a tile: pieces of 16 bytes, the same number for each thread of a team, followed
- * by words of two features, at most one for each thread.
+ * Layout of a row of float16 factors in workgroup memory that gives each thread of a team the same number of
+ * 16-byte pieces (`pieces` in total). The remaining features follow as `tail` words of two features, at most
+ * one for each thread.
  */
 export interface EvenRow {
   readonly pieces: number;
@@ -34,9 +41,9 @@ export interface EvenRow {
 }
 
 /**
- * The layout for a row. Undefined if the row's pieces divide evenly among the threads without it, or if more
- * than one word would remain for some thread. Without the layout, the last piece is partial in some threads,
- * and a step takes up to half as much time again.
+ * Returns the layout of EvenRow for a row, or undefined if it is not needed, since whole pieces divide evenly
+ * among the threads, or not possible, since some thread would get more than one word. Without this layout
+ * some threads have no last piece, and a step takes up to half as much time again.
  */
 export function evenRow(features: number, lanes: number): EvenRow | undefined {
   const whole = Math.floor(features / 8);
@@ -46,8 +53,9 @@ export function evenRow(features: number, lanes: number): EvenRow | undefined {
 }
 
 /**
- * Template values for all kernels of SGD. With rows stored as float16, float16 arithmetic computes two
- * features at once. `even`: the layout of rows in a tile.
+ * Template values for all kernels of SGD. `arithmetic`: precision in which a step is computed; f16, possible
+ * if rows are stored as float16, computes two features at once. `even`: the layout of rows in workgroup
+ * memory, if it is not the layout of the matrix.
  */
 export function stepValues(
   { features, precision, threads, lanes, biases, adaptive }: SgdStepParams,
@@ -69,9 +77,9 @@ export function stepValues(
     ...(tail ? [{ name: 't', type: tail.type }] : []),
   ];
   return {
-    // With biases each side has a constant 1.
+    // With biases, one of the features of a row or column is the constant 1, which is not trained.
     TRAINED: features - (biases ? 1 : 0),
-    // A sum of squared gradients is a matrix of one column.
+    // AdaGrad's sums of squared gradients are stored as a matrix with one column, whose rows are padded.
     SUM_STRIDE: STRIDE_STEP,
     PIECES: stride,
     WIDTH: perRow,
@@ -88,7 +96,7 @@ export function stepValues(
     step: {
       vectors,
       scalar: form.scalar,
-      // With swapped pieces: the vector that holds the biases.
+      // Number of the vector with the biases in teams that swap the order of pieces; null if none does.
       swapped: turns ? form.words.length : null,
       distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
       pq: dots('p', 'q'),
@@ -99,14 +107,18 @@ export function stepValues(
 }
 
 /**
- * True if every other team swaps the order of a thread's pieces. With biases, the first lane has the first
- * piece; in a team that swaps it is that lane's second piece, and AdaGrad reads the bias there.
+ * True if every second team processes the pieces of a thread in swapped pairs, which avoids bank conflicts in
+ * workgroup memory. `free`: the caller has no need of the bias in a thread's first piece. (With biases it is
+ * in the first lane's first piece, and after a swap in that lane's second piece.)
  */
 function takesTurns(perRow: number, lanes: number, free: boolean): boolean {
   return (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && free;
 }
 
-/** The pieces of a thread, with the WGSL that unpacks each piece to vectors and packs the vectors again. */
+/**
+ * The pieces of a row that one thread has, each with the WGSL code that unpacks its 16 bytes to vectors and
+ * packs the vectors again.
+ */
 function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
   return range(Math.ceil(perRow / lanes)).map((at) => {
     const parts = form.words.map((words, part) => ({
@@ -128,8 +140,9 @@ function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
 }
 
 /**
- * The WGSL for a thread's word after its pieces. A thread without a word of its own steps the last word too
- * and writes the same value: a branch would cost more. `tail_mask` keeps such copies out of products.
+ * The WGSL code for the word of two features that a thread has after its pieces (see EvenRow). If there are
+ * fewer words than threads, the other threads update the last word too and write the same value, since a
+ * branch would cost more. `tail_mask` is 0 in these threads, so that a product counts each word once.
  */
 function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   const half = arithmetic === 'f16';
@@ -148,15 +161,18 @@ function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   };
 }
 
-/** Conversion of 16 bytes of a row to vectors, and the products of these vectors. */
+/**
+ * The WGSL code for one combination of storage and arithmetic: it converts 16 bytes of a row to vectors and
+ * back, and multiplies such vectors.
+ */
 interface Form {
   readonly vector: string;
   readonly scalar: string;
-  /** The words of 32 bits of each vector. */
+  /** For each vector, the 32-bit words of the 16 bytes that it is unpacked from. */
   readonly words: readonly (readonly string[])[];
   unpack(source: string, words: readonly string[]): string;
   pack(vectors: readonly string[]): string;
-  /** WGSL of the product of two rows, in float32. `pieces`: the vectors of each piece. */
+  /** WGSL code of the dot product of two rows, in float32. `pieces`: numbers of the vectors of each piece. */
   dots(pieces: readonly (readonly number[])[], left: string, right: string): string;
 }
 
@@ -187,8 +203,8 @@ const forms: Readonly<Record<'f32' | 'widened' | 'f16', Form>> = {
       `vec4<u32>(${vectors.flatMap((one) => [`pack2x16float(${one}.xy)`, `pack2x16float(${one}.zw)`]).join(', ')})`,
     dots,
   },
-  // Products within a piece are summed in float16, four for each half of a pair; the pieces' sums are added
-  // in float32.
+  // In float16, the eight products of a piece are summed as two sums of four products. The sums of all pieces
+  // are added in float32.
   f16: {
     vector: 'vec2<f16>',
     scalar: 'f16',
@@ -200,7 +216,7 @@ const forms: Readonly<Record<'f32' | 'widened' | 'f16', Form>> = {
   },
 };
 
-/** Features of the adapter that a team of `lanes` threads needs. */
+/** Features of the GPU that teams of `lanes` threads need. */
 export function teamNeeds(lanes: number): readonly GpuFeature[] {
   return lanes === 1 ? [] : lanes <= 4 ? ['quads'] : ['subgroups'];
 }

@@ -4,7 +4,10 @@ import { batchOrder } from './sorting/batch-order.ts';
 import { begin, copySums, end, steppedFactors } from './stepped.ts';
 import { tileLists } from './sorting/tile-lists.ts';
 
-/** See `sgd-tiles` of KernelTasks: one submission an epoch. */
+/**
+ * The task `sgd-tiles` (see KernelTasks) on a GPU: one epoch of SGD in one submission. Each workgroup
+ * processes the ratings of one tile, a set of columns.
+ */
 export const sgdTiles: GpuTaskHandler<'sgd-tiles'> = async (scope) => {
   const {
     rank,

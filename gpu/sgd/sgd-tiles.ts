@@ -3,31 +3,43 @@ import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 export type SgdTilesParams = SgdStepParams & {
-  /** Columns of a tile. */
+  /** Most columns of a tile, the set of columns of a workgroup. */
   readonly places: number;
-  /** f16 computes two features at once, in the precision of storage. */
+  /**
+   * Precision in which steps are computed. f16, possible if factors are stored in float16, computes two
+   * features at once.
+   */
   readonly arithmetic: 'f32' | 'f16';
 };
 
-/** Ratings that a team loads together. The shader repeats its code for each of them. */
+/**
+ * Number of ratings that a team (LANES threads) loads at a time. The shader repeats its code for each of
+ * them.
+ */
 const GROUP = 4;
 
-/** Up to this number of pieces of a row in a thread, the shader repeats its code for each piece. */
+/**
+ * Up to this number of 16-byte pieces of a row in a thread, a team may load several ratings at a time. Above
+ * it, the repeated code would be too long.
+ */
 const MOST_PIECES = 8;
 
-/** Most ratings of a batch. LEAST_BATCH: the fewest, for blocks whose rows do not all fit the GPU's cache. */
+/**
+ * TILE_BATCH: most ratings of a batch of a tile. LEAST_BATCH: batches are made smaller than TILE_BATCH if the
+ * rows of the block do not all fit the GPU's cache, but not smaller than this.
+ */
 const TILE_BATCH = 1024;
 const LEAST_BATCH = 32;
 
 /**
- * Most bytes of the rows that are used at the same time. A row with ratings in many tiles is then still in
- * the cache when most of these tiles read it.
+ * Most bytes of factors of rows that all tiles use at the same time. All tiles process the same range of rows
+ * at about the same time, so a row that was loaded for one tile is still in the cache for the other tiles.
  */
 const ROWS_IN_USE = 32 << 20;
 
 /**
- * Number of batches of a tile: the same for all tiles, and a multiple of the number of teams. `largest`:
- * ratings of the largest tile; `rowBytes`: bytes of all rows.
+ * Number of batches into which each tile's ratings are cut: the same for all tiles, and a multiple of the
+ * number of teams. `largest`: ratings of the largest tile; `rowBytes`: bytes of the factors of all rows.
  */
 export function tileBatches(
   largest: number,
@@ -39,7 +51,10 @@ export function tileBatches(
   return teams * Math.max(1, Math.ceil(largest / (teams * TILE_BATCH)), inCache);
 }
 
-/** Bytes of workgroup memory for one column. */
+/**
+ * Bytes of workgroup memory for the factors of one column, with AdaGrad also for its sum of squared
+ * gradients.
+ */
 function placeBytes({
   features,
   precision,
@@ -61,7 +76,7 @@ function evenOf({
   return precision === 'f16' ? evenRow(features, lanes) : undefined;
 }
 
-/** Template values. The shader's loop steps a whole group of ratings. */
+/** Template values. In one turn of the shader's loop, a team processes GROUP ratings. */
 function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
   const step = stepValues(params, arithmetic, evenOf(params));
   const group =
@@ -83,22 +98,23 @@ function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
 }
 
 /**
- * One epoch of SGD, in which every rating is stepped once. A workgroup processes one tile of columns. There
- * are no locks (Hogwild!): teams of one workgroup may overwrite each other's step of a column, and teams of
- * different workgroups each other's step of a row.
+ * One epoch of SGD: every rating updates the factors of its row and column once. Each workgroup has one tile,
+ * a set of columns, and keeps their factors in workgroup memory. There are no locks (Hogwild!): teams of a
+ * workgroup may overwrite each other's updates of a column, and teams of different workgroups each other's
+ * updates of a row.
  */
 export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
   name: 'sgd-tiles',
   bindings: [
     ...reads({
-      /** Starts of the tiles. */
+      /** Index of each tile's first rating; last, the number of ratings. */
       starts: 'array<u32>',
       /**
-       * Each rating has two words. First word: its row. Second word: the column's place in the tile (lower 16
-       * bits), and the rating minus `level` as float16 (upper 16 bits).
+       * Each rating has two words. The first is its row. The second has the index of its column within the
+       * tile in the lower 16 bits, and the rating minus `level` as float16 in the upper 16 bits.
        */
       ratings: 'array<vec2<u32>>',
-      /** Columns by tile and place; 0xffffffff for a place without a column. */
+      /** The columns of each tile, PLACES numbers for each; 0xffffffff if a tile has fewer columns. */
       columns: 'array<u32>',
     }),
     ...writes({

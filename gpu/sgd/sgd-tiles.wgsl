@@ -1,8 +1,11 @@
-// Template: a thread's pieces of both rows are in registers, of different types by precision.
-// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile and
-// keeps the factors of its columns in workgroup memory for the whole epoch. Teams of LANES threads process
-// the tile's ratings, which are sorted by row, in batches. A row's factors stay in registers until the row
-// changes; the next row's factors are loaded meanwhile. Teams step without locks.
+// Template: each 16-byte piece of a row of factors in a thread is a variable of its own, whose type depends
+// on the precision.
+//
+// One epoch of SGD over tiles, which are sets of columns (cuMF_SGD, section 2.2, for the step). A workgroup
+// has one tile, and keeps the factors of its columns in workgroup memory for the whole epoch. Teams of LANES
+// threads process the tile's ratings, which are sorted by row, in batches. A row's factors stay in registers
+// until the team comes to a rating of another row, whose factors are loaded in advance. Teams do not use
+// locks.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
@@ -13,7 +16,8 @@ enable f16;
 
 var<workgroup> tile: array<{{ stored }}, PLACES * WIDTH>;
 {%- if tail %}
-// The words of two features that follow a row's pieces (EvenRow in sgd-step.ts).
+// The features of each column that do not fit whole pieces for each thread, as words of two features (EvenRow
+// in sgd-step.ts).
 var<workgroup> tile_tails: array<u32, PLACES * TAIL>;
 {%- endif %}
 {%- if ADAPTIVE %}
@@ -23,10 +27,11 @@ var<workgroup> tile_sums: array<f32, PLACES>;
 const NO_ROW = 0xffffffffu;
 const NO_RATING = vec2<u32>(NO_ROW, 0u);
 
-// A team's position in the ratings of a tile. All tiles are cut into the same number of batches, at the same
-// fractions of their ratings, and process them in the epoch's order. Since ratings are sorted by row, all
-// tiles use about the same rows at a time, and these stay in the cache. Within a batch each tile starts at
-// another offset and wraps around; otherwise all tiles would step the same row at the same time.
+// A team's position in the ratings of its tile. All tiles are cut into the same number of batches, at the
+// same fractions of their ratings, and process the batches in the same order. Since ratings are sorted by
+// row, all tiles then use about the same rows at the same time, and these stay in the cache. Within a batch,
+// each tile starts at a different rating and wraps around at the end, so that the tiles do not all update the
+// same row at once.
 struct Walk {
   batch: u32,
   first: u32,
@@ -35,13 +40,14 @@ struct Walk {
   left: u32,
 }
 
-// Start of batch `which`, in integer arithmetic, so that for every team a batch ends exactly where the next
-// one starts.
+// Index in a tile of the first rating of batch `which`. It is computed with integers, so that each batch ends
+// exactly where the next one starts.
 fn batch_start(which: u32, count: u32) -> u32 {
   return which * (count / params.batches) + min(which, count % params.batches);
 }
 
-// The team's first batch with ratings, from `batch` on.
+// Returns the team's position at the start of a batch: of `batch`, or if that has no ratings of the team's
+// next batch that has some.
 fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
   var walk = Walk(batch, 0u, 0u, 0u, 0u);
   while (walk.batch < params.batches && walk.left == 0u) {
@@ -75,8 +81,8 @@ fn main(
   let tail_mask = {{ tail.type }}(select({{ step.scalar }}(0.0), {{ step.scalar }}(1.0), lane < TAIL));
 {%- endif %}
 {%- if TURNS %}
-  // In every second team, pieces are swapped in pairs. Otherwise teams of 8 threads that load together would
-  // use only half of the banks of workgroup memory.
+  // In every second team, pairs of pieces are swapped. Otherwise the eight threads that access workgroup
+  // memory together would use only half of its banks.
   let lane_even = lane + (team % 2u) * LANES;
   let lane_odd = lane - (team % 2u) * LANES;
 {%- endif %}
@@ -107,8 +113,8 @@ fn main(
   let first = starts[number];
   let count = starts[number + 1u] - first;
   var walk = begin_batch(team, first, count, number);
-  // Three groups of four ratings: a is being stepped, b is next, and c is being loaded. With SPREAD each
-  // thread loads only one rating of a group, number lane % 4.
+  // Three groups of GROUP ratings: group a is being processed, b is next, and c is being loaded. With SPREAD,
+  // each thread loads only one rating of a group, number lane % 4, and reads the others from its neighbours.
 {%- for slot in slots %}
   var a_{{ slot }} = NO_RATING;
   var b_{{ slot }} = NO_RATING;
@@ -118,7 +124,7 @@ fn main(
     {% render 'parts/sgd-advance', into: 'a', slots: slots, SPREAD: SPREAD %}
     {% render 'parts/sgd-advance', into: 'b', slots: slots, SPREAD: SPREAD %}
   }
-  // The row being stepped, and the row of the next rating.
+  // p_*: factors of the current row. x_*: factors of the next row, as they are stored.
 {%- for v in step.vectors %}
   var p_{{ v.name }} = {{ v.type }}();
 {%- endfor %}

@@ -3,7 +3,10 @@ import type { GpuTaskHandler } from '../handler.ts';
 import { begin, copySums, end, steppedFactors } from './stepped.ts';
 import { waveBlocks } from './sorting/wave-blocks.ts';
 
-/** See `sgd-waves` of KernelTasks: one submission an epoch, a dispatch a wave. */
+/**
+ * The task `sgd-waves` (see KernelTasks) on a GPU: one epoch of SGD in one submission, with one dispatch for
+ * each wave. In a wave, the workgroups process blocks that have no rows and no columns in common.
+ */
 export const sgdWaves: GpuTaskHandler<'sgd-waves'> = async (scope) => {
   const { rank, biases, rate, rowLambda, columnLambda, adaptive, lanes, precision, rowStarts, columnStarts } =
     scope.params;

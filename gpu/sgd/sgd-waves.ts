@@ -2,16 +2,19 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
- * One wave of wavefront-update: a workgroup is a team and steps one block; see `sgd-waves` of KernelTasks.
+ * One wave of SGD by wavefront-update (cuMF_SGD, section 3.2.3). Rows and columns are cut into bands. Each
+ * workgroup is one team of threads and has a band of rows; in a wave it processes the block of this band and
+ * one band of columns. No two workgroups have the same band of columns in a wave, so no locks are needed. See
+ * `sgd-waves` of KernelTasks.
  */
 export const sgdWavesKernel = kernelOf<Omit<SgdStepParams, 'threads'>>()({
   name: 'sgd-waves',
   bindings: [
     ...reads({
-      /** Starts of the blocks: row band i and column band j have block i * column_bands + j. */
+      /** Index of each block's first rating; row band i and column band j have block i * column_bands + j. */
       starts: 'array<u32>',
       ratings: 'array<u32>',
-      /** The band of columns of each worker in each wave; 0xffffffff for none. */
+      /** For each wave, the band of columns of each workgroup; 0xffffffff if it has none in this wave. */
       order: 'array<u32>',
     }),
     ...writes({

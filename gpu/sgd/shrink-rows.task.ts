@@ -1,7 +1,10 @@
 import { shrinkRowsKernel, shrinkRowsWorkgroups } from './shrink-rows.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-/** See `shrink-rows` of KernelTasks. A GPU processes all rows at once. */
+/**
+ * The task `shrink-rows` (see KernelTasks) on a GPU: applies an epoch's regularization to all rows of factors
+ * at once.
+ */
 export const shrinkRows: GpuTaskHandler<'shrink-rows'> = async (scope) => {
   const { from, to, rate, offset, damping, adaptive } = scope.params;
   const { gpu } = scope;

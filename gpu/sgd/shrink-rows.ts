@@ -3,15 +3,16 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
-/** Workgroups that shrink `quads` groups of four features. */
+/** Number of workgroups to dispatch for `quads` groups of four features. */
 export function shrinkRowsWorkgroups(quads: number): number {
   return Math.ceil(quads / THREADS);
 }
 
 /**
- * The task `shrink-rows` on a matrix of `quads` groups of four features, `row_quads` groups a row. `own` is
- * the column of the bias and `one` the column of the constant 1; without biases both are beyond the end of a
- * row.
+ * Shrinks factors before an epoch, which has the effect of the regularization that does not depend on numbers
+ * of ratings (task `shrink-rows`): features are divided by 1 + rate * offset, biases by 1 + rate * damping.
+ * The matrix has `quads` groups of four features, `row_quads` of them in a row. `own`: column of the bias;
+ * `one`: column of the constant 1, which does not change. Without biases, both are beyond the end of a row.
  */
 export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
   name: 'shrink-rows',
@@ -26,7 +27,7 @@ export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
     one: 'u32',
   },
   needs: () => [],
-  // A sum of squared gradients is a matrix of one column.
+  // AdaGrad's sums of squared gradients are stored as a matrix with one column, whose rows are padded.
   values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [{ adaptive: false }, { adaptive: true }],

@@ -1,5 +1,6 @@
-// Shrinks the rows of a matrix in place, four features a thread: features become x / (1 + rate o), the bias
-// x / (1 + rate d). The constant 1 does not change.
+// Shrinks the rows of a matrix in place, four features in each thread. Features are divided by 1 + rate *
+// offset, and the bias by 1 + rate * damping. The constant 1 does not change. With AdaGrad, the rate depends
+// on the row.
 
 @compute @workgroup_size(THREADS)
 fn main(

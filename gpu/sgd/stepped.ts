@@ -4,7 +4,10 @@ import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
 import { addHalf } from '../copies/to-half.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
-/** The factors of both sides in the form that a kernel of SGD updates: with float16, the half mirrors. */
+/**
+ * The factors of rows and columns while a kernel of SGD updates them. If factors are stored in float16, the
+ * kernel updates the float16 copies, and `end` converts them to float32.
+ */
 export interface Stepped {
   readonly rows: DeviceMatrix;
   readonly columns: DeviceMatrix;
@@ -35,8 +38,8 @@ export async function steppedFactors(
 }
 
 /**
- * Copies `rows` and `columns` to the form that is updated (the two may be the same memory as the outputs).
- * Takes a fraction of a millisecond.
+ * Copies the factors `rows` and `columns` to the buffers that the kernel updates, as float16 if it stores
+ * factors so. The sources may be the same buffers as the outputs. It takes a fraction of a millisecond.
  */
 export async function begin(
   scope: GpuTaskScope,
@@ -56,7 +59,10 @@ export async function begin(
   }
 }
 
-/** Copies AdaGrad's sums from one version to the next, where the two differ. */
+/**
+ * Copies AdaGrad's sums of squared gradients from the inputs to the outputs, unless these are the same
+ * buffers.
+ */
 export function copySums(scope: GpuTaskScope): void {
   for (const [from, to] of [
     ['sourceRowSums', 'rowSums'],
@@ -68,7 +74,7 @@ export function copySums(scope: GpuTaskScope): void {
   }
 }
 
-/** Copies the updated form back to the matrices. */
+/** Converts the updated factors to float32, if they were stored in float16. */
 export async function end(
   scope: GpuTaskScope,
   pass: Pass,
@@ -86,6 +92,6 @@ export async function end(
 function copyBuffer({ gpu }: GpuTaskScope, source: GPUBuffer, target: GPUBuffer, bytes: number): void {
   const encoder = gpu.device.createCommandEncoder({ label: 'copy' });
   encoder.copyBufferToBuffer(source, 0, target, 0, bytes);
-  // Commands submitted later see the copy.
+  // The copy runs before all commands that are submitted later.
   gpu.device.queue.submit([encoder.finish()]);
 }

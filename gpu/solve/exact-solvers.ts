@@ -5,19 +5,22 @@ import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
 /**
- * The form of solved rows. `rank`: number of features; `half`: the float16 mirror of the factors is written
+ * The shape of solved rows. `rank`: number of features; `half`: the float16 copy of the factors is written
  * too.
  */
 type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
-/** An exact solver on a GPU. */
+/** An exact solver of a row's normal equations on a GPU, as opposed to a number of CG steps. */
 interface GpuSolver {
-  /** Compiles its kernel, which solves one row a workgroup. */
+  /** Compiles the solver's kernel, in which one workgroup solves one row. */
   readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<CompiledKernel>;
-  /** True if the kernel writes each row's objective (see gpu/parts), whose sum gives the loss. */
+  /**
+   * True if the kernel also writes each row's objective xᵀA x - 2 bᵀx, from whose sum the loss is computed.
+   */
   readonly writesObjective: boolean;
   /**
-   * True if a short row may be solved by its dual system instead (update-short.ts), which gives the same x.
+   * True if a row with few ratings may be solved by its dual system instead (update-short.ts), since that has
+   * the same solution x.
    */
   readonly dual: boolean;
 }
@@ -32,7 +35,8 @@ export const exactSolvers: Readonly<Record<ExactSolver, GpuSolver>> = {
     writesObjective: true,
     dual: true,
   },
-  // `dual` is false: in the dual system, x >= 0 would become one bound for each feature.
+  // The dual system cannot be used: its unknowns are not x, and each x_k >= 0 would become a separate
+  // inequality.
   nonnegative: {
     compile: (gpu, form) => gpu.compile(solveNonnegativeKernel, form),
     writesObjective: false,

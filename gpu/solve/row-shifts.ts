@@ -5,7 +5,8 @@ import type { Pass } from '../webgpu/pass.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
 /**
- * A matrix that has, in one column, the number n of ratings of each row; its first row is row number `row`.
+ * A matrix on the GPU that contains, in column number `column`, the number n of ratings of each row. `row`:
+ * number of the row that is stored first.
  */
 export interface CountColumn {
   readonly matrix: GPUBuffer;
@@ -18,20 +19,26 @@ type RowCounts = { readonly pointers: GPUBuffer } | CountColumn;
 
 const THREADS = 256;
 
-/** Template values of kernels that read shifts (parts/row-shift.wgsl). */
+/**
+ * Template values of the kernels that read shifts, the numbers that are added to the diagonals of A
+ * (parts/row-shift.wgsl): numbers for each row.
+ */
 export function shiftValues(biases: boolean) {
   return { SHIFTS: biases ? 2 : 1 };
 }
 
-/** Bytes of the shifts of a side. */
+/** Bytes of the shifts of `rows` rows. */
 export function shiftBytes(rows: number, biases: boolean): number {
   return Math.max(16, 4 * rows * shiftValues(biases).SHIFTS);
 }
 
 /**
- * Writes the shifts of `count` rows from `first` on, `width` numbers a row: the shift of A and, with biases,
- * the shift of the bias's own element (without its n). n is read from a matrix, at `at` for the first row
- * and `step` further for each next row, or computed from row pointers, which start at `at`.
+ * Computes the shifts of rows, the numbers that are added to the diagonals of their A, from their numbers n
+ * of ratings. Writes `width` numbers for each of the `count` rows from row `first` on: the shift of A and,
+ * with biases, the shift of the bias's own diagonal element (to which n is added elsewhere).
+ *
+ * n is read from `counts`: if `pointers` is 1, row pointers from index `at` on; else float32 numbers at index
+ * `at` and every `step` elements after it.
  */
 export const rowShiftsKernel = kernelOf<Record<string, never>>()({
   name: 'row-shifts',
@@ -55,12 +62,13 @@ export const rowShiftsKernel = kernelOf<Record<string, never>>()({
   samples: [{}],
 });
 
-/** A range of rows and how they are regularized. */
+/** The rows [from, to) and their regularization. */
 type ShiftedRows = RowRegularization & { readonly from: number; readonly to: number };
 
 /**
- * The shifts of the rows [from, to) of a block, indexed by row. They are computed once and cached with the
- * block: a dispatch in each iteration would cost a twentieth of short iterations.
+ * Returns the shifts of the rows [from, to) of a block, indexed by row number. They are computed once and
+ * cached with the block: computing them again in each iteration would take a twentieth of a short iteration's
+ * time.
  */
 export async function blockShifts(
   gpu: Gpu,
@@ -85,7 +93,10 @@ export async function blockShifts(
   return shifts;
 }
 
-/** Adds the kernel that computes the shifts of the rows [from, to) from a matrix column. */
+/**
+ * Adds to a pass the kernel that computes the shifts of the rows [from, to) from a matrix column. Returns
+ * their buffer, a scratch buffer indexed by row number.
+ */
 export async function addMatrixShifts(
   gpu: Gpu,
   pass: Pass,

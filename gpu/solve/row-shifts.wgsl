@@ -1,6 +1,6 @@
-// Computes the shifts of a row, one thread a row: lambda n^exponent + offset for the diagonal of A and, with
-// biases, lambda n + damping for the bias's own element. n is the difference of two row pointers, or the
-// rounded number of a row of `counts`.
+// Computes the shifts of a row in one thread: the number lambda n^exponent + offset, which is added to the
+// diagonal of A, and with biases lambda n + damping (with the bias's lambda) for the bias's own element. n,
+// the row's number of ratings, is the difference of two row pointers, or a float32 number in `counts`.
 
 @compute @workgroup_size(THREADS)
 fn main(

@@ -4,30 +4,38 @@ import { shiftValues } from './row-shifts.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
 import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
 
-/** Largest rank of the solver in registers and of the fused kernel: a thread has a row of A. */
+/**
+ * Largest rank of this solver and of the fused kernels: each thread has one row of A, and a workgroup has at
+ * most 256 threads.
+ */
 export const REGISTER_RANKS = 256;
 
 export type SolveRegistersParams = {
   readonly rank: number;
   readonly halfA: boolean;
   readonly biases: boolean;
-  /** The float16 mirror of the factors is written too. */
+  /** True: the float16 copy of the factors is written too. */
   readonly half: boolean;
 };
 
-/** Template values of the shader parts that solve with A in registers. */
+/**
+ * Template values of the shader parts that run CG with A in registers (parts/register-helpers and others).
+ */
 export function registerSolverValues({ halfA }: { readonly halfA: boolean }) {
   return { tolerance: RESIDUAL_TOLERANCE, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
 }
 
-/** Bytes of workgroup memory that these parts need. */
+/**
+ * Bytes of workgroup memory that these shader parts need: a vector and the subgroups' partial sums, both
+ * double-buffered.
+ */
 export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)): number {
   return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroups * 16;
 }
 
 /**
- * Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256,
- * float32 A to 144.
+ * Solves rows from their slots (device/slots.ts) by conjugate gradients, with A in the registers of a
+ * workgroup. A workgroup has one row. Ranks up to 256 if A is float16 (`halfA`), up to 144 if A is float32.
  */
 export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
   name: 'solve-cg-registers',

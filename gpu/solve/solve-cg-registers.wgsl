@@ -1,6 +1,9 @@
-// Template: a thread keeps rows of A in registers, and loops over them are unrolled.
-// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are first summed in
-// order, into the first one: a loop for each number of a thread quadrupled the driver's compile time.
+// Template: each group of four elements of A in registers is a variable of its own, so loops over them must
+// be unrolled.
+//
+// Solves rows from their slots by conjugate gradients, with A in registers. If a row has several slots, they
+// are first summed into the first one. Summing them while A is loaded into registers would need a loop for
+// each group of elements, which quadrupled the driver's compile time.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 

@@ -4,22 +4,23 @@ import { shiftValues } from './row-shifts.ts';
 
 export type SolveCgParams = {
   readonly rank: number;
-  /** `f16`: A / n_u is rounded to float16 (cuMF_ALS, Solution 4); λ and all vectors are float32. */
+  /** `f16`: the solver rounds A / n_u to float16 (cuMF_ALS, Solution 4). λ and all vectors are float32. */
   readonly a: 'f32' | 'f16';
-  /** The row's bias is solved as well. */
+  /** True: the row's bias is solved as well. */
   readonly biases: boolean;
-  /** The float16 mirror of the factors is written too. */
+  /** True: the float16 copy of the factors is written too. */
   readonly half: boolean;
 };
 
-/** Up to this number of features, a row of A is kept in the registers of one or two threads. */
+/** Up to this padded rank, A is kept in registers, each row of A in one or two threads. */
 const REGISTER_STRIDE = 128;
-/** Elements of A that one thread keeps. */
+/** Most elements of A that one thread keeps in registers. */
 const REGISTER_ELEMENTS = 64;
 
 /**
- * Limits of ‖r‖², relative to its first value and to ‖b‖². Below either of them, float32 cannot improve x
- * further (cpu/assembly/solve/conjugate-gradient.ts).
+ * CG ends when the residual's square ‖r‖² is below RESIDUAL_TOLERANCE times its first value, or below
+ * BIAS_TOLERANCE times ‖b‖² (b: right-hand side). Below either limit, float32 cannot improve x further
+ * (cpu/assembly/solve/conjugate-gradient.ts).
  */
 export const RESIDUAL_TOLERANCE = 1e-12;
 export const BIAS_TOLERANCE = 1e-10;
@@ -32,16 +33,17 @@ function shape({ rank }: SolveCgParams) {
   return { stride, registers, segments, lanes, rows: registers ? Math.max(1, Math.floor(64 / lanes)) : 1 };
 }
 
-/** Workgroups that solve `count` rows. */
+/** Number of workgroups to dispatch for `count` rows. */
 export function solveCgWorkgroups(params: SolveCgParams, count: number): number {
   return Math.ceil(count / shape(params).rows);
 }
 
 /**
- * Solves (A + λ n_u I) x = b by `steps` steps (f_s) of conjugate gradients from `previous` (cuMF_ALS,
- * Algorithm 1); it ends early as cpu/reference/conjugate-gradient.ts does. Up to 128 features A is kept in
- * registers, above that it is read from its first slot. Lists, slots, outputs and `status`: see
- * solve-cholesky. Without biases any buffer may be bound as `bias`.
+ * Solves (A + λ n_u I) x = b of rows from their slots, by `steps` steps (f_s) of conjugate gradients that
+ * start from `previous` (cuMF_ALS, Algorithm 1). It runs on any GPU. It ends early under the same conditions
+ * as cpu/reference/conjugate-gradient.ts. Up to 128 features A is kept in registers; above that, it is read
+ * in each step from the row's first slot. Work list, slots, outputs and `status`: see solve-cholesky. Without
+ * biases, any buffer may be bound as `bias`.
  */
 export const solveCgKernel = kernelOf<SolveCgParams>()({
   name: 'solve-cg',

@@ -1,10 +1,13 @@
-// Template: a thread keeps a row of A in registers, and loops over it are unrolled.
-// Some steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5 as r = r -
-// alpha a_p).
+// Template: each group of four elements of A in registers is a variable of its own, so loops over them must
+// be unrolled.
 //
-// ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row
-// of A, or one of SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p
-// each. A finished row continues with steps of length 0, since all threads must reach the barriers.
+// Runs a number of steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5
+// as r = r - alpha a_p).
+//
+// A workgroup solves ROWS rows, each with LANES threads. In a product with A, a thread multiplies one row of
+// A, one of SEGMENTS parts of a row, or above 256 features several rows. The first QUADS threads of a row
+// keep four elements each of x, the residual r and the direction p. A row that is finished continues with
+// steps of length 0, since all threads of the workgroup must reach the barriers.
 
 var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;
@@ -15,7 +18,7 @@ var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 #import parts/write-row
 #import parts/row-shift
 
-// Four elements, summed over the slots in order.
+// Returns four elements of a row's A or b: the sum of the row's slots, in a fixed order.
 fn summed(at: u32, slot_count: u32) -> vec4f {
   var sum = vec4f();
   for (var slot = 0u; slot < slot_count; slot++) {
@@ -24,7 +27,8 @@ fn summed(at: u32, slot_count: u32) -> vec4f {
   return sum;
 }
 
-// Columns 4 quad .. 4 quad + 3 of row i of A, from the tiles on and below the diagonal.
+// Returns columns 4 quad to 4 quad + 3 of row i of A. Only tiles on and below the diagonal are stored, so
+// elements above are read from their mirror images.
 fn matrix_quad(base: u32, slot_count: u32, i: u32, quad: u32) -> vec4f {
   let own = i / 16;
   let tile = quad / 4;
@@ -43,7 +47,8 @@ fn matrix_quad(base: u32, slot_count: u32, i: u32, quad: u32) -> vec4f {
 }
 {% if keep == 'memory' and a == 'f16' %}
 
-// Like matrix_quad, after each row of a tile has been packed into its first half.
+// Like matrix_quad, but reads A in float16: each 16-element row of a tile has been packed into the first half
+// of its memory.
 fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
   let own = i / 16;
   let tile = quad / 4;
@@ -64,12 +69,12 @@ fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
 }
 {% endif %}
 
-// Which of four features exist.
+// For four consecutive features, true if the feature is below the rank; the others are padding.
 fn is_feature(quad: u32) -> vec4<bool> {
   return vec4u(4 * quad) + vec4u(0, 1, 2, 3) < vec4u(RANK);
 }
 
-// Sums the `shares` of the QUADS threads of a row.
+// Sums the `shares` that the first QUADS threads of a row have written.
 fn total(batch: u32) -> vec2f {
   var sum = vec2f();
   for (var quad = 0u; quad < QUADS; quad++) {
@@ -96,7 +101,7 @@ fn main(
   let base = entry.y * SLOT_QUADS;
   let ratings = f32(max(entry.z, 1));
 {% if a == 'f16' %}
-  // All sums are divided by n: sums of long rows would exceed the range of float16.
+  // A, b and the shift are divided by n: sums over many ratings would exceed the range of float16.
   let scale = 1.0 / ratings;
 {% else %}
   let scale = 1.0;
@@ -123,7 +128,8 @@ fn main(
     b = select(vec4f(), summed(base + BIAS_START + lane, entry.w) * scale, is_feature(lane));
   }
 {% if biases %}
-  // The row's bias is eliminated: A - s s^T / weight, b - s t / weight.
+  // The row's bias is eliminated first: CG solves with A - s s^T / weight and b - s t / weight. s: sum of the
+  // rows of theta, t: sum of the ratings, weight: n plus the bias's regularization.
   let weight = weight_of(entry.x, entry.z) * scale;
   var s = vec4f();
   var t = 0.0;
@@ -179,7 +185,7 @@ fn main(
       direction[cell] = p;
     }
 {% if biases %}
-    // All threads have read the last sums.
+    // `shares` is overwritten next, so all threads must have read its last sums.
     workgroupBarrier();
     if (owns) {
       shares[cell] = vec2f(dot(s, p), 0.0);
@@ -253,7 +259,7 @@ fn main(
       let norms = total(batch);
       bad = bad || !is_finite(norms.x);
       if (step == 0) {
-        // This minimum keeps products of residuals from underflowing.
+        // The minimum of 1e-30 keeps products of small residuals from underflowing.
         enough = max(max(norms.x * {{ tolerances.residual }}, norms.y * {{ tolerances.bias }}), 1e-30);
         p = r;
       } else if (!done) {

@@ -4,15 +4,18 @@ import { shiftValues } from './row-shifts.ts';
 
 export type SolveCholeskyParams = {
   readonly rank: number;
-  /** The row's bias is solved as well. */
+  /** True: the row's bias is solved as well. */
   readonly biases: boolean;
-  /** The float16 mirror of the factors is written too. */
+  /** True: the float16 copy of the factors is written too. */
   readonly half: boolean;
-  /** Memory in which A is factorized: a copy in workgroup memory, or A's first slot. */
+  /**
+   * `workgroup`: A is factorized in a copy in workgroup memory. `global`: A is factorized in its first slot
+   * in device memory.
+   */
   readonly where: 'workgroup' | 'global';
 };
 
-/** The variant with workgroup memory if A fits there, else the variant that works in the slot. */
+/** Chooses workgroup memory if A fits `bytes` bytes of it, else device memory. */
 export function chooseSolveCholesky(
   rank: number,
   biases: boolean,
@@ -24,18 +27,21 @@ export function chooseSolveCholesky(
 }
 
 /**
- * x of (A + λ n_u I) x = b by Cholesky, one workgroup a row.
+ * Solves (A + λ n_u I) x = b of rows from their slots by a Cholesky factorization. A workgroup has one row.
  *
  * | buffer | content |
  * |---|---|
- * | `work` | rows (gpu/update/work.ts): row, first slot, n_u, slots |
- * | `slots` | a row's slots are adjacent, are summed in order, and are overwritten |
- * | `factors` | x, with a stride of whole tiles, padding 0; a row with n_u = 0 becomes 0 |
- * | `half` | the half mirror of `factors` |
- * | `bias` | with biases, the row's bias, which is eliminated first |
- * | `status` | the lowest row with an A not positive definite or an x not finite; first the largest u32 |
+ * | `work` | list of the rows (gpu/update/work.ts): row, first slot, n_u, number of slots |
+ * | `slots` | A and b (device/slots.ts); a row's slots are adjacent, summed in order and overwritten |
+ * | `shifts` | the numbers that are added to the diagonals of A, such as λ n_u |
+ * | `factors` | output x, each row padded with 0 to whole tiles; a row with n_u = 0 becomes 0 |
+ * | `half` | output: the float16 copy of `factors` |
+ * | `bias` | output with biases: the row's bias, which is eliminated before A is factorized |
+ * | `status` | output: the lowest row that cannot be solved, or the largest u32; then the rows' objectives |
  *
- * A shift below the rounding error of A is raised to it, as on the CPU (cpu/assembly/solve/diagonal.ts).
+ * A row cannot be solved if its A is not positive definite or its x is not finite. A shift that is smaller
+ * than the rounding error of A is raised to that error, so that A stays positive definite, as on the CPU
+ * (cpu/assembly/solve/diagonal.ts).
  */
 export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   name: 'solve-cholesky',
@@ -72,12 +78,13 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
       QUADS: stride / 4,
       TILES: tilesOf(rank),
       SLOT_QUADS: slotElements(rank, biases) / 4,
-      // Offsets of the last row of tiles and of b, which is stored after the tiles.
+      // Offsets in a slot, in groups of four numbers: of the last tile row, and of b, which is stored after
+      // all tiles.
       LAST_TILES: ((tilesOf(rank) * (tilesOf(rank) - 1)) / 2) * 64,
       BIAS_START: matrixElements(rank) / 4,
       THREADS: threads,
       barrier: where === 'workgroup' ? 'workgroupBarrier' : 'storageBarrier',
-      // Rows of a panel, including b, that a thread keeps.
+      // Numbers of the rows of a panel (16 columns of A, and b as one more row) that a thread keeps.
       owned: range(Math.ceil((stride + 1) / threads)),
       elements,
       upwards: elements.toReversed(),

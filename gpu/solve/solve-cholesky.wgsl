@@ -1,22 +1,27 @@
-// Template: a thread keeps rows of a panel in registers, and loops over them are unrolled.
-// Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T, a workgroup a row (cuMF,
-// eq. 2).
+// Template: each element of a panel in registers is a variable of its own, so loops over them must be
+// unrolled.
 //
-// A is stored in 16 x 16 tiles (gpu/device/slots.ts); L overwrites A, panel by panel of 16 columns. A thread
-// keeps the 16 elements of its rows of the panel in registers. b is an extra row below A, which becomes y
-// with L y = b. The diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
+// Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T. A workgroup has one row
+// (cuMF, eq. 2).
+//
+// A is stored in 16 x 16 tiles (gpu/device/slots.ts). L overwrites A from left to right, one panel of 16
+// columns at a time. While a panel is factorized, each thread keeps the panel's 16 elements of its rows in
+// registers. b is treated as one more row below A, which becomes y with L y = b. The diagonal of L holds the
+// reciprocals 1 / L_cc. Beyond the rank, the diagonal is 1 and everything else 0.
 
-// Rounding error of A, relative to its largest element and the root of f. A shift smaller than this is
-// raised to it, so that A stays positive definite.
+// Rounding error of A, divided by A's largest element and by the square root of f. A shift smaller than the
+// rounding error is raised to it, so that A stays positive definite.
 const ROUNDING = 5e-6;
 
-// A column of a diagonal tile, double-buffered, so that one barrier a column suffices.
+// A column of the diagonal tile of the panel. It is double-buffered, so that one barrier for each column
+// suffices.
 var<workgroup> column: array<f32, 32>;
 var<workgroup> solution: array<vec4f, QUADS>;
-// The bits of A's largest element, which have the same order as the numbers.
+// A's largest diagonal element, as bits: for numbers >= 0 the bits have the same order as the numbers, which
+// allows an atomic maximum.
 var<workgroup> largest: atomic<u32>;
 {% if biases %}
-// s, followed by t.
+// s, the sum of the rows of theta, followed by t, the sum of the ratings.
 var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
 
@@ -123,8 +128,8 @@ fn main(
 {% endfor %}
     {{ barrier }}();
 
-    // Subtracts the products of the panel's columns from the elements to the right of the panel: blocks of 4
-    // x 4 of A, and groups of four of b.
+    // Updates the rest of the matrix, to the right of the panel: subtracts the products of the panel's
+    // columns, from blocks of 4 x 4 elements of A and groups of four elements of b.
     let first = 16 * panel + 16;
     let side = (STRIDE - first) / 4;
     let triangle = side * (side + 1) / 2;
@@ -170,7 +175,7 @@ fn main(
     {{ barrier }}();
   }
 
-  // |y|^2 is b^T x, and the objective its negative.
+  // Since A x = b, the objective x^T A x - 2 b^T x is -b^T x, which is -|y|^2.
   for (var quad = thread; quad < QUADS; quad += THREADS) {
     let y = read_quad(base, BIAS_START + quad);
     solution[quad].x = dot(y, y);
@@ -188,7 +193,8 @@ fn main(
   }
   workgroupBarrier();
 
-  // Solves L^T x = y, from the last panel up; every thread solves the panel's 16 rows itself.
+  // Solves L^T x = y, from the last panel to the first. Every thread computes all 16 elements of x of a
+  // panel, then the threads share the update of the rest of y.
   for (var up = 0u; up < TILES; up++) {
     let panel = TILES - 1 - up;
     let diagonal = tile_start(panel, panel);

@@ -4,13 +4,16 @@ import { shiftValues } from './row-shifts.ts';
 
 export type SolveNonnegativeParams = {
   readonly rank: number;
-  /** The row's bias is solved as well, and may be negative. */
+  /** True: the row's bias is solved as well; it may be negative. */
   readonly biases: boolean;
-  /** The float16 mirror of the factors is written too. */
+  /** True: the float16 copy of the factors is written too. */
   readonly half: boolean;
 };
 
-/** Groups of four elements of A that a thread keeps in registers, at most. */
+/**
+ * Most groups of four elements of A that a thread keeps as separate variables, in registers; above this
+ * number it uses an array.
+ */
 const REGISTER_GROUPS = 16;
 
 function shape({ rank }: SolveNonnegativeParams) {
@@ -27,10 +30,11 @@ function shape({ rank }: SolveNonnegativeParams) {
 }
 
 /**
- * Finds the x >= 0 that minimizes ½ xᵀ(A + λ n_u I) x - bᵀx, one workgroup a row. The first guess is that
- * the features that are positive in `previous` are positive in x. Lists, slots, outputs and `status`: see
- * solve-cholesky; the first slot of a row is overwritten. If the minimum is not found, the row is reported
- * as bad. A component of the gradient counts as 0 up to 1e-5 ‖b‖.
+ * Finds the x >= 0 that minimizes ½ xᵀ(A + λ n_u I) x - bᵀx for rows in slots. A workgroup has one row. The
+ * search starts with the guess that the features that are positive in `previous` are positive in x. Work
+ * list, slots, outputs and `status`: see solve-cholesky; of a row's slots only the first is overwritten. A
+ * component of the gradient counts as 0 up to 1e-5 ‖b‖. If no minimum is found, the row is reported in
+ * `status`.
  */
 export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   name: 'solve-nonnegative',
@@ -61,7 +65,7 @@ export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
       GROUPS: groups,
       unrolled: groups <= REGISTER_GROUPS,
       groups: range(groups),
-      // Features for which a thread keeps y.
+      // Numbers of the features for which one thread keeps y.
       rights: range(Math.ceil(stride / threads)),
     };
   },

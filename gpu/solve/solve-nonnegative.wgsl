@@ -1,56 +1,62 @@
-// Template: a thread's groups of A are in registers, and loops over them are unrolled.
-// Non-negative least squares of one row, min (1/2) x^T A x - b^T x over x >= 0, a workgroup a row: block
-// principal pivoting (Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 33, 2011) on
-// swept matrices.
+// Template: each group of four elements of A in registers is a variable of its own, so loops over them must
+// be unrolled.
 //
-// P, the passive set, has the features whose x may differ from 0. Sweeping feature k moves it into P or out
-// of P. When P is swept, the matrix contains -inverse(A_PP), and the right side y contains x for features in
-// P and b - A x for the others. So one step reads the signs of y, and costs one sweep of f^2 operations for
-// each feature with the wrong sign.
+// Non-negative least squares of one row: finds the x >= 0 that minimizes (1/2) x^T A x - b^T x. A workgroup
+// has one row. The method is block principal pivoting (Kim and Park, Fast nonnegative matrix factorization,
+// SIAM J. Sci. Comput. 33, 2011), with the sweep operator.
 //
-// The threads keep the lower triangle in groups of four elements (slots.ts) and share the pivot's column
-// through workgroup memory. At the end x is checked with A itself, and improved with the inverse if sweeps
-// have lost digits.
+// The passive set P contains the features whose x may differ from 0; the other features have x = 0. To sweep
+// feature k is to update the matrix so that k moves into P or out of P. For every P, the swept matrix
+// contains -inverse(A_PP), and the right side y contains x for features in P and the negative gradient b - A
+// x for the others. A feature is on the wrong side if it is in P with x < 0, or not in P with b - A x > 0.
+// One step finds these features by the signs of y, and sweeps each of them in f^2 operations.
+//
+// The threads keep the lower triangle in groups of four elements (device/slots.ts), and share the column of
+// the pivot through workgroup memory. At the end x is checked with the original A. If sweeps have lost
+// digits, x is improved with the inverse.
 
-// Limits of a feature's gradient, relative to |b|. Up to the first limit it counts as 0. Up to the second,
-// the row counts as solved if no step improves it.
+// Limits of a component of the gradient, relative to |b|. Up to TOLERANCE it counts as 0. If no step improves
+// the row any more, it counts as solved with components up to LARGEST_GRADIENT.
 const TOLERANCE = 1e-5;
 const LARGEST_GRADIENT = 1e-4;
-// Largest residual A x - b on P, relative to |b|.
+// Largest component of the residual A x - b for features in P, relative to |b|.
 const RESIDUAL = 5e-6;
-// A pivot below this fraction of its diagonal element is only rounding error: the feature is linearly
-// dependent on the features in P, and is not moved into P.
+// A pivot below this fraction of A's diagonal element is only rounding error: the feature is linearly
+// dependent on the features in P, so it is not moved into P.
 const DEPENDENT = 2.4e-7;
-// Rounding error of A, divided by √f and A's largest element. A shift smaller than the rounding error is
-// raised to it, so that A stays positive definite.
+// Rounding error of A, divided by A's largest element and by the square root of f. A shift smaller than the
+// rounding error is raised to it, so that A stays positive definite.
 const ROUNDING = 5e-6;
-// Most consecutive steps without a new minimum of the number of features with the wrong sign. After these,
-// features change sides one at a time.
+// If the number of features on the wrong side has reached no new minimum for more than this number of steps,
+// only one feature is moved in each step, which cannot cycle.
 const PATIENCE = 3;
 const MOST_STEPS = 10 * RANK + 100;
 
-// Stages.
+// Stages of the search: SWEEP moves features, VERIFY compares x with the original A, CORRECT improves x.
 const SWEEP = 0u; const VERIFY = 1u; const CORRECT = 2u;
 const DONE = 3u; const FAILED = 4u;
 
-// A column of the swept matrix and the pivot's element of y, double-buffered, so that one barrier a sweep
-// suffices. There is one extra vector, which is read for groups that do not exist.
+// The pivot's column of the swept matrix, and the pivot's element of y. Both are double-buffered, so that one
+// barrier for each sweep suffices. `column` has one extra vector, which is read for groups that do not exist.
 var<workgroup> column: array<vec4f, 2 * QUADS + 1>;
 var<workgroup> along: array<f32, 2>;
 var<workgroup> solution: array<vec4f, QUADS>;
 var<workgroup> shares: array<f32, LANES * STRIDE>;
 var<workgroup> diagonal: array<f32, STRIDE>;
-// Bit sets of features: P; the features that change sides next; the features found on the wrong side.
+// Bit sets of features: `passive` is P, `turning` the features that the next step moves, `misplaced` the
+// features that were found on the wrong side.
 var<workgroup> passive: array<u32, WORDS>;
 var<workgroup> turning: array<u32, WORDS>;
 var<workgroup> misplaced: array<atomic<u32>, WORDS>;
-// Bit 1: A x - b is too large for a feature in P. Bit 2: a gradient is too large to end.
+// Value 1 is set if the residual A x - b of a feature in P is too large. Value 2 is set if a component of the
+// gradient is too large for a solution.
 var<workgroup> remarks: atomic<u32>;
 var<workgroup> stage: u32;
-// The bits of A's largest element, which have the same order as the numbers.
+// A's largest diagonal element, as bits: for numbers >= 0 the bits have the same order as the numbers, which
+// allows an atomic maximum.
 var<workgroup> largest: atomic<u32>;
 {% if biases %}
-// s, followed by t.
+// s, the sum of the rows of theta, followed by t, the sum of the ratings.
 var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% endif %}
 
@@ -63,8 +69,8 @@ fn is_passive(i: u32) -> bool {
   return ((passive[i / 32] >> (i % 32)) & 1) == 1;
 }
 
-// Records a feature on the wrong side (always, if its number is not finite), and a gradient that is too
-// large to end.
+// Records feature i in `misplaced` if it is on the wrong side or its number y is not finite. Also records in
+// `remarks` if y is too large for a solution. `length` is |b|.
 fn check_feature(i: u32, y: f32, length: f32) {
   let lost = !is_finite(y);
   if (lost || select(y > TOLERANCE * length, y < 0.0, is_passive(i))) {
@@ -104,7 +110,7 @@ fn main(
   workgroupBarrier();
 {% for right in rights %}
   let own_{{ right }} = thread + {{ right }} * THREADS;
-  // y, and A x - b, of the feature.
+  // The feature's elements of y, and of b - A x from the last comparison with A.
   var y_{{ right }} = 0.0;
   var left_{{ right }} = 0.0;
   if (own_{{ right }} < RANK) {
@@ -159,7 +165,7 @@ fn main(
   }
   storageBarrier();
 
-  // Used by the first thread, which chooses the next step.
+  // State of thread 0, which chooses the next step (parts/next-step).
   var fewest = RANK + 1;
   var patience = PATIENCE;
   var steps = 0u;
@@ -229,7 +235,7 @@ fn main(
     } else if (current == VERIFY) {
       #import parts/compare-with-matrix
     } else {
-      // y += inverse(A_PP) (b - A x), a column at a time.
+      // CORRECT: y += inverse(A_PP) (b - A x), one column of the inverse at a time.
       for (var word = 0u; word < WORDS; word++) {
         var bits = workgroupUniformLoad(&passive[word]);
         while (bits != 0) {

@@ -1,8 +1,9 @@
 import { CounterRandom } from '../../../engine/random.ts';
 
 /**
- * An order of an epoch's batches that needs no memory: the i-th batch is (i * multiplier + offset) mod n.
- * This is a permutation for every n below the multiplier, which is prime.
+ * Draws an order of an epoch's batches that needs no memory: the i-th batch to process has the number (i *
+ * multiplier + offset) mod n. Every batch occurs once, since the multiplier is a prime greater than n, or 1
+ * if no such prime is in range.
  */
 export function batchOrder(
   mostBatches: number,
@@ -10,7 +11,7 @@ export function batchOrder(
   epoch: number,
 ): { readonly multiplier: number; readonly offset: number } {
   const random = new CounterRandom(seed, 0x7113).derive(epoch);
-  // i * multiplier + offset stays within 32 bits.
+  // The limit keeps i * multiplier + offset within 32 bits.
   const largest = Math.min(2 ** 20, Math.floor((2 ** 32 - 2 ** 20) / Math.max(1, mostBatches)));
   const least = mostBatches + 1;
   const offset = random.below(1, 2 ** 20);

@@ -3,17 +3,22 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 /** Largest number of tiles. */
 export const MOST_TILES = 4096;
 
-/** Rows of a chunk; one workgroup sorts a chunk's ratings into tiles. */
+/** Number of adjacent rows (a chunk) whose ratings one workgroup sorts into tiles. */
 export const TILE_CHUNK_ROWS = 64;
 
-/** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */
+/**
+ * First step of sorting ratings into tiles, which are sets of columns: counts the ratings of each chunk of
+ * rows in each tile. Output: `counts` u32[chunks * tiles].
+ */
 export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
   name: 'sgd-tile-count',
   bindings: [
     ...reads({
       offsets: 'array<i32>',
       indices: 'array<u32>',
-      /** Tile of each column in the lower 16 bits, its place in the tile in the upper 16. */
+      /**
+       * For each column its tile, in the lower 16 bits, and its index within the tile, in the upper 16 bits.
+       */
       places: 'array<u32>',
     }),
     ...writes({ counts: 'array<u32>' }),

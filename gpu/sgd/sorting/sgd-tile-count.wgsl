@@ -1,4 +1,4 @@
-// Counts the ratings of each chunk of CHUNK rows for each tile of columns.
+// Counts the ratings of each chunk of CHUNK rows in each tile (set of columns). A workgroup has one chunk.
 
 var<workgroup> tally: array<atomic<u32>, MOST_TILES>;
 

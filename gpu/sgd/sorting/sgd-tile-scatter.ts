@@ -1,7 +1,10 @@
 import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdTileCountKernel } from './sgd-tile-count.ts';
 
-/** Deals ratings to tiles, keeping them sorted by row. */
+/**
+ * Second step of sorting ratings into tiles, which are sets of columns: copies each rating to its tile, where
+ * ratings stay sorted by row.
+ */
 export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdTileCountKernel,
   name: 'sgd-tile-scatter',
@@ -11,7 +14,7 @@ export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
       indices: 'array<u32>',
       values: 'array<f32>',
       places: 'array<u32>',
-      /** Starts of the ratings by chunk and tile. */
+      /** For each chunk of rows and tile, the index of its first rating in the output. */
       starts: 'array<u32>',
     }),
     ...writes({ ratings: 'array<vec2<u32>>' }),

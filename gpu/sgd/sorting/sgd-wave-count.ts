@@ -3,14 +3,17 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 /** Largest number of bands of columns. */
 export const MOST_BANDS = 2048;
 
-/** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
+/**
+ * First step of sorting ratings into blocks (a band of rows by a band of columns): counts the ratings of each
+ * block. Output: `counts` u32[row bands * column bands].
+ */
 export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
   name: 'sgd-wave-count',
   bindings: [
     ...reads({
       offsets: 'array<i32>',
       indices: 'array<u32>',
-      /** Starts of the bands of rows, and the end of the last band. */
+      /** First row of each band of rows; last, the number of rows. */
       row_starts: 'array<u32>',
       /** Band of each column. */
       band_of: 'array<u32>',

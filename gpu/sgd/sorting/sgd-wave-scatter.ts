@@ -1,7 +1,10 @@
 import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdWaveCountKernel } from './sgd-wave-count.ts';
 
-/** Copies ratings to their blocks, sorted by row and then by column. */
+/**
+ * Second step of sorting ratings into blocks: copies each rating to its block, where ratings are sorted by
+ * row and then by column.
+ */
 export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',
@@ -12,11 +15,11 @@ export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
       values: 'array<f32>',
       row_starts: 'array<u32>',
       band_of: 'array<u32>',
-      /** Starts of the blocks. */
+      /** Index of each block's first rating in the output. */
       starts: 'array<u32>',
     }),
     ...writes({
-      /** Three words a rating: row, column, value. */
+      /** Three words for each rating: row, column, and value as float32 bits. */
       ratings: 'array<u32>',
     }),
   ],

@@ -1,6 +1,6 @@
-// Copies the ratings of each band of rows to its blocks, in order of row and then of column, which is the
-// same order every time. Columns ascend in a row and bands are ranges of columns, so a row's ratings of one
-// block are adjacent.
+// Copies the ratings of each band of rows to its blocks, sorted by row and then by column, so that the order
+// is the same in every run. Columns ascend within a row, and bands are ranges of columns. So the ratings that
+// a row has in one block are adjacent in the input.
 
 var<workgroup> cursors: array<u32, MOST_BANDS>;
 
@@ -39,7 +39,7 @@ fn main(
       ratings[place + 2u] = bitcast<u32>(values[at]);
     }
     workgroupBarrier();
-    // Only the last rating of a row in a band moves the band's cursor.
+    // The thread with a row's last rating in a band moves the band's cursor past all of them.
     for (var at = first + thread; at < end; at += THREADS) {
       let band = band_of[indices[at]];
       if (at + 1u == end || band_of[indices[min(at + 1u, end - 1u)]] != band) {

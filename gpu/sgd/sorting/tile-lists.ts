@@ -3,7 +3,7 @@ import { MOST_TILES, sgdTileCountKernel, TILE_CHUNK_ROWS } from './sgd-tile-coun
 import { sgdTileScatterKernel } from './sgd-tile-scatter.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 
-/** The ratings of a block by tiles of columns, as sgd-tiles reads them. */
+/** The ratings of a block sorted into tiles (sets of columns), as the kernel sgd-tiles reads them. */
 export interface TileLists {
   readonly tiles: number;
   /** Most columns of a tile. */
@@ -15,15 +15,17 @@ export interface TileLists {
   readonly columns: GPUBuffer;
 }
 
-/** Marks a place of a tile without a column. */
+/** In `columns`: marks places of tiles that have fewer columns than the largest. */
 const NO_COLUMN = 0xffff_ffff;
 
 /**
- * Assigns columns to tiles, and ratings to the tiles of their columns. Done once for a block and a number of
- * tiles, and cached with the block. Columns are assigned by descending number of ratings, to the tiles in
- * ascending order, then in descending order, and so on: all tiles then have about the same numbers of
- * columns and ratings. Within a tile, ratings are sorted by row; the order within a row is undefined. A
- * rating is stored as its difference to `level`, in float16.
+ * Assigns the columns of a block to tiles, and sorts the ratings into the tiles of their columns. The result
+ * is cached with the block, by the number of tiles and `level`.
+ *
+ * Columns are assigned by descending number of ratings: one to each tile in ascending order, then one to each
+ * in descending order, and so on. So all tiles have about the same numbers of columns and of ratings. Within
+ * a tile, ratings are sorted by row; the order within a row is undefined. A rating is stored in float16 as
+ * its difference to `level`.
  */
 export async function tileLists(
   gpu: Gpu,
@@ -55,11 +57,11 @@ export async function tileLists(
 interface DealtColumns {
   readonly places: number;
   readonly largest: number;
-  /** Index of each tile's first rating, followed by the number of all ratings. */
+  /** Index of each tile's first rating; last, the number of all ratings. */
   readonly starts: Uint32Array;
-  /** Columns by tile and place. */
+  /** The columns of each tile, `places` numbers for each tile. */
   readonly columns: Uint32Array;
-  /** Tile of each column in the lower 16 bits, its place in the tile in the upper 16. */
+  /** For each column its tile, in the lower 16 bits, and its index within the tile, in the upper 16 bits. */
   readonly placeOf: Uint32Array;
 }
 
@@ -93,8 +95,8 @@ export function dealColumns(indices: Uint32Array, columnCount: number, tiles: nu
 }
 
 /**
- * Counts the ratings of each chunk of rows in each tile, adds the counts up to start indices, and copies the
- * ratings there.
+ * Copies the ratings to their tiles, in three steps: the GPU counts the ratings of each chunk of rows in each
+ * tile, the host adds the counts up to start indices, and the GPU copies the ratings to these indices.
  */
 async function dealRatings(
   gpu: Gpu,

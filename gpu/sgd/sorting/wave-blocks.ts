@@ -3,23 +3,26 @@ import { MOST_BANDS, sgdWaveCountKernel } from './sgd-wave-count.ts';
 import { sgdWaveScatterKernel } from './sgd-wave-scatter.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 
-/** Starts of the bands, and the end of the last band. */
+/** First row or column of each band; last, the number of rows or columns. */
 export interface Bands {
   readonly rowStarts: readonly number[];
   readonly columnStarts: readonly number[];
 }
 
-/** The ratings of a block by bands of rows and of columns, as sgd-waves reads them. */
+/**
+ * The ratings sorted into blocks (a band of rows by a band of columns), as the kernel sgd-waves reads them.
+ */
 export interface WaveBlocks {
-  /** Starts of the blocks: u32[row bands * column bands + 1]. */
+  /** Index of each block's first rating; last, the number of ratings: u32[row bands * column bands + 1]. */
   readonly starts: GPUBuffer;
-  /** Three words a rating: row, column, value. */
+  /** Three words for each rating: row, column, and value as float32 bits. */
   readonly ratings: GPUBuffer;
 }
 
 /**
- * Sorts ratings into blocks (a band of rows by a band of columns), and within a block by row and column.
- * Done once for a block of ratings and its bands, and cached with it. The order depends only on the ratings.
+ * Sorts ratings into blocks (a band of rows by a band of columns), and within a block by row and column. The
+ * result is cached with the ratings, by the numbers of bands. The order depends only on the ratings and the
+ * bands, so it is the same in every run.
  */
 export async function waveBlocks(
   gpu: Gpu,
