@@ -6,7 +6,10 @@ import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ExactSolver, None } from './task-types.ts';
 
-/** The properties of a half-iteration that the choice of a variant of `update` depends on. */
+/**
+ * The properties of a half-iteration (solving all rows of one side) on which the choice of a kernel variant
+ * for `update` depends.
+ */
 export type UpdateProblem = {
   readonly rank: number;
   readonly solver: 'cg' | ExactSolver;
@@ -42,15 +45,18 @@ export type KernelChoice = {
   /** Device memory of the variant in addition to its inputs and outputs: work lists and copies in float16. */
   readonly deviceBytes: number;
   /**
-   * Buffers by name that all kernels of a device share, each as large as its largest user needs: partial
-   * sums, ratings without biases.
+   * Scratch buffers by name, such as partial sums. All kernels of a device share a buffer of one name, which
+   * is as large as the kernel that needs most of it.
    */
   readonly scratchBytes?: Readonly<Record<string, number>>;
-  /** True for kernels that return `objective` on request. */
+  /** True for kernels that return the loss of their rows (`objective` of `update`) on request. */
   readonly tellsLoss?: boolean;
 };
 
-/** Variants of a kernel that a device timed on rows of a block, and the fastest one, which it will choose. */
+/**
+ * The result of timing variants of a kernel on rows of a block: all times, and the fastest variant, which the
+ * device will choose.
+ */
 export type KernelTuning = {
   readonly variant: string;
   /** Example: "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
@@ -91,8 +97,8 @@ export interface ChoosingTasks {
   };
 
   /**
-   * Starts compiling for tasks `top-n` with bounds, or `rank-listed` with or without exclusions, while their
-   * inputs are being sent to the GPU.
+   * Starts compiling the shaders of `top-n` with bounds, or of `rank-listed` with or without exclusions,
+   * while the inputs of such tasks are being sent to the GPU.
    */
   'compile-search': {
     inputs: None;
@@ -102,8 +108,8 @@ export interface ChoosingTasks {
   };
 
   /**
-   * Starts compiling the kernels of these variants of `update` (with `implicit`, of update-implicit) and of
-   * its measures, while ratings are read.
+   * Starts compiling the kernels of these variants of `update` (with `implicit`, of `update-implicit`), and
+   * of the tasks that measure its loss, while ratings are still being read.
    */
   'compile-update': {
     inputs: None;
@@ -115,7 +121,7 @@ export interface ChoosingTasks {
   };
 }
 
-/** Use of every input and output of these tasks. */
+/** The use of every input and output: see How. */
 export const choosingContracts = {
   'choose-update': {},
   'tune-update': { block: 'read' },

@@ -4,21 +4,22 @@ import type { How } from '../../engine/run/step.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
 
 /**
- * Policy for several ratings of one (user, item) pair. `keep` orders them by value, so that row order never
- * matters.
+ * The treatment of several ratings of one (user, item) pair. `keep` keeps all and orders them by value, so
+ * that row order never matters.
  */
 export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
 
 /**
- * Layout row-bands: `placeOf` Uint32[rows], with the band of a row in the high bits and its number within the
- * band in the low `rowBits` bits, and `firstRow` Int32[bands + 1]. Layout row-parts: `partOf` Uint16[rows],
- * or Uint32 for more than 2^16 parts, and `firstRow` Int32[parts + 1].
+ * Two further layouts. row-bands, the band of each row (see DataTasks): `placeOf` Uint32[rows] has the band
+ * in the high bits and the row's number within the band in the low `rowBits` bits; `firstRow` Int32[bands +
+ * 1]. row-parts, the part of each row: `partOf` Uint16[rows], or Uint32 for more than 2^16 parts, and
+ * `firstRow` Int32[parts + 1].
  */
 type FromPairs = { readonly by: 'users' | 'items'; readonly rowBits: number };
 type Counting = { readonly bands: number; readonly rowBits: number };
-/** Number of ratings of each part. */
+/** Values: the number of ratings that were added to each part. */
 type SplitRatings = { readonly ratings: readonly number[] };
-/** Bits of a key that contain the column. */
+/** Number of low bits of a sort key that contain the column. */
 type Keyed = { readonly columnBits: number };
 
 /**
@@ -35,9 +36,10 @@ type Keyed = { readonly columnBits: number };
  */
 export interface DataTasks {
   /**
-   * Counts the ratings of each band in the chunks of some groups, which have `groups` chunks each. Inputs:
-   * `bands`; for chunk i `codes.i` and, if codes are the chunk's own, `rowMap.i` (`map` Uint32: code ->
-   * position). `by`: which code is the row. Output: `counts` (`counts` Int32[groups x bands]).
+   * Counts the ratings of each band, separately for some groups of `groups` chunks each. Inputs: `bands`; for
+   * chunk i `codes.i` (ids as numbers) and, if these are numbers within the chunk, `rowMap.i` (`map` Uint32:
+   * code -> position). `by`: whether users or items are the rows. Output: `counts` (`counts` Int32[groups x
+   * bands]).
    */
   'count-pairs': {
     inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>;
@@ -47,11 +49,11 @@ export interface DataTasks {
   };
 
   /**
-   * Scatters the chunks of one group to their bands. Inputs as for count-pairs, and `columnMap.i`, `values.i`
-   * (Float32), `cursors` (`cursors` Int32[bands]: position for this group's first rating of each band).
-   * Output, already allocated: `block`. With `firstRow` the block's values are the ratings' row numbers,
-   * counted from `firstRow`, and ratings and timestamps are written to `rowData` (`ratings` Float32,
-   * `timestamps` Float64, by row number), also already allocated.
+   * Writes the ratings of one group of chunks to their bands. Inputs as for count-pairs, and `columnMap.i`,
+   * `values.i` (Float32), `cursors` (`cursors` Int32[bands]: position for this group's first rating of each
+   * band). Output, already allocated: `block`. With `firstRow`, the block gets the ratings' row numbers in
+   * the source as values, counted from `firstRow`, and the ratings and timestamps themselves are written to
+   * `rowData` (`ratings` Float32, `timestamps` Float64, by row number), also already allocated.
    */
   'scatter-pairs': {
     inputs: { bands: PartitionRef; cursors: PartitionRef } & Numbered<
@@ -63,8 +65,9 @@ export interface DataTasks {
   };
 
   /**
-   * The same two steps for a transposition: reads rows of `block`, whose columns become the rows of
-   * `transposed`. Group g has the rows [starts[g], starts[g + 1]); the scattered group has [from, to).
+   * The same two steps for transposing a block: they read rows of `block`, and its columns become the rows of
+   * `transposed`. For counting, group g has the rows [starts[g], starts[g + 1]); scattering takes the rows
+   * [from, to).
    */
   'count-columns': {
     inputs: { bands: PartitionRef; block: PartitionRef };
@@ -80,8 +83,8 @@ export interface DataTasks {
   };
 
   /**
-   * Sorts the bands [from, to). Input: `bands`. Output, already allocated and filled by the scatter tasks:
-   * `block` with its offsets.
+   * Sorts each of the bands [from, to) in place. Input: `bands`. Output, already allocated and filled by the
+   * scatter tasks: `block` with its offsets.
    *
    * `order`: 'kept' if the columns of each row ascend already (a transposition reads rows in order);
    * 'by-column' sorts them; 'by-value' also sorts the ratings of one row and column by value. Values, except
@@ -96,10 +99,10 @@ export interface DataTasks {
   };
 
   /**
-   * Cuts the ratings of `chunks` chunks by parts, which are sequences of rows; within a part rows are
+   * Divides the ratings of some chunks among parts, which are ranges of rows; within a part, rows are
    * numbered from its first. Inputs: `parts` (layout row-parts), and for each chunk c `codes.c`, `values.c`,
-   * and `rowMap.c`, `columnMap.c` if codes are the chunk's own. Outputs: `partCodes.p`, with row numbers (as
-   * `users`) and positions of columns, and `partValues.p`.
+   * and `rowMap.c`, `columnMap.c` if the codes are numbers within the chunk. Outputs for each part p:
+   * `partCodes.p`, with row numbers (as `users`) and positions of columns, and `partValues.p`.
    */
   'split-pairs': {
     inputs: { parts: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
@@ -109,8 +112,8 @@ export interface DataTasks {
   };
 
   /**
-   * The same for the rows [from, to) of a block whose row 0 has the position `firstRow`. Parts are sequences
-   * of the block's columns, numbered from the first of each part.
+   * The same for the rows [from, to) of a sorted block, whose row 0 has the position `firstRow`. Here the
+   * parts are ranges of the block's columns, numbered from the first of each part.
    */
   'split-block': {
     inputs: { parts: PartitionRef; block: PartitionRef };
@@ -120,9 +123,9 @@ export interface DataTasks {
   };
 
   /**
-   * Finds ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths` (`lengths`
-   * Int32[to - from]: the rows' lengths after merging duplicates), `repeated` (`columns` Uint32: columns of
-   * the ratings that repeat a pair).
+   * Finds repeated pairs: ratings of the same column in a row of a block whose indices ascend. Outputs:
+   * `lengths` (`lengths` Int32[to - from]: the rows' lengths after merging duplicates), `repeated` (`columns`
+   * Uint32: columns of the ratings that repeat a pair).
    */
   'find-duplicates': {
     inputs: { block: PartitionRef };
@@ -132,9 +135,10 @@ export interface DataTasks {
   };
 
   /**
-   * Writes the rows [from, to) with their duplicates combined. Inputs: `block`; for `last`, whose block has
-   * row numbers as values, `rowData` (`ratings` Float32, `timestamps` Float64, by row number): the latest
-   * rating counts, the larger one if times are equal. Output: `combined`, already allocated with its offsets.
+   * Writes the rows [from, to) with their duplicates combined by `policy`. Inputs: `block`; for `last`, whose
+   * block has row numbers of the source as values, also `rowData` (`ratings` Float32, `timestamps` Float64,
+   * by row number): the latest rating counts, the larger one if times are equal. Output: `combined`, already
+   * allocated with its offsets.
    */
   'combine-duplicates': {
     inputs: { block: PartitionRef; rowData?: PartitionRef };
@@ -145,8 +149,8 @@ export interface DataTasks {
 
   /**
    * Sums the ratings of the rows [from, to) of a block in order, in float64. Output, already allocated:
-   * `rowSums` (`sums` Float64[rows]), to which each row's sum is added. Values: `sum`; `least` and `most`
-   * (infinite without ratings); `whole` (true if all are whole numbers); `count`, and of these ratings `mean`
+   * `rowSums` (`sums` Float64[rows]), to which each row's sum is added. Values over all these ratings: `sum`;
+   * `least` and `most` (infinite without ratings); `whole` (true if all are whole numbers); `count`, `mean`,
    * and `squares` = Σ (r - mean)².
    */
   'sum-ratings': {
@@ -165,9 +169,9 @@ export interface DataTasks {
   };
 
   /**
-   * Damped means of the rows [from, to): the sum of their ratings minus `mean` and the column's mean, divided
-   * by their number plus `damping`. Inputs: `block`, `columnMeans` (`values` Float32[columns]). Output,
-   * already allocated: `rowMeans` (`values` Float32[rows]).
+   * Damped means of the rows [from, to): the sum of a row's ratings, each minus `mean` and the column's mean,
+   * divided by their number plus `damping`. Inputs: `block`, `columnMeans` (`values` Float32[columns]).
+   * Output, already allocated: `rowMeans` (`values` Float32[rows]).
    */
   'damped-means': {
     inputs: { block: PartitionRef; columnMeans: PartitionRef };
@@ -189,8 +193,8 @@ export interface DataTasks {
   };
 
   /**
-   * Sums the ratings with numbers [from, to) in a block, in order, in float64; or the squares of their
-   * differences to `apart`. Values: `sum`.
+   * Sums the ratings number `from` to `to` - 1 of a block, in order, in float64; or with `apart`, the squares
+   * of their differences to it. Values: `sum`.
    */
   'sum-values': {
     inputs: { block: PartitionRef };
@@ -211,9 +215,10 @@ export interface DataTasks {
   };
 
   /**
-   * Copies the ratings of the rows [from, to), whose columns ascend, to blocks of column ranges: `part.c` has
-   * the columns from columnStarts[c] to columnStarts[c + 1], with their own numbers or, with `local`,
-   * numbered from the first. Outputs, already allocated with their row pointers: `part.0`, `part.1`, ...
+   * Divides the ratings of the rows [from, to), whose columns ascend, among blocks of column ranges: `part.c`
+   * gets the columns from columnStarts[c] to columnStarts[c + 1] - 1, with their own numbers or, with
+   * `local`, numbered from the first of the range. Outputs, already allocated with their row offsets:
+   * `part.0`, `part.1`, ...
    */
   'place-columns': {
     inputs: { block: PartitionRef };

@@ -1,7 +1,7 @@
 /**
- * Tasks of data-parallel ALS: normal equations of rows whose fixed side is in p > 1 parts (cuMF, section 4.3
- * and Algorithm 3). Each part adds its ratings to partial equations; partial equations are added like
- * matrices; a row is solved from its sum.
+ * Tasks of ALS if the fixed side is in p > 1 vertical parts and rows are solved from sums of normal equations
+ * (cuMF, section 4.3 and Algorithm 3). The ratings of each part are added to partial equations, partial
+ * equations are added like matrices, and each row is solved from the sum.
  *
  * Layout of equations: a matrix (layout factors, allocated as zeros) with a row for each solved row u, and
  * `equationColumns` columns:
@@ -11,15 +11,15 @@
  *     n          n_u, the number of ratings of u
  *     s, t       with biases: Σ θ_v, f numbers, and Σ r_uv, with μ and γ_v subtracted from r_uv
  *
- * λ is added once, at the solve. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t θ_v (see
- * implicit-tasks.ts); G and the shifts are added at the solve.
+ * λ is added once, when the row is solved. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t
+ * θ_v (see implicit-tasks.ts); G and the shifts are added when the row is solved.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
 import type { None, RowRegularization, Rows, SolvedValues, SolverChoice } from './task-types.ts';
 
-/** First columns of the parts of a row of equations; `s` and `t` exist only with biases. */
+/** For each of these fields of a row of equations, its first column. `s` and `t` exist only with biases. */
 export interface EquationLayout {
   readonly triangle: 0;
   readonly b: number;
@@ -33,15 +33,15 @@ export function equationLayout(rank: number): EquationLayout {
   return { triangle: 0, b, n: b + rank, s: b + rank + 1, t: b + 2 * rank + 1 };
 }
 
-/** Columns of a row of equations: f (f + 1) / 2 + f + 1, and f + 1 more with biases. */
+/** Number of columns of a row of equations: f (f + 1) / 2 + f + 1, and f + 1 more with biases. */
 export function equationColumns(rank: number, biases: boolean): number {
   const { s, t } = equationLayout(rank);
   return biases ? t + 1 : s;
 }
 
 /**
- * The device's choice among its kernels for `update` of the same side (see `choose-update`); absent on a CPU,
- * which has one.
+ * The kernel variant that the device chose for `update` of the same side (see `choose-update`). Absent on a
+ * CPU, which has one kernel.
  */
 type VariantChoice = {
   readonly variant?: string;
@@ -51,9 +51,9 @@ type VariantChoice = {
 
 export interface EquationTasks {
   /**
-   * Adds the ratings of the rows [from, to) of a block to their equations; column indices of the block are
-   * rows of `fixed`. Row 0 of `equations` is row `rowStart` (default 0) of the block. Biases and `mean` as in
-   * `update`: the equations have s and t if `fixedBias` is given.
+   * Adds the ratings of the rows [from, to) of a block to the rows' equations. A column index of the block is
+   * a row of `fixed`. Row 0 of `equations` belongs to the row `rowStart` (default 0) of the block. Biases and
+   * `mean` as in `update`: the equations have s and t if `fixedBias` is given.
    */
   'normal-equations': {
     inputs: { block: PartitionRef; fixed: PartitionRef; fixedBias?: PartitionRef };
@@ -69,10 +69,10 @@ export interface EquationTasks {
   };
 
   /**
-   * Solves the rows [from, to) of `factors` from their equations, as `update` does (Cholesky, CG on A, or x
-   * >= 0, with biases if `bias` is given), or as `update-implicit` does if `gram` and `shifts` are given; λ
-   * is not used then. Row 0 of `equations` is row `rowStart` (default 0) of the other matrices. Rows with n_u
-   * = 0 become zero. Values as of `update`.
+   * Solves the rows [from, to) of `factors` from their equations as `update` does: by Cholesky, by CG on A,
+   * or with x >= 0, and with biases if `bias` is given. If `gram` and `shifts` are given, it solves as
+   * `update-implicit` does, and λ is not used. Row 0 of `equations` belongs to the row `rowStart` (default 0)
+   * of the other matrices. Rows without ratings become zero. Values as of `update`.
    */
   'solve-equations': {
     inputs: { equations: PartitionRef; previous: PartitionRef; gram?: PartitionRef; shifts?: PartitionRef };
@@ -97,8 +97,8 @@ export interface EquationTasks {
   };
 
   /**
-   * Copies all rows of a part into a larger matrix with the same columns, or a part's biases into the biases
-   * of all parts: row 0 becomes row `rowFrom`.
+   * Copies all rows of a part into a matrix with the rows of all parts, or a part's biases into the biases of
+   * all parts. Row 0 of the part becomes row `rowFrom`.
    */
   'place-rows': {
     inputs: { rows: PartitionRef };

@@ -1,11 +1,12 @@
 /**
- * Tasks of implicit ALS: a rating is evidence of preference, and every pair without one counts as a weak zero
- * (Hu, Koren and Volinsky 2008; cuMF_ALS, section V-F).
+ * Tasks of ALS for implicit data: a rating is evidence of preference, and every pair of user and item without
+ * one counts as a weak zero (Hu, Koren and Volinsky 2008; cuMF_ALS, section V-F).
  *
- *     A_u x_u = b_u      A_u = G + Σ w θ_v θ_vᵀ + shift_u I,  b_u = Σ t θ_v      over the ratings of u
+ *     A_u x_u = b_u      A_u = G + Σ w θ_v θ_vᵀ + shift_u I,  b_u = Σ t θ_v      over the ratings r of u
  *     G = weight ΘᵀΘ over all v        w = α |r|        t = base + α r if r > 0, else 0
  *
- * Layout row-shifts: `values` Float32[rows], the number added to the diagonal of each row.
+ * Layout row-shifts: `values` Float32[rows], the regularization (shift_u) that is added to the diagonal of
+ * each row's equations.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -14,14 +15,14 @@ import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';
 /** The weights of ratings. */
 export type ImplicitWeights = {
   readonly alpha: number;
-  /** The part of a positive rating's target that does not depend on α: 1 for Spark's weights, 0 for iALS. */
+  /** The constant term of a positive rating's target t: 1 for Spark's weights, 0 for iALS. */
   readonly base: number;
 };
 
 export interface ImplicitTasks {
   /**
-   * Rows [from, to) of G and, by symmetry, the same columns. `from` and `to` are multiples of 8, or the end
-   * of G. Output: `gram`, a matrix with at least `stride` rows.
+   * Computes the rows [from, to) of G and, by symmetry, the same columns. `from` and `to` are multiples of 8,
+   * or the end of G. Output: `gram`, a matrix with at least `stride` rows.
    */
   gram: {
     inputs: { factors: PartitionRef };
@@ -50,8 +51,9 @@ export interface ImplicitTasks {
         /** See `update`. */
         readonly measured?: boolean;
         /**
-         * Adds (G + shift_u I) x for the x of `previous` to b, and keeps rows without ratings. So new ratings
-         * move a row away from x only as far as G and the shift allow. A GPU does not support it.
+         * For new ratings of known rows: adds (G + shift_u I) x for the x of `previous` to b, and keeps rows
+         * without ratings unchanged. So new ratings move a row away from x only as far as G and the shift
+         * allow. A GPU does not support it.
          */
         readonly anchored?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
@@ -63,8 +65,9 @@ export interface ImplicitTasks {
   };
 
   /**
-   * Σ w (p - s)² + base p (1 - 2 s) over the ratings of the rows [from, to), s = x_uᵀθ_v, p = 1 where r > 0.
-   * Values: `sum`, in float64 in row order.
+   * The loss of the observed pairs that the Gram matrices do not contain: Σ w (p - s)² + base p (1 - 2 s)
+   * over the ratings r of the rows [from, to), with s = x_uᵀθ_v, and p = 1 if r > 0, else 0. Values: `sum`,
+   * in float64 in row order.
    */
   'implicit-error': {
     inputs: { block: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef };

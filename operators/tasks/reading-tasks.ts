@@ -1,4 +1,4 @@
-/** Tasks that read ratings and number their ids: part of the contract of tasks.ts. */
+/** Tasks that read rows and number the ids of ratings: a part of the contract of tasks.ts. */
 import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
@@ -7,7 +7,7 @@ import type { BadRows } from '../ratings/rows/bad-rows.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
 
-/** Summary of the ids of a chunk of rows. */
+/** The kinds of ids in a chunk of rows, by side. */
 export type ChunkSummary = {
   readonly rows: number;
   readonly users: KeysSummary;
@@ -17,12 +17,12 @@ export type ChunkSummary = {
 export type ReadParams = {
   /** Read one after the other. */
   readonly splits: readonly SourceSplit[];
-  /** In order, from the source; the last one selects ratings. */
+  /** Operators on the rows, in order from the source; the last one selects the columns of ratings. */
   readonly operators: readonly PortableOperator[];
   readonly takesFaults: boolean;
-  /** More ratings throw CapacityError. */
+  /** If there are more ratings than this, the task throws CapacityError. */
   readonly maximumRows: number;
-  /** This task's part of `room`. */
+  /** The rows of the output `room` that this task fills. */
   readonly room?: { readonly from: number; readonly to: number };
 };
 
@@ -44,10 +44,13 @@ export type ReadRowsParams = {
   /** Most bytes of the rows in memory. */
   readonly maximumBytes: number;
   /**
-   * For each part of an exchange that is read instead of splits: the number of its piece in its partition.
+   * If rows of an exchange are read instead of splits: for each part, the index of its rows within the input
+   * partition `parts.i`.
    */
   readonly parts: readonly number[];
-  /** The same for the second input of each join among the operators; `name` if several tasks read it. */
+  /**
+   * The same for the second input of each join among the operators. `name`: given if several tasks read it.
+   */
   readonly others: readonly { readonly parts: readonly number[]; readonly name?: string }[];
   /** Present if the rows are divided among the parts of an exchange. */
   readonly exchange?: ExchangeParams;
@@ -60,17 +63,17 @@ export type ReadRowsValues = {
   readonly end: SplitEnd | null;
   /** False if the rows exceed the maximum of bytes; then no rows are returned. */
   readonly complete: boolean;
-  /** Origin of each batch. */
+  /** The position of each batch in the source. */
   readonly origins: readonly {
     readonly file?: string;
     readonly rowGroup?: number;
     readonly firstRow: number;
-    /** Number of the batch's rows in `kept`, if rows of the origin were removed. */
+    /** If operators removed rows: the number of entries of the output `kept` that belong to this batch. */
     readonly kept?: number;
   }[];
   /**
-   * Number of rows that were divided among the parts of an exchange, bytes of each part, and first part of
-   * each output.
+   * If the rows were divided among the parts of an exchange: their number, the bytes of each part, and the
+   * first part in each output `divided.i`.
    */
   readonly divided?: {
     readonly rows: number;
@@ -79,22 +82,25 @@ export type ReadRowsValues = {
   };
 };
 
-/** For narrow-range ids, `least` is the id with code 0. `wide`: the ids are in an int64 column. */
+/**
+ * A side whose ids have a narrow range, so that codes are distances from the smallest id. `least`: the id
+ * with code 0. `wide`: true if the ids are int64.
+ */
 export type NearSide = { readonly least: number; readonly wide: boolean };
 
 /**
- * Ids become positions in three steps. First, each chunk of rows is numbered separately, while others are
- * read (see NumberedKeys). Then the ids of all chunks are counted together: narrow-range ids in one table of
- * the range, others in hash tables, one for each share of the ids. Finally each chunk gets a map from its
- * codes to positions.
+ * Ids become positions (0, 1, ... by ascending id) in three steps. First, the ids of each chunk of rows get
+ * codes of that chunk, while others are read (see NumberedKeys). Then the ids of all chunks are counted
+ * together: ids of a narrow range in one table of the range, others in hash tables, one for each share of the
+ * ids. Finally each chunk gets a map from its codes to positions.
  */
 export interface ReadingTasks {
   /**
-   * Reads splits of a source into chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`:
-   * columns of the splits, as an Arrow stream without rows). Outputs for chunk i: `codes.i`, `users.i`,
-   * `items.i` as from number-keys, `values.i` (`values` Float32[rows] and, if selected, `timestamps`
-   * Float64[rows]); outputs of unused chunks are left out. With an output `room`, already allocated (see
-   * PairRoom), codes and values are views of the task's part of it.
+   * Reads splits of a source into chunks of ratings whose ids have codes (see chunkLimits). Input: `schema`
+   * (`bytes`: columns of the splits, as an Arrow stream without rows). Outputs for chunk i: `codes.i`,
+   * `users.i`, `items.i` as from number-keys, `values.i` (`values` Float32[rows] and, if selected,
+   * `timestamps` Float64[rows]); outputs of unused chunks are left out. With an output `room`, already
+   * allocated (see PairRoom), codes and values are views of the task's part of it.
    */
   'read-ratings': {
     inputs: { schema: PartitionRef };
@@ -107,9 +113,9 @@ export interface ReadingTasks {
    * Reads splits of a source, or rows of an exchange, and runs operators on them. Inputs: `schema`, as for
    * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: parts of the second
    * inputs of joins, each preceded by its columns in the form of `schema`; `bounds`: for an exchange by
-   * ranges (`bytes`). Output: `rows` (`bytes`: the batches as an Arrow stream; `kept` Uint32: see the
-   * origins), or, for an exchange, `divided.i` (`bytes`: an Arrow stream, one piece, for each part in it);
-   * unused outputs are left out.
+   * ranges (`bytes`). Output: `rows` (`bytes`: the batches as an Arrow stream; `kept` Uint32: see `origins`).
+   * If the result is divided for an exchange, the outputs are instead `divided.i` (`bytes`: one Arrow stream
+   * for each part in it). Unused outputs are left out.
    */
   'read-rows': {
     inputs: { schema: PartitionRef; bounds?: PartitionRef } & Numbered<'parts' | 'others'>;
@@ -131,8 +137,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Turns narrow-range codes of a side, or of both, into codes of distinct ids. Output: `recoded`, and the
-   * keys of such a side.
+   * Turns codes of ids with a narrow range (distances from the smallest id) into codes of distinct ids, for
+   * one side or both. Output: `recoded`, and the keys of each such side.
    */
   'recode-ids': {
     inputs: { codes: PartitionRef };
@@ -142,8 +148,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Counts narrow-range ids over all chunks. Inputs: `keys.i`, or `codes.i` if the keys of a chunk have no
-   * counts. Output: `counts` (`counts` Int32), already allocated; this task fills [from, to). `starts`:
+   * Counts ids of a narrow range over all chunks. Inputs: `keys.i`, or `codes.i` if the keys of a chunk have
+   * no counts. Output: `counts` (`counts` Int32), already allocated; this task fills [from, to). `starts`:
    * position of each chunk's code 0 in `counts`.
    */
   'count-ids': {
@@ -154,8 +160,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Assigns positions, in order, to the ids that occur. Outputs: `map` (`map` Uint32: the position of an id,
-   * at index id - least), `keys` (prefix "key", and `counts`).
+   * Assigns positions, in ascending order, to the ids that occur at least once. Outputs: `map` (`map` Uint32:
+   * the position of an id, at index id - least), `keys` (prefix "key", and `counts`).
    */
   'rank-ids': {
     inputs: { counts: PartitionRef };
@@ -178,9 +184,9 @@ export interface ReadingTasks {
   };
 
   /**
-   * Merges shares. Inputs: `share.i`. Outputs, already allocated: `keys` (prefix "key", and `counts`),
-   * `places` (`map` Uint32: position by the number from unite-ids). This task handles one of `parts` ranges
-   * of ids.
+   * Merges the ids of all shares in ascending order. Inputs: `share.i`. Outputs, already allocated: `keys`
+   * (prefix "key", and `counts`), `places` (`map` Uint32: position by the code from unite-ids). This task
+   * handles one of `parts` ranges of ids.
    */
   'merge-ids': {
     inputs: Numbered<'share'>;
@@ -190,9 +196,9 @@ export interface ReadingTasks {
   };
 
   /**
-   * Removes the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values` Float32),
-   * `userMap` and `itemMap` (`map` Uint32: the position of each code, UNKNOWN_KEY for none). Outputs: `known`
-   * (positions as codes), `ratings`.
+   * Removes the ratings of a chunk whose user or item is unknown, for example from a validation set. Inputs:
+   * `codes`, `values` (`values` Float32), `userMap` and `itemMap` (`map` Uint32: the position of each code,
+   * UNKNOWN_KEY for none). Outputs: `known` (positions as codes), `ratings`.
    */
   'keep-known': {
     inputs: { codes: PartitionRef; values: PartitionRef; userMap: PartitionRef; itemMap: PartitionRef };

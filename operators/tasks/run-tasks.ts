@@ -9,8 +9,8 @@ import type { KernelName, KernelTasks, TaskOf, ValuesOf } from './tasks.ts';
 import type { Rows } from './task-types.ts';
 
 /**
- * Runs independent tasks, and returns their values in task order. `onDone` is called with the number of tasks
- * that have ended.
+ * Runs independent tasks of one stage on a device, and returns their values in task order. `onDone` is called
+ * with the number of tasks that have ended.
  */
 export async function runTasks<K extends KernelName>(
   ctx: ExecutionContext,
@@ -35,12 +35,15 @@ export type RangeKernel = {
   [K in KernelName]: KernelTasks[K]['params'] extends Rows ? K : never;
 }[KernelName];
 
-/** A task without its range of rows, which comes from slices. */
+/** A task without its range of rows, which is added for each slice (row range). */
 export type WholeTask<K extends RangeKernel> = Omit<TaskOf<K>, 'params'> & {
   readonly params: Omit<TaskOf<K>['params'], 'from' | 'to'>;
 };
 
-/** Adds a task once for each slice of rows; all may run at the same time. */
+/**
+ * Adds a step that runs a task once for each slice (row range), all at the same time. Returns the number of
+ * the step.
+ */
 export function addSliced<K extends RangeKernel>(
   steps: StepList,
   stage: string,

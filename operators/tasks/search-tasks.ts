@@ -7,8 +7,8 @@ import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { None, UpdateParams } from './task-types.ts';
 
 /**
- * Vectors θ_v in a searchable form, as matrices of a CPU device. Columns are sorted by descending distance
- * from their mean.
+ * An index for searching the vectors θ_v with the highest product with a query, as matrices of a CPU device.
+ * Columns are vectors, sorted by descending distance from their mean θ̄.
  */
 export type SearchIndex = {
   /** θ_v in float32: columns x rank. */
@@ -16,8 +16,8 @@ export type SearchIndex = {
   /** θ_v - θ̄ in 8 bits, four in one element: columns x rank / 4, rows padded to 16 bytes. */
   readonly coarse: PartitionRef;
   /**
-   * Five rows with one number for each column: length, remainder, scale (see cpu/assembly/search.ts), item,
-   * and the column of each item.
+   * Five rows with one number for each column: length, remainder, scale (defined in cpu/assembly/search.ts),
+   * item, and the column of each item.
    */
   readonly guide: PartitionRef;
   /**
@@ -29,9 +29,9 @@ export type SearchIndex = {
 
 export interface SearchTasks {
   /**
-   * Makes vectors searchable; the index is already allocated. Input: `vectors` (layout vectors: `values`
-   * Float32[columns * width]); their first `rank` numbers are searched. `normalized`: divided by their
-   * length; zeros stay zeros.
+   * Fills a search index, whose memory is already allocated. Input: `vectors` (layout vectors: `values`
+   * Float32[columns * width]), of which the first `rank` numbers are searched. `normalized`: vectors are
+   * divided by their length; zeros stay zeros.
    */
   'prepare-search': {
     inputs: { vectors: PartitionRef };
@@ -41,9 +41,9 @@ export interface SearchTasks {
   };
 
   /**
-   * The n items with the highest xᵀθ_v for the query x, best first, ties by lower item; the same bits as the
-   * results of `top-n`. `left`: items to leave out, ascending; `allowed`: the only items to search. Values:
-   * `items`, `scores`; fewer than n if there are fewer.
+   * The n items with the highest xᵀθ_v for the query x, best first, equal scores by lower item; the same bits
+   * as the results of `top-n`. `left`: items to leave out, ascending; `allowed`: the only items to search.
+   * Values: `items`, `scores`; fewer than n if fewer items are searched.
    */
   search: {
     inputs: SearchIndex;
@@ -53,10 +53,11 @@ export interface SearchTasks {
   };
 
   /**
-   * The same for the x of one row, which `update` or `update-implicit` solves from `values`, its ratings of
-   * the items `rated`, ascending. With a mean, items are [θ_v, 1, γ_v], and the query is [x, β + μ, 1].
-   * Further input: `gram` for implicit rows; their `shift` is the number in row-shifts. `rows`: a matrix with
-   * a row for each of `rated` and two more, all 0, used as workspace. `solved` is false if x is not finite.
+   * The same for a row that is solved first: `update` or `update-implicit` computes its x from `values`, its
+   * ratings of the items `rated`, ascending. With a mean, items are [θ_v, 1, γ_v], and the query is [x, β +
+   * μ, 1]. For implicit data: the further input `gram`, and `shift`, the row's number in row-shifts. `rows`:
+   * workspace, a matrix of zeros with a row for each of `rated` and two more. `solved` is false if x is not
+   * finite.
    */
   'search-for-row': {
     inputs: SearchIndex & { readonly gram?: PartitionRef };
@@ -89,7 +90,7 @@ export type RowSolving =
 
 const index = { exact: 'read', coarse: 'read', guide: 'read', center: 'read' } as const;
 
-/** Use of every input and output of these tasks. */
+/** The use of every input and output: see How. */
 export const searchContracts = {
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: index,

@@ -2,8 +2,8 @@
  * Tasks of SGD. Together with tasks.ts they are the contract between operators and devices.
  *
  * One side of R is called the rows and the other the columns; the plan chooses which of them is the users.
- * Ids are relabelled at random before anything is sorted, so that no band of adjacent rows or columns is
- * special.
+ * Ids are renumbered (relabelled) at random before anything is sorted, so that no range of adjacent rows or
+ * columns (band) is special.
  *
  * Further partition layouts
  *
@@ -17,11 +17,11 @@ import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { None, Rows } from './task-types.ts';
 
-/** Parameters of every kernel that steps ratings. */
+/** Parameters of every kernel that takes a step of SGD for each rating. */
 export type SgdStep = {
   readonly rank: number;
   readonly biases: boolean;
-  /** γ of this epoch. */
+  /** The learning rate γ of this epoch. */
   readonly rate: number;
   readonly rowLambda: number;
   readonly columnLambda: number;
@@ -68,8 +68,8 @@ export interface SgdTasks {
       readonly to?: number;
       readonly batch?: number;
       /**
-       * On a GPU: threads that step one rating together, number of teams working at the same time, and
-       * precision in which factors are stored while they are stepped.
+       * On a GPU: the number of threads that process one rating together (a team), the number of teams that
+       * work at the same time, and the precision in which factors are stored during the epoch.
        */
       readonly lanes?: number;
       readonly workers?: number;
@@ -79,18 +79,18 @@ export interface SgdTasks {
   };
 
   /**
-   * One epoch of such steps over all ratings of `block`, for devices with many small memories that each hold
-   * the factors of some columns. Columns are dealt to `tiles`, and ratings to their columns' tiles, sorted by
-   * row. Teams of `lanes` threads step a tile's ratings; a tile has `threads` threads. Every rating is
-   * stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock (Hogwild!), so a step
-   * may overwrite another's.
+   * One epoch of such steps over all ratings of `block`, for GPUs whose workgroups each have a small memory.
+   * The columns are divided among `tiles`, whose factors each fit such a memory; a rating belongs to the tile
+   * of its column, sorted by row. A tile has `threads` threads, of which teams of `lanes` step one rating
+   * each. Every rating is stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock
+   * (Hogwild!), so a step may overwrite another's.
    *
    * Inputs `sourceRows`, `sourceColumns`, with AdaGrad also `sourceRowSums`, `sourceColumnSums`: the version
    * to step. Outputs `rows`, `columns`, `rowSums`, `columnSums`: the new version. If sources are also the
    * outputs, they are stepped in place, as by sgd-block. Features may be stored in float16 meanwhile
    * (`precision`), and computed in it (`arithmetic`): sums of four products in float16 are added in float32.
-   * A rating is stored as its difference to `level`, in float16, which rounds ratings near their mean by a
-   * few 10,000ths of their deviation.
+   * A rating is stored in float16 as its difference to `level`, which rounds ratings near their mean by a few
+   * 10,000ths of their deviation.
    */
   'sgd-tiles': {
     inputs: { block: PartitionRef } & Sources;
@@ -109,11 +109,11 @@ export interface SgdTasks {
   };
 
   /**
-   * One epoch of wavefront-update (cuMF_SGD, section 3.2.3) without locks. Worker t owns the rows
-   * rowStarts[t] .. rowStarts[t + 1] - 1; columns are cut at `columnStarts`. Input `order` (layout
-   * wave-order): the band of columns for each worker in each wave, different for all workers of a wave. A
-   * wave starts after the previous one has ended, and a worker steps its block row by row, so the result
-   * depends only on the inputs. Other inputs and outputs as of sgd-tiles.
+   * One epoch of wavefront-update (cuMF_SGD, section 3.2.3) without locks. Worker t owns the band of rows
+   * rowStarts[t] .. rowStarts[t + 1] - 1; columns are cut into bands at `columnStarts`. Input `order` (layout
+   * wave-order): the band of columns that each worker steps in each wave, different for all workers of a
+   * wave. A wave starts after the previous one has ended, and a worker steps its block row by row, so the
+   * result depends only on the inputs. Other inputs and outputs as of sgd-tiles.
    */
   'sgd-waves': {
     inputs: { block: PartitionRef; order: PartitionRef } & Sources;
@@ -128,8 +128,8 @@ export interface SgdTasks {
   };
 
   /**
-   * Draws the order of a rating-list's batches in an epoch, from (`seed`, `stream`), the epoch, and `block`
-   * if each block has its own order. Output: `order` (layout batch-order).
+   * Draws the order in which an epoch visits the batches of a rating-list, from (`seed`, `stream`), the
+   * epoch, and `block` if each block has its own order. Output: `order` (layout batch-order).
    */
   'batch-order': {
     inputs: None;
@@ -145,7 +145,7 @@ export interface SgdTasks {
   };
 
   /**
-   * Draws the waves of an epoch of sgd-waves, for a grid of `workers` x `columnBands` blocks. Output: `order`
+   * Draws the order of an epoch of sgd-waves, for a grid of `workers` x `columnBands` blocks. Output: `order`
    * (layout wave-order).
    */
   'wave-order': {
@@ -161,10 +161,10 @@ export interface SgdTasks {
   };
 
   /**
-   * Shuffles ratings in two steps that stay within the caches. First, groups with one rating for each bucket
-   * are dealt to the buckets, by a random permutation for each group. Then each bucket is shuffled
-   * separately. With Nz = G buckets + r ratings, bucket b starts at b G + min(b, r); the last r ratings are
-   * dealt to the buckets 0 .. r - 1.
+   * Shuffles ratings in two steps whose memory accesses stay within the caches. First, each group of
+   * `buckets` ratings is divided among the buckets, one to each, by a random permutation for the group. Then
+   * each bucket is shuffled separately. With Nz = G buckets + r ratings, bucket b starts at b G + min(b, r);
+   * the last r ratings go to the buckets 0 .. r - 1.
    *
    * `deal-ratings`: the groups [from, to). Input `block`; output `list`, already allocated.
    * `shuffle-ratings`: the buckets [from, to). Output `list`, in place.
@@ -178,14 +178,15 @@ export interface SgdTasks {
   'shuffle-ratings': { inputs: None; outputs: { list: PartitionRef }; params: Shuffling; values: None };
 
   /**
-   * Shrinks the rows [from, to) of a matrix in place, for an epoch of rate γ, by the part of the
-   * regularization that does not grow with a row's ratings. It minimizes o ‖x‖² + d β² plus the squared
-   * distance to the row over 2 γ:
+   * Applies the regularization that does not depend on a row's number of ratings: shrinks the rows [from, to)
+   * of a matrix in place, for an epoch of rate γ. It minimizes o ‖x‖² + d β² plus the squared distance to the
+   * row over 2 γ:
    *
    *     x <- x / (1 + γ o);   β <- β / (1 + γ d)
    *
-   * Output `factors`. With biases `own` is the column of β and `one` the column of the constant 1, which
-   * stays (layout features). With AdaGrad the input `sums` makes γ specific to the row, `rate` / √(1 + G).
+   * Output `factors`. With biases `own` is the column of β and `one` the column of the constant 1, which does
+   * not change (layout features). With AdaGrad the input `sums` makes γ specific to the row, `rate` / √(1 +
+   * G).
    */
   'shrink-rows': {
     inputs: { sums?: PartitionRef };

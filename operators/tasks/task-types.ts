@@ -2,9 +2,7 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 
-/**
- * A kernel's inputs and outputs by the task's names for them, its parameters, and the values that it returns.
- */
+/** The type of a task: its inputs and outputs by name, its parameters, and the values that it returns. */
 export interface KernelTask {
   readonly inputs: Readonly<Record<string, PartitionRef>>;
   readonly outputs: Readonly<Record<string, PartitionRef>>;
@@ -33,13 +31,16 @@ export type RowRegularization = {
   readonly offset?: number;
   /** d of a bias's λ n + d, in ratings; default 0. */
   readonly damping?: number;
-  /** λ of a bias, if it differs: λ of factors has the unit of the ratings, λ of biases has no unit. */
+  /**
+   * λ of a bias, if it differs from `lambda`: if ratings are divided by a unit, λ of factors is too, but λ of
+   * biases is not.
+   */
   readonly biasLambda?: number;
 };
 
 /**
- * Rows with `from` to `to` ratings are solved by conjugate gradients tile by tile: `tileRows` rows of the
- * fixed side at a time.
+ * Rows with `from` to `to` ratings are solved by conjugate gradients tile by tile, that is with `tileRows`
+ * rows of the fixed side at a time.
  */
 export type Tiling = { readonly from: number; readonly to: number; readonly tileRows: number };
 
@@ -57,8 +58,8 @@ export type SolverChoice = {
   /** f_s of cuMF_ALS's Algorithm 1. */
   readonly cgSteps: number;
   /**
-   * True solves a row exactly if CG's steps leave a residual above 1e-5 of b, the accuracy of exact solves.
-   * On the CPU, with previous factors of 0.
+   * True: if the steps of CG leave a residual above 1e-5 of b, which is the accuracy of exact solves, the row
+   * is solved exactly. Only on a CPU, and with previous factors of 0.
    */
   readonly settles?: boolean;
 };
@@ -81,7 +82,10 @@ export type UpdateParams = SolverChoice &
     readonly tiled?: Tiling;
     /** Solves only these rows, or only the others. */
     readonly only?: 'tiled' | 'others';
-    /** First rows of further runs of rows. The value `objectives` then has the objective of each run. */
+    /**
+     * The task's rows consist of several runs of adjacent rows; these are the first rows of all runs but the
+     * first. The value `objectives` then has the objective of each run.
+     */
     readonly runs?: readonly number[];
     /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
     readonly variant?: string;

@@ -39,7 +39,7 @@ export type { SgdStep } from './sgd-tasks.ts';
 /** Tasks that read a block row by row. */
 type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
 
-/** A later task that reads all rows of a block, without its inputs. `columns`: number of rows of θ. */
+/** A task that will read all rows of a block, without its inputs. `columns`: number of rows of θ. */
 export type RowsTask = {
   [K in RowsKernel]: {
     readonly kernel: K;
@@ -65,10 +65,10 @@ export interface KernelTasks
     SgdTasks,
     VectorTasks {
   /**
-   * Uploads its input, of any layout, to a device with its own memory; a CPU device, which computes in host
-   * memory, has no such task. `rows`, for a block: also prepares the lists of its rows for the kernels of
-   * this later task, and for normal-equations starts compiling them. `transposeOf`: a block that is the
-   * transpose of the data; a device that has it copies the values from there.
+   * Copies a partition of any layout to a device with its own memory (a CPU device has no such task). For a
+   * block of ratings, `rows` is a later task that reads it: the lists of rows for its kernels are made too,
+   * and for normal-equations compiling starts. `transposeOf`: a block that is the transpose of the data; a
+   * device that has it copies the values from it.
    */
   upload: {
     inputs: { data: PartitionRef; transposeOf?: PartitionRef };
@@ -121,12 +121,13 @@ export interface KernelTasks
   };
 
   /**
-   * Norms of the rows in [from, to) that have ratings, in float64: `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ
-   * ‖x_u‖². Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. `plainWeights`: `plain` is Σ w_k
-   * x_uk², with w of the first feature, of the second and of all others. With the input `bias` (β) also
-   * `biasSum` = Σ n_u β_u² and `biasPlain` = Σ β_u² of the same rows, and with `totals` (T, layout
-   * row-totals) `biasAlong` = Σ T_u β_u. With `shifts` (row-shifts) instead of `block`: `sum` = Σ shift_u
-   * ‖x_u‖², and `plain` over the rows whose shift is not 0.
+   * Squared norms of the rows [from, to) that have ratings, for the penalty of the loss. In float64:
+   * - `sum` = Σ n_u^ν ‖x_u‖², with n_u from `block` and ν = `exponent` (default 1); or with the input
+   *   `shifts` (row-shifts) in place of `block`, Σ shift_u ‖x_u‖² over the rows whose shift is not 0
+   * - `plain` = Σ ‖x_u‖² of the same rows; with `plainWeights` Σ w_k x_uk², where the three numbers are w of
+   *   the first feature, of the second, and of all others
+   * - with `bias` (β): `biasSum` = Σ n_u β_u², `biasPlain` = Σ β_u²; with `totals` (T): `biasAlong` = Σ T_u
+   *   β_u
    */
   'weighted-norm': {
     inputs: {
@@ -205,11 +206,11 @@ export interface KernelTasks
   };
 
   /**
-   * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed,
-   * keyHashes[row]), so that a row's start depends only on its external id. Input: `keys` (layout key-hashes:
-   * `low`, `high` Uint32[rows]). Output: `factors`, a matrix or a vector of rows x rank. `nonnegative`: takes
-   * the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column
-   * of the first factor (default 0), and `oneAt` an earlier column that becomes 1.
+   * Draws the initial factors of the rows [from, to): Gaussian rows of norm 1 from a counter-based generator
+   * keyed by (seed, keyHashes[row]), so that they depend only on a row's external id. Input: `keys` (layout
+   * key-hashes: `low`, `high` Uint32[rows]). Output: `factors`, a matrix or a vector of rows x rank.
+   * `nonnegative`: takes the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor;
+   * `first` is the column of the first factor (default 0), and `oneAt` an earlier column that becomes 1.
    */
   initialize: {
     inputs: { keys: PartitionRef };
@@ -239,14 +240,14 @@ export interface TaskOf<K extends KernelName> {
   readonly params: ParamsOf<K>;
 }
 
-/** The outcome that a handler returns for a task. It contains the outputs that were not allocated before. */
+/** A handler's result: the task's values, and the outputs for which no memory was allocated before. */
 export type OutcomeOf<T extends KernelTask> = Omit<TaskOutcome, 'values' | 'partitions'> & {
   readonly partitions?: { readonly [name in keyof T['outputs']]: Partition };
 } & (keyof T['values'] extends never ? { readonly values?: undefined } : { readonly values: T['values'] });
 
 type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & string;
 
-/** Use of every input and output of every kernel. */
+/** For every kernel, the use of each input and output: see How. */
 export const contracts: {
   readonly [K in KernelName]: {
     readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How;

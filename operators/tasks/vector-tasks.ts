@@ -1,8 +1,9 @@
 /**
- * Tasks of data-parallel ALS by conjugate gradients whose devices exchange vectors (cuMF, section 4.3 and
- * Algorithm 3, with cuMF_ALS, Algorithm 1). Devices with vertical parts of θ compute products of A over their
- * own ratings, either from the ratings without A or from the A that they formed of them once. The products
- * are summed, and each step is taken at the place of the rows.
+ * Tasks of ALS if the fixed side is in vertical parts on several devices and rows are solved by conjugate
+ * gradients (cuMF, section 4.3 and Algorithm 3, with cuMF_ALS, Algorithm 1). In each step every device
+ * multiplies the rows' directions by its share of A: directly by its ratings, or by the A that it formed from
+ * its ratings once. The products of all devices are added, and the device that owns a row takes the row's
+ * step.
  *
  * Layout of gradients: a matrix (layout factors) with a row for each solved row u, and `gradientColumns`
  * columns. F is f rounded up to a multiple of 16:
@@ -14,14 +15,14 @@
  *     s          with biases: Σ θ_v, F numbers
  *
  * With the weights of implicit data r is Σ (t - w θ_vᵀx) θ_v (see implicit-tasks.ts); G and the shifts are
- * used where the steps are taken.
+ * used by the tasks that take steps.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
 import type { None, RowRegularization, Rows } from './task-types.ts';
 
-/** First columns of the parts of a row of gradients; `s` exists only with biases. */
+/** For each of these fields of a row of gradients, its first column. `s` exists only with biases. */
 export interface GradientLayout {
   readonly r: 0;
   readonly n: number;
@@ -32,7 +33,7 @@ export interface GradientLayout {
   readonly s: number;
 }
 
-/** Count of numbers between r and s. */
+/** Number of columns between r and s. */
 const SCALARS = 16;
 
 export function gradientLayout(rank: number): GradientLayout {
@@ -45,15 +46,18 @@ export function gradientColumns(rank: number, biases: boolean): number {
   return biases ? s + n : s;
 }
 
-/** Parameters of the tasks that take steps; λ is not used if `gram` and `shifts` are given. */
+/**
+ * Parameters of the tasks that take steps. For implicit data, whose inputs are `gram` and `shifts`, λ is not
+ * used.
+ */
 type StepParams = Rows & RowRegularization & { readonly rank: number };
 
 type Shifted = { readonly gram?: PartitionRef; readonly shifts?: PartitionRef };
 
 export interface VectorTasks {
   /**
-   * Adds r, n, t, along and s over the ratings of the rows [from, to) of a block to the gradients of these
-   * rows, for the x of `previous`. Biases and `mean` as in `update`.
+   * Adds the sums r, n, t, along and s over the ratings of the rows [from, to) of a block to the gradients of
+   * these rows. x is the row of `previous`. Biases and `mean` as in `update`.
    */
   'add-residuals': {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
@@ -63,8 +67,8 @@ export interface VectorTasks {
   };
 
   /**
-   * products_u += Σ (θ_vᵀd_u) θ_v over the ratings of the rows [from, to) of a block, each multiplied by its
-   * w with the weights of implicit data.
+   * Multiplies directions d by A without forming it: products_u += Σ (θ_vᵀd_u) θ_v over the ratings of the
+   * rows [from, to) of a block. For implicit data each term is multiplied by the rating's weight w.
    */
   'add-products': {
     inputs: { block: PartitionRef; fixed: PartitionRef; direction: PartitionRef };
@@ -74,8 +78,9 @@ export interface VectorTasks {
   };
 
   /**
-   * Adds b - A x, n, t, bᵀx and s of the rows [from, to) to the gradients of these rows, from their equations
-   * (layout: equation-tasks.ts) and the x of `previous`: the sums of `add-residuals` over the same ratings.
+   * The same sums as `add-residuals` over the same ratings, but computed from the rows' equations (layout:
+   * equation-tasks.ts): adds b - A x, n, t, bᵀx and s of the rows [from, to) to their gradients. x is the row
+   * of `previous`.
    */
   'equation-residuals': {
     inputs: { equations: PartitionRef; previous: PartitionRef };
@@ -84,7 +89,7 @@ export interface VectorTasks {
     values: None;
   };
 
-  /** products_u += A_u d_u for the rows [from, to), from their equations. */
+  /** Multiplies directions by formed equations: products_u += A_u d_u for the rows [from, to). */
   'equation-products': {
     inputs: { equations: PartitionRef; direction: PartitionRef };
     outputs: { products: PartitionRef };
@@ -93,8 +98,9 @@ export interface VectorTasks {
   };
 
   /**
-   * Starts from the x of `previous` and sums over all ratings: they become residuals, which are the first
-   * directions. A row's bias is eliminated as in `update`.
+   * Starts conjugate gradients at the x of `previous`, given the sums of `add-residuals` over all ratings.
+   * They become the residuals b - A x, which are also the first directions. A row's bias is eliminated as in
+   * `update`.
    */
   'begin-gradients': {
     inputs: { previous: PartitionRef } & Shifted;
@@ -104,8 +110,8 @@ export interface VectorTasks {
   };
 
   /**
-   * One step along the directions, given their products over all ratings. A row whose steps have ended has
-   * the direction 0.
+   * One step of conjugate gradients for every row, given the products of A and its direction, added over all
+   * ratings. A row whose steps have ended gets the direction 0.
    */
   'step-gradients': {
     inputs: { products: PartitionRef } & Shifted;
@@ -115,8 +121,8 @@ export interface VectorTasks {
   };
 
   /**
-   * Ends the steps: rows with n_u = 0 become zero, and biases are computed from x. The directions are
-   * overwritten. Values: `badRow` as of `update`.
+   * Ends conjugate gradients: rows without ratings become zero, and biases are computed from x. The
+   * directions are overwritten. Values: `badRow` as of `update`.
    */
   'end-gradients': {
     inputs: { gradients: PartitionRef; direction: PartitionRef };
