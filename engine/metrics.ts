@@ -59,7 +59,10 @@ export class RunMetrics {
     this.tracer?.span({ place: 'files', row: 'stages', name, start, end, args: { rows } });
   }
 
-  /** Adds the part of [start, end] that no earlier span covers: spans of concurrent lists overlap. */
+  /**
+   * Adds wall time from `start` to `end`, without time that an earlier span has counted: spans of step lists
+   * that run concurrently overlap.
+   */
   addSpan(name: string, start: number, end: number): void {
     const until = this.#until.get(name) ?? 0;
     this.addWall(name, Math.max(0, end - Math.max(start, until)));

@@ -11,14 +11,15 @@ export interface RowParts {
   /** `values`: rows x columns, without the tail. `own`: one number per row. */
   readonly parts: readonly { readonly values: Float32Array; readonly own?: Float32Array }[];
   /**
-   * Two numbers after a row's values: its own number plus `add`, and a 1, in this order or with the 1 first.
+   * If given, two numbers follow the values of each row that is read: the row's `own` number plus `add`, and
+   * a 1; in this order, or with the 1 first.
    */
   readonly tail?: { readonly oneFirst: boolean; readonly add: number };
   /** Factors by which values and own numbers are multiplied; default 1. */
   readonly scale?: { readonly values: number; readonly own: number };
   /**
-   * Each row in a part has two numbers before its values; the row's own number is the first or the second of
-   * them, in place of `own`. Only with a tail.
+   * For parts in which two numbers are stored before the values of each row: the index of the row's own
+   * number among these two. It replaces `own`, and requires a tail.
    */
   readonly lead?: 0 | 1;
   /** The position of each row among the rows of the parts; default: in order. */

@@ -11,7 +11,9 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 
-/** Abandons waits for code that may never respond, such as a caller's source. */
+/**
+ * Waits for code that may never respond, such as a caller's source: after a cancel, a wait is abandoned soon.
+ */
 export class Patience implements Disposable {
   readonly #signal: AbortSignal;
   readonly #phase: string;

@@ -78,9 +78,9 @@ export function requireShortIds(batch: RecordBatch, data: Data, column: string):
 }
 
 /**
- * The keys of one Arrow column without nulls (the caller has checked). int32, int64 and utf8 are views of the
- * Arrow buffers, not copies. Values that are not exact ids are passed to `onRefused`; without it they are
- * DataErrors.
+ * Returns the keys of one Arrow column, which must have no nulls. The keys of int32, int64 and utf8 columns
+ * are views of the Arrow buffers, not copies. Values that cannot be represented exactly as keys are passed to
+ * `onRefused`; without it they throw DataError.
  */
 export function keysFromData(data: Data, type: KeyType, onRefused: OnRefused = throwRefused): KeyColumn {
   const arrow = data.type;

@@ -19,8 +19,8 @@ export function convertedType(type: DataType): 'int64' | 'utf8' | undefined {
 }
 
 /**
- * Converts such a column to keys. `onRefused` is called for rows whose value cannot be represented exactly;
- * it is not called for nulls.
+ * Converts a column of a type for which `convertedType` is defined to keys. `onRefused` is called for rows
+ * whose value cannot be represented exactly; it is not called for nulls.
  */
 export function convertIds(data: Data, onRefused: OnRefused): KeyColumn {
   const { type } = data;
@@ -96,7 +96,7 @@ function wholeDecimals(
   return { type: 'int64', halves };
 }
 
-/** True if the words after the second are only its sign, repeated. */
+/** True if a number of several words fits its lowest two: the higher words only repeat the sign. */
 function isExtended(words: Uint32Array, at: number, width: number, high: number): boolean {
   for (let word = 2; word < width; word++) if ((words[at + word] | 0) !== high >> 31) return false;
   return true;

@@ -10,8 +10,8 @@ export function isId(value: unknown): value is Id {
 const encoder = new TextEncoder();
 
 /**
- * The position of an id in ascending keys, or -1. Binary search: nothing is prepared or kept. An id of
- * another type is not found.
+ * Finds the position of an id in ascending keys by binary search, without preparing or keeping anything.
+ * Returns -1 if it is not among the keys, or has another type.
  */
 export function findId(keys: KeyColumn, id: Id): number {
   if (!isId(id)) return -1;

@@ -6,8 +6,8 @@ import { type KeyTable, UNKNOWN_KEY } from './tables/key-table.ts';
 import { keyTableOf } from './tables/make-key-table.ts';
 
 /**
- * Finds the positions of external ids in a column of distinct keys. Integer ids match by value at any width;
- * hash tables are built at first use and kept.
+ * Finds the positions of external ids in a column of distinct keys. Integer ids are compared by value, also if
+ * their widths differ. Hash tables are built at first use and kept.
  */
 export class KeyLookup {
   readonly keys: KeyColumn;
@@ -18,7 +18,7 @@ export class KeyLookup {
   }
 
   /**
-   * The position of each row's key in the lookup; UNKNOWN_KEY if the row is null or its key is not there.
+   * Returns the position of each row's key; UNKNOWN_KEY if the row is null or its key is not in the lookup.
    * Throws DataError for a value that is not an exact id.
    */
   positions(batch: RecordBatch, column: string): Uint32Array {

@@ -2,8 +2,8 @@ import { type KeyColumn, keyCount } from './key-column.ts';
 import { sharedArray } from '../partition.ts';
 
 /**
- * Two key columns merged into one that is ascending without duplicates; and, for each key of both columns,
- * its position there.
+ * The union of two key columns, ascending and without duplicates, and the position in the union of each key
+ * of both columns.
  */
 export interface MergedKeys {
   readonly keys: KeyColumn;

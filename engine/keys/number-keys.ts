@@ -31,8 +31,8 @@ export function isCounted(width: number, rows: number): boolean {
 }
 
 /**
- * The result of numbering with a hash table. `wide`: the ids here are int32, but other chunks have int64
- * ids.
+ * Numbers the ids of a column with a hash table. `wide`: true to return int32 ids as int64, because other
+ * chunks have int64 ids.
  */
 export function codedKeys(column: KeyColumn, codes: Uint32Array, wide = false): NumberedKeys {
   const table = makeKeyTable(column.type);

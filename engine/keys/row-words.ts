@@ -133,7 +133,7 @@ export function wordArray(data: Data): Int32Array {
   return new Int32Array(buffer.slice(byteOffset, byteOffset + 4 * count));
 }
 
-/** The bits of floats, with one form for all NaNs and one for both zeros. */
+/** The bits of floats, except that all NaNs get the same bits, and -0 the bits of 0. */
 function floatWords(values: Float64Array | Float32Array | Uint16Array, length: number): Int32Array {
   if (values instanceof Uint16Array) {
     const words = new Int32Array(length);

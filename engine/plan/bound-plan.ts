@@ -4,7 +4,7 @@ import type { PartitionRef } from '../partition.ts';
 import { HOST, type Place } from './place.ts';
 import type { DataSet, PhaseName, RowRange, Slice, Stage } from './stages.ts';
 
-/** A plan bound to its data, from which `expand` makes steps. Plain data. */
+/** A plan bound to its data, as plain data. `expand` makes steps from it. */
 export interface BoundPlan {
   /** Prefix of the names of the data sets' versions; unique in the process. */
   readonly name: string;
@@ -37,8 +37,8 @@ export interface BoundPlan {
 export type Versions = Readonly<Record<string, number>>;
 
 /**
- * The versions that a round must keep: the version from which it started, if the round may be run again; and
- * the best version so far.
+ * The versions of data sets that a round must keep: the version from which it started, if the round may have
+ * to be run again, and the best version so far.
  */
 export interface KeptVersions {
   readonly start: boolean;

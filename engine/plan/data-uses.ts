@@ -3,8 +3,8 @@ import type { How } from '../run/step.ts';
 import type { DataSet, DataUse, Stage } from './stages.ts';
 
 /**
- * One visit of a stage: to a block of the grid, or to a part if the stage has no grid; with the values that
- * its tasks may take as parameters.
+ * One visit of a stage: to one block of the grid, or to one part if the stage has no grid. `fields`: values
+ * that its tasks may take as parameters.
  */
 export interface Visit {
   readonly row: number;

@@ -37,9 +37,9 @@ export interface DataPart {
 }
 
 /**
- * A data set of a plan. In a grid, `by` defines the part that a block uses: the part of the block's row, the
- * part of its column, or a part of its own (in row-major order). If there is only a single part, it defines
- * a band of that part.
+ * A data set of a plan, divided into parts. In a stage that visits the blocks of a grid, `by` selects the
+ * part that a block uses: the part of the block's row, of its column, or the block's own (in row-major
+ * order). If there is only a single part, `by` selects a band of its rows.
  */
 export interface DataSet {
   readonly name: string;

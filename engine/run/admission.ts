@@ -40,7 +40,7 @@ export class Admission {
     this.#needs[stage] = need;
   }
 
-  /** The most bytes that may be allocated now. */
+  /** Upper bound of the bytes that running and ended stages have allocated at this moment. */
   get live(): number {
     const bytesOf = (need: Need, state: State) =>
       need === 'unknown' || state === 'waiting' ? 0 : state === 'working' ? need.during : need.left;
@@ -50,8 +50,8 @@ export class Admission {
   mayBegin(stage: number): boolean {
     const need = this.#needs[stage];
     const working = this.#states.flatMap((state, at) => (state === 'working' ? [this.#needs[at]] : []));
-    // If no stage is running, the next stage of the list may always run. If it exceeds the limit alone, the
-    // list does so too.
+    // If no stage is running, the next stage of the list may always start. If it alone exceeds the limit, no
+    // order of the stages could respect the limit.
     if (working.length === 0 && this.#states.slice(0, stage).every((state) => state === 'ended')) return true;
     if (need === 'unknown' || working.includes('unknown')) return false;
     return this.#fits(stage, this.live + need.during);

@@ -2,7 +2,10 @@ import type { EventSink } from '../events.ts';
 import type { RunMetrics } from '../metrics.ts';
 import type { Executor } from './device.ts';
 
-/** The environment of a running pipeline. */
+/**
+ * The environment of a running pipeline: how to cancel it, where its tasks run, and who receives its
+ * measures.
+ */
 export interface ExecutionContext {
   /** Aborted when the user cancels or the session closes. Every stream and task then ends soon. */
   readonly signal: AbortSignal;
@@ -13,8 +16,8 @@ export interface ExecutionContext {
   /** Rows, bytes and time of every operator and stage of this run. */
   readonly metrics: RunMetrics;
   /**
-   * Runs that have the same object here must read the same versions of files. Default: the metrics object,
-   * which differs in each run.
+   * Identifies one command of the user. All runs with the same object here must read the same versions of
+   * files. Default: the metrics object, which differs in each run.
    */
   readonly command?: object;
   /** The stage of the run's graph that the work belongs to, for the trace. */

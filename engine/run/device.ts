@@ -33,9 +33,9 @@ export interface Device {
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
    * Returns a partition in host memory. A matrix is `{ values: Float32Array }` of rows x columns without
-   * padding. With `wire`, a device with its own memory returns a matrix that tasks have written in the form
-   * that `put` of another such device accepts: layout `wire-rows`, in `values` (Float32Array or Uint16Array
-   * of rows x stride) or in memory files.
+   * padding. With `wire`, a device with its own memory returns a matrix that tasks have written as rows with
+   * padding (layout `wire-rows`), which `put` of another such device accepts. These rows are in `values`
+   * (Float32Array or Uint16Array of rows x stride) or in memory files.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
@@ -48,8 +48,8 @@ export interface Device {
   /** Returns released memory to the system as far as possible. Takes a few milliseconds. */
   trim(): Promise<void>;
   /**
-   * Released memory is not collected until the next `trim`. Collecting stops threads for milliseconds, and
-   * other threads may have to wait for them.
+   * From now on, until the next `trim`, released memory is not collected. Collecting stops threads for
+   * milliseconds, and other threads may have to wait for them.
    */
   leaveGarbage?(): void;
   /** From now on threads collect released memory once `collectBytes` bytes of it have accumulated. */
@@ -88,8 +88,8 @@ export interface HostStore extends Device {
 }
 
 /**
- * The place `spill`: partitions in files. `fetch` reads one into memory. That memory is reused once the copy
- * is freed; for this `runSteps` registers the copy.
+ * The place `spill`: partitions in files. `fetch` reads one into memory. `runSteps` registers this copy in
+ * `copies`, so that its memory is reused once the copy is freed.
  */
 export interface SpillStore extends Device {
   /**

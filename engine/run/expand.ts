@@ -18,9 +18,11 @@ export interface Expanded {
 }
 
 /**
- * Expands one phase of a plan into steps: a pure function. `round`: the round to run or to measure; for the
- * end, the last round. Versions that a round replaces are freed after their last reader, unless `keep`
- * contains them. Versions that a measure creates are freed at its end.
+ * Turns the stages of one phase of a plan into steps. A pure function: nothing is run.
+ *
+ * - `round`: the training iteration to run or to measure; for the phase `end`, the last one.
+ * - `keep`: versions of data sets that must not be freed. All other versions that a round replaces are freed
+ *   after their last reader, and versions that a measure creates are freed at its end.
  */
 export function expand(
   bound: BoundPlan,
@@ -41,7 +43,7 @@ export function expand(
   return { steps: expansion.list.steps, versions: expansion.versions.newest };
 }
 
-/** The steps that free the versions not in any of `keep`. */
+/** Returns the steps that free the versions which are in none of `keep`. */
 export function expandFree(
   bound: BoundPlan,
   contracts: TaskContracts,
@@ -109,7 +111,7 @@ class Expansion {
     return typeof taken === 'number' ? taken : repeats?.times;
   }
 
-  /** The parts of the stage's tasks, or of its data sets. */
+  /** Returns the parts that a stage processes: of its tasks, or of each of its data sets. */
   #partsOf(stage: Stage, later: readonly Stage[], waves: Waves): StageParts[] {
     const { work, name } = stage;
     switch (work.kind) {

@@ -4,7 +4,7 @@ import type { Place } from '../plan/place.ts';
 import { runSteps } from './run-steps.ts';
 import { StepList } from './step-list.ts';
 
-/** Registers partitions of this thread at a place without copying them; matrices are copied to its memory. */
+/** Stores partitions of this thread at a place. Only matrices are copied, to the place's own memory. */
 export async function giveTo(
   ctx: ExecutionContext,
   at: Place,

@@ -45,7 +45,7 @@ class HeldDevice<Held extends Device = Device> implements Device {
     try {
       return await this.#device.run(task, signal);
     } finally {
-      // The run ended without waiting for the task.
+      // The run has ended without waiting for this task, so its outputs are released here.
       if (this.#closed) for (const name in task.outputs) this.#device.release(task.outputs[name]);
     }
   }
@@ -149,7 +149,7 @@ export class Holdings {
     return this.#executor.close();
   }
 
-  /** Runs `work` with its own holdings. */
+  /** Runs `work`, and then releases the partitions that it has left on any device. */
   static within<Result>(
     ctx: ExecutionContext,
     work: (held: ExecutionContext) => Promise<Result>,
@@ -186,8 +186,8 @@ export class Holdings {
   }
 
   /**
-   * Runs `work` with its own holdings, as a complete run. At its end, devices also free the memory that they
-   * keep for reuse: see tidied.
+   * Like `within`, for a complete run. At its end, devices also free the memory that they keep for reuse: see
+   * tidied.
    */
   static ofRun<Result>(
     ctx: ExecutionContext,

@@ -26,7 +26,10 @@ const info: DeviceInfo = {
 /** Allocations are rounded up to this size, so that partitions of similar size can reuse the memory. */
 const MEMORY_STEP = 1 << 20;
 
-/** Partitions in host memory, by name: most are being sent to or from a device. No task runs here. */
+/**
+ * The place `host`: stores partitions in host memory by name, mostly while they are sent to or from a device.
+ * No task runs here.
+ */
 export class HostMemory implements HostStore {
   readonly info = info;
   readonly memory: MemoryMeter = hostMeter;
@@ -36,12 +39,12 @@ export class HostMemory implements HostStore {
   readonly #free = new Map<number, WireMemory[]>();
   readonly #files: FileMemories | undefined;
   /**
-   * Released memory that `take` did not return. It must be collected: otherwise replaced parts of a side are
-   * in memory twice.
+   * Counts released memory that `take` had not returned. It must be collected as garbage in time: otherwise a
+   * replaced partition stays in memory together with its new version.
    */
   readonly #garbage = new Garbage();
 
-  /** `files`: `take` uses memory files while they have room. */
+  /** `files`: creates the memory files that `take` uses, as long as the system has room for them. */
   constructor(files?: FileMemories) {
     this.#files = files;
   }

@@ -12,7 +12,7 @@ export interface ScopeStage<Result> {
   readonly result: Promise<Result>;
 }
 
-/** A stage whose result is known already, for graphs in which other runs have real work. */
+/** A stage whose result is already known. Other runs have a stage with real work in its place. */
 export function constant<Result>(name: string, result: Result): ScopeStage<Result> {
   return { name, result: Promise.resolve(result) };
 }
@@ -56,9 +56,9 @@ interface AddedStage<Inputs extends StageInputs> {
 type Work<Results, Result> = (results: Results, ctx: ExecutionContext) => Result | Promise<Result>;
 
 /**
- * Part of a run's graph. The work of a stage is a function, which runs steps on devices or adds further
- * stages. A stage starts when the stages that it needs have ended. If memory is limited, there must also be
- * room for it and for all unfinished stages before it.
+ * A group of stages in a run's graph of work. The work of a stage is a function, which runs steps on devices
+ * or adds further stages. A stage starts when the stages that it needs have ended. If memory is limited,
+ * there must also be room for it and for all unfinished stages before it.
  *
  * A scope has its own signal, partitions and failure. The first failure cancels the rest. `Scope.within`
  * throws it once all started work has ended, so that nothing still runs or stays allocated. The code that

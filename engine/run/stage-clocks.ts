@@ -9,8 +9,8 @@ interface StageClock {
 }
 
 /**
- * The wall time of each stage, from the start of its first task to its last end. A stage without tasks is
- * timed from its first step.
+ * Measures the wall time of each stage, from the start of its first task to the end of its last step. A stage
+ * without tasks is timed from its first step.
  */
 export class StageClocks {
   readonly #clocks = new Map<string, StageClock>();

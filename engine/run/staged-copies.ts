@@ -9,9 +9,9 @@ interface Copy {
 }
 
 /**
- * Copies of spilled partitions at devices, and spilled partitions that tasks read directly from files. Their
- * memory or file is given back once the copy is freed and no task reads it. Both conditions are needed: a
- * device that works in order receives the free while the previous task may still run.
+ * Tracks spilled partitions in use: copies of them at devices, and files that tasks read directly. The copy's
+ * memory, or the file, is given back once a step has freed it and no task reads it. Both conditions are
+ * needed: a device that works in order receives the free while the previous task may still run.
  */
 export class StagedCopies {
   readonly #giveBack: (partition: Partition, ref: PartitionRef) => void;

@@ -8,8 +8,8 @@ import type { Action, How, Step, TaskContracts, Wire } from './step.ts';
 const WHOLE = -1;
 
 /**
- * The steps that use a partition at a place, by the band of rows that they use: the latest writers, and the
- * readers since then.
+ * The steps that use a partition at a place: its latest writers, and the readers since then. Steps are
+ * grouped by the band (range of adjacent rows) that they use.
  */
 interface Touched {
   readonly writers: Map<number, number[]>;
@@ -21,7 +21,7 @@ export interface TaskOptions {
   readonly slices?: readonly JsonObject[];
   /**
    * For a task that changes only a band of a partition's rows: the band's number, by the task's name for the
-   * partition. Default: the whole partition. Steps on different bands do not wait for each other.
+   * partition. Steps on different bands do not wait for each other. Default: the whole partition.
    */
   readonly bands?: Readonly<Record<string, number>>;
   /** Overrides of the contract's uses. */

@@ -50,8 +50,8 @@ export class StepResults {
   }
 
   /**
-   * The same values by part. A task's part is the part that it outputs under the name `output`. If several
-   * places compute a part, the values are from the first place.
+   * Like `of`, grouped by part. The part of a task is the partition that it outputs under the name `output`.
+   * If several places compute the same part, the values are from the first place.
    */
   byPart(stage: string, kernel: string, output: string): JsonObject[][] {
     const parts: JsonObject[][] = [];

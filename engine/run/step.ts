@@ -4,10 +4,10 @@ import type { Task } from '../task.ts';
 import type { Place } from '../plan/place.ts';
 
 /**
- * The form in which rows of a matrix are sent between devices with the same stride: as in device memory with
- * padding, either in float32 or only the float16 copy. The rows stay in host memory until a task of the
- * receiving device reads them, and take no device memory. A device that computes in host memory sends and
- * receives matrices instead.
+ * The form in which rows of a matrix are sent between devices that have their own memory and the same stride:
+ * rows with padding, as in device memory, either as float32 or as only the float16 copy. The rows stay in
+ * host memory until a task of the receiving device reads them, and take no device memory. Devices that
+ * compute in host memory send whole matrices without this form.
  */
 export type Wire = 'f32' | 'f16';
 
@@ -18,8 +18,8 @@ export type Wire = 'f32' | 'f16';
  *     allocate   allocates a matrix, or a vector, at the step's place
  *     move       copies a partition to another place, where it can have another name. `load`: immediately, while
  *                a device otherwise waits with the transfer for the first task that needs it; `wire`: see Wire
- *     hand-out   adds a partition's host form to the results of the run. `given`: a task of the list returned
- *                that form to the host, and its bytes count there
+ *     hand-out   adds a partition, in host memory, to the results of the run. `given`: a task of the list has
+ *                already returned it to the host, and has counted its bytes
  *     spill      moves partitions of the step's place to a file, where tasks read them
  *     free       releases partitions at the step's place
  */

@@ -43,8 +43,8 @@ export class MemoryWalk {
   readonly #peak = new Map<Place, number>();
 
   /**
-   * Starts with the data sets that exist before the first step, each at its home. `pools`: false to leave
-   * out freed matrices that devices keep for reuse.
+   * Starts with the data sets that exist before the first step, each at the first of its places. `pools`:
+   * false to leave out freed matrices that devices keep for reuse.
    */
   constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;
@@ -99,7 +99,10 @@ export class MemoryWalk {
     }
   }
 
-  /** Rows received by wire are in host memory until a task has read them. */
+  /**
+   * Rows that arrive in a wire form (see Wire) stay in host memory until a task has read them, so a device
+   * with its own memory allocates nothing for them.
+   */
   #move({ to, as, wire }: Extract<Step['do'], { readonly kind: 'move' }>): void {
     if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory))
       this.#add(to, as);
@@ -127,7 +130,7 @@ export class MemoryWalk {
       this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL && set.columns === undefined) return;
-    // Counts the largest blocks: in a later round they may be at the place at the same time.
+    // Counts the largest block in place of this one: in a later round it may be at the place at this time.
     const counted =
       set.by === 'block' && !set.parts[partition].at.includes(place)
         ? this.#largestPart(set, place)

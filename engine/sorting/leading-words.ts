@@ -4,7 +4,7 @@ import { type KeyWord, type KeyWords, wordAt } from './sort-keys.ts';
 const DOUBLE_BITS = 53;
 const CELLS = 1 << 11;
 
-/** The place of a word in the one number that encodes a row's leading words. */
+/** One word's share of the number that encodes the leading words of a row. */
 interface LeadingWord {
   readonly word: number;
   /** Smallest and largest value among the bounds. */

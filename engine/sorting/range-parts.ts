@@ -133,8 +133,8 @@ function prefixOf(column: Data): Uint8Array | undefined {
 }
 
 /**
- * For each bound: the index in the batch from which rows with the bound's keys are not before the bound.
- * Infinite if all rows of the batch come before or after it.
+ * For rows whose keys equal a bound's keys: the index in the batch from which they are no longer before the
+ * bound. Infinite, with a sign, if all rows of the batch are before or after the bound's position.
  */
 function rowsOfBounds(
   { data: { children }, numRows }: RecordBatch,

@@ -128,7 +128,10 @@ export function runInto<Result>(
   });
 }
 
-/** A source's stream. If it gives no batch after a cancel, it is abandoned. */
+/**
+ * Wraps a source's stream so that a cancel ends the wait for its next batch, even if the source never
+ * responds.
+ */
 function left(stream: BatchStream, phase: string, ctx: ExecutionContext): BatchStream {
   async function* pull() {
     using patience = new Patience(ctx.signal, phase);

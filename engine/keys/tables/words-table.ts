@@ -22,9 +22,10 @@ const ahead = new Int32Array(1);
  * Assigns the numbers 0, 1, 2, ... to sequences of 32-bit words, all of one length, in the order in which
  * they are first added.
  *
- * A slot has a tag: one byte of the hash, or 0 if the slot is empty. A search compares tags first, which are
- * small. So a new sequence is recognized without reading other sequences, and a known one is compared with
- * one sequence, except in one of 128 cases. At most half of the slots are used.
+ * A hash table with open addressing. Each slot has a tag: one byte of the hash, or 0 if the slot is empty. A
+ * search compares tags first, because they are small. So in all but one of 128 cases, a
+ * new sequence is recognized without reading stored sequences, and a known one is compared only with its
+ * equal. At most half of the slots are used.
  */
 export class WordsTable {
   readonly #width: number;

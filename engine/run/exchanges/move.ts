@@ -8,7 +8,7 @@ export interface Homed {
   readonly at: readonly Place[];
 }
 
-/** Exchange `move` to `places`: copies a part from its home to all its other places at once. */
+/** The exchange `move` to `places`: copies a part from its home, the first of its places, to all others. */
 export function moveToPlaces(list: StepList, stage: string, { ref, at: [home, ...others] }: Homed): void {
   for (const place of others) list.move(stage, ref, home, place, { load: true });
 }

@@ -12,9 +12,9 @@ export function passedName(data: string): string {
 }
 
 /**
- * The exchange of a part that several places hold and update by turns: the rows at one place replace the
- * rows at the other places. `turn` is part of the name under which the rows are sent, which distinguishes
- * the turns of a round.
+ * Exchange of a part that several places hold and update one after the other: the rows at one place replace
+ * the rows at the other places. `turn` distinguishes the exchanges of one round in the names of the rows that
+ * are sent.
  */
 export function passRows(
   list: StepList,

@@ -17,12 +17,12 @@ export interface Located {
 }
 
 /**
- * Sends the rows of a part to the tasks that `use` adds at places. A task at the part's own place reads the
- * part directly. A task at another place reads a copy, which is sent through host memory and freed after the
- * task. The rows are downloaded once for all places.
+ * Sends the rows of a part to tasks at several places. `use` adds the task at a place and returns the id of
+ * its step. A task at the part's own place reads the part directly. A task at another place reads a copy,
+ * which is sent through host memory and freed after the task. The rows are downloaded once for all places.
  *
- * Places that compute in this process's memory have no wire. Copies for them are made one at a time, because
- * copies take memory. `use` returns the id of its step.
+ * Places that compute in this process's memory have no wire form. Copies for them are made one at a time,
+ * because each takes memory.
  */
 export function sendRows(
   list: StepList,

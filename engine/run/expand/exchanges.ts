@@ -16,13 +16,13 @@ import type { WrittenVersions } from './written-versions.ts';
 
 type Exchange = Extract<Work, { readonly kind: 'exchange' }>;
 
-/** Expands exchange stages part by part of each data set; see engine/run/exchanges. */
+/** Adds the steps of exchange stages, part by part of each data set; see engine/run/exchanges. */
 export class Exchanges {
   readonly #bound: BoundPlan;
   readonly #list: StepList;
   readonly #versions: WrittenVersions;
   readonly #givenBy: (ref: PartitionRef) => number | undefined;
-  /** The number of the round. In a measure or in the end: the number of the round before it. */
+  /** The number of the round; in the phases `measure` and `end`, the number of the last round. */
   readonly #round: number;
 
   constructor(

@@ -15,10 +15,10 @@ export function endOfPipeline(stages: readonly Stage[], at: number): number {
 }
 
 /**
- * Processes part after part, each through all stages. If a stage has several parts for each part of another
- * stage, it processes them one after the other. Consecutive parts are at different places, so that all
- * places have work from the start. `together`: one part of each place goes through the stages at the same
- * time, so that places compute while others wait for an exchange.
+ * Processes one part after the other, each through all stages of a pipeline. If a stage has several parts for
+ * each part of another stage, it processes them one after the other. Consecutive parts are at different
+ * places, so that all places have work from the start. `together` (of a stage): one part of each place goes
+ * through the stages at the same time, so that places compute while others wait for an exchange.
  */
 export function pipeline(stages: readonly StageParts[]): void {
   const count = Math.min(...stages.map(({ at }) => at.length));

@@ -4,8 +4,8 @@ import { HOST, type Place } from '../../plan/place.ts';
 import type { DataSet } from '../../plan/stages.ts';
 
 /**
- * The shape of a part that is computed at one place and then sent to its home. If only the home has its own
- * memory, rows already have the home's stride.
+ * The shape of a part that is computed at one place and then sent to its home, the first of its places. If
+ * only the home has its own memory, the rows already get the home's stride.
  */
 export function shapeOnTheWay(bound: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
   const owns = (at: Place) => bound.devices.find((one) => one.place === at)?.ownMemory ?? false;

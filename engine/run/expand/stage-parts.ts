@@ -1,8 +1,8 @@
 import type { Place } from '../../plan/place.ts';
 
 /**
- * The parts that a stage processes, in order. For each part: its place and its steps; also the steps after
- * the last part.
+ * The parts that a stage processes, in order: the place of each part, and functions that add a part's steps
+ * and the steps after the last part.
  */
 export interface StageParts {
   readonly at: readonly Place[];

@@ -9,7 +9,7 @@ import { shapeAt, shapeOnTheWay } from './shape-at.ts';
 import type { Leaving, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
-/** The inputs and outputs of expanding a stage into steps. */
+/** The objects that expanding a stage into steps reads and changes. */
 export interface Expansion {
   readonly bound: BoundPlan;
   readonly contracts: TaskContracts;
@@ -45,8 +45,8 @@ export function resolveUse(
 }
 
 /**
- * One visit of a stage to a part or a block: adds its tasks, and the copies that the tasks need at their
- * places.
+ * One visit of a stage: its tasks for one part, or for one block of a grid. Adds the tasks, and the copies of
+ * data that they need at their places.
  */
 export class StageVisit {
   readonly #expansion: Expansion;
@@ -131,8 +131,8 @@ export class StageVisit {
   }
 
   /**
-   * The old versions of parts that this visit solved anew, if no stage of `later` reads them. They are
-   * freed.
+   * Returns the old versions of parts that this visit has replaced, so that they can be freed. A version that
+   * a stage of `later` still reads is not among them.
    */
   replaced(later: readonly Stage[]): Leaving[] {
     return this.#old.flatMap(({ set, partition }) =>

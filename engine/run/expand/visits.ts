@@ -13,8 +13,8 @@ import { Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
 /**
- * A round: its number, from 1, and the parameters that its tasks may take. `brief`: true for a brief
- * measure, which skips some stages.
+ * A round (training iteration): its number, from 1, and the parameters that its tasks may take. `brief`: true
+ * for a brief measure, which skips some stages.
  */
 export interface Round {
   readonly number: number;
@@ -23,13 +23,13 @@ export interface Round {
 }
 
 /**
- * If blocks are visited row by row: the most blocks of each row in an expansion that only computes memory.
+ * Most blocks of each row that are visited in an expansion that only computes memory, if the order is `rows`.
  */
 const SAMPLED_COLUMNS = 64;
 
 /**
- * Expands stages into visits: tasks for each part of the data sets, or for each block of a grid, with the
- * copies that the tasks need at their places.
+ * Adds the visits of stages: tasks for each part of the data sets, or for each block of a grid, with the
+ * copies of data that the tasks need at their places.
  */
 export class Visits {
   readonly #expansion: Expansion;

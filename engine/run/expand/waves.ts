@@ -16,9 +16,9 @@ interface Visited {
 }
 
 /**
- * The visits of a stage, or of the stages of a pipeline that visit the same blocks, by place. A place holds
- * the copies of at most two visits. While the tasks of one visit run, the copies of the next visit are made,
- * as soon as the copies of the visit before have been freed.
+ * Schedules the visits of a stage at each place, so that a place holds the copies of at most two visits.
+ * While the tasks of one visit run, the copies of the next visit are made, as soon as the copies of the
+ * previous visit have been freed. Stages of a pipeline that visit the same blocks share one object.
  */
 export class Waves {
   readonly #list: StepList;

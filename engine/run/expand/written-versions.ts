@@ -36,8 +36,8 @@ export class WrittenVersions {
   }
 
   /**
-   * Frees the versions that the stage replaced, and the old versions that it was the last to read. The
-   * stages of a pipeline end together, so they are passed together.
+   * Frees the versions that the stage has replaced, and the old versions of which it was the last reader. The
+   * stages of a pipeline end together, so all of them are passed.
    */
   endStage(stages: readonly Stage[], later: readonly Stage[]): void {
     const [{ name }] = stages;
