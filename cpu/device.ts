@@ -183,7 +183,8 @@ export class CpuDevice implements Device {
   async trim(): Promise<void> {
     if (!this.#garbage.collectAll()) return;
     const rest = { kernel: 'rest', params: {}, partitions: {}, matrices: {} };
-    // One request for each thread. All of them are running at the same time, so each thread gets one.
+    // One task for each thread. They all run at the same time, so every thread gets one and collects its
+    // garbage.
     await Promise.all(this.#store.scratch.map(() => this.#pool.run((slot) => this.#begun(rest, slot))));
   }
 

@@ -39,7 +39,7 @@ export type ProgressEvent =
       readonly testMetrics?: Readonly<Record<string, number>>;
     }
   /**
-   * `code`: the kind of the note or warning, for scripts. `count`: the number of rows or ids that it
+   * A message about the run. `code`: its kind, for scripts. `count`: the number of rows or ids that it
    * concerns.
    */
   | { readonly type: 'note'; readonly text: string; readonly code?: string; readonly count?: number }

@@ -1,8 +1,8 @@
 import { sharedArray } from './partition.ts';
 
 /**
- * Rows of a row-major float32 matrix stored in parts of adjacent rows; it can be written without joining
- * them.
+ * A row-major float32 matrix, stored in parts of adjacent rows. It can be written to a file without joining
+ * the parts in memory.
  */
 export interface RowParts {
   readonly rows: number;

@@ -94,7 +94,8 @@ function dualIsCheaper(count: i32, size: usize): bool {
 }
 
 /**
- * Solves the row whose A (without its shift), b and s are in the workspace. Returns true if x is finite.
+ * Solves the row whose A (without its shift), b = Σ r_uv θ_v and, with a bias, s = Σ θ_v are in the
+ * workspace. Returns true if x is finite.
  *
  * - `method`: see solve/exact.ts.
  * - `weight` and `total`: c and t of the row's bias, see solve/eliminate-bias.ts; `weight` is 0 without a

@@ -5,7 +5,10 @@ import { numbersOf, type Values } from './values.ts';
 
 const mirrored = { '=': '=', '!=': '!=', '<': '>', '<=': '>=', '>': '<', '>=': '<=', '<=>': '<=>' } as const;
 
-/** The conditions on single columns that a predicate joins by `and`; its other parts are left out. */
+/**
+ * Returns those conditions of a predicate that concern a single column and must hold in every selected row.
+ * All other conditions are left out.
+ */
 export function boundsOf(predicate: Checked): Bound[] {
   if (predicate.kind !== 'call') return [];
   const { name, args } = predicate;

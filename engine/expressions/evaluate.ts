@@ -47,7 +47,10 @@ export class Evaluation {
     this.batch = batch;
   }
 
-  /** `active`: 1 for rows whose values matter; a failure in another row is ignored. Default: all rows. */
+  /**
+   * Computes the values of a part. `active`: 1 for rows whose values matter; a failure in another row is
+   * ignored. Default: all rows matter.
+   */
   values(node: Checked, active?: Uint8Array): Values {
     if (node.kind === 'constant') return node.values;
     if (node.kind === 'column') return this.#column(node.index);
@@ -92,7 +95,10 @@ export class Evaluation {
     return apply(spec, type, [first, ...rest], { length: this.batch.numRows, fail });
   }
 
-  /** Rows for which the right side must be evaluated: the left side is not 0 for `and`, not 1 for `or`. */
+  /**
+   * Marks the rows whose result the left side leaves open, so that the right side must be evaluated. A left
+   * side equal to `decides` (0 for `and`, 1 for `or`) is the result.
+   */
   #undecided(left: Values, decides: 0 | 1, active: Uint8Array | undefined): Uint8Array {
     const undecided = active?.slice() ?? new Uint8Array(this.batch.numRows).fill(1);
     if (left.form !== 'bool') return undecided;

@@ -154,7 +154,10 @@ function exactQuotients(column: NumberValues | WideValues, scale: number): Numbe
 
 const decoder = new TextDecoder();
 
-/** A column of text. Its strings are decoded only if a kernel asks for them and not for the bytes. */
+/**
+ * Reads a text column. Its strings are decoded when `values` is first used; kernels that compare bytes use
+ * `utf8` and need no strings.
+ */
 function readText(data: Data, valid: Uint8Array | undefined): TextValues {
   let texts: readonly string[] | undefined;
   const { length } = data;

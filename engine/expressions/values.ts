@@ -15,13 +15,15 @@ interface Shape {
   readonly constant: boolean;
 }
 
-/** Numbers, dates and timestamps whose integers are all safe (below 2^53), in one kind of array. */
+/**
+ * Numbers, dates and timestamps, all as float64. Every integer among them is safe (at most 2^53 - 1 in size).
+ */
 export interface NumberValues extends Shape {
   readonly form: 'number';
   readonly values: Float64Array;
 }
 
-/** 64-bit integers and timestamps of which some are not safe. */
+/** 64-bit integers and timestamps, some of which float64 cannot hold exactly. */
 export interface WideValues extends Shape {
   readonly form: 'wide';
   readonly values: BigInt64Array | BigUint64Array;

@@ -6,8 +6,8 @@ import { type KeyTable, UNKNOWN_KEY } from './tables/key-table.ts';
 import { keyTableOf } from './tables/make-key-table.ts';
 
 /**
- * Finds the positions of external ids in a column of distinct keys. Integer ids are compared by value, also if
- * their widths differ. Hash tables are built at first use and kept.
+ * Finds the positions of external ids in a column of distinct keys. Integer ids are compared by value, also
+ * if their widths differ. Hash tables are built at first use and kept.
  */
 export class KeyLookup {
   readonly keys: KeyColumn;

@@ -20,7 +20,7 @@ export interface NumberedKeys {
   readonly summary: KeysSummary;
 }
 
-/** `range`: smallest and largest id of near codes. `size`: number of distinct ids of coded ones. */
+/** `range` (near codes): the smallest and the largest id. `size` (coded): the number of distinct ids. */
 export type KeysSummary =
   | { readonly range: readonly [least: number, greatest: number] }
   | { readonly size: number };

@@ -27,7 +27,7 @@ export interface DataPart {
   readonly rows: number;
   /** Bytes of a partition that is not a matrix; the bytes of a matrix follow from its shape and the place. */
   readonly bytes?: number;
-  /** The same on a device with its own memory, where kernels store work lists in addition. */
+  /** Bytes of such a partition on a device with its own memory, where kernels also store work lists. */
   readonly deviceBytes?: number;
   /**
    * The places that hold the part for the whole run; the first is its home. A task at another place gets a
@@ -202,9 +202,9 @@ export interface Stage {
    */
   readonly pipeline?: string;
   /**
-   * For consecutive stages of a pipeline: they process each part together this number of times, before the
-   * next part. `takes`: the name of a parameter of the round that has the number. `together`: one part of
-   * each place takes part at the same time.
+   * For consecutive stages of a pipeline, which repeat together: they process each part this number of times
+   * before the next part. `takes`: the name of the round's parameter that has the number. `together`: one
+   * part of each place is processed at the same time.
    */
   readonly repeats?: { readonly times: number; readonly takes?: string; readonly together?: boolean };
   /** A description for printing: "update tensor-f16 cg(6)". */

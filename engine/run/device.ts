@@ -33,8 +33,10 @@ export interface Device {
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
    * Returns a partition in host memory. A matrix is `{ values: Float32Array }` of rows x columns without
-   * padding. With `wire`, a device with its own memory returns a matrix that tasks have written as rows with
-   * padding (layout `wire-rows`), which `put` of another such device accepts. These rows are in `values`
+   * padding.
+   *
+   * `wire` is for matrices that a task has written, on devices with their own memory: the rows are returned
+   * with padding (layout `wire-rows`), as `put` of another such device accepts them. They are in `values`
    * (Float32Array or Uint16Array of rows x stride) or in memory files.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;

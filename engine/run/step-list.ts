@@ -134,7 +134,10 @@ export class StepList {
     );
   }
 
-  /** `copies`: the partitions were sent here by another device. No allocation waits for their memory. */
+  /**
+   * Frees partitions. `copies`: true if they were sent here by another device; no allocation waits for their
+   * memory.
+   */
   free(
     stage: string,
     at: Place,

@@ -1,7 +1,7 @@
 /** Rows of a band, few enough that their 4-byte values fit the cache of one core. */
 const BAND_ROWS = 1 << 14;
 const MOST_BANDS = 256;
-/** Rows are counted by this number of their highest bits; the counts decide the bands' borders. */
+/** The borders of bands are chosen from counts of the rows by this number of highest bits. */
 const CELL_BITS = 12;
 
 /** Values of one width: 32-bit words (a value may have several), or smaller numbers. */

@@ -46,9 +46,12 @@ export class LeadingWords {
   }
 
   /**
-   * `parts`: for each row, the number of bounds below it. `undecided`: rows whose number equals a bound's
-   * number, so that words from `nextWord` on must be compared. Such a row equals the bounds from parts[row]
-   * to ends[parts[row]] - 1 in all words before `nextWord`.
+   * Compares the numbers of all rows with the numbers of the bounds.
+   *
+   * - `parts`: for each row, the number of bounds below it.
+   * - `undecided`: rows whose number equals a bound's number, so that words from `nextWord` on must be
+   *   compared. Such a row equals the bounds from parts[row] to ends[parts[row]] - 1 in all words before
+   *   `nextWord`.
    */
   parts(): PartsByWords {
     const [bounds, rows] = [this.#bounds, leads(this.#keys, this.#leading)];

@@ -1,8 +1,8 @@
 import type { KeyWords } from './sort-keys.ts';
 
 /**
- * Words whose order is the order of the rows' keys, except that bytes after a text's prefix are not
- * considered.
+ * Sort keys in few words: rows have the order of their words. Of a long text only the first bytes are
+ * included, so rows with equal words may still differ.
  */
 export interface PackedWords {
   /** Most significant word first. */

@@ -100,7 +100,10 @@ export function commonBytes({ bytes, offsets, index = new Int32Array(1), skip = 
   return common;
 }
 
-/** For each row 1 if its text starts with the prefix, 0 if it sorts before such texts, 2 if after. */
+/**
+ * Writes one number for each row, by which the rows are in the order of the prefix: 1 if the text starts with
+ * the prefix, 0 if it sorts before such texts, 2 if after.
+ */
 export function writeSides(
   { bytes, offsets, index }: SortTexts,
   prefix: Uint8Array,

@@ -52,10 +52,10 @@ export interface SpillFile {
 }
 
 /**
- * Partitions as one Arrow IPC file, without copying them: a record batch with one row for each partition,
- * which has a list of elements for each column; a column that a partition does not have is an empty list. The
- * schema's metadata in the footer has the directory under `partitions`: layout, rows, checksum and columns of
- * each partition, in row order.
+ * Lays out partitions as one Arrow IPC file, without copying them. The file is a record batch with one row
+ * for each partition, which has a list of elements for each column. A column that a partition does not have
+ * is an empty list. The schema's metadata in the footer has the directory under `partitions`: layout, rows,
+ * checksum and columns of each partition, in row order.
  *
  *     offsets list<int32>  indices list<uint32>  values list<float32>
  *     [0, 2, 3]            [4, 9, 0]             [3.5, 1, 5]
@@ -133,7 +133,10 @@ class CollectingWriter extends RecordBatchFileWriter {
   readonly #columns = new Map<ArrayBufferLike, FileColumn>();
   #directory = '';
 
-  /** An array that marks the place of a column's pieces; its memory is never accessed. */
+  /**
+   * Returns an array that represents a column in Arrow's data. When Arrow writes this array, the column's
+   * pieces are written instead. Its memory is never accessed.
+   */
   standIn(column: FileColumn, length: number): SharedColumn {
     const type = columnTypes[column.kind];
     const bytes = length * type.BYTES_PER_ELEMENT;

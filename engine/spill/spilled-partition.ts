@@ -22,7 +22,8 @@ export type Checksum = (bytes: Uint8Array, before: number) => number;
 const READ_BYTES = 1 << 20;
 
 /**
- * Yields reads. The caller reads from position `at` into `bytes`, and responds with the number of bytes read.
+ * A generator that yields the reads that it needs. The caller reads from position `at` of the file into
+ * `bytes`, and passes the number of bytes read to `next`.
  */
 type Reads<Result> = Generator<{ readonly bytes: Uint8Array; readonly at: number }, Result, number>;
 
@@ -94,7 +95,9 @@ export function readProblem(error: unknown, spilled: SpilledPartition): unknown 
   return code === undefined ? error : refused('read', code, spilled.file, error);
 }
 
-/** The same for a file that cannot be written; for a full disk it names the bytes. */
+/**
+ * The library's error for a file that cannot be written. If the disk is full, it names the number of bytes.
+ */
 export function writeProblem(error: unknown, file: string, bytes: number): unknown {
   const code = systemCode(error);
   if (code === undefined) return error;

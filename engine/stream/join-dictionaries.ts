@@ -4,8 +4,9 @@ import { RowNumbers } from '../keys/row-numbers.ts';
 import { takeData } from './take-data.ts';
 
 /**
- * Columns of codes under one dictionary; it has each value once, unless all parts share theirs. `join` joins
- * chunks of values.
+ * Gives several dictionary columns one common dictionary, and returns it with the new codes of each column.
+ * The common dictionary has each value once, unless all columns already share one. `join` joins chunks of
+ * values.
  */
 export function joinDictionaries(
   parts: readonly Data[],

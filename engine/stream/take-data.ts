@@ -39,7 +39,10 @@ interface Buffers {
   readonly views?: readonly Uint8Array[];
 }
 
-/** `valid`: bit mask of the taken rows that are not null; undefined if none is null. */
+/**
+ * Takes the given rows of a column's buffers. `valid`: bit mask of the taken rows that are not null;
+ * undefined if none is null.
+ */
 function takeBuffers(data: Data, positions: Uint32Array, valid: Uint8Array | undefined): Buffers {
   const { type } = data;
   if (DataType.isBool(type))

@@ -9,7 +9,9 @@ import { runInNewContext } from 'node:vm';
 
 /** Released bytes that may wait for a collection by the threads of the CPU; fewer if memory is limited. */
 export const COLLECT_BYTES = 64 << 20;
-/** If more is in use, 1 / COLLECT_SHARE of it may wait: each collection stops a thread. */
+/**
+ * If much memory is in use, up to 1 / COLLECT_SHARE of it may wait for a collection, which stops a thread.
+ */
 export const COLLECT_SHARE = 2;
 /** Most released bytes that wait, regardless of the bytes in use. */
 const MOST_WAITING = 4 * 2 ** 30;
@@ -49,9 +51,9 @@ export function keepHeapsSmall(): void {
 }
 
 /**
- * Counts the memory that its owner has released, and collects this thread's garbage once enough of it waits.
- * Other threads that had the memory have their own `Garbage`, which follows this one: they collect when
- * `collection`, sent to them with a request, has increased.
+ * Counts released memory, and collects this thread's garbage once enough of it waits. Other threads that had
+ * the same memory have their own `Garbage`, which follows this one: they collect when `collection`, sent to
+ * them with a request, has increased.
  */
 export class Garbage {
   readonly #here: boolean;
@@ -61,8 +63,9 @@ export class Garbage {
   #paused = false;
 
   /**
-   * `limit`: bytes that may wait. `here`: false never collects in this thread, where requests must not wait
-   * even for milliseconds.
+   * - `limit`: number of released bytes that may wait for a collection.
+   * - `here`: false if this thread must never collect, because its requests must not wait even for
+   *   milliseconds.
    */
   constructor({
     limit = COLLECT_RARELY_BYTES,

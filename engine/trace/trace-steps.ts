@@ -7,7 +7,8 @@ import { sharedClock } from '../threads/shared-clock.ts';
 import type { Tracer } from './trace.ts';
 
 /**
- * The places and rows in a trace of steps that are not tasks; `at`: the step's own place. Frees take no time.
+ * The place and row of a trace at which each kind of step is shown, except tasks; `at` is the step's own
+ * place. Steps that free memory take no time and are not shown.
  */
 const rows: Readonly<
   Record<
@@ -21,7 +22,10 @@ const rows: Readonly<
   spill: { place: 'spill', row: 'writes' },
 };
 
-/** A tracer that adds to spans the stage of the run's graph, and whether they are speculative. */
+/**
+ * Returns a tracer that marks each span with the stage of the run's graph to which it belongs, and with
+ * `speculative` if it is work on a guess.
+ */
 export function markedTracer(
   tracer: Tracer | undefined,
   within: WorkingStage | undefined,

@@ -30,8 +30,8 @@ function packed(upper: v128, lower: v128, half: v128): v128 {
 }
 
 /**
- * Returns words of 0x8000, loaded from the 4 bytes at `spare`. The compiler would build a constant again at
- * each use.
+ * Returns a vector of four words 0x8000, loaded from memory at `spare` (4 bytes). The compiler would build a
+ * constant vector again at each use.
  */
 @inline
 export function halfWords(spare: usize): v128 {

@@ -105,8 +105,8 @@ function listMembers(size: usize, rank: i32, work: usize): i32 {
 }
 
 /**
- * Computes z of the passive set among the first `rank` features. Returns the size of the set. Both triangles
- * of A must be valid.
+ * Solves A_PP z_P = b_P for the passive set P among the first `rank` features. Returns the size of P. Both
+ * triangles of A must be valid.
  */
 export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize, work: usize): i32 {
   const members = membersOf(work, size);

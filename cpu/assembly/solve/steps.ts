@@ -56,8 +56,8 @@ export function isSettled(rho: f32, biasSquares: f32): bool {
 @inline
 export function endingRho(rho: f32, biasSquares: f32): f32 {
   const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
-  // Numbers that overflow float32 are not small: the steps continue, and the solution becomes infinite or
-  // NaN.
+  // If this limit overflows float32, the numbers are not small. Then the steps continue, and the solution
+  // becomes infinite or NaN.
   return enough < Infinity ? enough : 0;
 }
 

@@ -11,8 +11,8 @@ import {
 const MOST_QUERY = 16_383;
 
 /**
- * Limit of the rounding errors of a float32 sum of `rank` products, of the bounds and of the base, relative
- * to the product of both vectors' lengths.
+ * Upper bound of all rounding errors of a search: in a score, which is a float32 sum of `rank` products, in
+ * the bounds and in `base`. It is relative to the product of both vectors' lengths.
  */
 const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 

@@ -204,7 +204,7 @@ function isInTexts(column: TextValues, given: readonly Values[], out: Uint8Array
   else for (let i = 0; i < out.length; i++) out[i] = isIn[codes[i & mask]];
 }
 
-/** Known rows of a list with nulls: those that match. */
+/** Valid rows of `in` if the list contains a null: only the rows that match one of its other values. */
 function knownIn(out: Uint8Array, valid: Uint8Array | undefined): Uint8Array {
   return valid === undefined ? out.slice() : valid.map((byte, i) => byte & out[i]);
 }

@@ -41,8 +41,8 @@ export function apply(
 }
 
 /**
- * If a function has one column, with a dictionary, the arguments for the dictionary's entries in place of the
- * rows.
+ * If the only argument that is not constant is a dictionary column, returns arguments with the dictionary's
+ * entries in its place. The function is then computed once for each entry, not for each row.
  */
 function ofDictionary(args: readonly Values[], rows: number) {
   const columns = args.filter((arg) => !arg.constant);

@@ -2,8 +2,8 @@ import { spread } from '../../random.ts';
 import { UNKNOWN_KEY } from './key-table.ts';
 
 /**
- * Number of sequences whose tags are read before any of them is searched, so that the memory accesses
- * overlap.
+ * Number of sequences that are processed together: the tags of all of them are read before any is searched,
+ * so that the memory accesses overlap.
  */
 const BLOCK = 256;
 /** Below this number of slots a full table grows by a factor of four. */
@@ -23,9 +23,9 @@ const ahead = new Int32Array(1);
  * they are first added.
  *
  * A hash table with open addressing. Each slot has a tag: one byte of the hash, or 0 if the slot is empty. A
- * search compares tags first, because they are small. So in all but one of 128 cases, a
- * new sequence is recognized without reading stored sequences, and a known one is compared only with its
- * equal. At most half of the slots are used.
+ * search compares tags first, because they are small. So in all but one of 128 cases, a new sequence is
+ * recognized without reading stored sequences, and a known one is compared only with its equal. At most half
+ * of the slots are used.
  */
 export class WordsTable {
   readonly #width: number;

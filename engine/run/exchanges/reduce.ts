@@ -27,9 +27,9 @@ export interface Reduction {
 }
 
 /**
- * Adds partial sums to the partial sum that is stored at `place`; the others are added in part order. In a
- * group of two the order does not matter, so the bits are the same as in part order. Frees the others;
- * returns the name and the place of the sum.
+ * Adds the partial sums of other places, in part order, to the partial sum that is stored at `place`. Then
+ * frees the others, and returns the name and the place of the sum. With two partial sums the order does not
+ * matter, so the bits are the same at either place.
  */
 function addUp(
   list: StepList,

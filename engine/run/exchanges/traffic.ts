@@ -30,7 +30,7 @@ export function transfersOf(
 ): Transfer[] {
   /** For partitions in host memory, the place that they were copied from. */
   const origins = new Map<string, Place>();
-  /** For each step: the number of transfers in the longest chain of steps that ends with it. */
+  /** For each step: the number of transfers in the longest chain of dependent steps that ends with it. */
   const depths: number[] = [];
   const transfers: Transfer[] = [];
   for (const { id, after, ended, do: action } of steps) {

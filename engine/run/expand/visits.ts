@@ -14,7 +14,7 @@ import type { WrittenVersions } from './written-versions.ts';
 
 /**
  * A round (training iteration): its number, from 1, and the parameters that its tasks may take. `brief`: true
- * for a brief measure, which skips some stages.
+ * for a measure that skips the stages whose values the round itself has computed.
  */
 export interface Round {
   readonly number: number;

@@ -16,9 +16,10 @@ interface Visited {
 }
 
 /**
- * Schedules the visits of a stage at each place, so that a place holds the copies of at most two visits.
- * While the tasks of one visit run, the copies of the next visit are made, as soon as the copies of the
- * previous visit have been freed. Stages of a pipeline that visit the same blocks share one object.
+ * Schedules the copies of data that the visits of a stage need (a visit is the work on one part or block). A
+ * place holds the copies of at most two visits: while the tasks of one visit run, the copies of the next are
+ * made, as soon as the copies of the previous visit have been freed. Stages of a pipeline that visit the same
+ * blocks share one object.
  */
 export class Waves {
   readonly #list: StepList;

@@ -36,8 +36,8 @@ export class WrittenVersions {
   }
 
   /**
-   * Frees the versions that the stage has replaced, and the old versions of which it was the last reader. The
-   * stages of a pipeline end together, so all of them are passed.
+   * Frees the versions that the given stages have replaced, and old versions that no later stage reads. The
+   * stages of a pipeline end together, so all of them are given.
    */
   endStage(stages: readonly Stage[], later: readonly Stage[]): void {
     const [{ name }] = stages;
@@ -47,7 +47,7 @@ export class WrittenVersions {
       if (set.derived || old === undefined || later.some((one) => usesOld(one, data))) continue;
       this.freeVersion(name, set, old);
     }
-    // Data sets that an earlier stage wrote, and of which this stage was the last to read the old version.
+    // Also frees old versions of data sets that an earlier stage wrote, if this stage was their last reader.
     for (const set of this.#bound.datasets) {
       const old = this.old[set.name];
       const replaced =
