@@ -11,8 +11,8 @@ interface Listed {
 const lists = new WeakMap<Gpu, Listed>();
 
 export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
-  // Other devices of this card run checks at the same time. They should not have to wait for the work by
-  // which keepAwake keeps the clock high.
+  // Several WebGPU devices on one card run checks at the same time. A device that waits for its compiler
+  // should not slow the others with the dummy work by which keepAwake keeps the card's clock high.
   gpu.mayIdle = true;
   gpu.journal.detailed = true;
   const { checks, kernels } = await listOf(gpu);
@@ -24,7 +24,7 @@ export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, param
 async function listOf(gpu: Gpu): Promise<Listed> {
   const known = lists.get(gpu);
   if (known !== undefined) return known;
-  // No other task needs the checks and their twins.
+  // Loaded only here, since no other task needs the checks and the kernels' versions on the CPU.
   const { allChecks, kernelChecks } = await import('./checks.ts');
   const listed = {
     checks: kernelChecks(gpu),

@@ -79,7 +79,10 @@ export const sgdChecks: readonly KernelCheck[] = [
   ...shrinkRowsChecks,
 ];
 
-/** Every check, with the variants of half-iterations that the adapter admits. */
+/**
+ * All checks, including kernels that the adapter does not support. Half-iterations are only checked in the
+ * variants that it supports.
+ */
 export function allChecks(info: GpuInfo): KernelCheck[] {
   const longest = info.software ? 1000 : LONGEST;
   const halfIterations = [
@@ -98,7 +101,7 @@ export function allChecks(info: GpuInfo): KernelCheck[] {
   ];
 }
 
-/** Every check of the kernels that the GPU has the features and limits for. */
+/** All checks of kernels that this GPU has the features and limits for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
   return allChecks(gpu.info).filter((check) => check.admitted?.(gpu) ?? true);
 }

@@ -7,7 +7,7 @@ export const fromHalfChecks: readonly KernelCheck[] = [
   { name: fromHalfKernel.name, variant: 'every half', run: checkWidening },
 ];
 
-/** Compares every finite half with its float32, which must be exact. */
+/** Converts every finite normal float16 number to float32, which must be exact. */
 async function checkWidening(gpu: Gpu): Promise<{ error: number; limit: number }> {
   const count = 0x8000;
   const words = Uint32Array.from({ length: count }, (_, k) => finite(k) | (finite(0xffff - k) << 16));
@@ -27,7 +27,10 @@ async function checkWidening(gpu: Gpu): Promise<{ error: number; limit: number }
   return { error: wrong, limit: 0 };
 }
 
-/** The bits, or 0 for NaN, infinities and subnormal halves, which some adapters do not keep. */
+/**
+ * The bits of a float16 number, or 0 for NaN, infinities and subnormal numbers, which some adapters do not
+ * keep.
+ */
 function finite(bits: number): number {
   const exponent = (bits >> 10) & 31;
   return exponent === 31 || exponent === 0 ? 0 : bits;

@@ -3,7 +3,10 @@ import type { KernelCheck } from '../support/check.ts';
 import { randomNumbers } from '../support/numbers.ts';
 import { subtractBiasKernel, subtractBiasWorkgroups } from '../../copies/subtract-bias.ts';
 
-/** Ranges of groups of four ratings; one of the ranges is divided among many workgroups. */
+/**
+ * Each case is a range of groups of four ratings: the first group, and their number. The largest range is
+ * divided among many workgroups.
+ */
 export const subtractBiasChecks: readonly KernelCheck[] = [
   [0, 1],
   [3, 70],

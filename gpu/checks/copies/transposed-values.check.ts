@@ -3,10 +3,13 @@ import type { KernelCheck } from '../support/check.ts';
 import { randomNumbers } from '../support/numbers.ts';
 import { transposedValuesKernel, transposedValuesWorkgroups } from '../../copies/transposed-values.ts';
 
-/** Ratings of the most repeated pair of each block. */
+/** In each block, one pair of row and column has this number of ratings. */
 const REPEATED = 500;
 
-/** Blocks as [rows, columns], some of them empty. Pairs occur up to three times, and one pair many times. */
+/**
+ * Checks on random blocks with these numbers of rows and columns, some of them empty. Pairs of row and column
+ * occur up to three times, and one pair many times.
+ */
 export const transposedValuesChecks: readonly KernelCheck[] = [
   [1, 1],
   [40, 7],
@@ -37,7 +40,7 @@ async function check(gpu: Gpu, rows: number, columns: number): Promise<{ error: 
       for (let k = 0; k < repeated; k++) ratings.push({ row, column, value: random() });
     }
   }
-  // A stable sort, as for blocks.
+  // The sort must be stable: repeated pairs have the same order in both blocks.
   const transposed = ratings.toSorted((left, right) => left.column - right.column);
   const [one, other] = [
     await compressed(gpu, transposed, columns, 'column', 'row'),

@@ -1,6 +1,7 @@
 /**
- * Checks of half-iterations whose θ is cut into vertical parts. The normal equations are summed over the
- * parts and compared with float64, and so are the rows solved from these sums.
+ * Checks of half-iterations in which each device has a range of the rows of θ (cuMF's vertical parts) and
+ * only the ratings of these columns. Normal equations are summed over the devices and compared with float64.
+ * Then rows are solved from these sums and also compared.
  */
 import { equationsOfRow } from '../../../cpu/reference/equations.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
@@ -25,7 +26,7 @@ import { destroyParts, ImplicitTerms, lengthsTo, problemParts } from '../support
 import { relativeResidual } from '../support/solved-rows.ts';
 import { equationValues } from '../../equations/exchange/slot-columns.ts';
 
-/** A problem to solve; problems of implicit data are solved by Cholesky. */
+/** The kind of problem to solve, with θ in p parts. Problems of implicit data are solved by Cholesky. */
 export interface DataParallelShape {
   readonly rank: number;
   readonly solver: UpdateProblem['solver'];
@@ -36,8 +37,8 @@ export interface DataParallelShape {
 const STEPS = 6;
 
 /**
- * Limits of the error of sums, relative to the largest number in a row's equations: for float32, and for
- * rows of θ multiplied by the roots of weights in float16.
+ * Limits of the error of sums, relative to the largest number in a row's equations: with factors in float32,
+ * on tensor cores, and on tensor cores with rows of θ that are multiplied by the roots of weights in float16.
  */
 const SUM_LIMIT = 1e-5;
 const TENSOR_SUM_LIMIT = 1e-4;
@@ -57,7 +58,10 @@ const shapes: readonly DataParallelShape[] = [
   { rank: 100, solver: 'cholesky', kind: 'implicit', p: 2 },
 ];
 
-/** Checks of all ways to sum that the adapter supports; the longest row has `longest` ratings. */
+/**
+ * Checks of all kernels that the adapter supports for summing equations; the longest row has `longest`
+ * ratings.
+ */
 export function dataParallelChecks(
   info: GpuInfo,
   longest: number,
@@ -204,7 +208,7 @@ async function solvedError(
   return problemError(gpu, problem, buffers, half, { steps, exactTo: -1, nonnegative });
 }
 
-/** The largest deviation of a row of equations from float64, or infinity where the padding is not 0. */
+/** The largest deviation of a row's equations from float64; Infinity if the padding is not 0. */
 function equationsError(
   { ratings, lengths, biases }: RatedProblem,
   found: Float32Array,

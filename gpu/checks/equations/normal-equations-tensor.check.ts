@@ -1,4 +1,4 @@
-/** Sums on tensor cores against float64 on the same float16 factors. */
+/** Checks normal equations summed on tensor cores against float64 sums of the same float16 factors. */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, TENSOR_RANKS, variantOf } from '../support/check.ts';
 import { lengthsAround, LONGEST } from '../support/rated-problem.ts';
@@ -8,8 +8,8 @@ import { centresRatings } from '../../equations/tensor-plan.ts';
 import { partsOf, slotsError, summedSlots } from './normal-equations.check.ts';
 
 /**
- * Limit relative to the largest element of A or b. Tensor cores may truncate a sum instead of rounding it,
- * once for every sixteen ratings.
+ * Limit of the error, relative to the largest element of A or b. Tensor cores may truncate a sum instead of
+ * rounding it, once for every sixteen ratings.
  */
 const SUM_LIMIT = 1e-5 + (LONGEST / 16) * 2 ** -23;
 
@@ -20,7 +20,7 @@ const sums: readonly { readonly params: TensorParams; readonly scale?: number }[
   ...[10, 64, 100].map((rank) => ({ params: { rank, bin: 32, biases: true }, scale: 8 })),
 ];
 
-/** Checks with long rows cut into three parts, and uncut. */
+/** Each variant is checked with long rows cut into three parts, and with whole rows. */
 export const normalEquationsTensorChecks: readonly KernelCheck[] = sums.flatMap(({ params, scale = 1 }) =>
   [3, 1].map((cuts) => ({
     name: normalEquationsTensorKernel.name,

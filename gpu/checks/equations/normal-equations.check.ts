@@ -20,7 +20,7 @@ import {
 } from '../../equations/normal-equations.ts';
 import { matrixElements, paddedRank, slotElements } from '../../device/slots.ts';
 
-/** Limit relative to the largest element of A or b: the rounding of some thousand sums. */
+/** Limit of the error, relative to the largest element of A or b: the rounding of some thousand additions. */
 const LIMIT = 1e-5;
 
 interface Case {
@@ -56,7 +56,10 @@ const cases: readonly Case[] = [
   { rank: 200, longest: 300, changes: { accumulate: 'memory' } },
 ];
 
-/** Checks of every part of every row against float64. Slots are filled with other numbers first. */
+/**
+ * Checks the equations of every part of every row against float64. Slots are filled with other numbers
+ * before, which the kernel must overwrite.
+ */
 export const normalEquationsChecks: readonly KernelCheck[] = cases.map(({ rank, longest, changes = {} }) => {
   const params = { ...chooseNormalEquations(rank, 'f32', false), ...changes };
   const variant = [
@@ -73,7 +76,7 @@ async function check(
 ): Promise<{ error: number; limit: number }> {
   const { rank, precision, biases, bin } = params;
   const rows = ratedRows({ rank, biases, precision, lengths: [longest, bin + 1, bin, bin - 1, 2, 1, 0] });
-  // The longest row has three parts, one of them a whole number of bins.
+  // The longest row has three parts, and at least one has a number of ratings that fills whole bins.
   const parts = partsOf(rows, Math.ceil(longest / 3 / bin) * bin);
   const slots = await summedSlots(gpu, normalEquationsKernel, params, rows, parts, {
     precision,
@@ -88,8 +91,8 @@ async function check(
 }
 
 /**
- * The rows' ratings cut into parts of at most `size`, each with a slot; a row without ratings has one empty
- * part.
+ * Cuts the rows' ratings into parts of at most `size`, each with a slot for its sums. A row without ratings
+ * has one empty part.
  */
 export function partsOf({ offsets }: RatedRows, size: number): Parts {
   const parts = new EntryList();
@@ -111,7 +114,10 @@ export interface SumOptions {
   readonly raw?: boolean;
 }
 
-/** The slots that a kernel writes for parts. They are filled with other numbers first. */
+/**
+ * Runs a kernel that sums parts, and returns the slots that it wrote. They are filled with other numbers
+ * before.
+ */
 export async function summedSlots<Params extends KernelParams>(
   gpu: Gpu,
   kernel: KernelDescriptor<Params>,

@@ -35,12 +35,14 @@ const WEIGHT = 0.7;
 const BASE = 1;
 
 /**
- * Limit of the deviation from the same number of CG steps in float64. As with biases (CG_BIAS_LIMIT), one
- * eigenvalue is far above the others: here an eigenvalue of G.
+ * Limit of the deviation from the same number of CG steps in float64. One eigenvalue of A is far above the
+ * others, as with biases (CG_BIAS_LIMIT): here it is an eigenvalue of the Gram matrix G.
  */
 const CG_GRAM_LIMIT = 1e-3;
 
-/** Limit of the residual of exact solutions, if θ is multiplied by the roots of weights in float16. */
+/**
+ * Limit of the residual of exact solutions if rows of θ are multiplied by the roots of weights in float16.
+ */
 const HALF_LIMIT = 2e-3;
 
 export const implicitShapes: readonly ImplicitShape[] = [
@@ -70,7 +72,7 @@ export function implicitChecks(
   );
 }
 
-/** A problem with some ratings of 0 and some below 0, and its G in float64. */
+/** A problem in which some ratings are 0 and some are negative, and its Gram matrix G in float64. */
 const kept = keptBy((key) => {
   const problem = ratedProblem(JSON.parse(key) as RatedRowsOptions);
   const { values, theta, stride, rank, columns } = problem.ratings;
@@ -182,7 +184,10 @@ async function addedGram(gpu: Gpu, fixed: DeviceMatrix, buffer: GPUBuffer): Prom
   return gram;
 }
 
-/** The largest error of G and of the rows; Infinity where a row was bad. */
+/**
+ * The largest error of the solved rows, with G checked as well; Infinity if G is wrong or a row was reported
+ * as bad.
+ */
 function largestError(rows: ImplicitRows, { gram, badRow, factors, half }: Solved): number {
   const { rank, problem, twin } = rows;
   const { stride } = problem.ratings;
@@ -217,7 +222,7 @@ function rowError(
   return deviation(x, conjugateGradient(equations.matrix, equations.bias, start, STEPS));
 }
 
-/** The largest difference over the largest element; Infinity where the padding is not 0. */
+/** The largest error of G, relative to its largest element; Infinity if the padding is not 0. */
 function gramError(found: Float32Array, twin: Float64Array, rank: number, stride: number): number {
   const own = Float64Array.from(twin, (_, at) => found[Math.floor(at / rank) * stride + (at % rank)]);
   const padding = found.some((value, at) => value !== 0 && (at % stride >= rank || at >= rank * stride));

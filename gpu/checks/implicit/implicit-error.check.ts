@@ -17,7 +17,7 @@ const ranges = [
 ] as const;
 const weights = { alpha: 2.5, base: 1 };
 
-/** Checks of the two sums of the implicit loss. */
+/** Checks of the two sums that make up the loss of implicit data: the error, and the norm of the factors. */
 export const implicitLossChecks: readonly KernelCheck[] = CHECKED_RANKS.flatMap((rank) => [
   errorCheck(rank),
   normCheck(rank),

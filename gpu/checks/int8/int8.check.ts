@@ -1,4 +1,6 @@
-/** Checks of kernels in 8 bits, on factors that 8 bits hold exactly. */
+/**
+ * Checks of kernels with factors in 8 bits. The test factors are numbers that 8 bits can represent exactly.
+ */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
 import { halfMirror, roundToHalf } from '../support/float16.ts';
@@ -17,12 +19,14 @@ import { updateInt8Kernel, type UpdateInt8Params } from '../../int8/update-int8.
 
 const BIN = 64;
 
-/** Powers of two. Ratings are multiples of 1/64, so multiplied by these they become whole numbers. */
+/**
+ * Ratings are multiplied by these powers of two. They are multiples of 1/64, so they become whole numbers.
+ */
 const SCALES = [64, 1024];
 
 /**
- * Limit relative to the largest element of A or b. Whole numbers are summed exactly, and the sum is rounded
- * to float32 once.
+ * Limit of the error, relative to the largest element of A or b. Whole numbers are summed exactly, and the
+ * sum is rounded to float32 once.
  */
 const SUM_LIMIT = 1e-6;
 
@@ -123,8 +127,8 @@ export const toInt8Checks: readonly KernelCheck[] = [
 export const int8Checks: readonly KernelCheck[] = [...sumChecks, ...updateChecks];
 
 /**
- * Compares each rounded number, times its column's scale, with the original; the error is in units of half a
- * scale. Scales, padding and the last row (zeros) must be exact.
+ * Compares each rounded number, times its column's scale, with the original number; the error is in units of
+ * half a scale. Scales, padding and the last row (zeros) must be exact.
  */
 async function checkRounding(gpu: Gpu, rank: number, rows: number) {
   const stride = paddedRank(rank);

@@ -8,7 +8,7 @@ import { mirrored, randomBlock, randomMatrix, runHandler } from '../support/task
 
 /**
  * Row lengths that cover: rows without ratings at both ends and in between, rows with fewer ratings than the
- * four that a team takes at once, and one row shared by many workgroups.
+ * four that a team of threads takes at once, and one row that many workgroups share.
  */
 export const LENGTHS = [
   0, 1, 2, 0, 0, 3, 4, 5, 1, 1, 1, 1, 1, 1, 63, 64, 65, 2, 1000, 1023, 1024, 1025, 0, 10_000, 7, 0,

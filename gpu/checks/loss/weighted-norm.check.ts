@@ -8,7 +8,7 @@ import { randomBlock, randomMatrix, runHandler } from '../support/task-scope.ts'
 import { BIAS_ROWS } from '../../loss/bias-sums.ts';
 import { LENGTHS } from './squared-error.check.ts';
 
-/** Rows on either side of a workgroup's share of the biases. */
+/** Three workgroups add the biases of this number of rows; the last one has a single row. */
 const BIASED_ROWS = 2 * BIAS_ROWS + 1;
 
 export const weightedNormChecks: readonly KernelCheck[] = [

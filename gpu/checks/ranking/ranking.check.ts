@@ -1,6 +1,6 @@
 /**
- * Checks of the ranking kernels against their float64 twin, through the task that runs all three. Factors are
- * whole numbers, so that products are exact and ties are common.
+ * Checks of the kernels that find the ranks of listed columns, against their float64 version on the CPU. The
+ * task rank-listed runs all three. Factors are whole numbers, so that scores are exact and often equal.
  */
 import { predictPair } from '../../../cpu/reference/errors.ts';
 import { rankListed as twin } from '../../../cpu/reference/rank-listed.ts';
@@ -14,8 +14,8 @@ interface RankingCase {
   readonly rowFactors: HostMatrix;
   readonly columnFactors: HostMatrix;
   /**
-   * The share of all columns that a row lists. The row excludes the same number of columns, each of them
-   * twice. Every third row lists none.
+   * The share of all columns that a row lists. A row excludes the same number of columns, each of them twice.
+   * Every third row lists none.
    */
   readonly share: number;
   readonly excluding: boolean;

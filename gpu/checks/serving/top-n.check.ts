@@ -1,6 +1,6 @@
 /**
- * Checks of top-n against its float64 twin. Where the kernel returns another column than the twin, the error
- * is the difference of the two columns' scores.
+ * Checks of top-n against its float64 version on the CPU. If the two return different columns at a place, the
+ * error is the difference of these columns' scores.
  */
 import { predictPair } from '../../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../../cpu/reference/top-n.ts';
@@ -33,7 +33,10 @@ export interface TopNCase {
   readonly rowStart?: number;
   readonly bounds?: Float32Array;
   readonly order?: Uint32Array;
-  /** The limit; 0 if products are exact, so that ties must be broken as the twin breaks them. */
+  /**
+   * The limit of the error. It is 0 if scores are exact: equal scores must then have the same order as on the
+   * CPU.
+   */
   readonly limit?: number;
 }
 
@@ -45,7 +48,7 @@ export function topNCheck(check: TopNCase): KernelCheck {
   };
 }
 
-/** The largest error of the rows; Infinity where lists have a wrong length. */
+/** The largest error over the rows; Infinity if the lists have a wrong length. */
 async function topNError(gpu: Gpu, check: TopNCase): Promise<number> {
   const { rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, rowStart = 0 } = check;
   const { exclude, bounds, order } = check;
@@ -73,7 +76,7 @@ async function topNError(gpu: Gpu, check: TopNCase): Promise<number> {
   return error;
 }
 
-/** A row's scores in float64, by number of the item. */
+/** A row's scores in float64; the index is the item. */
 function allScores({ rowFactors, columnFactors, order }: TopNCase, row: number): Float64Array {
   const all = new Float64Array(columnFactors.rows);
   for (let column = 0; column < all.length; column++)
@@ -115,8 +118,8 @@ function rowError(
 }
 
 /**
- * The columns sorted by descending norm, with their original numbers. Also the bounds: the largest norm of
- * each eight columns, with a margin for rounding, as in operators/serving/items-by-norm.ts.
+ * The columns sorted by descending norm, with their original numbers, and the bounds that top-n needs: the
+ * largest norm of each eight columns, with a margin for rounding, as in operators/serving/items-by-norm.ts.
  */
 export function byNorm(matrix: HostMatrix): {
   readonly matrix: HostMatrix;
@@ -140,7 +143,7 @@ export function byNorm(matrix: HostMatrix): {
   };
 }
 
-/** Excludes no, one, most and all columns of the rows. */
+/** Exclusions: rows that exclude no, one, a few, most and all columns. */
 function exclusionOf(rows: number, columns: number): HostBlock {
   return randomBlock(
     Array.from({ length: rows }, (_, row) => [0, 1, 2, 40, columns - 1, columns][row % 6]),

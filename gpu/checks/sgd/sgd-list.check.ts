@@ -1,4 +1,7 @@
-/** Checks of SGD on lists of ratings, against the twin. Ratings of a batch share no row and no column. */
+/**
+ * Checks of SGD on lists of ratings, against the same steps in float64. The ratings of a batch share no row
+ * and no column, so the order of their steps makes no difference.
+ */
 import { sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { sgdBlock } from '../../sgd/sgd-block.task.ts';

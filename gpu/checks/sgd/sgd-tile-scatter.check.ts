@@ -1,4 +1,4 @@
-/** Checks of the kernel that deals ratings to tiles of columns. */
+/** Checks of the kernel that sorts ratings into tiles (groups of columns). */
 import { tileLists, type TileLists } from '../../sgd/sorting/tile-lists.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
@@ -42,7 +42,8 @@ export async function dealtRatings(gpu: Gpu, lists: TileLists, count: number): P
 }
 
 /**
- * Checks that every rating is once in the tile of its column, and that a tile's ratings are sorted by row.
+ * Checks that every rating is exactly once in the tile of its column, and that each tile's ratings are sorted
+ * by row.
  */
 async function checkDealing(
   gpu: Gpu,

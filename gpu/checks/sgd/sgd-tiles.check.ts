@@ -1,6 +1,7 @@
 /**
- * Checks of SGD over tiles of columns, against the twin in the kernel's order of steps. In these problems no
- * two teams share a row or a column.
+ * Checks of SGD over tiles (groups of columns), against the same steps in float64 in the kernel's order. In
+ * these problems no two teams of threads share a row or a column, so that the order of the teams makes no
+ * difference.
  */
 import { CounterRandom } from '../../../engine/random.ts';
 import { batchOrder } from '../../sgd/sorting/batch-order.ts';
@@ -35,8 +36,8 @@ interface Problem {
 }
 
 /**
- * A problem in which no row has ratings in two tiles. Columns fill the first two places of every tile and
- * half of the third places; the first column has `most` ratings.
+ * A problem in which no row has ratings in two tiles. Every tile has two columns, and half of the tiles a
+ * third one; the first column has `most` ratings.
  */
 function ownRows(tiles: number, most: number, threads: number): Problem {
   const columns = 2 * tiles + Math.ceil(tiles / 2);
@@ -92,7 +93,7 @@ function blockOf(ratings: readonly Rating[], rows: number): HostBlock {
   };
 }
 
-/** A tile's ratings in the order of its teams' steps, one team after the other. */
+/** A tile's ratings in the order in which its teams of threads step them, one team after the other. */
 function walkOf(
   ratings: readonly Rating[],
   tile: number,
@@ -100,7 +101,7 @@ function walkOf(
   threads: number,
   lanes: number,
 ): Rating[] {
-  // Rows fit the cache.
+  // The number of batches if the factors of all rows fit the cache.
   const batches = tileBatches(largest, 0, { threads, lanes });
   const { multiplier, offset } = batchOrder(batches, SEED, EPOCH);
   const start = (which: number) =>
@@ -190,7 +191,10 @@ const halves: readonly TilesShape[] = [
   { ...f16, rank: 256, lanes: 8 },
 ].map((shape): TilesShape => ({ ...shape, arithmetic: 'f16' }));
 
-/** Shapes whose rows end with words that do not fill a whole piece, in float32 arithmetic. */
+/**
+ * Shapes of float16 rows that are an equal number of 16-byte groups for each thread and some words more (see
+ * EvenRow), in float32 arithmetic.
+ */
 const tails: readonly TilesShape[] = [
   { rank: 128, lanes: 4 },
   { rank: 36, lanes: 4 },

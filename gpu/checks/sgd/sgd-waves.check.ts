@@ -1,6 +1,6 @@
 /**
- * Checks of wavefront-update against the twin in exactly its order, on ratings that share rows and columns as
- * real data do.
+ * Checks of wavefront-update (SGD in which workers take blocks that share no rows and columns) against the
+ * same steps in float64 in exactly its order. The ratings share rows and columns, as real data do.
  */
 import { sharedArray } from '../../../engine/partition.ts';
 import { sgdWaves } from '../../sgd/sgd-waves.task.ts';
@@ -27,7 +27,10 @@ interface Problem {
   readonly columnStarts: readonly number[];
 }
 
-/** Bands of one row and of many, blocks without ratings, and a row with ratings in every band. */
+/**
+ * Bands of rows (one per worker) with one row and with many, blocks without ratings, and a row with ratings
+ * in every band of columns.
+ */
 const usual: Problem = {
   block: randomBlock([5, 0, 1, 40, 3, 2, 0, 17, 9, 1, 1, 30, 0], 41, 5),
   rowStarts: [0, 3, 4, 8, 13],
@@ -105,8 +108,8 @@ function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck 
 }
 
 export const sgdWavesChecks: readonly KernelCheck[] = [
-  // This kernel steps few ratings at the same time, so a row has many threads, each with few features of
-  // it.
+  // This kernel steps few ratings at the same time, so many threads share a row and each has few of its
+  // features.
   ...stepShapes
     .filter(({ rank, lanes }) => rank <= 32 * lanes)
     .map((shape) => checkOf(shape, '4 workers', usual)),

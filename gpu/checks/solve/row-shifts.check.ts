@@ -7,7 +7,10 @@ import { regularizationFor, shiftsOf } from '../support/solved-rows.ts';
 const COUNTS = Array.from({ length: 600 }, (_, row) => (row * row) % 1009);
 const [FROM, TO, STRIDE] = [3, 599, 5];
 
-/** Checks of shifts computed from row pointers and from a matrix column, for a range of rows. */
+/**
+ * Checks of shifts (numbers that regularization adds to the diagonal), for a range of rows. The rows' numbers
+ * of ratings come from row pointers, or from a column of a matrix.
+ */
 export const rowShiftsChecks: readonly KernelCheck[] = [false, true].flatMap((biases) =>
   (['pointers', 'matrix'] as const).map((form) => ({
     name: 'row-shifts',

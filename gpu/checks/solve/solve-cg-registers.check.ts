@@ -16,8 +16,8 @@ const inRegisters: readonly Shape[] = [
 ];
 
 /**
- * Checks the solver that keeps A in registers, one workgroup per row. Results are compared with the same
- * number of CG steps in float64 from the same start.
+ * Checks the CG solver that keeps A in registers, with one workgroup per row. Results are compared with the
+ * same number of CG steps in float64 from the same start.
  */
 export const solveCgRegistersChecks: readonly KernelCheck[] = [
   ...inRegisters.map((params) => ({

@@ -18,7 +18,7 @@ const approximate: readonly Shape[] = [
   { ...common, rank: 10, steps: 40 },
 ];
 
-/** Checks against the same number of CG steps in float64 from the same start. */
+/** Checks the CG solver against the same number of CG steps in float64 from the same start. */
 export const solveCgChecks: readonly KernelCheck[] = [
   ...approximate.map((params) => ({
     name: solveCgKernel.name,

@@ -15,8 +15,8 @@ const exact: readonly SolveCholeskyParams[] = [
 ];
 
 /**
- * Checks of exact solutions by their residual, with A in workgroup memory and in its slot. Also checks a
- * singular A, and that an A with an infinite element is reported.
+ * Checks of Cholesky by the residuals of its solutions, with A in workgroup memory and in the row's slot.
+ * Also checks that a singular A is solved, and that an infinite element of A is reported.
  */
 export const solveCholeskyChecks: readonly KernelCheck[] = [
   ...exact.map((params) => ({

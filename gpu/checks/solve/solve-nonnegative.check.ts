@@ -17,8 +17,8 @@ const variants: readonly SolveNonnegativeParams[] = [
 const small = { rank: 20, biases: false, half: false } as const;
 
 /**
- * Checks of minima over x >= 0, by their gradients and against the twin in float64. Also checks a singular
- * A, and that an A with an infinite element is reported.
+ * Checks of minima over x >= 0 by their gradients, and against the float64 version on the CPU. Also checks
+ * that a singular A is solved, and that an infinite element of A is reported.
  */
 export const solveNonnegativeChecks: readonly KernelCheck[] = [
   ...variants.map((params) => ({

@@ -1,17 +1,20 @@
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelParams } from '../../webgpu/kernel.ts';
 
-/** A comparison of one variant of a kernel with its float64 twin, on small data and on any GPU. */
+/**
+ * A comparison of one variant of a kernel with a float64 version on the CPU, on small data. It runs on any
+ * GPU that supports the variant.
+ */
 export interface KernelCheck {
   /** The kernel's name. */
   readonly name: string;
-  /** The variant's difference from the other checks of the same kernel, such as "rank 100, biases". */
+  /** Distinguishes this check from others of the same kernel, for example "rank 100, biases". */
   readonly variant: string;
   /** True when the adapter supports the variant; absent when every adapter does. */
   admitted?(gpu: Gpu): boolean;
   /**
-   * Returns the largest deviation from the twin, in the check's own measure. The check fails when `error` is
-   * NaN or above `limit`.
+   * Returns the largest deviation from the CPU's result, in a measure that the check chooses. The check fails
+   * if `error` is NaN or above `limit`.
    */
   run(gpu: Gpu): Promise<{ readonly error: number; readonly limit: number }>;
 }

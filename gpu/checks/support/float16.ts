@@ -33,8 +33,8 @@ export function halfValue(bits: number): number {
 }
 
 /**
- * The half mirror of a matrix (DeviceMatrix.half): two halves a word, the first in the lower bits, and a last
- * row of zeros.
+ * The half mirror of a matrix (its float16 copy, DeviceMatrix.half): two numbers in each u32, the first in
+ * the lower bits, and an additional last row of zeros.
  */
 export function halfMirror(values: Float32Array, stride: number): Uint32Array {
   const words = new Uint32Array((values.length + stride) / 2);

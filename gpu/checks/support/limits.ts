@@ -14,13 +14,13 @@ export const CG_HALF_LIMIT = 4e-3;
  */
 export const CG_BIAS_LIMIT = 2e-3;
 /**
- * Like CG_LIMIT, with A from tensor cores. Derived from the limit for sums on tensor cores: the deviation of
- * the solution that this error in A causes.
+ * Like CG_LIMIT, with an A that tensor cores summed. It is the deviation of the solution that an error in A
+ * at the limit for such sums causes.
  */
 export const CG_TENSOR_LIMIT = 1e-3;
 /**
- * Like CG_TENSOR_LIMIT, with biases (see CG_BIAS_LIMIT). Rows of thousands of ratings have the largest
- * eigenvalues.
+ * Like CG_TENSOR_LIMIT, with biases, which make one eigenvalue of A large (see CG_BIAS_LIMIT); it is largest
+ * in rows of thousands of ratings.
  */
 export const CG_TENSOR_BIAS_LIMIT = 8e-3;
 /**

@@ -1,4 +1,6 @@
-/** Minima over x >= 0, compared with the twin in float64. */
+/**
+ * Measures the error of minima over x >= 0, which a kernel computed, by their gradients and against float64.
+ */
 import { leftOfBias } from '../../../cpu/reference/biased.ts';
 import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
@@ -6,19 +8,22 @@ import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts
 import { RESIDUAL_LIMIT } from './limits.ts';
 import { deviation, worse } from './numbers.ts';
 
-/** Largest rank at which the twin runs: it takes f⁵ operations. Above, gradients alone are checked. */
+/**
+ * Largest rank at which the minimum is also computed in float64, which takes f⁵ operations. Above it only
+ * gradients are checked.
+ */
 const TWIN_RANKS = 64;
 
 /**
- * Limit of the deviation from the float64 minimum, relative to the largest element. It is the condition
- * number of A times the largest gradient that counts as 0.
+ * Limit of the deviation from the float64 minimum, relative to its largest element: the condition number of A
+ * times the largest gradient that is accepted as 0.
  */
 const NONNEGATIVE_LIMIT = 2e-3;
 
 /**
- * The two errors of x (with biases: [x, β]), each divided by its limit: the error of its gradients, and its
- * deviation from the float64 minimum. With biases, β follows from the factors by elimination, which needs a
- * positive definite A.
+ * The larger of two errors of x (with biases: [x, β]), each divided by its limit: the error of its gradients,
+ * and its deviation from the float64 minimum. With biases, β must follow from the factors by elimination, for
+ * which A must be positive definite.
  */
 export function minimumError(
   equations: NormalEquations,
@@ -41,8 +46,8 @@ export function minimumError(
 }
 
 /**
- * The largest component of the gradient along which the objective could still decrease within x >= 0,
- * relative to ‖b‖. Infinity if a feature of x is negative.
+ * The largest component of the gradient A x - b in whose direction the objective could still decrease within
+ * x >= 0, relative to ‖b‖. Infinity if an element of x is negative.
  */
 export function gradientError({ matrix, bias }: NormalEquations, x: Float64Array): number {
   const product = multiply(matrix, x);

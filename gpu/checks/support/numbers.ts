@@ -25,7 +25,7 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-/** The relative difference from a twin's value. */
+/** The difference of a value from the CPU's value, relative to it. */
 export function relative(value: number, twin: number): number {
   return Math.abs(value - twin) / (Math.abs(twin) || 1);
 }

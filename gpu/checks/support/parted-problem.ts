@@ -1,4 +1,7 @@
-/** Test problems in which each device has a vertical part of θ, and test problems of implicit data. */
+/**
+ * Test problems in which each device has a range of the rows of θ (a vertical part), and problems of implicit
+ * data.
+ */
 import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
@@ -16,7 +19,7 @@ export function lengthsTo(longest: number): number[] {
   return [1, 0, 64, 65, longest, 33, 32, 2, 700, 16, 7, 0, 130, 1];
 }
 
-/** A vertical part of a problem on a GPU. */
+/** One vertical part of a problem on a GPU: a range of rows of θ, and the ratings of these columns. */
 export interface ProblemPart {
   readonly block: DeviceBlock;
   readonly fixed: DeviceMatrix;
@@ -77,8 +80,8 @@ export function destroyParts(parts: readonly ProblemPart[]): void {
 const GRAM_WEIGHT = 0.7;
 
 /**
- * The extra inputs of an implicit problem: the weights of its ratings, G of the fixed side, and a shift for
- * each row.
+ * Additional inputs of a problem of implicit data: the weights of its ratings, the Gram matrix G of θ, and
+ * the number that is added to the diagonal of each row's A.
  */
 export class ImplicitTerms {
   readonly weights: ImplicitWeights = { alpha: 3, base: 1 };

@@ -27,7 +27,7 @@ import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 /** Ratings of the longest row in checks of kernels on tensor cores. */
 export const LONGEST = 10_000;
 
-/** Rows to be solved from their ratings, with a start. */
+/** Rows to be solved from their ratings, with their initial factors and the expected outputs' memory. */
 export interface RatedProblem extends RowData {
   readonly ratings: RatedRows;
   readonly biases: boolean;
@@ -79,8 +79,8 @@ export function keptBy<Value>(make: (key: string) => Value): (key: string) => Va
 const kept = keptBy((key) => ratedProblem(JSON.parse(key) as RatedRowsOptions));
 
 /**
- * Like ratedProblem, for checks of many variants: the float64 equations are computed once and shared. Checks
- * must not change the problem.
+ * Like ratedProblem, for checks of many variants on the same data: problems and their float64 equations are
+ * computed once and shared. Checks must not change the problem.
  */
 export function commonProblem(options: RatedRowsOptions): RatedProblem {
   return kept(JSON.stringify(options));
@@ -103,7 +103,8 @@ export function rowEquations(
 }
 
 /**
- * Buffers of a half-iteration, keyed by the names of the kernels' bindings. Lists of rows are not included.
+ * Uploads the buffers of a half-iteration; keys are the names of the kernels' bindings. Lists of rows are not
+ * included.
  */
 export async function problemBuffers(
   gpu: Gpu,
@@ -117,9 +118,7 @@ export async function problemBuffers(
   };
 }
 
-/**
- * The largest error of the rows in `buffers`; Infinity when a property that must hold exactly is violated.
- */
+/** The largest error of the solved rows in `buffers`; Infinity if something that must be exact is wrong. */
 export async function problemError(
   gpu: Gpu,
   problem: RatedProblem,
@@ -146,7 +145,10 @@ export async function problemError(
   return found === undefined || objectivesAgree(found, objectives, half) ? error : Infinity;
 }
 
-/** xᵀA x - 2 bᵀx of a row with its bias in float64, and the magnitude of its terms and of Σ r². */
+/**
+ * The objective xᵀA x - 2 bᵀx of a row, with its bias, in float64; and the magnitude of its terms and of Σ
+ * r², to which errors are relative.
+ */
 function rowObjective(
   problem: RatedProblem,
   row: number,
@@ -171,8 +173,8 @@ function rowObjective(
 }
 
 /**
- * True where each row's objective, or their sum, agrees with float64. In float16 A and the ratings are
- * rounded.
+ * True if the objectives that a kernel wrote, or their sum, agree with float64. `half`: A and the ratings
+ * were rounded to float16, which allows larger differences.
  */
 function objectivesAgree(
   found: ArrayLike<number>,
@@ -205,8 +207,8 @@ function rowError(
 }
 
 /**
- * Row lengths just below and above one bin, and around the four bins of the ring. There are more rows than
- * workgroups.
+ * Row lengths around multiples of a bin, the number of ratings that a kernel takes at a time: just below and
+ * above one bin, and around the four bins of its ring buffer. There are more rows than workgroups.
  */
 export function lengthsAround(bin: number): number[] {
   return [LONGEST, 0, 5 * bin + 1, 4 * bin, 3 * bin - 1, bin + 1, bin, bin - 1, 17, 16, 15, 2, 1, 0, 1];

@@ -12,13 +12,13 @@ import { matrixElements, paddedRank, TILE } from '../../device/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
 
-/** A random fixed side, and random rows of ratings of given lengths. */
+/** Random fixed factors θ, and random rows of ratings of given lengths. */
 export interface RatedRows {
   readonly rank: number;
   readonly biases: boolean;
   readonly stride: number;
   readonly columns: number;
-  /** θ: columns x stride, padding 0; rounded to float16 where kernels read that. */
+  /** θ: columns x stride, padding 0. It is rounded to float16 if the kernels read that. */
   readonly theta: Float32Array;
   readonly mirror: Uint32Array;
   readonly offsets: Int32Array;
@@ -45,7 +45,7 @@ export interface RatedRowsOptions {
   readonly precision: 'f32' | 'f16' | 'int8';
   readonly columns?: number;
   /**
-   * θ >= 0 with rows of about unit norm, like the initial factors of a training. With biases, CG then
+   * True: θ >= 0 with rows of about unit norm, like the initial factors of a training. With biases, CG then
    * converges within a few steps.
    */
   readonly level?: boolean;
@@ -69,8 +69,8 @@ export function ratedRows({
     for (let k = 0; k < rank; k++)
       theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
   }
-  // Every feature has the largest 8-bit number in the first row of θ, so its scale is exactly the power of
-  // two.
+  // In the first row of θ every feature has the largest 8-bit number, so the scale of every column is exactly
+  // the power of two.
   if (precision === 'int8') theta.fill(largestOf8(rank), 0, rank);
   const offsets = Int32Array.from([0, ...lengths]);
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
@@ -83,7 +83,7 @@ export function ratedRows({
   );
   const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
   const mean = 3.125;
-  // A rating equal to the mean plus its column's bias is changed by 1/64. Otherwise the solution of a row
+  // A rating that equals the mean plus its column's bias is changed by 1/64. Otherwise the solution of a row
   // with only that rating would be 0, and there would be nothing to compare.
   if (biases)
     values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
@@ -120,7 +120,8 @@ function eighth(value: number, rank: number): number {
 }
 
 /**
- * The buffers that kernels read, by binding name; `raw` ratings for kernels that subtract mean and biases.
+ * Uploads the buffers that kernels read, by binding name. `raw`: ratings from which mean and biases are not
+ * subtracted, for kernels that subtract them.
  */
 export async function ratedBuffers(
   gpu: Gpu,
@@ -143,7 +144,10 @@ export async function ratedBuffers(
   return uploadAll(gpu, contents);
 }
 
-/** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last row 0; and the columns' scales. */
+/**
+ * θ in 8 bits as the kernel to-int8 rounds it, with padded rows and a last row of zeros; and the columns'
+ * scales.
+ */
 function mirrorOf8({ theta, rank, stride, columns }: RatedRows): {
   readonly fixed: Uint32Array;
   readonly scales: Float32Array;
@@ -167,7 +171,10 @@ export async function uploadAll<Name extends string>(
   return buffers as Record<Name, GPUBuffer>;
 }
 
-/** The twin's equations of a part: A without λ, and b; with biases the last feature is the row's bias. */
+/**
+ * The float64 equations of a part of a row: A without λ, and b. With biases the last feature is the row's
+ * bias.
+ */
 export function partEquations(rows: RatedRows, first: number, count: number): NormalEquations {
   const part = rows.part(first, count);
   return rows.biases
@@ -187,8 +194,8 @@ export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: No
 }
 
 /**
- * Reads the normal equations of a slot, from the lower tiles of A. `count`: the part's number of ratings,
- * which a slot does not contain; needed with biases.
+ * Reads normal equations from a slot (gpu/device/slots.ts), of whose A the lower tiles are stored. `count`:
+ * the part's number of ratings, which a slot does not contain; needed with biases.
  */
 export function readSlot(slot: Float32Array, rank: number, biases: boolean, count: number): NormalEquations {
   const features = rank + (biases ? 1 : 0);
@@ -209,7 +216,9 @@ export function readSlot(slot: Float32Array, rank: number, biases: boolean, coun
   return { matrix, bias };
 }
 
-/** Calls `visit` for every element of A in a slot, with its index there, its row and its column. */
+/**
+ * Calls `visit` for every stored element of A in a slot, with its index in the slot, its row and its column.
+ */
 export function eachSlotElement(rank: number, visit: (at: number, i: number, j: number) => void): void {
   for (let i = 0; i < rank; i++) {
     const above = Math.floor(i / TILE);

@@ -1,4 +1,7 @@
-/** The twin of SGD's kernels: steps in float64, rounding factors that are stored as float16. */
+/**
+ * The expected result of SGD's kernels: the same steps in float64, with factors rounded to float16 after each
+ * step if the kernel stores them so.
+ */
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
@@ -24,7 +27,7 @@ export interface Rating {
   readonly value: number;
 }
 
-/** Matrices that are stepped, by the names of the tasks' outputs. */
+/** The matrices that steps change, by the names of the tasks' outputs: factors, and AdaGrad's sums. */
 export type Sides = {
   readonly rows: HostMatrix;
   readonly columns: HostMatrix;
@@ -37,8 +40,8 @@ export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as
 /** Limit of the deviation in float32, relative to the largest element. */
 const LIMIT = 1e-5;
 /**
- * Limit of the deviation for factors stored as float16: a value near the midpoint of two halves may be
- * rounded up or down.
+ * Limit of the deviation for factors stored as float16: a value near the midpoint between two float16 numbers
+ * may be rounded up or down.
  */
 const HALF_LIMIT = 2 ** -9;
 
@@ -50,8 +53,8 @@ function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape):
 }
 
 /**
- * Random factors, with the columns of 1s that biases need, and positive sums of squared gradients for
- * AdaGrad.
+ * Random factors of rows and columns. With biases, each has one feature that is always 1. For AdaGrad also
+ * positive sums of squared gradients.
  */
 export function randomSides(rows: number, columns: number, { rank, biases }: StepShape, seed: number): Sides {
   const features = rank + (biases ? 2 : 0);
@@ -72,9 +75,10 @@ export function randomSides(rows: number, columns: number, { rank, biases }: Ste
 }
 
 /**
- * The sides after all runs of steps, executed one run after the other. Factors are rounded to float16 after
- * every step. An exception are the `kept` sides: there the factors of a row or column stay in float64 while
- * consecutive ratings of the run have the same row or column.
+ * The factors of rows and columns after all runs of steps, executed one run after the other. Factors are
+ * rounded to float16 after every step. `kept` names exceptions (rows, or rows and columns) that a kernel
+ * keeps in registers: there the factors of a row or column stay in float64 while consecutive ratings of a run
+ * have the same row or column.
  */
 export function steppedSides(
   start: Sides,
@@ -112,7 +116,7 @@ export function steppedSides(
   return { rows: p, columns: q, rowSums: sums.rows, columnSums: sums.columns };
 }
 
-/** The largest deviation of the stepped matrices; Infinity if padding or a 1 changed. */
+/** The largest deviation of the matrices after the steps; Infinity if padding or a constant 1 changed. */
 export async function stepError(
   { read }: Pick<OpenScope<SgdStep>, 'read'>,
   start: Sides,
@@ -152,7 +156,7 @@ export const f32 = { precision: 'f32', biases: false, adaptive: false, lanes: 1 
 export const f16 = { ...f32, precision: 'f16' } as const;
 export const both = { biases: true, adaptive: true } as const;
 
-/** Ranks and teams that together reach every branch of the kernels' text. */
+/** Ranks and numbers of threads per rating that together reach every branch of the kernels' text. */
 export const stepShapes: readonly StepShape[] = [
   ...[1, 7, 10, 32, 64].map((rank) => ({ ...f32, rank })),
   ...[1, 10, 32].map((rank) => ({ ...f16, rank })),
@@ -171,7 +175,7 @@ export const stepShapes: readonly StepShape[] = [
   ]),
 ];
 
-/** A check of a kernel that steps as `shape` describes; `others` are the kernel's further parameters. */
+/** Makes a check of a kernel of SGD; `others` are the kernel's parameters that are not in `shape`. */
 export function stepCheck<Others extends KernelParams>(
   kernel: KernelDescriptor<Omit<SgdStepParams, 'threads'> & Others>,
   { rank, biases, ...shape }: StepShape,

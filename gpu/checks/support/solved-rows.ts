@@ -10,7 +10,10 @@ import { randomNumbers } from './numbers.ts';
 import { partEquations, ratedRows, readSlot, uploadAll, writeSlot } from './rated-rows.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
-/** Value of slots beyond the rank, where the kernels that fill them may leave anything. */
+/**
+ * Value in slots beyond the rank. Kernels that fill slots may leave any number there, so solvers must not
+ * read it.
+ */
 const BEYOND = 1234;
 
 /** Value of outputs before a kernel runs. */
@@ -19,7 +22,7 @@ const STALE = 3e7;
 /** Rows of the output after the solved ones, which must not change. */
 const OTHER_ROWS = 2;
 
-/** Starts and outputs of solved rows and of a few others. */
+/** Initial factors and memory for outputs, of the rows to be solved and of a few others. */
 export interface RowData {
   /** A start for every row. */
   readonly previous: Float32Array;
@@ -29,8 +32,8 @@ export interface RowData {
 }
 
 /**
- * Random initial factors for `solved` rows and the extra rows after them; the outputs are filled with stale
- * numbers.
+ * Random initial factors for `solved` rows and OTHER_ROWS more. The outputs are filled with a number that the
+ * kernel must overwrite in the first rows and keep in the others.
  */
 export function rowData(solved: number, rank: number, random: () => number): RowData {
   const rows = solved + OTHER_ROWS;
@@ -66,7 +69,10 @@ export async function downloadOutputs(
   return outputs;
 }
 
-/** Rows to be solved, some of them in several slots, and their outputs. */
+/**
+ * Rows whose normal equations are in slots, some of them in several slots that must be added, and their
+ * outputs.
+ */
 export interface SolvedRows extends RowData {
   readonly rank: number;
   readonly biases: boolean;
@@ -121,8 +127,8 @@ export function rowsToSolve(
 }
 
 /**
- * The regularization of test rows. With biases it differs from the training's, so that all its terms are
- * checked; with `level` (RatedRowsOptions) it is the training's own.
+ * The regularization of test rows. With biases it is unusual, so that every term has an effect; with `level`
+ * (RatedRowsOptions) it is like a training's.
  */
 export function regularizationFor(biases: boolean, level = false): RowRegularization {
   if (level) return { lambda: 0.02, offset: 10, damping: 5 };
@@ -160,8 +166,9 @@ export function regularized(
 }
 
 /**
- * A with λ n on its diagonal, and b, from the float32 values of a row's slots. `round` is applied to the
- * elements of A / n first. With biases the last feature is the bias.
+ * The float64 equations of a row, from the float32 values of its slots: A with the regularization on its
+ * diagonal, and b. `round` is applied to the elements of A / n first. With biases the last feature is the
+ * bias.
  */
 export function equationsOf(
   rows: SolvedRows,
@@ -243,7 +250,7 @@ export function otherRowsKept(
   return factors.subarray(count * stride).every((value) => value === STALE);
 }
 
-/** True when the half is adjacent to the value: adapters may round to nearest or towards zero. */
+/** True if a float16 number is next to the value: adapters may round to nearest or towards zero. */
 function isHalfOf(bits: number, value: number): boolean {
   return Math.abs(halfValue(bits) - value) <= Math.max(Math.abs(value) * 2 ** -10, 2 ** -24);
 }

@@ -1,4 +1,7 @@
-/** Runs of solvers on rows whose normal equations are in slots. */
+/**
+ * Runs kernels that solve rows from normal equations in slots (gpu/device/slots.ts), and measures their
+ * errors.
+ */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import { roundToHalf } from './float16.ts';
@@ -25,12 +28,12 @@ export function rowLengths(rank: number): number[] {
 
 type StepParams = KernelParams & { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
-/** Lengths of rows that CG solves within a few steps with `level` (RatedRowsOptions). */
+/** Lengths of rows that CG solves within a few steps if factors are made with `level` (RatedRowsOptions). */
 export const LEVEL_LENGTHS = [10_000, 3000, 1000, 300];
 
 /**
- * Compares a kernel's CG steps with the same number of steps in float64. The kernel has one workgroup a row.
- * `halfA`: A / n is rounded to float16.
+ * Compares a kernel's CG steps with the same number of steps in float64. The kernel has one workgroup per
+ * row. `halfA`: it rounds A / n to float16.
  */
 export async function checkSteps<Params extends StepParams>(
   gpu: Gpu,
@@ -60,8 +63,8 @@ export async function checkSteps<Params extends StepParams>(
 }
 
 /**
- * Checks that an infinite element of A is reported. It is element `index` of the first slot, whose row has
- * the highest row number.
+ * Checks that the kernel reports the row of an infinite element of A: element `at` of the first slot, whose
+ * row has the highest row number.
  */
 export async function checkNotFinite<Params extends KernelParams>(
   gpu: Gpu,
@@ -76,8 +79,8 @@ export async function checkNotFinite<Params extends KernelParams>(
 }
 
 /**
- * The rows that a solver writes. If it reports a bad row or writes past the rows, returns a single row with
- * an infinite error.
+ * Runs a solver and returns the rows that it wrote. If it reports a bad row or writes past the rows, returns
+ * a single row with an infinite error.
  */
 export async function solveRows<Params extends KernelParams>(
   gpu: Gpu,

@@ -36,8 +36,8 @@ export interface HostList {
 }
 
 /**
- * Inputs and outputs of a handler, by the task's names. A half mirror that a handler requests is filled with
- * zeros.
+ * Inputs and outputs for a task's handler, by the task's names. If the handler requests a half mirror
+ * (float16 copy) that is not given, it is zeros.
  */
 export interface CheckInputs {
   readonly matrices?: Readonly<Record<string, HostMatrix>>;
@@ -98,7 +98,7 @@ export function randomBlock(lengths: readonly number[], columns: number, seed: n
   return { offsets, indices, values };
 }
 
-/** A task's scope over uploaded inputs. */
+/** A handler's scope (GpuTaskScope) with a check's inputs on the GPU. */
 export interface OpenScope<Params extends JsonObject> {
   readonly scope: GpuTaskScope<Params>;
   /** Downloads a matrix, with its padding. */

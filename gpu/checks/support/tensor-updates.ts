@@ -1,4 +1,4 @@
-/** Runs of the kernels that solve rows on tensor cores. */
+/** Runs kernels that sum and solve rows on tensor cores, and measures their errors. */
 import { EntryList } from '../../update/work.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
@@ -21,13 +21,13 @@ interface UpdateCheck {
   /** Precision of the factors that the kernel reads. */
   readonly precision?: 'f16' | 'int8';
   /**
-   * True: the kernel subtracts mean and bias from the ratings. False: the ratings are already centred, as
+   * True: the kernel itself subtracts mean and biases from the ratings. False: they are subtracted before, as
    * for kernels that only sum.
    */
   readonly centre?: boolean;
 }
 
-/** The largest error of a kernel whose three workgroups share all rows. */
+/** Runs a kernel whose three workgroups share all rows, and returns the largest error. */
 export async function updateError<Params extends KernelParams>(
   gpu: Gpu,
   kernel: KernelDescriptor<Params>,
@@ -102,7 +102,7 @@ async function writtenObjectives(gpu: Gpu, status: GPUBuffer, rows: number): Pro
   return new Float32Array(words.buffer, 16);
 }
 
-/** A check that an infinite factor in one row's column makes the kernel report that row. */
+/** Makes a check that a kernel reports a row if an infinite factor belongs to one of the row's columns. */
 export function notFinite<Params extends KernelParams>(
   kernel: KernelDescriptor<Params>,
   params: Params,

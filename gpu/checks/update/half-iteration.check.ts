@@ -26,7 +26,10 @@ export interface HalfIterationShape {
 
 const CG_STEPS = 6;
 
-/** Ratings of a part and bytes of a region of θ, both small enough that long rows are cut. */
+/**
+ * Limits at which rows are cut into parts of ratings, and θ into regions that fit a cache; so small that long
+ * rows are cut.
+ */
 const PART_RATINGS = 500;
 const REGION_BYTES = 40_000;
 
@@ -41,8 +44,8 @@ const shapes: readonly HalfIterationShape[] = [
 ];
 
 /**
- * Row lengths that reach every path: dual systems, CG without A, the fused kernel, and rows cut into parts.
- * Their order is not sorted.
+ * Row lengths that reach every way to solve a row: dual systems, CG without A, the kernel that sums and
+ * solves, and rows cut into parts. They are not sorted.
  */
 function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
   const end = Math.min(longest, fused?.longest ?? 0);
@@ -68,7 +71,9 @@ function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
   ];
 }
 
-/** Checks of all variants that the adapter supports for the shapes; the longest row has `longest` ratings. */
+/**
+ * Checks of all variants that the adapter supports, for each shape; the longest row has `longest` ratings.
+ */
 export function halfIterationChecks(
   info: GpuInfo,
   longest: number,
@@ -84,8 +89,8 @@ export function halfIterationChecks(
 }
 
 /**
- * Solves all rows of a small problem with a variant and compares them with float64. Rows are cut into small
- * parts and θ into small regions.
+ * Solves all rows of a small problem with one variant of the half-iteration and compares them with float64.
+ * Rows are cut into small parts, and θ into small regions.
  */
 export async function checkHalfIteration(
   gpu: Gpu,

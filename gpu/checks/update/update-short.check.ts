@@ -1,4 +1,7 @@
-/** Checks of dual systems on tensor cores against float64 on the same float16 factors. */
+/**
+ * Checks of rows with fewer ratings than factors, which are solved by their dual systems on tensor cores.
+ * They are compared with float64 solutions for the same float16 factors.
+ */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, TENSOR_RANKS, variantOf } from '../support/check.ts';
 import { RESIDUAL_LIMIT } from '../support/limits.ts';

@@ -1,4 +1,7 @@
-/** Checks of the fused kernel on tensor cores against float64 on the same float16 factors. */
+/**
+ * Checks of the kernel that sums a row's equations on tensor cores and solves them, against float64 on the
+ * same float16 factors.
+ */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, TENSOR_RANKS, variantOf } from '../support/check.ts';
 import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../support/limits.ts';
@@ -7,7 +10,7 @@ import { LEVEL_LENGTHS } from '../support/solver-checks.ts';
 import { notFinite, updateError } from '../support/tensor-updates.ts';
 import { updateTensorKernel, type UpdateTensorParams } from '../../update/update-tensor.ts';
 
-/** Largest rank with A in float32: above, A does not fit the registers. */
+/** Largest rank at which A is in float32: at larger ranks it does not fit the registers. */
 const FULL_REGISTERS = 144;
 
 const common = { bin: 32, biases: false, steps: 6, halfA: false };

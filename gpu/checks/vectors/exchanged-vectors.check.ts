@@ -1,6 +1,7 @@
 /**
- * Checks of half-iterations whose devices exchange vectors, with θ cut into vertical parts. The rows after
- * some CG steps are compared with the same number of steps in float64.
+ * Checks of half-iterations by conjugate gradients on several devices, each with a range of the rows of θ and
+ * the ratings of these columns. The devices exchange vectors: products of their ratings with the rows'
+ * vectors. Rows are compared with the same number of CG steps in float64.
  */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
@@ -29,7 +30,10 @@ type Shape = {
   readonly p: number;
   readonly steps: number;
   readonly lanes?: number;
-  /** Each part forms its equations, and multiplies them by the vectors. */
+  /**
+   * True: each part forms the matrix A of its ratings and multiplies that by the vectors. False: the ratings
+   * themselves.
+   */
   readonly forms?: boolean;
 };
 
@@ -84,7 +88,7 @@ function startOf({ ratings: { rank, stride }, previous }: RatedProblem, row: num
 }
 
 /**
- * Solves all rows by the phases of the tasks: products with each part, their sums, and CG steps between them.
+ * Solves all rows as the tasks do: products with each part's ratings, their sums, and CG steps between them.
  */
 async function solveByExchange(
   gpu: Gpu,

@@ -33,7 +33,7 @@ const cases: readonly Shape[] = [
   choose(20, 'f32', false, { lanes: 64, rows: 2, longest: 20, steps: 30 }),
 ];
 
-/** Checks of rows of all lengths that a variant supports, against CG with A formed in float64. */
+/** Checks of rows of all lengths that a variant supports, against CG in float64 with a matrix A. */
 export const updateMatrixFreeChecks: readonly KernelCheck[] = cases.map((params) => {
   const { rank, precision, steps, longest, lanes, rows, biases } = params;
   const variant =
@@ -56,7 +56,7 @@ async function check(gpu: Gpu, { steps, ...params }: Shape): Promise<{ error: nu
     shifts: await gpu.bufferOf(shiftsOf(lengths, biases, problem.regularization), 'shifts'),
     status: await gpu.bufferOf(new Uint32Array(written.length).fill(NO_ROW), 'status'),
   };
-  // The kernel reads the start from the factors.
+  // The kernel expects the initial x in its output.
   gpu.device.queue.writeBuffer(
     buffers.factors,
     0,

@@ -1,4 +1,4 @@
-/** Checks of CG by vectors in whole half-iterations, with teams of every number of subgroups. */
+/** Checks of whole half-iterations by matrix-free CG, with various numbers of threads that share a rating. */
 import type { UpdateVariant } from '../../update/choice/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
@@ -28,7 +28,10 @@ const cases: readonly Case[] = [
   { ...chooseVectorProducts(300, 'f32'), rank: 300, precision: 'f32', biases: true },
 ];
 
-/** Ratings of the longest row, enough for several parts, regions and bins of a team. */
+/**
+ * Ratings of the longest row: enough that it is cut into several parts and regions, and that a team of
+ * threads takes several groups of ratings.
+ */
 const LONGEST = 1500;
 
 export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
