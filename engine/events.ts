@@ -21,7 +21,8 @@ export type ProgressEvent =
   /** The plan of a training run, before it begins. */
   | { readonly type: 'plan'; readonly plan: PhysicalPlan }
   /**
-   * One finished iteration; seconds exclude evaluation. Errors are root mean square errors over known pairs.
+   * One finished iteration. Its seconds do not include evaluation. `trainRmse` and `testRmse` are root mean
+   * square errors over known pairs.
    */
   | {
       readonly type: 'iteration';

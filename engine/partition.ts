@@ -176,9 +176,10 @@ export function sharedArray<T extends SharedColumn>(
 const PAGED_BYTES = 1 << 20;
 
 /**
- * Like sharedArray, but the system gets the pages back as soon as the array is collected. For data that is
- * allocated and freed piece by piece: if the process's allocator is fragmented, it keeps the memory of
- * arrays of some megabytes. A growable buffer has such pages, even if its maximum is its initial size.
+ * Like sharedArray, but the system gets the pages back as soon as the array is collected. Use it for data
+ * that is allocated and freed piece by piece: if the process's allocator is fragmented, it keeps the memory
+ * of other arrays of some megabytes. A growable buffer has its own pages, even if its maximum is its initial
+ * size.
  */
 export function pagedArray<T extends SharedColumn>(
   type: {

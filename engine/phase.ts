@@ -10,7 +10,9 @@ export interface Phase {
   end(done: number): void;
 }
 
-/** `unit` names what is counted ("rows"); `total` is the number of units, if known. */
+/**
+ * Starts a phase. `unit` names what its progress counts ("rows"); `total` is the number of units, if known.
+ */
 export function startPhase(events: EventSink, phase: string, unit: string, total?: number): Phase {
   const started = performance.now();
   events({ type: 'phase-start', phase, total, unit });

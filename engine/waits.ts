@@ -6,7 +6,7 @@ export const CANCEL_MILLISECONDS = 10_000;
 /** Time for a wait to end by itself after its run was cancelled. */
 const GRACE_MILLISECONDS = 100;
 
-/** Lets pending timers and messages of this thread run, a cancel among them; works in any runtime. */
+/** Lets pending timers and messages of this thread run, among them a cancel. Works in any runtime. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
@@ -31,7 +31,8 @@ export class Patience implements Disposable {
   }
 
   /**
-   * The outcome of the wait; throws the error of `cancelledBy` if the signal fires and the wait does not end.
+   * Returns the outcome of the wait. Throws the error of `cancelledBy` if the signal fires and the wait does
+   * not end soon after.
    */
   async waitFor<T>(start: () => Promise<T>): Promise<T> {
     throwIfAborted(this.#signal, this.#phase);

@@ -53,7 +53,8 @@ export function boundColumns(
         const value = <f64>load<f32>(columnFactors + <usize>column * size + (k << 2));
         squares += value * value;
       }
-      // A norm that is infinite or NaN becomes the bound, so that these columns are always computed.
+      // An infinite norm becomes the bound, so that its columns are always computed. NaN does no harm: such
+      // columns have the score NaN, which is before no other.
       if (!(squares <= most)) most = squares;
     }
     store<f32>(bounds + ((<usize>(first >> 3)) << 2), <f32>(sqrt(most) * room));

@@ -33,7 +33,10 @@ export const update: TaskHandler<'update'> = (scope) => {
   return { rows, bytesUp, values: { badRow, ...objectives } };
 };
 
-/** Solves rows chunk by chunk. A row longer than a chunk is summed over its pieces. */
+/**
+ * Solves rows chunk by chunk. The ratings of a row that is longer than a chunk are summed over several
+ * chunks.
+ */
 class RowUpdate {
   rows: number;
   bytesUp: number;

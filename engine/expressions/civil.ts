@@ -35,7 +35,8 @@ const iso =
   /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*(Z|[+-]\d{2}(?::?\d{2})?)?)?\s*$/i;
 
 /**
- * Microseconds of an ISO text (a date, or date and time, with a zone or in UTC); undefined for other texts.
+ * Parses an ISO text (a date, or a date and time, with a zone or in UTC) to microseconds since 1970.
+ * Undefined for other texts.
  */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = iso.exec(text);

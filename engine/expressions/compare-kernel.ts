@@ -3,7 +3,10 @@ import { compare, type CompareFunctions } from './generated/compare-wasm.ts';
 /** Numbers as a column stores them, in a form that the loops of assembly/compare.ts take. */
 export type PlainNumbers = Float64Array | Float32Array | Int32Array;
 
-/** A comparison with a constant, inverted or not: `value < constant`. NaN is above all numbers. */
+/**
+ * A comparison of values with a constant, such as `value < constant`. `inverted`: 1 to select the values for
+ * which it is false. NaN is above all numbers.
+ */
 export interface Test {
   readonly test: 'less' | 'atMost' | 'equal';
   readonly inverted: 0 | 1;

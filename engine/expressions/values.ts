@@ -62,7 +62,9 @@ export const bools = (values: Uint8Array, shape: Omit<Shape, 'type' | 'length'>)
   constant: shape.constant,
 });
 
-/** Index mask: row i of the values is `values[i & maskOf(values)]`, for constants too. */
+/**
+ * The mask for row numbers: row i is `values[i & maskOf(values)]`, also for constants, which have only row 0.
+ */
 export const maskOf = (values: Values): number => (values.constant ? 0 : -1);
 
 export function nulls(type: ValueType, length: number, constant: boolean): OpaqueValues {

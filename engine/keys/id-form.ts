@@ -18,8 +18,8 @@ export interface IdValues {
    */
   readonly key: (position: number) => Id;
   /**
-   * The form in which an unknown id is reported back to the caller. With the form `number`, an integer that
-   * a number cannot hold exactly becomes text, so that JSON can contain it.
+   * Converts an unknown id to the form in which it is reported to the caller. With the form `number`, an
+   * integer that a number cannot hold exactly becomes text, so that JSON can contain it.
    */
   readonly given: (id: Id) => Id;
 }
@@ -46,8 +46,8 @@ export function idValues(keys: KeyColumn, wanted: IdForm | undefined, side: 'use
 }
 
 /**
- * The smallest of ascending keys if a number cannot hold it exactly, else the largest if a number cannot
- * hold that, else undefined.
+ * Returns the smallest key if a number cannot hold it exactly, else the largest if a number cannot hold that,
+ * else undefined. The keys must be in ascending order.
  */
 function firstUnsafe(keys: KeyColumn): string | undefined {
   const count = keyCount(keys);

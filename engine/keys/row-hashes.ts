@@ -9,8 +9,8 @@ import { wordArray, wordsOfType } from './row-words.ts';
 const NULL_WORD = 0x6e756c6c;
 
 /**
- * A hash of each row's values in some columns, the same in every thread: rows that RowNumbers treats as equal
- * have equal hashes. Its upper bits choose the part of an exchange.
+ * Hashes each row's values in some columns. Rows that RowNumbers treats as equal have equal hashes, in every
+ * thread. The upper bits of the hash select the part to which an exchange sends the row.
  */
 export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
   const hashes = new Uint32Array(rows);

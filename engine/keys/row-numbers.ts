@@ -182,7 +182,8 @@ class SequenceTable {
   }
 
   /**
-   * The words of all rows, row by row; a view if they are stored this way. The next call reuses the memory.
+   * Returns the words of all rows, row by row. If they are stored this way already, the result is a view of
+   * them; else it is in memory that the next call reuses.
    */
   #join(words: readonly Word[], rows: number): Int32Array {
     const [first] = words;

@@ -1,7 +1,7 @@
 /**
- * The positions of numbers >= 0 in descending order of value, ties by position, in shared memory. One native
- * sort of 64-bit integers, without a comparison function: the bits of float32 numbers >= 0 have the order of
- * the numbers.
+ * Returns the positions of numbers >= 0 in descending order of value, ties by position, in shared memory.
+ * This takes one native sort of 64-bit integers without a comparison function, because float32 numbers >= 0
+ * have the same order as their bits.
  *
  *     values 2 7 7   ->   1 2 0
  */

@@ -16,15 +16,18 @@ export interface BoundPlan {
   /** Slices of each part of a stage; default: one slice without parameters. */
   readonly slices: Readonly<Record<string, readonly (readonly Slice[])[]>>;
   /**
-   * Bytes at each place that a measurement allocates while it runs. The measurement is not a step of the
-   * plan.
+   * Bytes at each place that computing a metric of a round allocates while it runs. This computation is not
+   * among the plan's steps.
    */
   readonly measureBytes?: Readonly<Record<Place, number>>;
   /** The bands of rows and of columns into which the grid is cut. */
   readonly bands?: { readonly rows: readonly RowRange[]; readonly columns: readonly RowRange[] };
   /** Entries of each block of a grid, by block data set, row and column. */
   readonly blockSizes?: Readonly<Record<string, readonly (readonly number[])[]>>;
-  /** For plans that are expanded only to compute memory: the most blocks of each row to visit. */
+  /**
+   * Set for plans that are expanded only to compute memory: the largest number of blocks to visit in each row
+   * of a grid.
+   */
   readonly visitsARow?: number;
   /**
    * Additional values of each block, by row and column of the grid. Tasks that run on the block may take
@@ -44,8 +47,8 @@ export interface KeptVersions {
   readonly start: boolean;
   readonly best: boolean;
   /**
-   * True if the next round is sent before the errors of this round are known. This round's versions are then
-   * kept until they are known.
+   * True if the next round is sent before the errors of this round are known. The versions of this round are
+   * kept until then.
    */
   readonly speculates?: boolean;
 }

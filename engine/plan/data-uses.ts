@@ -15,8 +15,8 @@ export interface Visit {
 }
 
 /**
- * The part of a data set that a visit uses. If the data set has fewer parts than the grid has rows or
- * columns, also the band of rows within that part.
+ * Finds the part of a data set that a visit uses. If the data set has only one part, also returns the band of
+ * its rows that belongs to the visited row or column of the grid.
  */
 export function partOf(
   { name, by, parts, ofBlocks }: DataSet,

@@ -13,7 +13,10 @@ export const CACHED_BYTES = 16 << 20;
 export type DeviceLimits = {
   readonly workgroupBytes: number;
   readonly workgroupThreads: number;
-  /** The largest number of threads that can add up their numbers without workgroup memory. */
+  /**
+   * Largest number of threads that can add up their numbers through registers (in a subgroup), without
+   * workgroup memory.
+   */
   readonly teamLanes: number;
   /** True if the device computes in float16. */
   readonly float16: boolean;
@@ -33,8 +36,8 @@ export type DeviceInfo = {
    */
   readonly inOrder: boolean;
   /**
-   * True if one task processes all rows, because the device divides them itself; otherwise passes are cut
-   * into slices.
+   * True if one task processes all rows of a pass, because the device divides them among its threads itself.
+   * Otherwise a pass is cut into slices of rows.
    */
   readonly wholePasses: boolean;
   /**

@@ -34,12 +34,13 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
 const ORDER_STREAM = 0xb10c;
 
 /**
- * For one column, the grid rows that visit it, in order, during a round with the order `turns`.
+ * Returns the grid rows that visit a column during a round with the order `turns`, in the order of their
+ * visits.
  *
  * Columns form groups, one for each row of the grid: column c is in group c mod rows. A round has one step
  * for each group, and in each step every row is at a different group. The group at which a row starts is
- * drawn for each round; if a row always started where it had ended, it would visit the same blocks twice
- * in a row. With `stays`, rows do start where they ended, and no column is moved between two rounds.
+ * drawn for each round; if a row always started where it had ended, it would visit the same blocks twice in a
+ * row. With `stays`, rows do start where they ended, and no column is moved between two rounds.
  *
  *     2 rows     A B / B A     or     B A / A B
  */
@@ -65,7 +66,8 @@ function turnSteps(rows: number, { seed, stays }: Turns, round: number): number[
 }
 
 function turnStart(rows: number, { seed, stays }: Turns, round: number): number {
-  // From its first to its last step, a row moves on by one group less than there are groups.
+  // The last group of a row is the one before its first group, so with `stays` the first group moves back by
+  // one in each round.
   if (stays) return (rows - (round % rows)) % rows;
   return new CounterRandom(seed, ORDER_STREAM).derive(round).below(0, rows);
 }
@@ -77,8 +79,8 @@ function turnBlocks(rows: number, columns: number, turns: Turns, round: number):
     return Array.from(randomOrder(size, random.derive(1 + group)), (place) => group + rows * place);
   });
   const first = turnStart(rows, turns, round);
-  // All rows visit the columns of a group in the same order, so columns that are visited first are also sent
-  // on first.
+  // All rows visit the columns of a group in the same order, so a column that is visited early is also sent
+  // to the next row early.
   return turnSteps(rows, turns, round).flatMap((step) =>
     Array.from({ length: Math.ceil(columns / rows) }, (_, slot) =>
       Array.from({ length: rows }, (_, row) => ({

@@ -43,8 +43,8 @@ export interface PhysicalPlan {
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
   /**
-   * Bytes at each place that a measurement allocates while it runs. The measurement is not a step of the
-   * plan.
+   * Bytes at each place that computing a metric of a round allocates while it runs. This computation is not
+   * among the plan's steps.
    */
   readonly measureBytes?: MemoryPlan;
   /** Estimated seconds of a round by cause, from the devices' rates, if plans were compared. */
@@ -78,8 +78,8 @@ export interface RejectedPlan {
 }
 
 /**
- * Peaks in bytes, by place. For a device with its own memory: of that memory. For `host`: of all other
- * memory.
+ * The peak of memory in bytes, by place. For a device with its own memory, only that memory counts; for
+ * `host`, all other memory.
  */
 export type MemoryPlan = Readonly<Record<Place, number>>;
 

@@ -59,7 +59,10 @@ export interface DataSet {
    */
   readonly half?: boolean | 'only';
   readonly by?: 'row' | 'column' | 'block';
-  /** With `by: 'block'`: the part of each block, row-major; default: each block has its own. */
+  /**
+   * With `by: 'block'`: the part that each block uses, in row-major order. Default: each block has its own
+   * part.
+   */
   readonly ofBlocks?: readonly number[];
   /** True for a data set that exists before the first step and never changes: it has no versions. */
   readonly given?: boolean;
@@ -78,11 +81,14 @@ export interface DataSet {
 export interface DataUse {
   readonly set: string;
   /**
-   * `old`: the version from before this round. `last`: the newest version, and this is its last use: the
-   * part is freed after the task (in a grid, after the tasks of a row).
+   * The version that the task uses. `old`: the version from before this round. `last`: the newest version,
+   * for the last time: the part is freed after the task (in a grid, after the tasks of a row).
    */
   readonly version?: 'old' | 'last';
-  /** The data set is changed in place: by this task alone, or by all slices at the same time. */
+  /**
+   * Set if the task changes the data set in place: `alone`, or by all slices of the task at the same time
+   * (`shared`).
+   */
   readonly step?: 'alone' | 'shared';
   /** In a grid: use the part of the block's column. */
   readonly part?: 'column';
@@ -104,8 +110,8 @@ export interface TaskPlan {
   /** Parameters that differ between parts, by part; in a grid by row. */
   readonly perPart?: readonly JsonObject[];
   /**
-   * Parameters whose values come from the round or the visited block. Keys are the parameters, values the
-   * names there: { rowStart: 'rowFrom' }.
+   * Parameters whose values come from the round or the visited block. The parameter is the key and the
+   * value's name the entry: { rowStart: 'rowFrom' }.
    */
   readonly takes?: Readonly<Record<string, string>>;
   /** The name under which its values and measures are recorded; default: the stage's name. */

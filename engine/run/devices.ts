@@ -63,7 +63,8 @@ export function computingOf(
 }
 
 /**
- * The error to report. A device loss that does not name its device gets the name of the device at `place`.
+ * Returns the error to report: a lost device whose error does not name it gets the name of `place`; other
+ * errors are not changed.
  */
 export function lostAt(error: unknown, place: Place): unknown {
   return error instanceof DeviceLostError && error.details.device === undefined

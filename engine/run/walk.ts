@@ -154,8 +154,8 @@ export class MemoryWalk {
   }
 
   /**
-   * `pooled`: a device with its own memory keeps this memory when it is freed, for the next matrix of the
-   * same size, as long as it has room.
+   * Records that memory is allocated at a place. `pooled`: true if a device with its own memory keeps it
+   * after it is freed, for the next matrix of about the same size, as long as there is room.
    */
   #note(key: string, place: Place, bytes: number, pooled = false): void {
     const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);

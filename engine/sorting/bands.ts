@@ -58,7 +58,10 @@ export class Bands {
     return rows;
   }
 
-  /** Moves values to their positions in the bands; `chunks`: all rows' values, `width` elements each. */
+  /**
+   * Moves values to the positions of their rows in the bands. `chunks`: the values of all rows, `width`
+   * elements for each.
+   */
   place<T extends BandValues>(chunks: readonly T[], width = 1): T {
     const values = new (chunks[0].constructor as new (length: number) => T)(this.rows * width);
     const next = this.starts.slice();

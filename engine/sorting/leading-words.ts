@@ -27,9 +27,10 @@ export interface PartsByWords {
 }
 
 /**
- * Finds the part of most rows by comparing one number per row. The number encodes the leading words that fit
- * in a double, each limited to the range of the bounds' words. If the numbers of a row and a bound differ,
- * they have the order of the words. If they are equal, further words must be compared.
+ * Assigns rows to parts, the ranges between sorted bounds, by comparing one number for each row. The number
+ * encodes the leading words that fit in a double, each limited to the range of the bounds' words. If the
+ * numbers of a row and a bound differ, they have the order of the words. If they are equal, further words
+ * must be compared.
  */
 export class LeadingWords {
   readonly #keys: KeyWords;

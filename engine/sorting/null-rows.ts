@@ -1,7 +1,10 @@
 import { type Data, DataType } from 'apache-arrow';
 import { hasNulls } from '../keys/arrow-keys.ts';
 
-/** 1 for each null row of all chunks, also if its dictionary entry is null; undefined if no row is null. */
+/**
+ * Returns a byte for each row of all chunks: 1 if the row, or its dictionary entry, is null. Undefined if no
+ * row is null.
+ */
 export function nullRows(chunks: readonly Data[]): Uint8Array | undefined {
   if (!chunks.some((data) => DataType.isNull(data.type) || hasNulls(data))) return undefined;
   const nulls = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));

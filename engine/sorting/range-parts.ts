@@ -8,7 +8,10 @@ import { compareRows, type KeyWords, type SortKey, SortKeys, wordAt } from './so
 import { sortRows } from './sort-rows.ts';
 import { commonBytes, isText, textsOf } from './sort-texts.ts';
 
-/** The position of a batch's rows in the input: rows with equal keys are ordered by task, then by row. */
+/**
+ * The position of a batch in the input, by which rows with equal keys are ordered: by task, then by row
+ * number.
+ */
 export interface RowsPosition {
   /** The number of the task, in the order of the input. */
   readonly task: number;
@@ -196,8 +199,8 @@ class BoundSearch {
 }
 
 /**
- * Searches the bounds from `from` to `to`, whose earlier words are equal, for the first bound whose word is
- * at least a value.
+ * Finds the first bound in [from, to) whose word is at least `value`, by binary search. These bounds have
+ * equal earlier words.
  */
 function boundBefore(bounds: Uint32Array | number, value: number, from: number, to: number): number {
   while (from < to) {

@@ -54,8 +54,9 @@ export class SortKeys {
   readonly #columns: readonly KeyColumn[];
 
   /**
-   * `prefixes`: for a text key, a prefix that most of its texts share; words leave it out. Throws UsageError
-   * for a column that does not exist or whose type has no order.
+   * Prepares sort keys for batches of a schema. `prefixes`: for a text key, a prefix that most of its texts
+   * share, and that words do not include. Throws UsageError for a column that does not exist or whose type
+   * has no order.
    */
   constructor(schema: Schema, keys: readonly SortKey[], prefixes: readonly (Uint8Array | undefined)[] = []) {
     this.#columns = keys.map((key, i) => ({ ...columnOf(schema, key), prefix: prefixes[i] }));
@@ -145,7 +146,8 @@ function invert(word: Uint32Array): void {
 }
 
 /**
- * The words that mark the nulls of a key's rows. Also sets the value words of all nulls to the same value.
+ * Returns the word that orders nulls before or after the valid rows of a key. Also sets the value words of
+ * all nulls to the same value.
  */
 function flagsOf(
   { nullsFirst }: KeyColumn,

@@ -13,7 +13,10 @@ interface Placed {
 /** Returns the stable order of rows. */
 type Sort = (keys: KeyWords) => Uint32Array;
 
-/** Sorts the positions whose order is not decided by words, because texts differ only after their prefix. */
+/**
+ * Sorts those rows whose order the words do not decide, since their texts differ only after the bytes that
+ * the words include.
+ */
 export function sortTies(keys: KeyWords, { places, rows }: Placed, sort: Sort): void {
   if (!keys.texts.some(({ end, long }) => hasValue(keys.words[end - 1], long))) return;
   for (let start = 0, end = 1; end <= places.length; end++) {

@@ -82,7 +82,10 @@ function floatWriter(precision: Precision): WordWriter {
     : { count: 1, write: writeHalves };
 }
 
-/** The bits of negative floats fall as the value rises; NaN sorts as the largest number, and -0 equals 0. */
+/**
+ * Writes float32 values. The bits of negative floats decrease as the value increases, so they are inverted.
+ * NaN sorts as the largest number, and -0 equals 0.
+ */
 function writeSingles({ values, length }: Data, [out]: readonly Uint32Array[]): void {
   const bits = halvesOf(values);
   for (let row = 0; row < length; row++) {

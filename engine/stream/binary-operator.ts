@@ -6,8 +6,8 @@ import type { BatchStream } from './stream.ts';
 export type Side = 'left' | 'right';
 
 /**
- * Two streams in, one stream out. Immutable like `Operator`: state belongs to the stream that `execute`
- * returns.
+ * An operator with two input streams and one output stream. It is immutable like `Operator`: state belongs to
+ * the stream that `execute` returns.
  */
 export interface BinaryOperator extends Description {
   /** The side that is held in memory while the other one streams. */

@@ -46,7 +46,10 @@ export function knownSchema(plan: LogicalPlan): Schema | undefined {
   }
 }
 
-/** The columns of the plan's result; opens the source's metadata, reads no rows. A signal cancels it. */
+/**
+ * Returns the columns of the plan's result. Opens the source's metadata, but reads no rows. A signal cancels
+ * it.
+ */
 export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
   if (plan.kind === 'operator')
     return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs), signal));
@@ -83,7 +86,10 @@ export function sourceRequest(
   return sourceRequest(input, operator.requiredColumns(columns), needsBelow(operator, needs));
 }
 
-/** Starts the plan. `columns`: those that the consumer needs; the source may skip others. */
+/**
+ * Starts the plan and returns the stream of its result. `columns`: the columns that the consumer needs; the
+ * source may skip others.
+ */
 export async function executePlan(
   plan: LogicalPlan,
   ctx: ExecutionContext,
@@ -203,7 +209,7 @@ function metered(
   return batchStream(stream.schema, pull());
 }
 
-/** The next batch. Its time is a span of the phase, without the time of pulls inside it. */
+/** Pulls the next batch, and counts the time as a span of the phase. Pulls inside it have their own spans. */
 async function pulled<Batch>(
   iterator: AsyncIterator<Batch>,
   phase: string,

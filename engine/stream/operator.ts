@@ -30,13 +30,13 @@ export interface Source extends Description {
   /** Text columns whose values are whole numbers with few exceptions, if known without reading further. */
   mixedColumns?(): Promise<readonly MixedColumn[]>;
   /**
-   * The source without rows that statistics or folder names show not to match the predicate; other such rows
-   * may remain. `bounds`: the predicate's conditions on single columns.
+   * Returns the source without rows for which statistics or folder names show that the predicate is false.
+   * Other rows that do not match may remain. `bounds`: the predicate's conditions on single columns.
    */
   within?(bounds: readonly Bound[], predicate?: Expression): Source;
   /**
-   * The parts of the source that remain after `within`, large ones first, for a consumer of `columns`; known
-   * without reading rows.
+   * The parts of the source (such as row groups) that remain after `within`, large ones first, for a consumer
+   * of `columns`. Determined without reading rows.
    */
   parts?(columns?: readonly string[]): Promise<readonly SourceParts[]>;
   /** `columns`: those that are needed; a source may leave out others. */
@@ -76,7 +76,7 @@ export interface MixedColumn {
   readonly rows: number;
 }
 
-/** Types of values that the consumer needs. A source with typed values can ignore them. */
+/** Types that a consumer needs of the values. A source whose values have types can ignore this. */
 export interface ValueNeeds {
   /** Columns that should be numbers: a text source reads them as numbers if any value is one. */
   readonly numbers: readonly string[];
@@ -116,8 +116,8 @@ export interface Operator extends Description {
   /** True if its result depends on all rows together, so that it cannot run on each split of a source. */
   readonly takesAllRows?: boolean;
   /**
-   * True, or returns true, if its consumer's needs can be passed to the source: the operator keeps values and
-   * origins of rows, and reads none of these values itself.
+   * True if the operator keeps the values and origins of rows and does not read the values that its consumer
+   * has needs for. The needs can then be passed on to the source. A function decides it for given needs.
    */
   readonly passesNeeds?: boolean | ((needs: ValueNeeds) => boolean);
   /** True if it keeps or drops each row independently of others, so that rows may be dropped before it. */

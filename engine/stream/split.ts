@@ -7,7 +7,10 @@ export interface SourceSplits {
   readonly schema: Schema;
   /** In row order. */
   readonly splits: readonly SourceSplit[];
-  /** Upper bound of the number of distinct values of columns, with null, if known without reading rows. */
+  /**
+   * Upper bounds for the numbers of distinct values of columns, counting null as a value, if known without
+   * reading rows.
+   */
   readonly mostValues?: Readonly<Record<string, number>>;
   /** Called in the calling thread once all splits were read. Throws DataError if a file changed meanwhile. */
   whenRead?(): void;

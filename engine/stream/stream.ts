@@ -35,7 +35,7 @@ export interface BatchOrigin {
   readonly firstRow: number;
   /** For files of lines: the line of the file, from 1, of each row of the origin. */
   readonly lineOf?: (row: number) => number;
-  /** For rows with values that could not be read and are null: the reason, by row of the origin. */
+  /** For each row of the origin with a value that could not be read and has become null: the reason. */
   readonly faults?: ReadonlyMap<number, string>;
   /** The rows of the origin that the batch has, if some were left out. */
   readonly kept?: ArrayLike<number>;

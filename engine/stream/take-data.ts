@@ -11,8 +11,8 @@ type Offsets = Int32Array | Float64Array | BigInt64Array;
 export const VIEW_BYTES = 16;
 
 /**
- * The rows of a column at the given positions. Copies buffers, so that every value keeps all its bits, such
- * as nanoseconds, 38 digits and nested lists.
+ * Returns the rows of a column at the given positions. Buffers are copied, so every value keeps all its bits,
+ * such as nanoseconds, 38 digits and nested lists.
  */
 export function takeData(data: Data, positions: Uint32Array): Data {
   const { type } = data;

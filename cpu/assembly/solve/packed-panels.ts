@@ -39,7 +39,7 @@ export function halfWords(spare: usize): v128 {
   return v128.load32_splat(spare);
 }
 
-/** The code that both functions below share; `summed` is a compile-time constant in each. */
+/** The common code of addAndPack and addSumAndPack, each with `summed` as a compile-time constant. */
 @inline
 function addPacking(
   panel: usize,

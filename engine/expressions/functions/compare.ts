@@ -146,7 +146,10 @@ export function less(left: Values, right: Values, length: number): Uint8Array {
   return out;
 }
 
-/** The order of UTF-8's bytes, which is the order of code points: UTF-16 differs above U+D800. */
+/**
+ * True if a text is before another in the order of UTF-8's bytes, which is the order of code points. The
+ * order of UTF-16 differs above U+D800.
+ */
 function isBefore(left: string, right: string): boolean {
   const length = Math.min(left.length, right.length);
   let i = 0;

@@ -29,8 +29,8 @@ const contracts = {
 const STAGE = 'exchange';
 
 /**
- * The transfers of an exchange, and the seconds that they take over the links. The transfers are read from
- * the steps of a real exchange with one slice or part for each place.
+ * Computes the transfers of an exchange, and the seconds that they take over the links. The transfers are
+ * read from the steps that the exchange would make with one slice or part for each place.
  */
 export function exchangeCost({ how, bytes, places, groups }: ExchangeShape, links: Links): ExchangeCost {
   const list = new StepList(contracts);

@@ -69,8 +69,8 @@ function runPart({ at, run }: StageParts, part: number, count: number): void {
 }
 
 /**
- * The parts of several data sets in one list: the first part of each data set, then the second part of each,
- * and so on.
+ * Combines several data sets, so that the first part of each is processed, then the second part of each, and
+ * so on.
  */
 export function inTurn(sets: readonly StageParts[]): StageParts {
   const [{ at }] = sets;

@@ -127,7 +127,10 @@ export class WrittenVersions {
     return partRef(this.#bound, set, partition, version ?? 0);
   }
 
-  /** Adds the parts that an in-place stage did not visit to the new version: their contents are unchanged. */
+  /**
+   * Completes the new version of data sets that a stage updates in place: parts that the stage did not visit
+   * are renamed to the new version, with the same contents.
+   */
   keepUnvisited(stage: string): void {
     for (const [data, parts] of this.#written) {
       const set = dataSetOf(this.#bound, data);
