@@ -33,8 +33,8 @@ export interface AddSettings extends Pick<
 }
 
 /**
- * Finds the variant with this name, or a similar one, that computes normal equations. It is searched among
- * the variants for CG, since these include every name; the solver makes no difference to computing equations.
+ * Finds the variant with this name, or a similar one, that computes normal equations. The name is searched
+ * among the variants for the solver CG, since these include every name; the solver makes no difference here.
  */
 export function summingNamed(
   { info }: Gpu,
@@ -46,8 +46,8 @@ export function summingNamed(
 }
 
 /**
- * Makes the lists of the rows [from, to) that have ratings, in batches that fit the slots (see prepareRows).
- * All of them are summed into slots, also short ones.
+ * Makes the lists of the rows [from, to) that have ratings, for `addEquations`. Rows of any length are summed
+ * into slots (scratch memory for A and b), in batches whose slots fit memory; see prepareRows.
  */
 export function prepareSummed(
   gpu: Gpu,
@@ -89,8 +89,8 @@ export async function compileSummed(
 
 /**
  * Adds the terms of the ratings in the rows [from, to) of a block to the rows' normal equations, in one
- * submission. One kernel sums parts of rows into slots, and another adds each row's slots to its row of
- * `equations`. With `timed`, returns the kernels' times.
+ * submission. One kernel sums A and b of parts of rows into slots (scratch memory), and another adds each
+ * row's slots to its row of `equations`. With `timed`, returns the kernels' times.
  */
 export async function addEquations(
   gpu: Gpu,

@@ -34,14 +34,17 @@ export type TensorParams = {
   readonly implicit?: boolean;
 };
 
-/** Workgroup memory for the ratings and rows of θ that are staged at a time, in groups of 16 bytes. */
+/**
+ * Size of the workgroup memory that holds the rows of θ for `bin` ratings, each followed by its rating, in
+ * groups of 16 bytes.
+ */
 export function gatheredVectors({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): number {
   return bin * (tilesOf(rank) * 2 + 1) + 1;
 }
 
 /**
- * `staged`: workgroup memory for rows of θ, in groups of 16 bytes. `plan`: divides the tiles of A among the
- * subgroups, and says in which order the sums pass through the same memory from the tensor cores to the
+ * `staged`: size of the workgroup memory for rows of θ, in groups of 16 bytes. `plan`: divides the 16 x 16
+ * tiles of A among the subgroups, and orders the moves of the sums of A through the same memory to the
  * threads.
  */
 export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>): {
@@ -72,7 +75,8 @@ export function accumulateValues(
     BIN: bin,
     CHUNKS: chunks,
     /**
-     * Chunks (16 bytes) of a staged row that contain features of θ; the chunk after them contains the rating.
+     * Number of 16-byte chunks with features in a row of θ in workgroup memory. The chunk after them contains
+     * the rating.
      */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
     STRIDE: chunks + 1,
@@ -80,7 +84,10 @@ export function accumulateValues(
     LANES_PER_ROW: plan.lanesPerRow,
     GATHER_ROWS: gatherRows,
     RATING_ROW: plan.ratingRow,
-    /** Row of the last tile row, in elements, that contains b, the products with the ratings. */
+    /**
+     * b, the products of θ with the ratings, is one row of the last tile row: row 0 if the ratings have a
+     * tile row of their own, else row 8.
+     */
     RATING_LINE: plan.ratingRow ? 0 : 8,
     BIASES: biases,
     CENTRE: centresRatings({ rank, biases }),
@@ -88,8 +95,8 @@ export function accumulateValues(
     INT8: false,
     HALF_A: false,
     /**
-     * GRAM: sums start at the Gram matrix instead of 0. AHEAD: another shader part has loaded the first rows
-     * of θ. Other kernels override them.
+     * Settings of tensor-accumulate.wgsl that update-implicit-tensor overrides. GRAM: sums of A start at the
+     * Gram matrix instead of 0. AHEAD: the including shader has already loaded the first rows of θ.
      */
     GRAM: false,
     AHEAD: false,
@@ -109,7 +116,10 @@ export function accumulateBytes(params: TensorParams): number {
   return accumulateValues(params).STAGED * 16 + ringBytes(params);
 }
 
-/** Bytes of the ring buffer of ratings: (column, rating) of four bins, 8 bytes for each rating. */
+/**
+ * Bytes of the ring buffer of ratings in workgroup memory. It holds four bins (numbers of ratings that are
+ * loaded at a time), with column and value of each rating in 8 bytes.
+ */
 export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
   return 4 * bin * 8;
 }

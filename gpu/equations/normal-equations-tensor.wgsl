@@ -66,7 +66,7 @@ fn main(
 {%- endif %}
   storageBarrier();
   workgroupBarrier();
-  // Writes b, four numbers a thread. b is in the row of the tiles that holds the products with the ratings.
+  // Writes b, four numbers in each thread. In the tiles, b is the row of products with the ratings.
   if (thread < TILES * 4u) {
     var b = bitcast<vec4f>(staged[(thread / 4u) * 80u + RATING_LINE * 5u + thread % 4u]) * params.unscale;
 {%- unless RATING_ROW %}
@@ -79,12 +79,12 @@ fn main(
 {%- endunless %}
     slots[slot + LOWER_TILES * 64u + thread] = b;
 {%- if BIASES %}
-    // Writes s, the sum of the rows of theta. It is in the next row of the tiles, which holds the products
-    // with the ones that follow the ratings.
+    // Writes s, the sum of the rated rows of theta. Each rating was followed by a 1, so the row of products
+    // with these ones, the next row of the tiles, is s.
     var s = bitcast<vec4f>(staged[(thread / 4u) * 80u + (RATING_LINE + 1u) * 5u + thread % 4u]);
 {%- unless RATING_ROW %}
     if (thread == TILES * 4u - 2u) {
-      // t, the sum of the ratings, is the product of the ratings with the ones.
+      // t, the sum of the ratings, is the product of the column of ratings with the column of ones.
       slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(s.x * params.unscale, 0.0, 0.0, 0.0);
       s = vec4f();
     }

@@ -2,18 +2,18 @@ import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
 
 /**
- * Settings of the kernel without tensor cores that computes normal equations. They differ in speed, and in
- * the precision in which θ is read.
+ * Settings of the kernel `normal-equations`, which computes A and b without tensor cores. Settings differ in
+ * speed; `precision` also differs in the result.
  */
 export type NormalEquationsParams = {
   readonly rank: number;
-  /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
+  /** Precision in which θ is read: the float32 matrix or its float16 copy. Sums are float32. */
   readonly precision: 'f32' | 'f16';
   /** Side of the square tile of A that a thread sums (T in cuMF_ALS, section III). */
   readonly tile: 4 | 8;
   /** Number of rows of θ that are copied to workgroup memory at a time (bin in cuMF, section 3.3). */
   readonly bin: number;
-  /** Number of threads that sum one part of a row. */
+  /** Number of threads that sum one part of a row. (Long rows are cut into parts.) */
   readonly lanes: number;
   /** Number of parts of rows that share a workgroup (thread batching, clMF, section 3.2.1). */
   readonly rows: number;
@@ -25,8 +25,8 @@ export type NormalEquationsParams = {
   /** True: a thread reads 16 bytes of θ at a time; false: 4 bytes (clMF, section 3.3.3). */
   readonly vectorized: boolean;
   /**
-   * `registers`: A is summed in registers. `memory`: A is summed in its slot in device memory, only to
-   * measure the gain of registers (cuMF, section 3.4).
+   * `registers`: A is summed in registers and then written to its slot in device memory. `memory`: A is
+   * summed in the slot itself, only to measure the gain of registers (cuMF, section 3.4).
    */
   readonly accumulate: 'registers' | 'memory';
   /**

@@ -31,7 +31,8 @@ fn staged_quad(row: u32, quad: u32) -> vec4f {
 {% endif %}
 }
 
-// Copies one piece (one element of `fixed`) of row `column` of theta to row `row` of the staged rows.
+// Copies one piece of row `column` of theta to row `row` of `staged`, in float32. A piece is one element of
+// the buffer `fixed`.
 fn stage(row: u32, column: u32, piece: u32) {
   let content = fixed[column * PIECES + piece];
 {% if precision == 'f16' and vectorized %}
@@ -103,8 +104,8 @@ fn main(
   for (var done = 0u; done < longest; done += BIN) {
     let left = part.z - min(part.z, done);
     let count = min(left, BIN);
-    // Waits until the columns of these BIN ratings are loaded, and until all threads have summed the ratings
-    // before.
+    // Waits until the columns of the next BIN ratings are in workgroup memory, and until all threads have
+    // summed the ratings before them, whose rows of theta are overwritten next.
     workgroupBarrier();
 {% if staging == 'coalesced' %}
     for (var at = lane; at < count * PIECES; at += LANES) {
@@ -160,7 +161,8 @@ fn main(
       }
     }
     if (group == 0) {
-      // Sums b. The threads with the highest numbers start, since they may have no block of A.
+      // Sums b. Its elements are given to threads from the last one backwards, since the last threads may
+      // have no block of A.
 {% for part in bias_parts %}
       let quad_{{ part }} = LANES - 1 - lane + {{ part }} * LANES;
       if (quad_{{ part }} < QUADS) {
@@ -195,8 +197,8 @@ fn main(
 {% endif %}
 {% endfor %}
 {% if triangle == 'lower' %}
-    // Slots have both triangles of the 16 x 16 tiles on the diagonal, so the block is also written
-    // transposed.
+    // In a slot, the 16 x 16 tiles on the diagonal of A are stored as full squares. So a block below the
+    // diagonal of such a tile is also written transposed, above the diagonal.
     if (tile.x == tile.y && place.x != place.y) {
       let mirrored = part.w * SLOT_QUADS + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.y * 4
         + within.x / 4;

@@ -12,7 +12,10 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import type { UpdateSettings } from '../update/choice/variant.ts';
 
-/** A compiled kernel, and a function that returns its number of workgroups for `count` parts or rows. */
+/**
+ * A compiled kernel, and a function that returns the number of workgroups to dispatch for `count` rows (or
+ * parts of rows, if the kernel computes A and b).
+ */
 export interface SizedKernel {
   readonly compiled: CompiledKernel;
   workgroups(count: number): number;

@@ -35,9 +35,10 @@ export interface SolveSettings extends Omit<UpdateSettings, 'mean' | 'scale' | '
 }
 
 /**
- * Solves the rows [from, to) from their normal equations in one submission. Rows are copied to slots and
- * solved in batches that fit the slots. Returns the lowest row whose solution is not finite, or -1. With
- * `measured` also returns the sum of the rows' objectives xᵀA x - 2 bᵀx, and with `timed` the kernels' times.
+ * Solves the rows [from, to) from their normal equations in one submission. Equations are copied to slots,
+ * the scratch memory that the solvers read, and solved in batches that fit it. Returns the lowest row whose
+ * solution is not finite, or -1. With `measured` also returns the sum of the rows' objectives xᵀA x - 2 bᵀx,
+ * and with `timed` the kernels' times.
  */
 export async function solveRows(
   gpu: Gpu,

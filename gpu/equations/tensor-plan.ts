@@ -23,8 +23,8 @@ export interface TensorPlan {
 }
 
 /**
- * The tiles that one subgroup sums, each with the number of its accumulator. `lefts` and `rights`: the tile
- * rows and tile columns that these tiles need as operands.
+ * The tiles of A that one subgroup sums, each with the number of its accumulator (a register of the tensor
+ * cores). `lefts` and `rights`: the tile rows and tile columns of θ that it multiplies for these tiles.
  */
 interface Deal {
   readonly subgroup: number;
@@ -34,9 +34,9 @@ interface Deal {
 }
 
 /**
- * One phase of moving the sums through workgroup memory, which may not hold all tiles at the same time. A
- * phase moves whole tile rows. `stores`: the tiles that each subgroup stores; `place` is the index of a tile,
- * or of a row's first tile, in that memory.
+ * The sums of A are moved from the tensor cores to the threads through workgroup memory, which may not hold
+ * all tiles at the same time. This is one phase of the move, for some whole tile rows. `stores`: the tiles
+ * that each subgroup stores; `place` is the index of a tile, or of a row's first tile, in that memory.
  */
 interface Phase {
   readonly stores: readonly {
@@ -47,8 +47,8 @@ interface Phase {
 }
 
 /**
- * True if the ratings need a tile row of their own, since fewer than eight columns of the last tile are
- * padding.
+ * The ratings are multiplied as one more column next to the factors. Returns true if they need a tile row of
+ * their own in A, since the last tile has fewer than eight columns of padding.
  */
 export function hasRatingRow(rank: number): boolean {
   return tilesOf(rank) * TILE - rank < 8;
@@ -56,8 +56,8 @@ export function hasRatingRow(rank: number): boolean {
 
 /**
  * True if the float16 kernels on tensor cores subtract the mean and the fixed side's biases from the ratings
- * themselves. Otherwise a pass before them does it: if the ratings are in the padding (as at rank 100),
- * reading biases slowed the fused kernel by more than the pass takes.
+ * themselves. If false, a separate pass before them does it. That is faster if the ratings use the padding of
+ * the last tile (as at rank 100): reading biases slowed the fused kernel by more than the pass takes.
  */
 export function centresRatings({
   rank,
@@ -70,15 +70,18 @@ export function centresRatings({
 }
 
 /**
- * Number of subgroups of a workgroup. There are enough threads for one row of A each; up to eight tiles, the
- * number of subgroups is also a power of two.
+ * Number of subgroups of a workgroup: enough for one thread for each row of A. Up to eight tiles, it is
+ * rounded up to a power of two.
  */
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
   return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : Math.ceil(tiles / 2);
 }
 
-/** Makes the plan. `room`: number of tiles that fit workgroup memory at the same time. */
+/**
+ * Makes the plan. `room`: number of tiles that fit workgroup memory at the same time, for the move from the
+ * tensor cores to the threads.
+ */
 export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgroupsFor(rank)): TensorPlan {
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
@@ -101,8 +104,9 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
     tiles,
     subgroups,
     ratingRow,
-    // Above eight tiles, the number of subgroups may not be a power of two; then all threads together load
-    // eight rows of θ at a time.
+    // Up to eight tiles, a power of two, one thread for each 16 bytes of a row or more. Above eight tiles,
+    // the number of threads may not be a power of two; then all of them together load eight rows of θ at a
+    // time.
     lanesPerRow: tiles <= 8 ? 2 ** Math.ceil(Math.log2(chunks)) : 4 * subgroups,
     accumulators: Math.max(...deals.map((deal) => deal.tiles.length)),
     deals,
@@ -111,8 +115,8 @@ export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgr
 }
 
 /**
- * Divides the tile rows into phases of at most `room` tiles, in ascending order; the tile row of the ratings,
- * if there is one, is in the first phase.
+ * Divides the move of tiles through workgroup memory into phases of whole tile rows, at most `room` tiles
+ * each. Rows are in ascending order, but the tile row of the ratings, if there is one, is first.
  */
 function phasesOf(tiles: number, ratingRow: boolean, deals: readonly Deal[], room: number): Phase[] {
   const groups: number[][] = [];

@@ -8,9 +8,9 @@ const dealt = new Map<string, readonly (readonly Tile[])[]>();
 
 /**
  * Divides the tiles of A among subgroups, the same number to each if possible. To multiply its tiles, a
- * subgroup loads each tile row and tile column that it needs once. The division keeps these loads few. It is
- * found by simulated annealing with a fixed seed, so the result is always the same. It is cached in the
- * thread.
+ * subgroup loads each tile row and tile column of the operands that it needs once; the division keeps these
+ * loads few. It is found by simulated annealing with a fixed seed, so the result is always the same. It is
+ * cached in the thread.
  */
 export function dealTiles(tiles: readonly Tile[], subgroups: number): readonly (readonly Tile[])[] {
   const key = `${subgroups} ${tiles.map(({ row, column }) => `${row},${column}`).join(' ')}`;
@@ -57,16 +57,16 @@ function bestOwners(tiles: readonly Tile[], subgroups: number): Uint8Array {
 }
 
 /**
- * Counts the tile rows and columns that each subgroup must load, and updates the counts when two tiles are
- * swapped.
+ * Counts the tile rows and columns that each subgroup must load to multiply its tiles. The counts are updated
+ * when two tiles are swapped.
  */
 class Loads {
   readonly #tiles: readonly Tile[];
   readonly #owner: Uint8Array;
   readonly #side: number;
   /**
-   * Number of the subgroup's tiles in each tile row and in each tile column; index: subgroup * side + row or
-   * column.
+   * Number of tiles that a subgroup has in a tile row, or in a tile column. Index: subgroup * side + row, or
+   * subgroup * side + column.
    */
   readonly #rows: Uint16Array;
   readonly #columns: Uint16Array;

@@ -6,9 +6,9 @@ export type AddGramParams = { readonly rank: number };
 const THREADS = 64;
 
 /**
- * For implicit data: adds the Gram matrix G to A in the first slot of each row, unless the row has no
- * ratings. A workgroup has one entry (row, first slot, n, number of slots) of the list. `gram`: G as F x F
- * matrix (F: rank padded to whole 16 x 16 tiles).
+ * For implicit data: adds the Gram matrix G to A of each row that has ratings. A is in the row's first slot
+ * of scratch memory (device/slots.ts). A workgroup has one entry (row, first slot, n, number of slots) of the
+ * list. `gram`: G as F x F matrix (F: rank padded to whole 16 x 16 tiles).
  */
 export const addGramKernel = kernelOf<AddGramParams>()({
   name: 'add-gram',

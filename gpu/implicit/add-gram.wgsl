@@ -1,5 +1,5 @@
-// Adds the Gram matrix to A in the first slot (device/slots.ts) of each row that has ratings. After that,
-// implicit data can be solved by the same solvers as explicit ratings.
+// Adds the Gram matrix to A of each row that has ratings; A is in the row's first slot (device/slots.ts).
+// After that, implicit data can be solved by the same solvers as explicit ratings.
 
 #import parts/triangle
 

@@ -1,6 +1,6 @@
-// Computes weight times the sum of theta theta^T over all rows of theta. Input: slots, each with the sum over
-// some of the rows, of which the lower triangle is stored. LANES threads share an element of the output. The
-// output has both triangles.
+// Computes weight times the sum of theta theta^T over all rows of theta. The input is slots
+// (device/slots.ts), each with the lower triangle of the sum over some of the rows. LANES threads share an
+// element of the output, which has both triangles.
 
 var<workgroup> parts: array<f32, THREADS>;
 
@@ -15,8 +15,8 @@ fn main(
   let lane = thread / ELEMENTS;
   let row = at / STRIDE;
   let column = at % STRIDE;
-  // Index of the element in a slot, which has the lower triangle in tiles. Elements beyond the rank are not
-  // read.
+  // Index in a slot of the element at (row, column) or its mirror image in the lower triangle, which is
+  // stored in 16 x 16 tiles. Elements beyond the rank are not read.
   let down = max(row, column);
   let across = min(row, column);
   let tile = down / 16;

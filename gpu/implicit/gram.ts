@@ -11,14 +11,15 @@ import type { Pass } from '../webgpu/pass.ts';
 import { EntryList } from '../update/work.ts';
 
 /**
- * Θ is divided into ranges of rows, whose products are summed in parallel. PARTS: most ranges, enough to fill
- * any GPU. PART_BYTES: most bytes of their slots. LEAST_ROWS: fewest rows of a range.
+ * Θ is divided into ranges of rows, whose products θ_v θ_vᵀ are summed in parallel into slots of scratch
+ * memory. PARTS: most ranges, enough to fill any GPU. PART_BYTES: most bytes of all slots. LEAST_ROWS: fewest
+ * rows of a range.
  */
 const PARTS = 1056;
 const PART_BYTES = 128 << 20;
 const LEAST_ROWS = 256;
 
-/** Lists of ranges for the kernel, cached for each GPU by the number of rows and the most ranges. */
+/** The lists of ranges that were uploaded, cached for each GPU by the number of rows and the most ranges. */
 const lists = new WeakMap<
   Gpu,
   Map<string, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>

@@ -1,8 +1,8 @@
 // Template: each tile or row of A in registers is a variable of its own, so loops over them must be unrolled.
 //
 // Computes and solves whole rows of implicit data without writing A to device memory, like update-tensor, but
-// with weighted ratings. The sums of every row start at the Gram matrix. Each workgroup takes one row after
-// the other from the list, in which the longest rows are first.
+// with weighted ratings. A of every row starts as the Gram matrix, to which the terms of the row's ratings
+// are added. Each workgroup takes one row after the other from the list, in which the longest rows are first.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;

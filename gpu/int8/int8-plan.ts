@@ -21,8 +21,9 @@ const ROW_VECTORS = BIN / 16 + 1;
 const TILE_VECTORS = 80;
 
 /**
- * Smallest and largest rank of the 8-bit kernels. They are limits because each thread loads one rating of a
- * bin and has one row of A.
+ * Smallest and largest rank of the 8-bit kernels. The number of threads of a workgroup grows with the rank.
+ * At rank 33 it reaches 64, one for each rating that is loaded at a time; 256 threads, one for each row of A,
+ * are the most that are used.
  */
 export const INT8_RANKS = { least: 33, most: 256 } as const;
 
@@ -55,21 +56,19 @@ export function int8Bytes(rows: number, rank: number): number {
 }
 
 /**
- * Number of subgroups of a workgroup. A thread loads 16 features of a row of θ, and the workgroup loads
- * sixteen rows at a time.
+ * Number of subgroups (32 threads) of a workgroup. A thread loads 16 features of a row of θ, and the
+ * workgroup loads sixteen rows at the same time.
  */
 function int8Subgroups(shape: Int8Shape): number {
   return lanesOf(shape) / 2;
 }
 
 /**
- * Largest ranks at which rows of θ with more than eight tiles (128 features) are loaded by an even number of
- * threads. At larger ranks the number of threads is a power of two. `ofRows`: for the fused kernel if it
- * solves with A in float16; `ofSums`: for the other 8-bit kernels.
- *
- * With the even number, no thread is idle, and workgroups have five or six subgroups instead of eight. But
- * then each subgroup has more tiles of A in registers, so that at larger ranks fewer workgroups run at the
- * same time (measured on an H200).
+ * Ranks above 128, more than eight tiles: up to these ranks, a row of θ is loaded by an even number of
+ * threads, so that no thread is idle and workgroups have five or six subgroups. At larger ranks it is loaded
+ * by a power of two threads, with eight subgroups: there, fewer subgroups would need more registers each for
+ * tiles of A, so that fewer workgroups could run at the same time. `ofRows`: for the fused kernel if it
+ * solves with A in float16; `ofSums`: for the other 8-bit kernels. Measured on an H200.
  */
 export const INT8_EVEN_LANES = { ofSums: 168, ofRows: 152 } as const;
 
@@ -91,8 +90,8 @@ function planOf(rank: number, room: number, subgroups: number): TensorPlan {
 }
 
 /**
- * Memory of 16 lines (16 features of θ) in groups of 16 bytes. It is padded so that lanes that write lines of
- * different features use different banks.
+ * Size of a tile in workgroup memory, in groups of 16 bytes: the lines of 16 features of θ. A tile has
+ * padding, so that threads that write lines of different tiles use different banks.
  */
 function tileVectorsOf(lanes: number): number {
   return 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
@@ -106,7 +105,8 @@ const RING_VECTORS = BIN / 4;
 
 /**
  * Position of a ring buffer in workgroup memory, in groups of 16 bytes: `first` is its start, `bin` the
- * distance between bins, and `four` the distance between groups of four ratings.
+ * distance between its bins (the ratings that are loaded at a time), and `four` the distance between groups
+ * of four ratings in a bin.
  */
 interface Ring {
   readonly first: number;
@@ -118,8 +118,8 @@ interface Int8Plan {
   /** Size of the workgroup memory, in groups of 16 bytes. */
   readonly staged: number;
   /**
-   * Index at which the lines of θ start, in groups of 16 bytes. If ratings have lines of their own, those
-   * come before it.
+   * Index at which the lines of θ (one for each feature) start, in groups of 16 bytes. If ratings have lines
+   * of their own, those come before it.
    */
   readonly front: number;
   readonly columns: Ring;
@@ -150,13 +150,14 @@ export const BINS_AHEAD = {
 } as const;
 
 /**
- * Plans the workgroup memory of the 8-bit kernels, and the moves of A through it from the tensor cores. Its
- * size limits the number of workgroups, and so of rows, that a multiprocessor works on at the same time.
+ * Plans the workgroup memory of the 8-bit kernels, and the moves of A through it from the tensor cores. The
+ * size of the memory limits the number of workgroups, and so of rows, that a multiprocessor works on at the
+ * same time.
  *
- * The memory has a line for each feature of θ, in tiles of 16 lines; each line has 16 bytes of padding. The
- * two ring buffers, of columns and of ratings, are stored in the padding of three tiles each, if there are
- * tiles that the vectors of CG do not overwrite. Otherwise they are stored after all tiles, for example if CG
- * runs on tensor cores, which overwrites every tile.
+ * The memory has a line for each feature of θ, in tiles of 16 lines. Each line ends with 16 bytes of padding.
+ * Two ring buffers, of columns and of ratings, are stored in this padding to save memory. Each needs the
+ * padding of three tiles that the vectors of CG do not overwrite. If there are no such tiles, for example if
+ * CG runs on tensor cores, it is stored after all tiles.
  */
 export function int8Plan(shape: Int8Shape): Int8Plan {
   const { rank, biases, halfA = false } = shape;

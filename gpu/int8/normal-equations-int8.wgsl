@@ -91,7 +91,7 @@ fn main(
     slots[slot + LOWER_TILES * 64u + TILES * 4u + thread] = number_of(staged[at + 10u]) * own;
 {%- unless RATING_ROW %}
     if (thread == TILES * 4u - 2u) {
-      // t, the sum of the ratings, is the product of the ratings with the ones.
+      // t, the sum of the ratings, is the product of the column of ratings with the column of ones.
       slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(b.z, 0.0, 0.0, 0.0);
     }
 {%- endunless %}

@@ -9,8 +9,9 @@ export type UpdateInt8Params = NormalEquationsInt8Params & {
   /** True: CG runs on tensor cores with A / n in float16; false: A is in registers. See update-tensor.ts. */
   readonly halfA: boolean;
   /**
-   * Only with `halfA`: number of tiles of A that are in workgroup memory at the same time while A is moved.
-   * Default: the number that fits the memory of the staged rows of θ.
+   * Only with `halfA`: A is moved from the accumulators of the tensor cores to their operands through
+   * workgroup memory. This is the number of 16 x 16 tiles that are in that memory at the same time. Default:
+   * the number that fits the memory for staged rows of θ.
    */
   readonly room?: number;
 };

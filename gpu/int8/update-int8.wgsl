@@ -114,7 +114,8 @@ fn main(
 {%- endfor %}
     #import parts/tensor-halves
 {%- capture loads %}
-    // Starts loading the next row's first ratings; they are used after this row is solved.
+    // Starts loading the next row's first ratings. They are stored in the ring buffer while or after this row
+    // is solved.
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {

@@ -2,9 +2,9 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
- * SGD on a list of ratings. The list is cut into batches of `batch` ratings; the batches with the numbers
- * order[first_batch] to order[last_batch - 1] are processed. The teams of all workgroups share them, and
- * update factors without locks (Hogwild!).
+ * SGD on a list of ratings, cut into batches of `batch` ratings. It processes the batches with the numbers
+ * order[first_batch] to order[last_batch - 1]. They are shared among teams of threads in all workgroups,
+ * which update factors without locks (Hogwild!).
  */
 export const sgdListKernel = kernelOf<SgdStepParams>()({
   name: 'sgd-list',

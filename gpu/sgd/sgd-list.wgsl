@@ -2,7 +2,7 @@
 // on the precision.
 //
 // SGD on a list of ratings in any order (batch-Hogwild!, cuMF_SGD, section 3.2.2). A team of LANES threads
-// processes one rating at a time, and takes batches of consecutive ratings. Teams do not use locks. A team
+// takes batches of consecutive ratings and processes one rating at a time. Teams do not use locks. A team
 // loads the factors of the next rating only after it has stored the updates of the last one, so that it reads
 // its own updates.
 {%- if LANES > 1 %}

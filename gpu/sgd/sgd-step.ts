@@ -41,9 +41,9 @@ export interface EvenRow {
 }
 
 /**
- * Returns the layout of EvenRow for a row, or undefined if it is not needed, since whole pieces divide evenly
- * among the threads, or not possible, since some thread would get more than one word. Without this layout
- * some threads have no last piece, and a step takes up to half as much time again.
+ * Returns the EvenRow layout for a row of float16 factors. Returns undefined if whole pieces divide evenly
+ * among the threads without it, or if some thread would get more than one word of the rest. In a row without
+ * this layout some threads have no last piece, and a step takes up to half as much time again.
  */
 export function evenRow(features: number, lanes: number): EvenRow | undefined {
   const whole = Math.floor(features / 8);
@@ -96,7 +96,8 @@ export function stepValues(
     step: {
       vectors,
       scalar: form.scalar,
-      // Number of the vector with the biases in teams that swap the order of pieces; null if none does.
+      // In teams that swap the order of pieces (see takesTurns): number of the vector with the biases in the
+      // first lane. null if no team swaps.
       swapped: turns ? form.words.length : null,
       distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
       pq: dots('p', 'q'),
@@ -107,9 +108,9 @@ export function stepValues(
 }
 
 /**
- * True if every second team processes the pieces of a thread in swapped pairs, which avoids bank conflicts in
- * workgroup memory. `free`: the caller has no need of the bias in a thread's first piece. (With biases it is
- * in the first lane's first piece, and after a swap in that lane's second piece.)
+ * True if every second team of threads processes its pieces of a row in swapped pairs, so that neighbouring
+ * teams use different banks of workgroup memory. `free`: false if the shader needs the bias in the first
+ * lane's first piece, where a swap would not leave it.
  */
 function takesTurns(perRow: number, lanes: number, free: boolean): boolean {
   return (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && free;
@@ -140,9 +141,10 @@ function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
 }
 
 /**
- * The WGSL code for the word of two features that a thread has after its pieces (see EvenRow). If there are
- * fewer words than threads, the other threads update the last word too and write the same value, since a
- * branch would cost more. `tail_mask` is 0 in these threads, so that a product counts each word once.
+ * The WGSL code for the word of two features that a thread has after its whole pieces (see EvenRow). If there
+ * are fewer words than threads, the threads without one compute the last word as well and write the same
+ * value, since a branch would cost more. `tail_mask` is 0 in these threads, so that dot products count each
+ * word once.
  */
 function tailOf({ tail }: EvenRow, lanes: number, arithmetic: 'f32' | 'f16') {
   const half = arithmetic === 'f16';

@@ -19,27 +19,30 @@ export type SgdTilesParams = SgdStepParams & {
 const GROUP = 4;
 
 /**
- * Up to this number of 16-byte pieces of a row in a thread, a team may load several ratings at a time. Above
- * it, the repeated code would be too long.
+ * A team loads several ratings at a time only if a thread has at most this number of 16-byte pieces of a row.
+ * With more pieces, the code that is repeated for each rating would be too long.
  */
 const MOST_PIECES = 8;
 
 /**
- * TILE_BATCH: most ratings of a batch of a tile. LEAST_BATCH: batches are made smaller than TILE_BATCH if the
- * rows of the block do not all fit the GPU's cache, but not smaller than this.
+ * The ratings of a tile (set of columns) are processed in batches. TILE_BATCH: most ratings of a batch.
+ * LEAST_BATCH: batches become smaller than TILE_BATCH if the factors of all rows do not fit the GPU's cache,
+ * but not smaller than this.
  */
 const TILE_BATCH = 1024;
 const LEAST_BATCH = 32;
 
 /**
- * Most bytes of factors of rows that all tiles use at the same time. All tiles process the same range of rows
- * at about the same time, so a row that was loaded for one tile is still in the cache for the other tiles.
+ * Most bytes of the factors of the rows that are in use at the same time. All workgroups process about the
+ * same range of rows at a time, so factors that one of them has loaded are still in the GPU's cache for the
+ * others.
  */
 const ROWS_IN_USE = 32 << 20;
 
 /**
- * Number of batches into which each tile's ratings are cut: the same for all tiles, and a multiple of the
- * number of teams. `largest`: ratings of the largest tile; `rowBytes`: bytes of the factors of all rows.
+ * Number of batches into which the ratings of each tile (set of columns) are cut: the same for all tiles, and
+ * a multiple of the number of teams of a workgroup. `largest`: ratings of the largest tile; `rowBytes`: bytes
+ * of the factors of all rows.
  */
 export function tileBatches(
   largest: number,

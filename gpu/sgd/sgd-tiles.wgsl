@@ -46,8 +46,8 @@ fn batch_start(which: u32, count: u32) -> u32 {
   return which * (count / params.batches) + min(which, count % params.batches);
 }
 
-// Returns the team's position at the start of a batch: of `batch`, or if that has no ratings of the team's
-// next batch that has some.
+// Returns the position at the start of the team's batch number `batch`, or of the team's next batch that has
+// ratings.
 fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
   var walk = Walk(batch, 0u, 0u, 0u, 0u);
   while (walk.batch < params.batches && walk.left == 0u) {
@@ -81,8 +81,8 @@ fn main(
   let tail_mask = {{ tail.type }}(select({{ step.scalar }}(0.0), {{ step.scalar }}(1.0), lane < TAIL));
 {%- endif %}
 {%- if TURNS %}
-  // In every second team, pairs of pieces are swapped. Otherwise the eight threads that access workgroup
-  // memory together would use only half of its banks.
+  // In every second team, pairs of pieces are swapped. Eight threads of two teams access workgroup memory at
+  // the same time; without the swap they would use only half of its banks.
   let lane_even = lane + (team % 2u) * LANES;
   let lane_odd = lane - (team % 2u) * LANES;
 {%- endif %}
@@ -113,8 +113,9 @@ fn main(
   let first = starts[number];
   let count = starts[number + 1u] - first;
   var walk = begin_batch(team, first, count, number);
-  // Three groups of GROUP ratings: group a is being processed, b is next, and c is being loaded. With SPREAD,
-  // each thread loads only one rating of a group, number lane % 4, and reads the others from its neighbours.
+  // Ratings are loaded in advance, in groups of GROUP: group a is being processed, b is next, and c is being
+  // loaded. With SPREAD, each thread loads only one rating of a group, number lane % 4, and gets the others
+  // from its neighbours.
 {%- for slot in slots %}
   var a_{{ slot }} = NO_RATING;
   var b_{{ slot }} = NO_RATING;

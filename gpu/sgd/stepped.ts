@@ -38,8 +38,9 @@ export async function steppedFactors(
 }
 
 /**
- * Copies the factors `rows` and `columns` to the buffers that the kernel updates, as float16 if it stores
- * factors so. The sources may be the same buffers as the outputs. It takes a fraction of a millisecond.
+ * Before the kernel: copies the factors `rows` and `columns` to the buffers that the kernel updates, rounded
+ * to float16 if it updates float16. In float32 nothing is copied if a source is also the buffer to update. It
+ * takes a fraction of a millisecond.
  */
 export async function begin(
   scope: GpuTaskScope,
@@ -74,7 +75,7 @@ export function copySums(scope: GpuTaskScope): void {
   }
 }
 
-/** Converts the updated factors to float32, if they were stored in float16. */
+/** After the kernel: converts the updated factors from float16 to float32, if the kernel updates float16. */
 export async function end(
   scope: GpuTaskScope,
   pass: Pass,

@@ -5,8 +5,8 @@ import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
 /**
- * The shape of solved rows. `rank`: number of features; `half`: the float16 copy of the factors is written
- * too.
+ * The parameters of a solver's kernel. `rank`: number of features; `half`: the float16 copy of the factors is
+ * written too.
  */
 type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
@@ -19,8 +19,8 @@ interface GpuSolver {
    */
   readonly writesObjective: boolean;
   /**
-   * True if a row with few ratings may be solved by its dual system instead (update-short.ts), since that has
-   * the same solution x.
+   * True if a row with few ratings may be solved by its dual system (n unknowns for n ratings;
+   * update-short.ts) instead, since that has the same solution x.
    */
   readonly dual: boolean;
 }
@@ -35,8 +35,8 @@ export const exactSolvers: Readonly<Record<ExactSolver, GpuSolver>> = {
     writesObjective: true,
     dual: true,
   },
-  // The dual system cannot be used: its unknowns are not x, and each x_k >= 0 would become a separate
-  // inequality.
+  // Dual systems cannot be used: their unknowns are not x, so each condition x_k >= 0 would become an
+  // inequality between all unknowns.
   nonnegative: {
     compile: (gpu, form) => gpu.compile(solveNonnegativeKernel, form),
     writesObjective: false,

@@ -26,16 +26,17 @@ export function registerSolverValues({ halfA }: { readonly halfA: boolean }) {
 }
 
 /**
- * Bytes of workgroup memory that these shader parts need: a vector and the subgroups' partial sums, both
- * double-buffered.
+ * Bytes of workgroup memory that these shader parts need: the vector that A is multiplied by, and the
+ * subgroups' partial sums, both double-buffered.
  */
 export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)): number {
   return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroups * 16;
 }
 
 /**
- * Solves rows from their slots (device/slots.ts) by conjugate gradients, with A in the registers of a
- * workgroup. A workgroup has one row. Ranks up to 256 if A is float16 (`halfA`), up to 144 if A is float32.
+ * Solves rows by conjugate gradients, with A in the registers of a workgroup. A workgroup has one row. A and
+ * b are read from slots (device/slots.ts), scratch memory in which another kernel has summed them. It serves
+ * ranks up to 256 if A is float16 (`halfA`), and up to 144 if A is float32.
  */
 export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
   name: 'solve-cg-registers',

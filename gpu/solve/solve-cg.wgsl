@@ -18,7 +18,8 @@ var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 #import parts/write-row
 #import parts/row-shift
 
-// Returns four elements of a row's A or b: the sum of the row's slots, in a fixed order.
+// Returns four consecutive elements of a row's A or b. If the row has several slots, they are added in a
+// fixed order.
 fn summed(at: u32, slot_count: u32) -> vec4f {
   var sum = vec4f();
   for (var slot = 0u; slot < slot_count; slot++) {
@@ -47,8 +48,8 @@ fn matrix_quad(base: u32, slot_count: u32, i: u32, quad: u32) -> vec4f {
 }
 {% if keep == 'memory' and a == 'f16' %}
 
-// Like matrix_quad, but reads A in float16: each 16-element row of a tile has been packed into the first half
-// of its memory.
+// Like matrix_quad, for A that was rounded to float16 in place: each 16-element row of a tile was packed into
+// the first half of its memory.
 fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
   let own = i / 16;
   let tile = quad / 4;

@@ -9,7 +9,7 @@ export type SolveCholeskyParams = {
   /** True: the float16 copy of the factors is written too. */
   readonly half: boolean;
   /**
-   * `workgroup`: A is factorized in a copy in workgroup memory. `global`: A is factorized in its first slot
+   * Memory in which A is factorized. `workgroup`: a copy in workgroup memory. `global`: the row's first slot
    * in device memory.
    */
   readonly where: 'workgroup' | 'global';
@@ -27,7 +27,8 @@ export function chooseSolveCholesky(
 }
 
 /**
- * Solves (A + λ n_u I) x = b of rows from their slots by a Cholesky factorization. A workgroup has one row.
+ * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization. A workgroup has one row. A and b are read
+ * from slots, scratch memory in which another kernel has summed them.
  *
  * | buffer | content |
  * |---|---|
@@ -84,7 +85,8 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
       BIAS_START: matrixElements(rank) / 4,
       THREADS: threads,
       barrier: where === 'workgroup' ? 'workgroupBarrier' : 'storageBarrier',
-      // Numbers of the rows of a panel (16 columns of A, and b as one more row) that a thread keeps.
+      // For each row of a panel (16 columns of A, with b as one more row) that a thread keeps: its number 0,
+      // 1, ...
       owned: range(Math.ceil((stride + 1) / threads)),
       elements,
       upwards: elements.toReversed(),

@@ -30,11 +30,11 @@ function shape({ rank }: SolveNonnegativeParams) {
 }
 
 /**
- * Finds the x >= 0 that minimizes ½ xᵀ(A + λ n_u I) x - bᵀx for rows in slots. A workgroup has one row. The
- * search starts with the guess that the features that are positive in `previous` are positive in x. Work
- * list, slots, outputs and `status`: see solve-cholesky; of a row's slots only the first is overwritten. A
- * component of the gradient counts as 0 up to 1e-5 ‖b‖. If no minimum is found, the row is reported in
- * `status`.
+ * Finds the x >= 0 that minimizes ½ xᵀ(A + λ n_u I) x - bᵀx of rows. A workgroup has one row. A and b are
+ * read from slots, scratch memory in which another kernel has summed them; the first slot of a row is
+ * overwritten. The search starts with the guess that the features that are positive in `previous` are
+ * positive in x. A component of the gradient counts as 0 up to 1e-5 ‖b‖. If no minimum is found, the row is
+ * reported in `status`. Work list, outputs and `status`: see solve-cholesky.
  */
 export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   name: 'solve-nonnegative',

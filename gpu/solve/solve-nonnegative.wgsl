@@ -27,8 +27,8 @@ const DEPENDENT = 2.4e-7;
 // Rounding error of A, divided by A's largest element and by the square root of f. A shift smaller than the
 // rounding error is raised to it, so that A stays positive definite.
 const ROUNDING = 5e-6;
-// If the number of features on the wrong side has reached no new minimum for more than this number of steps,
-// only one feature is moved in each step, which cannot cycle.
+// The number of features on the wrong side may stop falling. If it has reached no new minimum for more than
+// this number of steps, each step moves only one feature, by which the search cannot cycle.
 const PATIENCE = 3;
 const MOST_STEPS = 10 * RANK + 100;
 
@@ -48,8 +48,8 @@ var<workgroup> diagonal: array<f32, STRIDE>;
 var<workgroup> passive: array<u32, WORDS>;
 var<workgroup> turning: array<u32, WORDS>;
 var<workgroup> misplaced: array<atomic<u32>, WORDS>;
-// Value 1 is set if the residual A x - b of a feature in P is too large. Value 2 is set if a component of the
-// gradient is too large for a solution.
+// Flags of the last comparison. Bit value 1: the residual A x - b of a feature in P is too large. Bit value
+// 2: a component of the gradient is too large for a solution.
 var<workgroup> remarks: atomic<u32>;
 var<workgroup> stage: u32;
 // A's largest diagonal element, as bits: for numbers >= 0 the bits have the same order as the numbers, which

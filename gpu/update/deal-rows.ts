@@ -2,7 +2,8 @@ import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
 
 /**
  * Limits that decide which kernel solves a row, by the row's number of ratings. They are tested in the order
- * of the fields: `short`, `free`, `fused`; a row that is longer than all three is summed into slots.
+ * of the fields: `short`, `free`, `fused`. A row that is longer than these limits is solved in two steps: one
+ * kernel sums its A and b into slots (scratch memory), another solves the row from the slots.
  */
 export interface RowLimits {
   /** True: rows are processed by descending number of ratings; false: by row number. */
@@ -17,7 +18,9 @@ export interface RowLimits {
    * memory, and another kernel adds a row's slots and solves the row.
    */
   readonly fused: number;
-  /** Most ratings of one part of a row. Some rows get longer parts, to need fewer slots than a batch has. */
+  /**
+   * Most ratings of one part of a long row. A very long row gets longer parts, so that its slots fit a batch.
+   */
   readonly part: number;
   /**
    * Rows of θ in a region, a range of θ that fits the GPU's cache. A row with more than `part` ratings and at
@@ -27,13 +30,14 @@ export interface RowLimits {
   readonly bordered: number;
   /** True: rows without ratings are left out of all lists. */
   readonly ratedOnly: boolean;
-  /** Number of slots that are in memory at the same time, which limits the rows of a batch. */
+  /** Number of slots (see `fused`) that are in memory at the same time. It limits the rows of a batch. */
   readonly slots: number;
 }
 
 /**
- * A batch of rows that are summed into slots, and then solved from the slots. All slots of the batch are in
- * memory at the same time. `parts` and `rows`: see work.ts.
+ * A batch of long rows. One kernel sums their parts into slots (scratch memory for A and b of a part),
+ * another solves the rows from these slots. All slots of the batch are in memory at the same time. `parts`
+ * and `rows`: see work.ts.
  */
 export interface DealtBatch {
   readonly parts: Parts;
@@ -47,7 +51,8 @@ export interface DealtBatch {
  */
 export interface DealtRows {
   /**
-   * Rows for dual systems: one list for each length of SHORT_LENGTHS that occurs. `longest` is that length.
+   * Rows that are solved by dual systems (n unknowns for n ratings). There is one list for each length of
+   * SHORT_LENGTHS that is needed; `longest` is that length.
    */
   readonly short: readonly (Parts & { readonly longest: number })[];
   readonly free: Parts;
@@ -56,8 +61,8 @@ export interface DealtRows {
 }
 
 /**
- * Upper limits of the numbers of ratings in the lists of short rows. The kernel update-short is compiled once
- * for each of them.
+ * Rows that are solved by dual systems are divided into lists by their numbers of ratings: up to 32, and up
+ * to 64. The kernel update-short is compiled once for each list.
  */
 export const SHORT_LENGTHS = [32, 64];
 
@@ -127,10 +132,11 @@ interface Part extends Cut {
 }
 
 /**
- * Cuts a row's ratings into consecutive parts of at most `part` ratings. A row with at least `bordered`
- * ratings is also cut at the borders of regions of θ. If that would need more parts than a batch has slots,
- * the row is cut again into larger parts, without regions. A row without ratings gets one empty part, since
- * the solver reads at least one slot for each row.
+ * Cuts a row's ratings into consecutive parts of at most `part` ratings, each of which is summed into a slot
+ * of its own. A row with at least `bordered` ratings is also cut where its columns enter the next region of θ
+ * (see RowLimits). If that would need more slots than a batch has, the row is cut again into larger parts,
+ * without regions. A row without ratings gets one empty part, since the solver reads at least one slot for
+ * each row.
  */
 function cutRow(
   columns: Uint32Array | undefined,
@@ -176,8 +182,8 @@ function firstAtLeast(columns: Uint32Array, from: number, to: number, column: nu
 }
 
 /**
- * Orders the parts of a batch by region, then by descending length. Workgroups that run at the same time then
- * read the same region of θ, which stays in the cache.
+ * Orders the parts of a batch by region, a range of rows of θ that fits the GPU's cache, then by descending
+ * length. Workgroups that run at the same time then read the same region of θ.
  */
 function partEntries(parts: Part[]): Parts {
   parts.sort(

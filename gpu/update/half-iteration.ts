@@ -142,8 +142,9 @@ class HalfIteration {
   }
 
   /**
-   * Adds the dispatches in this order: rows solved without A; rows summed into slots and solved, batch by
-   * batch; rows solved by dual systems; rows of the fused kernel.
+   * Adds the dispatches for all lists of rows (see PreparedRows): first rows that are solved without
+   * computing A; then, batch by batch, rows that are summed into slots and solved from these; then rows with
+   * dual systems; last, rows of the fused kernel.
    */
   async #addAll(
     pass: Pass,

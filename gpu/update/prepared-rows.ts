@@ -28,8 +28,9 @@ export function slotsOf(
 }
 
 /**
- * A batch of rows whose slots fit the scratch buffer together. `parts` lists the parts of rows that are
- * summed into slots, `rows` the rows that are then solved; both in the format of work.ts.
+ * A batch of long rows whose slots (memory for A and b of each part of a row) fit the scratch buffer
+ * together. `parts` lists the parts of rows that are summed into slots, `rows` the rows that are then solved;
+ * both in the format of work.ts.
  */
 export interface RowBatch {
   readonly parts: GPUBuffer;
@@ -54,7 +55,10 @@ export interface PreparedRows {
   readonly free?: RowList;
   /** Rows for which one kernel both computes A and solves (update-tensor or update-int8). */
   readonly fused?: RowList;
-  /** Longer rows: one kernel sums A and b into slots, and another kernel solves the rows from the slots. */
+  /**
+   * Longer rows: one kernel sums A and b into slots of scratch memory, another solves the rows from the
+   * slots.
+   */
   readonly batches: readonly RowBatch[];
   readonly slotBytes: number;
 }
@@ -99,14 +103,14 @@ export async function prepareRows(
 }
 
 /**
- * A dual system with biases is well enough conditioned if the regularization of the bias is at least this
- * fraction of n, the row's number of ratings.
+ * Dual systems (n unknowns for the n ratings of a row) include the row's bias. They are well enough
+ * conditioned if the regularization of the bias is at least this fraction of n.
  */
 const LEAST_DUAL_BIAS = 1e-3;
 
 /**
- * True if the dual systems of rows with up to `longest` ratings are well conditioned, so that they can be
- * solved in float32.
+ * True if rows with up to `longest` ratings can be solved by dual systems (n unknowns for n ratings) in
+ * float32: regularization must make these systems well conditioned.
  */
 function isDualRegular(
   { lambda, offset = 0, damping = 0, biasLambda = lambda }: RowSettings,
@@ -128,15 +132,15 @@ export function freeParams(
 }
 
 /**
- * Number of parts that keeps all workgroups of a large GPU busy to the end. Blocks that would have twice this
- * number or more get larger parts.
+ * Long rows are cut into parts. This number of parts keeps all workgroups of a large GPU busy to the end.
+ * Blocks that would have twice this number or more get larger parts.
  */
 const PARTS = 8500;
 
 /**
- * Most ratings of one part of a row. It is doubled for large blocks, as long as about PARTS parts remain:
- * fewer parts mean fewer slots to write and read. Measured on an H200 with 279 M ratings: 26.1 ms with parts
- * of 8,192 ratings, 24.1 ms with 32,768.
+ * Most ratings of one part of a long row; each part is summed into a slot of its own. The number is doubled
+ * for large blocks, as long as about PARTS parts remain, since fewer parts mean fewer slots to write and
+ * read. Measured on an H200 with 279 M ratings: 26.1 ms with parts of 8,192 ratings, 24.1 ms with 32,768.
  */
 function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
   const larger =
@@ -145,8 +149,9 @@ function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
 }
 
 /**
- * Divides θ into equal regions that fit the GPU's cache. `regionRows`: rows of θ in a region. `bordered`: a
- * row needs at least this number of ratings to be cut at the borders of regions.
+ * Divides θ into equal ranges of rows (regions) that fit the GPU's cache. Long rows are cut where their
+ * columns enter the next region. `regionRows`: rows of θ in a region. `bordered`: a row is only cut if it has
+ * at least this number of ratings.
  */
 function regionsOf(
   fixedRows: number,

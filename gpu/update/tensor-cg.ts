@@ -35,9 +35,11 @@ export interface HalfPhase {
     readonly tiles: readonly { readonly place: number; readonly accumulator: number }[];
   }[];
   /**
-   * Reads of b (and with biases s = Σ θ_v) from the tiles. A thread keeps several elements of b, `element` is
-   * the number of one. It is in the tile at `place` for lanes 0 to 15 of a subgroup, and in the next tile for
-   * lanes 16 to 31. If `both` is false, only the half of the subgroup with number `side` (0 or 1) reads.
+   * The reads by which threads get their elements of b (and with biases of s = Σ θ_v) from the tiles of this
+   * phase. Lane l of a subgroup has the elements 32 e + l of b for all e; `element` is e. Elements 32 e to 32
+   * e + 15 are in the tile at `place`, the next 16 in the tile after it. If only one of these tiles is in the
+   * phase, `both` is false, and only one half of the subgroup reads: `side` 0 is lanes 0 to 15, 1 is lanes 16
+   * to 31.
    */
   readonly rated: readonly {
     readonly element: number;
@@ -69,8 +71,8 @@ function halfPhases(
 ): HalfPhase[] {
   const ratedRow = ratingRow ? tiles : tiles - 1;
   const triangle = range(tiles).flatMap((row) => range(row + 1).map((column) => ({ row, column })));
-  // With biases, terms of s are subtracted from every tile. So s is read in phases of its own, before the
-  // tiles are converted.
+  // s, the sum of the rated rows of θ, is stored with b. With biases, terms of s are subtracted from every
+  // tile of A, so the tiles with b and s have phases of their own, before the others.
   const apart = ratingRow || biases;
   const rated = apart ? range(tiles).map((column) => ({ row: ratedRow, column })) : [];
   const phase = (
@@ -127,8 +129,8 @@ function operandsOf(places: readonly Place[], subgroups: number) {
 }
 
 /**
- * The reads of b from tiles with consecutive columns. A subgroup reads two tiles at a time, columns 2 e and 2
- * e + 1 for `element` e.
+ * Makes the reads of `rated` for the tiles with b in a phase, which have consecutive columns. Columns 2 e and
+ * 2 e + 1 belong to `element` e.
  */
 function ratedParts(places: readonly Place[]): HalfPhase['rated'] {
   return range(Math.ceil(((places.at(-1)?.column ?? -1) + 1) / 2)).flatMap((element) => {
@@ -144,8 +146,9 @@ function chunks<T>(all: readonly T[], size: number): T[][] {
 }
 
 /**
- * Distance between two columns of a vector in workgroup memory, in groups of 16 bytes. It is one more than
- * the length of a column, to avoid bank conflicts.
+ * During CG, a vector is stored in workgroup memory as two columns, the numbers rounded to float16 and their
+ * rounding errors. This is the distance between the columns in groups of 16 bytes: one more than a column
+ * has, to avoid bank conflicts.
  */
 function pitchOf(rank: number): number {
   return 2 * tilesOf(rank) + 1;
@@ -153,11 +156,11 @@ function pitchOf(rank: number): number {
 
 interface StagedPlan {
   /**
-   * Groups of 16 bytes of workgroup memory that are available for tiles. It is always more than CG needs
-   * later for a vector and its product.
+   * Size of the workgroup memory through which tiles are moved, in groups of 16 bytes. CG needs less of it
+   * afterwards, for a vector and its product with A.
    */
   readonly staged: number;
-  /** Number of tiles of a phase. Default: the number that fits `staged`. */
+  /** Number of tiles that are moved in one phase. Default: the number that fits `staged`. */
   readonly room?: number;
   readonly plan: TensorPlan;
 }

@@ -28,7 +28,10 @@ export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>
 interface NeededKernels {
   readonly free: boolean;
   readonly fused: boolean;
-  /** True if some rows are summed into slots by one kernel and solved from the slots by another. */
+  /**
+   * True if some rows are too long for the other lists: they are summed into slots (scratch memory) by one
+   * kernel and solved from the slots by another.
+   */
   readonly batches: boolean;
   /**
    * For each list of short rows that is not empty: the most ratings of its rows, for which update-short is

@@ -1,10 +1,11 @@
-// Adds the slots of each row (device/slots.ts) to the row's equations (layout:
+// Adds partial sums to the normal equations of rows. Each row has slots with A and b of parts of its ratings
+// (layout: device/slots.ts). Their sum is added to the row's equations (layout:
 // operators/tasks/equation-tasks.ts). A workgroup has one row.
 
 #import parts/triangle
 
-// Returns the index in a slot of the number that belongs to a column of equations. Column N, the number of
-// ratings, is not in slots.
+// Returns the index in a slot of the number that is added to a column of the equations. There is none for
+// column N, the number of ratings.
 fn place_of(column: u32) -> u32 {
   if (column < B) {
     let element = triangle_place(column);

@@ -2,9 +2,9 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
 
 /**
- * Copies normal equations to slots, so that the solvers that read slots can solve them: each row of
- * `equations` (layout: operators/tasks/equation-tasks.ts) to one slot (layout: device/slots.ts). Also writes
- * the list of rows for the solvers, with the entries (row, slot, n, 1).
+ * Copies normal equations to slots, the layout that the solvers read: each row of `equations` (layout:
+ * operators/tasks/equation-tasks.ts) to one slot (layout: device/slots.ts). Also writes the list of rows for
+ * the solvers, with the entries (row, slot, n, 1).
  */
 export const fillSlotsKernel = kernelOf<EquationsParams>()({
   name: 'fill-slots',

@@ -1,7 +1,7 @@
 // Template: code for biases is left out if there are none, since slots then have no room for s and t.
 //
-// Copies each row of equations (operators/tasks/equation-tasks.ts) to a slot (device/slots.ts) and writes the
-// solvers' list of rows. A workgroup has one row.
+// Copies the normal equations of each row (layout: operators/tasks/equation-tasks.ts) to a slot (layout:
+// device/slots.ts), which the solvers read, and writes the solvers' list of rows. A workgroup has one row.
 
 #import parts/triangle
 

@@ -7,8 +7,9 @@ export type EquationsParams = { readonly rank: number; readonly biases: boolean 
 export const THREADS = 256;
 
 /**
- * Template values of the kernels that copy between rows of equations and slots: the first columns of b and n
- * in a row of equations, the number of columns, the size of a slot, and the offset of b in a slot.
+ * Template values of the kernels that copy normal equations between two layouts: rows of a matrix
+ * (operators/tasks/equation-tasks.ts) and slots (device/slots.ts). B, N: first columns of b and n in such a
+ * row; COLUMNS: its length; SLOT: length of a slot; SLOT_B: offset of b in a slot.
  */
 export function equationValues({ rank, biases }: EquationsParams) {
   const b = (rank * (rank + 1)) / 2;

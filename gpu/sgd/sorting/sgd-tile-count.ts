@@ -3,7 +3,9 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 /** Largest number of tiles. */
 export const MOST_TILES = 4096;
 
-/** Number of adjacent rows (a chunk) whose ratings one workgroup sorts into tiles. */
+/**
+ * To sort ratings into tiles (sets of columns), each workgroup takes a chunk of this number of adjacent rows.
+ */
 export const TILE_CHUNK_ROWS = 64;
 
 /**

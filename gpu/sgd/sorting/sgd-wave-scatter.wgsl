@@ -39,7 +39,8 @@ fn main(
       ratings[place + 2u] = bitcast<u32>(values[at]);
     }
     workgroupBarrier();
-    // The thread with a row's last rating in a band moves the band's cursor past all of them.
+    // Then the thread with a row's last rating in a band advances the band's cursor by the number of these
+    // ratings.
     for (var at = first + thread; at < end; at += THREADS) {
       let band = band_of[indices[at]];
       if (at + 1u == end || band_of[indices[min(at + 1u, end - 1u)]] != band) {

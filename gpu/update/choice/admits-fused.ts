@@ -64,9 +64,10 @@ export function solvingForm(
 }
 
 /**
- * Number of tiles of A in workgroup memory while A is moved, chosen for an H200. Both registers and 48 KiB of
- * workgroup memory limit the workgroups that run at the same time on a multiprocessor. With these numbers,
- * memory is never the tighter limit. Undefined: the kernel's default.
+ * Number of 16 x 16 tiles of A that the fused kernel has in workgroup memory at the same time, when it moves
+ * A from the accumulators of the tensor cores to their operands. The numbers are chosen for an H200.
+ * Registers and 48 KiB of workgroup memory limit the workgroups that run at the same time on a
+ * multiprocessor; with these numbers, memory is never the tighter limit. Undefined: the kernel's default.
  */
 function roomOf(precision: 'f16' | 'int8', rank: number, biases: boolean): number | undefined {
   const tiles = tilesOf(rank);
@@ -101,7 +102,10 @@ export function admitsInt8(
   return admits(info, updateInt8Kernel, { rank, biases, halfA, room });
 }
 
-/** Largest rank at which the fused kernel can keep A in registers, given the kernel that sums A. */
+/**
+ * Largest rank at which the fused kernel can keep A in registers in float32. It depends on the precision in
+ * which θ is read, which follows from the kernel that sums A.
+ */
 export function fullRegisters(sum: UpdateVariant['sum']): number {
   return sum.kernel === 'int8' ? INT8_FULL_REGISTERS : FULL_REGISTERS;
 }

@@ -16,8 +16,8 @@ import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
 /**
- * Largest rating with which kernels in float16 may be chosen. With it, factors, and sums of their products
- * divided by n, stay far below 65,504, the largest number of float16.
+ * If the precision is `auto` and a rating is larger than this, factors are float32. With smaller ratings,
+ * factors, and sums of their products divided by n, stay far below 65,504, the largest number of float16.
  */
 const LARGEST_HALF_RATING = 10_000;
 
@@ -31,10 +31,10 @@ export interface TunedVariant {
 }
 
 /**
- * Chooses the kernels (a variant) for the half-iterations of one side: the variant that the user named, else
- * the variant that was measured fastest (`tuned`), else the best by rule. Throws UsageError if the named
- * variant does not exist for the GPU, the rank and the solver, if it contradicts the requested precision, or
- * if the GPU has no variant at all.
+ * Chooses the variant (kernels and their settings) for the half-iterations of one side: the variant that the
+ * user named, else the variant that was measured fastest (`tuned`), else the one that `bestByRule` prefers.
+ * Throws UsageError if the named variant does not exist for the GPU, the rank and the solver, if it
+ * contradicts the requested precision, or if the GPU has no variant at all.
  */
 export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
   const { kernel } = problem;
@@ -84,10 +84,11 @@ function whyByRule(info: GpuInfo, problem: UpdateProblem, best: UpdateVariant): 
 }
 
 /**
- * The first variant in the rule's order. If that is a fused variant on tensor cores in float16, its
- * counterpart in 8 bits is preferred if there is one, with the same limit for dual systems. On an H200, 8
- * bits took less time than float16 at all measured ranks from 40 to 256, except 1.07 times the time at rank
- * 80 with biases. Both reached the same test error (bench/results, `als-gpu-biases-f16`).
+ * Chooses without measurements: the first supported variant in the order of `updateVariants`. If that is a
+ * fused variant on tensor cores in float16, the corresponding variant in 8 bits is preferred, if there is one
+ * with the same limit for dual systems. On an H200, 8 bits took less time than float16 at all measured ranks
+ * from 40 to 256, except 1.07 times the time at rank 80 with biases. Both reached the same test error
+ * (bench/results, `als-gpu-biases-f16`).
  */
 function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | undefined {
   const admitted = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
@@ -101,8 +102,8 @@ function bestByRule(info: GpuInfo, problem: UpdateProblem): UpdateVariant | unde
 }
 
 /**
- * True if a variant may be chosen by rule or by measurement: it has the requested precision, and ratings are
- * not too large for float16. A user who names the variant may use it in any case.
+ * True if a variant may be chosen without being named by the user: it has the requested precision, and if
+ * that is `auto` with ratings too large for float16, it is float32.
  */
 export function servesPrecision(
   { precision }: Pick<UpdateVariant, 'precision'>,

@@ -99,9 +99,9 @@ function batching(
 }
 
 /**
- * Derives variants from the given ones by one or more changes. A derived variant is named after its base and
- * the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". The rule never chooses
- * derived variants, but the tuner may, and users may name them. They exist because the fastest settings
+ * Derives variants from the given ones by one or more changes of settings. A derived variant is named after
+ * its base and the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". It is only used
+ * if the tuner measured it fastest or a user names it. Derived variants exist because the fastest settings
  * differ from device to device and must be measured (clMF, section 3).
  */
 export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
@@ -136,8 +136,8 @@ function runs(
 }
 
 /**
- * The variants that differ from the one with this name in exactly one setting, found by their names:
- * "tiled4-f32" differs from "tiled8-f32" in one part of the name, "tensor-short32" from "tensor" as well.
+ * The variants that differ from the variant `name` in exactly one setting, as their names show: "tiled4-f32"
+ * differs from "tiled8-f32" in one hyphenated part, and "tensor-short32" has one more part than "tensor".
  */
 export function neighboursOf(name: string, among: readonly UpdateVariant[]): UpdateVariant[] {
   const own = partsOf(name);

@@ -33,7 +33,10 @@ export interface TimingOptions {
    */
   readonly seconds: number;
   readonly cancelled: () => boolean;
-  /** Milliseconds of the fastest variant of earlier calls; far slower variants are timed less often. */
+  /**
+   * Milliseconds of the fastest variant of earlier calls, if there were any. A variant that is far slower is
+   * not timed RUNS times.
+   */
   readonly best?: number;
 }
 

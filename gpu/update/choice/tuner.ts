@@ -23,8 +23,9 @@ export interface TuneEffort {
   /** Approximate seconds of measuring. A variant that has been started is finished. */
   readonly seconds: number;
   /**
-   * True: measures all main variants, then the variants that differ from the fastest one in one setting, and
-   * repeats the second step until none is faster.
+   * True: measures all main variants (`updateVariants`), then the derived variants that differ from the
+   * fastest one in one setting, and repeats the second step until none is faster. False: measures only the
+   * most promising main variants.
    */
   readonly thorough: boolean;
 }
@@ -45,8 +46,9 @@ const TUNE_SECONDS = 2;
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
 
 /**
- * Finds the fastest variant for a GPU and a problem by measuring, if that pays, and stores it for later runs
- * (clMF, section 3).
+ * Finds the fastest variant (choice of kernels and settings) for a GPU and a problem, by timing variants on a
+ * sample of the ratings. Results are stored, so that similar problems of later runs need no timing (clMF,
+ * section 3).
  */
 export class KernelTuner {
   readonly #info: GpuInfo;
@@ -85,7 +87,10 @@ export class KernelTuner {
     );
   }
 
-  /** Serves the task `tune-update` (see KernelTasks). Returns null if measuring does not pay. */
+  /**
+   * The task `tune-update` (see KernelTasks): measures variants and returns the times and the choice. In mode
+   * `where-it-pays` it returns null, without measuring, if measuring would cost more than it gains.
+   */
   async tuneOnRequest(
     problem: UpdateProblem,
     how: 'where-it-pays' | 'thorough',
@@ -98,8 +103,8 @@ export class KernelTuner {
   }
 
   /**
-   * Measures variants and stores the fastest one, in memory and in the store. If none could be measured,
-   * returns the rule's choice and stores nothing.
+   * Measures variants, returns their times, and stores the fastest variant for later runs. If none could be
+   * measured, returns the variant that would be chosen without measurements, and stores nothing.
    */
   async tune(problem: UpdateProblem, effort: TuneEffort, measure: Measure): Promise<KernelTuning> {
     const every = everyVariant(this.#info, problem).filter((variant) => servesPrecision(variant, problem));
@@ -141,10 +146,10 @@ export class KernelTuner {
 }
 
 /**
- * The variants to measure first. With `thorough`, or if the rule prefers register tiles, these are all main
- * variants. Otherwise there may not be time for all, so variants of different kinds take turns: tensor cores
- * in float16, tensor cores in 8 bits, CG by vectors (only the first variant). If the rule prefers tensor
- * cores, the first variant with register tiles follows.
+ * The variants to measure first. With `thorough`, or if the preferred variant uses register tiles, these are
+ * all main variants (`updateVariants`). Otherwise there may not be time for all, so variants of different
+ * kinds take turns: tensor cores in float16, tensor cores in 8 bits, CG by vectors (only one variant). If the
+ * preferred variant uses tensor cores, one variant with register tiles follows.
  */
 function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
   const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));

@@ -3,10 +3,11 @@ import type { NormalEquationsParams } from '../../equations/normal-equations.ts'
 import type { ExactSolver, RowRegularization, SolverChoice } from '../../../operators/tasks/task-types.ts';
 
 /**
- * The kernel that computes A and b of rows or parts of rows and writes them to slots, from which another
- * kernel solves the rows.
+ * The kernel that computes A and b of rows or parts of rows and writes them to slots (scratch memory,
+ * device/slots.ts), from which another kernel solves the rows.
  *
- * - `tensor`: on tensor cores in float16; `bin`: number of ratings that are staged at a time.
+ * - `tensor`: on tensor cores in float16; `bin`: number of ratings that are copied to workgroup memory at a
+ *   time.
  * - `int8`: on tensor cores in 8 bits.
  * - `vectors`: does not compute A. It computes the product A p in each step of CG. `byRow`: work lists refer
  *   to a row by its row number, not by its index in the batch.
@@ -59,7 +60,10 @@ export interface UpdateVariant {
   readonly short: number;
   /** True: rows whose ratings and rows of θ fit workgroup memory are solved by CG without computing A. */
   readonly free: boolean;
-  /** True: the kernel that solves rows from slots rounds A / n to float16 (cuMF_ALS, section 4.2). */
+  /**
+   * True: rows that are too long for the fused kernel are solved with A / n rounded to float16 (cuMF_ALS,
+   * section 4.2); n: the row's number of ratings.
+   */
   readonly halfA: boolean;
   /**
    * True: CG keeps A in the registers of a workgroup (solve-cg-registers), which requires subgroups. False:
@@ -77,8 +81,8 @@ export interface UpdateVariant {
    */
   readonly regionBytes: number;
   /**
-   * A row is cut at the borders of regions only if it has on average at least this number of ratings in a
-   * region, since each part needs a slot.
+   * A row is cut at the borders of regions (see `regionBytes`) only if it has on average at least this number
+   * of ratings in a region, since each part needs scratch memory for its own A and b.
    */
   readonly regionRatings: number;
   /**

@@ -27,10 +27,11 @@ const PART_RATINGS = 8192;
 const REGION_BYTES = 24 << 20;
 
 /**
- * A row is cut at the borders of regions of θ if its parts then have on average at least this number of
- * ratings; smaller parts are not worth a slot. Measured on an H200 at rank 100 with 40,000 rows and 279 M
- * ratings of 4.5 M columns (42 regions): a half-iteration took 35.0 ms if rows were cut into parts of some
- * hundred ratings, and 27.4 ms if they were not cut at regions.
+ * Rows are cut at the borders of regions of θ (ranges of rows that fit the GPU's cache) only if the parts
+ * then have on average at least this number of ratings: each part costs a slot, scratch memory for its A and
+ * b. Measured on an H200 at rank 100 with 40,000 rows and 279 M ratings of 4.5 M columns (42 regions): a
+ * half-iteration took 35.0 ms if rows were cut into parts of some hundred ratings, and 27.4 ms if they were
+ * not cut at regions.
  */
 const REGION_RATINGS = 2048;
 
@@ -48,8 +49,8 @@ const VECTOR_RANKS = 129;
 const VECTOR_PART = 2048;
 
 /**
- * Most ratings of a row for the fused kernel. Longer rows gain more from being cut at the borders of regions
- * of θ.
+ * Most ratings of a row for the fused kernel, in which a workgroup solves whole rows. Longer rows are faster
+ * if they are cut into parts by regions of θ that fit the GPU's cache.
  */
 const FUSED_LONGEST = 2048;
 
@@ -73,7 +74,10 @@ export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   ];
 }
 
-/** The main variants and all variants derived from them, which only the tuner chooses or a user names. */
+/**
+ * All variants: the main ones (`updateVariants`), and the variants derived from them, which are only used if
+ * the tuner found them fastest or a user names them.
+ */
 export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const main = updateVariants(info, shape);
   return [...main, ...moreVariants(info, shape, main)];
@@ -104,8 +108,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     sorted: true,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  // Implicit data have no dual systems: every row of θ contributes to every solved row, so a dual system
-  // would have an unknown for each row of θ.
+  // With implicit data every row of θ contributes to every solved row. A dual system would have an unknown
+  // for each row of θ, so `short` is 0.
   const shorts = [64, 32, 0].filter(
     (longest) =>
       longest === 0 ||
@@ -113,8 +117,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
         (solver === 'cg' || exactSolvers[solver].dual) &&
         admits(info, updateShortKernel, { rank, longest, biases, centre: biases })),
   );
-  // Up to rank 64, A is not larger than a dual system with 64 unknowns. So dual systems with at most 32
-  // unknowns are preferred.
+  // A dual system has an unknown for each rating of a row, A has one for each feature. So up to rank 64, dual
+  // systems for rows with 64 ratings gain nothing, and those for up to 32 ratings are preferred.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({
     name: named('tensor', short),
@@ -140,8 +144,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
 }
 
 /**
- * Bins (numbers of ratings loaded at a time) of the fused kernel, the best first. If A is kept on tensor
- * cores (`halfA`), bins are smaller: more workgroups at the same time gain more than larger bins.
+ * Bins (numbers of ratings loaded at a time) of the fused kernel, the best first. If A is kept as operands of
+ * the tensor cores (`halfA`), small bins are better: they leave memory for more workgroups at the same time.
  */
 function fusedBins(rank: number, { halfA }: SolvingForm): readonly number[] {
   const { fused } = tensorBins(rank);
@@ -149,8 +153,8 @@ function fusedBins(rank: number, { halfA }: SolvingForm): readonly number[] {
 }
 
 /**
- * The variants on tensor cores that read θ in 8 bits, derived from the float16 variants: at most one for
- * each, with the same limit for dual systems.
+ * The variants on tensor cores that read θ in 8 bits. Each is derived from a float16 variant and has the same
+ * limit for dual systems (`short`).
  */
 function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, biases, implicit = false } = shape;
@@ -179,9 +183,9 @@ function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
 }
 
 /**
- * The variant for computing normal equations if θ is divided into parts, of which each adds its terms: the
- * given variant, or if it cannot do that the first similar variant that can. CG by vectors cannot, since it
- * does not compute A. 8 bits cannot, since its scales are computed from all of θ.
+ * Returns the variant for computing normal equations if θ is divided into partitions and each of them adds
+ * its terms. That is the given variant, or for two kinds of variants the first other one with the same
+ * precision: CG by vectors, which does not compute A, and 8 bits, whose scales are computed from all of θ.
  */
 export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Shape): UpdateVariant {
   const precision = variant.precision === 'f32' ? 'f32' : 'f16';
@@ -268,8 +272,8 @@ function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }
 }
 
 /**
- * True if the GPU can run the solver with A in registers (solve-cg-registers), in which each thread has a row
- * of A. In float32 this is limited to FULL_REGISTERS features.
+ * True if the GPU can run solve-cg-registers, the CG solver in which each thread has one row of A in
+ * registers. If A is float32, this is limited to FULL_REGISTERS features.
  */
 function registers(info: GpuInfo, rank: number, halfA: boolean, biases: boolean): boolean {
   const largest = halfA ? REGISTER_RANKS : FULL_REGISTERS;
