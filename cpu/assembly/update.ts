@@ -25,7 +25,7 @@
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
 import { addNormalEquations } from './normal-equations';
-import { behindPanels, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { endOfPanels, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from './solve/diagonal';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
@@ -68,7 +68,7 @@ export function objectiveOf(workspace: usize, size: usize): usize {
 @inline
 export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool): i32 {
   return (
-    <i32>((workspaceBytes - gatheredOf(0, size) - (size << 3)) / behindPanels(0, size, PANEL, packed)) * PANEL
+    <i32>((workspaceBytes - gatheredOf(0, size) - (size << 3)) / endOfPanels(0, size, PANEL, packed)) * PANEL
   );
 }
 

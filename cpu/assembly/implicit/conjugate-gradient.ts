@@ -10,7 +10,7 @@
  * `anchored` adds (G + shift) x to b, where x is the row's previous factors: ratings then move the row away
  * from x only as far as G and the shift allow. The first residual is Σ (t - w θᵀx) θ.
  */
-import { behindPanels, packs } from '../solve/conjugate-gradient';
+import { endOfPanels, packs } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
 import { NO_PANELS, PACKED_PANELS, PANELS } from '../solve/gather-panels';
 import { multiplyPackedPanels } from '../solve/packed-panels';
@@ -58,7 +58,7 @@ export function solveImplicit(
   const factors = q + size;
   const products = factors + 32;
   const packed = packs(indices, size, count, steps, settles);
-  const spare = behindPanels(panels, size, kept, packed);
+  const spare = endOfPanels(panels, size, kept, packed);
   const at = (<usize>kept) << 2;
   v128.store(products, f32x4.splat(0));
   if (anchored) {

@@ -62,7 +62,7 @@ export function multiplyWeightedPanels(
 }
 
 /**
- * Like multiplyWeightedPanels, for ratings whose θ are gathered in the same pass; `left`, `panels`, `spare`
+ * Like multiplyWeightedPanels, for ratings whose θ are gathered in the same pass; `kind`, `panels`, `spare`
  * and `far` as in gatherAndMultiply. With `targets`, computes y += Σ (t - w θᵀp) θ instead, and adds Σ t θᵀp
  * to the four lanes at factors + 32. `factors`: 96 bytes.
  */
@@ -74,7 +74,7 @@ export function gatherAndMultiplyWeighted(
   weights: usize,
   count: i32,
   panels: usize,
-  left: i32,
+  kind: i32,
   spare: usize,
   p: usize,
   y: usize,
@@ -82,10 +82,10 @@ export function gatherAndMultiplyWeighted(
   far: bool,
 ): void {
   const half = halfWords(factors + 80);
-  const step: usize = left == PANELS ? size << 3 : left == PACKED_PANELS ? size << 2 : 0;
+  const step: usize = kind == PANELS ? size << 3 : kind == PACKED_PANELS ? size << 2 : 0;
   let touched: u32 = 0;
   for (; count > 0; count -= PANEL) {
-    const panel = left == PANELS ? panels : spare;
+    const panel = kind == PANELS ? panels : spare;
     gatherAndMultiplyPanel(theta, size, indices, count, panel, p, factors);
     if (targets) {
       subtractFromTargets(targets, weights, factors, factors + 32);
@@ -96,7 +96,7 @@ export function gatherAndMultiplyWeighted(
     weights += STEP;
     indices += 32;
     if (far && count >= 2 * PANEL) touched += touchRows(theta, size, indices);
-    if (left == PACKED_PANELS) addAndPack(panel, size, factors, y, panels, half);
+    if (kind == PACKED_PANELS) addAndPack(panel, size, factors, y, panels, half);
     else addPanel(panel, size, factors, y);
     panels += step;
   }

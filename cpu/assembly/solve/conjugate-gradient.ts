@@ -113,7 +113,7 @@ export function packs(indices: usize, size: usize, count: i32, steps: i32, settl
 
 /** The address after the panels of `kept` ratings. */
 @inline
-export function behindPanels(panels: usize, size: usize, kept: i32, packed: bool): usize {
+export function endOfPanels(panels: usize, size: usize, kept: i32, packed: bool): usize {
   return panels + <usize>kept * (packed ? size >> 1 : size);
 }
 
@@ -155,7 +155,7 @@ function iterate(
   const q = p + size;
   const factors = q + size;
   const packed = packs(indices, size, count, steps, settles);
-  const spare = behindPanels(panels, size, kept, packed);
+  const spare = endOfPanels(panels, size, kept, packed);
   const numbers = factors + 96;
   let rho = beginSteps(size, sums, biasSquares, r, p, numbers);
   if (isConverged(rho, numbers)) return isSettled(rho, biasSquares);
@@ -275,7 +275,7 @@ export function solveMatrixFree(
   scale(work, -shift, x, size);
   if (sums) clear(sums, size);
   const packed = packs(indices, size, count, steps, settles);
-  const spare = behindPanels(panels, size, kept, packed);
+  const spare = endOfPanels(panels, size, kept, packed);
   gatherAndMultiply(
     theta,
     size,

@@ -170,7 +170,7 @@ function subtractFromRatings(values: usize, count: i32, factors: usize, products
  * y += Θᵀ Θ p over `count` > 0 ratings, like multiplyPanels, while their rows of θ are gathered in the same
  * pass.
  *
- * - `left`: the kind of panels that are stored at `panels`. If they are packed or none, `spare` has room for
+ * - `kind`: the kind of panels that are stored at `panels`. If they are packed or none, `spare` has room for
  *   an unpacked panel.
  * - `values`: 0, or the ratings; then y += Σ (r_uv - θ_vᵀ p) θ_v instead, and Σ r_uv θ_vᵀ p is added to the
  *   four lanes at factors + 32.
@@ -186,7 +186,7 @@ export function gatherAndMultiply(
   values: usize,
   count: i32,
   panels: usize,
-  left: i32,
+  kind: i32,
   spare: usize,
   p: usize,
   y: usize,
@@ -195,10 +195,10 @@ export function gatherAndMultiply(
   far: bool,
 ): void {
   const half = halfWords(factors + 80);
-  const step: usize = left == PANELS ? size << 3 : left == PACKED_PANELS ? size << 2 : 0;
+  const step: usize = kind == PANELS ? size << 3 : kind == PACKED_PANELS ? size << 2 : 0;
   let touched: u32 = 0;
   for (; count > 0; count -= PANEL) {
-    const panel = left == PANELS ? panels : spare;
+    const panel = kind == PANELS ? panels : spare;
     gatherAndMultiplyPanel(theta, size, indices, count, panel, p, factors);
     if (values) {
       subtractFromRatings(values, count, factors, factors + 32);
@@ -206,7 +206,7 @@ export function gatherAndMultiply(
     }
     indices += 32;
     if (far && count >= 2 * PANEL) touched += touchRows(theta, size, indices);
-    if (left == PACKED_PANELS) {
+    if (kind == PACKED_PANELS) {
       if (sums) addSumAndPack(panel, size, factors, y, sums, panels, half);
       else addAndPack(panel, size, factors, y, panels, half);
     } else if (sums) {

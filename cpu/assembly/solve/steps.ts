@@ -161,8 +161,8 @@ export function takeLastStep(
   objective: usize,
 ): void {
   const rho = load<f32>(numbers);
-  const beside = load<f32>(numbers, BIAS_PRODUCT);
-  if (sums) curvature -= (beside / weight) * beside;
+  const biasProduct = load<f32>(numbers, BIAS_PRODUCT);
+  if (sums) curvature -= (biasProduct / weight) * biasProduct;
   if (curvature <= 0) return;
   addMultiple(x, rho / curvature, p, size);
   lower(objective, rho, curvature);

@@ -4,8 +4,8 @@ import {
   CHUNK_RATINGS,
   CHUNK_ROWS,
   type RowChunk,
-  WORKSPACE_BYTES as BYTES_BEHIND_CHUNKS,
-  workspaceOf as behindChunks,
+  WORKSPACE_BYTES as BYTES_AFTER_CHUNKS,
+  workspaceOf as afterChunks,
 } from '../row-chunks.ts';
 
 /** Weights and targets of a chunk, each followed by the zeros that weighRatings writes. */
@@ -13,10 +13,10 @@ const LIST_BYTES = 4 * (CHUNK_RATINGS + 16);
 const SHIFT_BYTES = 4 * CHUNK_ROWS;
 
 /** Bytes of scratch left for the workspace. */
-export const WORKSPACE_BYTES = BYTES_BEHIND_CHUNKS - 2 * LIST_BYTES - SHIFT_BYTES;
+export const WORKSPACE_BYTES = BYTES_AFTER_CHUNKS - 2 * LIST_BYTES - SHIFT_BYTES;
 
 export function workspaceOf(scope: TaskScope): number {
-  return behindChunks(scope) + 2 * LIST_BYTES + SHIFT_BYTES;
+  return afterChunks(scope) + 2 * LIST_BYTES + SHIFT_BYTES;
 }
 
 /**
@@ -29,7 +29,7 @@ export function weighedChunk(
   { row, rows, count, values }: RowChunk,
   shifts?: Float32Array,
 ) {
-  const targets = behindChunks(scope);
+  const targets = afterChunks(scope);
   const weights = targets + LIST_BYTES;
   const shiftsAt = weights + LIST_BYTES;
   scope.kernels.weighRatings(values, count, alpha, base, targets, weights);

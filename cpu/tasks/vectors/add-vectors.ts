@@ -1,6 +1,6 @@
 import type { TaskHandler } from '../../handler.ts';
 import { biasColumn, subtractFixed } from '../biases.ts';
-import { weighedChunk, workspaceOf as workspaceBehindWeights } from '../implicit/weighed-chunk.ts';
+import { weighedChunk, workspaceOf as workspaceAfterWeights } from '../implicit/weighed-chunk.ts';
 import { rowChunks, type RowChunk, workspaceOf } from '../row-chunks.ts';
 import { gradientOffsets, rowAddress } from './gradient-shape.ts';
 
@@ -35,7 +35,7 @@ export const addResiduals: TaskHandler<'add-residuals'> = (scope) => {
   const { scalars, sums } = gradientOffsets('add-residuals', gradients, rank, fixedBias !== undefined, to);
   const { kernels } = scope;
   const memory = new Float32Array(scope.memory.buffer);
-  const work = implicit ? workspaceBehindWeights(scope) : workspaceOf(scope);
+  const work = implicit ? workspaceAfterWeights(scope) : workspaceOf(scope);
   const size = fixed.stride * 4;
   let bytesUp = 0;
   for (const chunk of rowChunks(scope, block, from, to, fixed.stride / 8, 1)) {
@@ -75,7 +75,7 @@ export const addProducts: TaskHandler<'add-products'> = (scope) => {
     scope.matrix('direction'),
     scope.matrix('products'),
   ];
-  const work = implicit ? workspaceBehindWeights(scope) : workspaceOf(scope);
+  const work = implicit ? workspaceAfterWeights(scope) : workspaceOf(scope);
   let bytesUp = 0;
   for (const chunk of rowChunks(scope, block, from, to, fixed.stride / 8, 1)) {
     bytesUp += 8 * chunk.count + 4 * chunk.rows;

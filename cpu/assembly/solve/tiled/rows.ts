@@ -81,7 +81,7 @@ export function startTiledRow(size: usize, shift: f32, x: usize, r: usize, sums:
 }
 
 /** Reads a word of each cache line of a tile in order, so that the processor's prefetcher loads the tile. */
-function bringTile(tile: usize, bytes: usize): u32 {
+function prefetchTile(tile: usize, bytes: usize): u32 {
   let touched: u32 = 0;
   for (const end = tile + bytes; tile < end; tile += 64) touched += load<u32>(tile);
   return touched;
@@ -92,7 +92,7 @@ function bringTile(tile: usize, bytes: usize): u32 {
  *
  * - `pass`: 0 computes residuals, 1 products, 2 curvatures pᵀA p.
  * - `p`: the rows' x in pass 0, else their p; `y`: their r in pass 0, else their q.
- * - `brings`: true if tiles are first loaded in order, which pays if most of their rows are read.
+ * - `prefetches`: true if tiles are first loaded in order, which pays if most of their rows are read.
  * - `work`: 256 bytes, followed by a row of zeros.
  */
 export function passTiles(
@@ -107,7 +107,7 @@ export function passTiles(
   locals: usize,
   ratings: usize,
   pass: i32,
-  brings: bool,
+  prefetches: bool,
   p: usize,
   y: usize,
   sums: usize,
@@ -119,7 +119,7 @@ export function passTiles(
   let touched: u32 = 0;
   for (let t = from; t < to; t++) {
     const tile = theta + <usize>t * <usize>tileRows * size;
-    if (brings) touched += bringTile(tile, <usize>min(tileRows, thetaRows - t * tileRows) * size);
+    if (prefetches) touched += prefetchTile(tile, <usize>min(tileRows, thetaRows - t * tileRows) * size);
     let start = starts + <usize>t * step;
     let direction = p;
     let target = y;
