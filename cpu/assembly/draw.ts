@@ -119,8 +119,8 @@ function cosine(z: v128): v128 {
 }
 
 /**
- * The sign bits for two float64: set where the whole number n is odd after division by 2 (bit 1 of n). Each
- * 64-bit lane contains n twice, as int32.
+ * The sign bits for two float64: set where bit 1 of the whole number n is set. Each 64-bit lane contains its
+ * n twice, as int32.
  */
 @inline
 function signOfQuadrant(n: v128): v128 {

@@ -1,21 +1,24 @@
 /**
- * The best columns for one query x, exactly, without reading most of the exact data. Columns are sorted by
- * falling distance from their mean θ̄, d_v = θ_v - θ̄, in two forms: θ_v in float32, and d_v rounded to 8
- * bits with a scale for each column. Since
+ * Finds the n columns with the highest scores xᵀθ_v for one query x, exactly, without reading most of the
+ * exact data. d_v = θ_v - θ̄ is a column's difference from the mean of all columns, and columns are sorted by
+ * falling ‖d_v‖. They are stored in two forms: θ_v in float32, and d̂_v, which is d_v rounded to 8 bits with
+ * a scale for each column. x̂ is x rounded to 16 bits. With base = xᵀθ̄ there are two upper bounds:
  *
  *     xᵀθ_v  =  xᵀθ̄ + xᵀd_v  <=  base + ‖x‖ ‖d_v‖                             (1)
  *     xᵀd_v  <=  x̂ᵀd̂_v + ‖x‖ ‖d_v - d̂_v‖ + ‖x - x̂‖ ‖d̂_v‖                     (2)
  *
- * the search ends at the first column whose bound (1) is below the worst score of the list, and computes
- * exact scores only for columns whose bound (2) reaches that score: some hundred of 100,000. Scores are those
- * of top-n, bit for bit: products summed in the order of features, one multiply-add each. Of equal scores the
- * lower item stays.
+ * The search ends at the first column whose bound (1) is below the worst score of the list. Exact scores are
+ * computed only for columns whose bound (2) reaches that score: some hundred of 100,000. They equal the
+ * scores of top-n.ts bit for bit: products are summed in the order of features, with one multiply-add each.
+ * Of equal scores the lower item is kept.
  *
- *     exact      Float32[columns][size / 4]         coarse     Int8[columns][width], width a multiple of 16, padding 0
- *     guide      four rows of `stride` bytes: Float32 lengths >= ‖d̂_v‖ and ‖d_v‖, falling; Float32 remainders >= ‖d_v - d̂_v‖;
- *                Float32 scales of d̂_v; Uint32 items. Read four columns at a time; bytes after the last column do
- *                not matter
- *     x̂          Int16[width], times `step`         bound      Float32: base, ‖x‖, ‖x - x̂‖, step, slack for rounding
+ *     exact      Float32[columns][size / 4]
+ *     coarse     Int8[columns][width], width a multiple of 16, padding 0
+ *     guide      four rows of `stride` bytes: Float32 lengths >= ‖d̂_v‖ and ‖d_v‖, falling; Float32 remainders
+ *                >= ‖d_v - d̂_v‖; Float32 scales of d̂_v; Uint32 items. Read four columns at a time;
+ *                bytes after the last column do not matter
+ *     x̂          Int16[width], times `step`
+ *     bound      Float32: base, ‖x‖, ‖x - x̂‖, step, slack for rounding
  *     left       Uint32[leftCount], ascending: items to leave out
  */
 import { clearHeap, replaceRoot, sortHeap } from './heap';

@@ -108,7 +108,10 @@ function readTimestamps(data: Data, valid: Uint8Array | undefined): Values {
   );
 }
 
-/** Floor of v / 1000, by 32-bit halves: (1000 q + r) 2^32 + low = 1000 (q 2^32) + (r 2^32 + low). */
+/**
+ * Floor of v / 1000, by 32-bit halves. With high = 1000 q + r: high 2^32 + low = 1000 (q 2^32) + (r 2^32 +
+ * low).
+ */
 function thousandths(values: BigInt64Array): BigInt64Array {
   const result = new BigInt64Array(values.length);
   const [from, to] = [new Int32Array(values.slice().buffer), new Int32Array(result.buffer)];

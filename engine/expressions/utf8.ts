@@ -95,7 +95,10 @@ function order({ offsets, bytes }: Utf8Texts, i: number, part: Uint8Array): numb
   return length - part.length;
 }
 
-/** The result of a test against a constant if the column is stored as UTF-8; otherwise undefined. */
+/**
+ * Applies a test against a constant to the stored UTF-8 bytes of a column. Undefined if the column is not
+ * stored as UTF-8, or the constant cannot be encoded.
+ */
 export function testedBytes(
   test: Utf8Test,
   column: Values,

@@ -73,7 +73,7 @@ export interface Step {
 export type How = 'read' | 'write' | 'alone' | 'shared';
 
 /**
- * The uses of every task, by the task's names for its inputs and outputs. `name.*` stands for name.0, name.1,
- * ...
+ * The use that each task makes of its inputs and outputs, by the task's names for them. `name.*` means
+ * name.0, name.1, ...
  */
 export type TaskContracts = Readonly<Record<string, Readonly<Record<string, How>>>>;

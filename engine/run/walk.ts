@@ -43,8 +43,8 @@ export class MemoryWalk {
   readonly #peak = new Map<Place, number>();
 
   /**
-   * Starts with the data sets that exist before the first step, each at the first of its places. `pools`:
-   * false to leave out freed matrices that devices keep for reuse.
+   * Starts with the data sets that exist before the first step; each part is at the first of its places.
+   * `pools`: false to leave out freed matrices that devices keep for reuse.
    */
   constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;

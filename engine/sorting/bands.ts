@@ -8,9 +8,9 @@ const CELL_BITS = 12;
 export type BandValues = Uint32Array | Uint16Array | Uint8Array;
 
 /**
- * Rows divided into bands by the highest bits of their first word: the rows of a band come before the rows of
- * the next band in sorted order, and keep the order of the input. Sorting and moving rows band by band stays
- * in the cache; random access to a million rows costs a cache miss each.
+ * Rows divided into bands by the highest bits of their first sort word. In sorted order, the rows of a band
+ * come before the rows of the next band; within a band they keep the order of the input. Sorting and moving
+ * rows band by band stays in the cache; random access to a million rows costs a cache miss each.
  */
 export class Bands {
   readonly rows: number;

@@ -120,7 +120,10 @@ export interface Operator extends Description {
    * has needs for. The needs can then be passed on to the source. A function decides it for given needs.
    */
   readonly passesNeeds?: boolean | ((needs: ValueNeeds) => boolean);
-  /** True if it keeps or drops each row independently of others, so that rows may be dropped before it. */
+  /**
+   * True if it keeps or drops each row independently of others, so that other operators may drop rows before
+   * it.
+   */
   readonly isRowwise?: boolean;
   /**
    * Columns of the input that it needs for the output columns `wanted` (undefined: all); lets a source skip

@@ -1,8 +1,8 @@
 /**
- * Explicit garbage collection, only here. Memory of a SharedArrayBuffer, and of a GPU's buffer, returns to
- * the system only once its small wrapper object is collected in every thread that had it. V8 does not count
- * shared memory, so it sees a few bytes and does not collect: 200 buffers of 32 MiB, one in use at a time,
- * take 6.4 GB of memory, and ordinary buffers 0.3 GB.
+ * The only code that collects garbage explicitly. Memory of a SharedArrayBuffer, and of a GPU's buffer,
+ * returns to the system only once its small wrapper object is collected in every thread that had it. V8 does
+ * not count shared memory, so it sees a few bytes and does not collect: 200 buffers of 32 MiB, one in use at
+ * a time, take 6.4 GB of memory, and ordinary buffers 0.3 GB.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

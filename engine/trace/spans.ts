@@ -14,7 +14,8 @@ export interface Usage {
 }
 
 /**
- * A phase's share of a run's time. The shares of all phases, with the time outside them, add up to the whole.
+ * The share of one phase in a run's time. The shares of all phases and the time outside them add up to the
+ * whole.
  */
 export interface PhaseShare {
   readonly phase: string;

@@ -37,8 +37,8 @@ export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
   const [first, end] = [offsets[from], offsets[to]];
   const memory = LoadingMemory.own();
   /**
-   * Writes the rows of consecutive ratings, piece by piece. Each search starts at the last row of the
-   * previous piece.
+   * Returns a function that writes the row of each rating, for one piece of consecutive ratings after the
+   * other. It continues at the last row of the previous piece.
    */
   const writer = (address: number): WriteNumbers => {
     memory
