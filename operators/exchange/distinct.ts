@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { DistinctRows } from '../dataflow/distinct-rows.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
-/** The first row of each combination of the values of some columns; default: all columns. */
+/** Keeps the first row of each combination of values of some columns. Default: all columns. */
 export class Distinct implements WideOperator {
   readonly name = 'distinct';
   readonly after: readonly DistinctRows[];

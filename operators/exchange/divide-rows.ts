@@ -8,7 +8,10 @@ import type { ExchangeParams } from './exchange.ts';
 /** Returns the part number of each row of a batch. Batches must come in the order of the task's rows. */
 export type PartOfRows = (batch: RecordBatch) => Uint16Array;
 
-/** `bounds`: bounds of ranges as an Arrow stream. */
+/**
+ * Returns the function that assigns the rows of one task to parts. `bounds`: for an exchange by ranges, the
+ * bounds of the ranges as an Arrow stream.
+ */
 export function partOfRows(
   { by, parts, task }: ExchangeParams,
   schema: Schema,
@@ -43,7 +46,10 @@ function byRange(keys: readonly SortKey[], task: number, bytes: Uint8Array | und
   };
 }
 
-/** Divides the upper half of the hashes into equal ranges; hash tables of keys use the lower half. */
+/**
+ * Each part has an equal range of the upper 16 bits of the hash. Hash tables of the keys of a part use the
+ * lower bits, which still differ within a part.
+ */
 function byHash(batch: RecordBatch, columns: readonly number[], parts: number): Uint16Array {
   const hashes = hashRows(
     columns.map((column) => batch.data.children[column]),

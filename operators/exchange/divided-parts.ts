@@ -1,7 +1,7 @@
 import type { KeptPartition, RowPart } from '../pipeline/row-unit.ts';
 import type { DividedRows } from '../pipeline/row-tasks.ts';
 
-/** The divided rows of one task. */
+/** The rows that one task has divided among the parts. It stores consecutive parts in one partition. */
 interface DividedTask {
   readonly partitions: readonly KeptPartition[];
   /** First part of each partition. */
@@ -12,7 +12,10 @@ interface DividedTask {
   readonly places: Uint8Array;
 }
 
-/** The rows of all tasks by the parts of an exchange; needs a few bytes for each part of each task. */
+/**
+ * Finds the rows of each part of an exchange in the partitions that the tasks made. It takes a few bytes for
+ * each part of each task.
+ */
 export class DividedParts {
   /** Bytes of each part. */
   readonly bytes: Float64Array;
@@ -38,7 +41,7 @@ export class DividedParts {
     for (const [part, own] of bytes.entries()) this.bytes[part] += own;
   }
 
-  /** The rows of consecutive parts: part by part, and within a part in the order of tasks. */
+  /** The rows of the parts [first, end): part by part, and within a part in the order of tasks. */
   ofParts(first: number, end: number): RowPart[] {
     return Array.from({ length: end - first }, (_, i) => this.#ofPart(first + i)).flat();
   }

@@ -13,7 +13,7 @@ import type { ExchangeRoom } from './exchange-room.ts';
 import type { PartSizes } from './part-sizes.ts';
 import { taskBytes } from './row-stages.ts';
 
-/** Number of units that are read from a stream before the number of parts is chosen. */
+/** Number of units (rows for one task) that are read from a stream before the number of parts is chosen. */
 const FIRST_UNITS = 8;
 
 /** Prefix of the names of exchanges in measures. */
@@ -22,22 +22,22 @@ export const EXCHANGE = 'exchange ';
 /** Name of the measure of bytes that exchanges wrote to files. */
 export const EXCHANGE_IN_FILES = 'exchange in files';
 
-/** Rows of a plan, as the input of an exchange. */
+/** The input of an exchange: the rows of a plan. */
 export interface ExchangeInput {
   readonly schema: Schema;
   readonly device: RowsWork['device'];
   readonly room: ExchangeRoom;
   readonly sizes: PartSizes;
-  /** Work of tasks, or a stream in the calling thread. */
+  /** Rows that tasks read, or a stream that the calling thread reads. */
   readonly work: RowsWork | { readonly stream: (ctx: ExecutionContext) => Promise<BatchStream> };
 }
 
-/** An input whose first rows were read. */
+/** An input whose own exchanges have run, and whose first rows were read if it is a stream. */
 export interface OpenInput {
   readonly work: RowsWork;
   /** Bytes of all rows in memory; undefined if not known. */
   readonly bytes: number | undefined;
-  /** All units, if all were read. */
+  /** All rows, as inputs of tasks, if the stream has ended. */
   readonly units?: readonly RowUnit[];
 }
 
@@ -51,8 +51,8 @@ export function estimatedBytes(input: Pick<ExchangeInput, 'work' | 'schema'>): n
 }
 
 /**
- * Estimated bytes of the rows after the operators; undefined after a join, which may return many times its
- * input.
+ * Estimated bytes of the rows that the work's operators return. Undefined after a join, which may return many
+ * times its input.
  */
 export function bytesAfter({ bytes, operators }: RowsWork): number | undefined {
   return operators.some(isBinary) ? undefined : bytes;
@@ -87,7 +87,9 @@ export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promi
   return { work: workOf(eachOf(first)), bytes: bytesOf(first), units: first };
 }
 
-/** Runs the tasks and divides all rows into parts. */
+/**
+ * Runs the tasks of `work`, which divide their rows among parts, and keeps the results in memory or in files.
+ */
 export async function dividedRows(
   work: RowsWork,
   division: Division,

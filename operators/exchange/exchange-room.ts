@@ -1,7 +1,10 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 
-/** A stage of a pipeline with exchanges, and the memory of its tasks, excluding the parts of exchanges. */
+/**
+ * A stage of a run with exchanges, which divide rows among parts. `bytes`: memory that its tasks need,
+ * without the divided rows.
+ */
 export interface RowStage {
   readonly name: string;
   readonly bytes: number;
@@ -23,13 +26,14 @@ export interface ProcessMemory {
 const SPARE = 1.03;
 
 /**
- * Limit of host memory for the parts of all exchanges; further parts are written to files. The limit is the
- * budget minus the process itself and the tasks of current runs.
+ * Limits the host memory for rows that exchanges have divided among parts; when it is full, further rows are
+ * written to files. The limit is the memory budget minus the memory of the process itself and of the tasks of
+ * current runs.
  */
 export class ExchangeRoom {
   readonly #memory: ProcessMemory;
   readonly #parent: ExchangeRoom | undefined;
-  /** Bytes of tasks and of leases. */
+  /** Bytes reserved for tasks, and bytes of parts in memory. Both include the leases of this room. */
   #tasks = 0;
   #taken = 0;
 
@@ -47,7 +51,10 @@ export class ExchangeRoom {
     return Math.max(0, (budget - process - this.#tasks) / (1 + garbage));
   }
 
-  /** Memory for one run, taken from the same limit. `close` returns everything that the run has reserved. */
+  /**
+   * A room for one run, which takes its memory from this room. `close` returns everything that the run has
+   * reserved.
+   */
   lease(): ExchangeRoom {
     return new ExchangeRoom(this.#memory, this);
   }
@@ -77,7 +84,10 @@ export class ExchangeRoom {
     if (this.#parent !== undefined) this.#parent.#keep(bytes);
   }
 
-  /** Place of parts with `bytes` bytes together, with the reason if not all are in memory. */
+  /**
+   * Text for a printed plan: how much of `bytes` bytes of parts is kept in memory, and why the rest is in
+   * files.
+   */
   placeOf(bytes: number, stages: readonly RowStage[]): string {
     const about = `about ${formatBytes(bytes)}`;
     const { budget, process, garbage } = this.#memory;
@@ -89,7 +99,7 @@ export class ExchangeRoom {
     return `${about}: ${formatBytes(room)} in memory and the rest in files, since ${taken}`;
   }
 
-  /** Reserves memory; false if there is too little, and then nothing is reserved. */
+  /** Reserves memory for parts. Returns false if there is too little; then nothing is reserved. */
   take(bytes: number): boolean {
     if (this.#parent === undefined ? this.#taken + bytes > this.bytes : !this.#parent.take(bytes))
       return false;

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 
 /**
- * Division of rows among the parts of an exchange.
+ * The rule by which an exchange divides rows among parts.
  *
  *     hash     rows with the same values of some columns are in one part
  *     range    in the order of sort keys, all rows of a part are before all rows of the next part
@@ -19,14 +19,14 @@ export function describeExchange(by: Exchange): string {
 }
 
 /**
- * Most partitions of a task that divides its rows. A partition has the rows of consecutive parts: the calling
- * thread keeps an entry for each partition, and there may be a thousand parts.
+ * A task that divides its rows stores them in at most this number of partitions, each with the rows of
+ * consecutive parts. There may be a thousand parts, and the calling thread keeps an entry for each partition.
  */
 const MOST_PARTITIONS = 32;
 
 /**
- * Fewest bytes of a partition, unless the task has fewer. A partition of this size has its own pages, so the
- * system can get them back when it is freed.
+ * Fewest bytes of a partition, unless the task has fewer. A partition of this size has memory pages of its
+ * own, so its memory returns to the system when it is freed.
  */
 const LEAST_BYTES = 1 << 20;
 
@@ -34,7 +34,10 @@ export function mostPartitions(parts: number): number {
   return Math.min(parts, MOST_PARTITIONS);
 }
 
-/** First part of each partition. `bytes`: bytes of each part; empty parts at the end are in no partition. */
+/**
+ * Combines consecutive parts into partitions. Returns the first part of each. `bytes`: bytes of each part;
+ * empty parts at the end are in no partition.
+ */
 export function partitionsOf(bytes: readonly number[]): number[] {
   const total = bytes.reduce((sum, part) => sum + part, 0);
   const least = Math.max(LEAST_BYTES, total / mostPartitions(bytes.length));
@@ -54,6 +57,6 @@ export function partitionsOf(bytes: readonly number[]): number[] {
 export type ExchangeParams = JsonObject & {
   readonly by: Exchange;
   readonly parts: number;
-  /** Index of the task within the exchange, in the order of rows. */
+  /** Number of the task within the exchange, in the order of rows. */
   readonly task: number;
 };

@@ -21,7 +21,7 @@ import { dividingStages, partsStage } from './row-stages.ts';
 
 export interface ExchangedOptions {
   readonly by: Exchange;
-  /** Number of parts if given; then each part is one task. */
+  /** Number of parts if the caller chose it; then each part is one task. */
   readonly parts: number | undefined;
   /** Operators on the rows of each part. */
   readonly after: readonly ChainOperator[];
@@ -78,7 +78,7 @@ export class ExchangedRows implements RowExchange {
     const home = homeOf(this.#input);
     if (by.kind !== 'range')
       return dividedRows(work, { by, parts: parts ?? sizes.partsOf(undefined) }, home, ctx);
-    // Bounds require all units to be read first.
+    // The bounds of ranges can be chosen only when all rows have been read.
     const all = await collected(work);
     const number = parts ?? sizes.partsOf(bytesAfter(all));
     if (number === 1) return dividedRows(all, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
@@ -102,8 +102,8 @@ async function collected(work: RowsWork): Promise<RowsWork> {
 }
 
 /**
- * Yields the units of work: one for each part, or one for several consecutive parts that together have fewer
- * than `least` bytes. Units are made on demand.
+ * Yields the inputs of the tasks after the exchange (units): one for each part, or one for several
+ * consecutive parts that together have fewer than `least` bytes. Units are made on demand.
  */
 async function* eachUnit(divided: DividedParts, home: PartsHome, least: number): AsyncGenerator<RowUnit> {
   for (let part = 0; part < divided.parts;) {

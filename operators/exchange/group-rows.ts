@@ -4,8 +4,8 @@ import { Aggregate, type AggregateOptions } from '../dataflow/aggregate/aggregat
 import type { WideInput, WideOperator } from './wide.ts';
 
 /**
- * One row for each distinct combination of the keys' values: partial aggregates of splits, then final
- * aggregates of parts.
+ * Computes aggregates: one row for each distinct combination of the keys' values. Tasks first aggregate the
+ * rows of their split, and after the exchange merge the results of each part.
  */
 export class GroupRows implements WideOperator {
   readonly name = 'group-rows';

@@ -22,15 +22,16 @@ import { belowOf, dividingStages, partsStage } from './row-stages.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;
 
-/** All rows of one side, in memory or in files. */
+/** All rows of one input of a join, in memory or in files. */
 interface WholeSide {
   readonly unit: RowUnit;
   readonly parts: readonly RowPart[];
 }
 
 /**
- * Joins the rows of two inputs with equal keys. If one side is small, every task on the other side reads all
- * of it. Otherwise both sides are divided by the hash of their keys, and a task reads the same part of each.
+ * Joins the rows of two inputs that have equal keys. If one input (side) is small, every task on the other
+ * one reads all of it. Otherwise both are divided into parts by the hash of their keys, and a task reads the
+ * same part of each.
  */
 export class JoinedExchange implements RowExchange {
   readonly #params: JoinParams;
@@ -161,7 +162,8 @@ export class JoinedExchange implements RowExchange {
     const input = this.#sides[side];
     if (whole === undefined) return opened(input, ctx);
     const { schema, device } = input;
-    // Each task made one partition, which becomes one unit.
+    // The rows were read into a single part, of which each task made one partition. Each partition becomes
+    // the input of one task (a unit).
     const units = whole.parts.map((part) => new RowUnit([part], homeOf(input)));
     const taken = { kind: 'units', units: eachOf(units) } as const;
     return { work: { source: schema, schema, operators: [], device, taken }, bytes: whole.unit.bytes };
@@ -173,8 +175,10 @@ export class JoinedExchange implements RowExchange {
   }
 
   /**
-   * A unit has a part of the streamed side and the same part of the build side. Small parts are combined,
-   * large ones are cut. Units are made on demand.
+   * Yields the inputs of the join's tasks (units). Each has a part of one side, whose rows are streamed, and
+   * the same part of the other side, the build side, which the task reads first. Small parts are combined. A
+   * large part of the streamed side is cut into several units with the same build side. Units are made on
+   * demand.
    */
   async *#unitsOf(
     rows: Readonly<Record<Side, DividedParts>>,

@@ -9,8 +9,9 @@ import type { RowsWork } from '../pipeline/rows-work.ts';
 import type { ChainOperator } from '../pipeline/run-chain.ts';
 
 /**
- * Most rows that a task can return if its last operator merges rows by keys: the number of combinations of
- * the keys' values, if it is known and so small that the operator always merges. Otherwise Infinity.
+ * The largest number of rows that a task can return, if its last operator merges rows with equal keys (a
+ * group or `distinct`): the number of combinations of the keys' values, if it is known and so small that the
+ * operator always merges. Otherwise Infinity.
  */
 export function mostGroups({ operators, taken, schema }: RowsWork): number {
   const merged = mergedBy(operators.at(-1));

@@ -4,7 +4,9 @@ import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { SortRows } from '../dataflow/sort/sort-rows.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
-/** Sorts all rows by some keys: divides them into ranges, and sorts each range separately. */
+/**
+ * Sorts all rows by some keys: the exchange divides them into ranges of the keys, and each range is sorted.
+ */
 export class OrderRows implements WideOperator {
   readonly name = 'order-rows';
   readonly after: readonly [SortRows];

@@ -8,8 +8,9 @@ const BATCH_ROWS = 1 << 15;
 const BATCH_BYTES = 1 << 22;
 
 /**
- * The rows of one part of an exchange as an Arrow stream. Each batch of the input has a small piece for each
- * part. Pieces are joined, since batches of few rows cost more to write and read than their rows.
+ * Collects the rows of one part of an exchange as an Arrow stream. Each input batch contributes a small piece
+ * to each part. Pieces are joined to larger batches, since batches of few rows cost more to write and read
+ * than their rows.
  */
 export class PartRows {
   readonly #schema: Schema;

@@ -1,4 +1,4 @@
-/** Stored bytes of a task that reads. Smaller sources are read as one stream. */
+/** Bytes of files that one task reads. A smaller source is read as one stream. */
 export const SPLIT_BYTES = 2 << 20;
 
 const MOST_PARTS = 1024;
@@ -7,21 +7,22 @@ const MOST_PARTS = 1024;
 const STREAM_PARTS = 128;
 
 /**
- * Sizes of an exchange, in bytes of rows in memory. All of them are multiples of the bytes that a task reads
- * (`splitBytes`).
+ * Sizes of the parts and tasks of an exchange, in bytes of rows in memory. All are multiples of `splitBytes`,
+ * the bytes that a task reads.
  */
 export class PartSizes {
   /** Bytes of a part. Each thread needs a multiple of it, for the operators' state. */
   readonly part: number;
-  /** Fewest bytes of a task; smaller parts are combined. */
+  /** Fewest bytes for one task; smaller parts are combined. */
   readonly unit: number;
   /**
-   * Most bytes of a join's streamed side in one task; larger parts are cut, since a key may have many rows.
+   * Most bytes of the streamed side of a join for one task. A larger part is cut, since one key may have very
+   * many rows.
    */
   readonly streamed: number;
   /** Most bytes of a join's side that every task reads completely. */
   readonly broadcast: number;
-  /** Bytes of a stream for one task. */
+  /** Bytes of rows for one task if the input is one stream. */
   readonly ofStream: number;
 
   constructor(splitBytes = SPLIT_BYTES) {

@@ -9,11 +9,14 @@ import { RowTasks } from '../pipeline/row-tasks.ts';
 import type { RowsWork } from '../pipeline/rows-work.ts';
 import { SampleKeys } from './sample-keys.ts';
 
-/** Samples every EVERYth row of at most MOST_TASKS tasks. */
+/** The sample consists of every EVERYth row of at most MOST_TASKS tasks. */
 const MOST_TASKS = 64;
 const EVERY = 32;
 
-/** Bounds of parts by range, from a sample of the rows, as a partition at a place; undefined without rows. */
+/**
+ * Chooses the bounds for dividing rows into parts by ranges of sort keys, from a sample of the rows. Returns
+ * them as a partition at `place`; undefined if there are no rows.
+ */
 export async function rangeBounds(
   work: RowsWork,
   {

@@ -3,7 +3,10 @@ import type { JsonObject } from '../../engine/json.ts';
 import { columnAt } from '../dataflow/column-at.ts';
 import type { WideInput, WideOperator } from './wide.ts';
 
-/** The same rows divided into a given number of parts: by the hash of some columns, or round-robin. */
+/**
+ * Divides rows into a given number of parts, by the hash of some columns or round-robin. The rows do not
+ * change.
+ */
 export class Repartition implements WideOperator {
   readonly name = 'repartition';
   readonly parts: number;

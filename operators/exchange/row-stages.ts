@@ -7,10 +7,12 @@ import { mostGroups } from './most-groups.ts';
 import type { PartSizes } from './part-sizes.ts';
 import { rowBytes } from './row-bytes.ts';
 
-/** Estimated bytes in memory for each stored byte, if the number of rows is not known. */
+/** Estimated bytes in memory for each byte in a file, if the file does not contain the number of rows. */
 const UNPACKED = 4;
 
-/** Bytes in the calling thread for each partition of a task: its entries, and its position in a file. */
+/**
+ * Bytes in the calling thread for each partition that a task made: its entries, and its position in a file.
+ */
 const ENTRY_BYTES = 3 << 10;
 
 /** Bytes for each part of a task: its size, its end and its checksum. */
@@ -23,7 +25,9 @@ interface InputRows {
   readonly work: RowsWork | { readonly stream: unknown };
 }
 
-/** Bytes in memory of the rows of each task. Undefined if they are not known before rows are read. */
+/**
+ * Estimated bytes in memory of the rows of each task. Undefined if they are not known before rows are read.
+ */
 export function taskBytes({ schema, work }: Pick<InputRows, 'schema' | 'work'>): number[] | undefined {
   if ('stream' in work || work.taken.kind !== 'splits') return undefined;
   const each = rowBytes(schema);
@@ -39,9 +43,10 @@ export function belowOf({ work }: Pick<InputRows, 'work'>): readonly RowStage[] 
 }
 
 /**
- * The stages of an input: first its own exchanges, then its tasks that divide rows. In memory at a time: in
- * each thread a task's input rows or a table of them, the rows by part, a copy of these in one array, and
- * the previous task's garbage; and the results of two more tasks that have ended.
+ * Estimates the memory for dividing an input's rows among parts, as stages: first the stages of the exchanges
+ * that the input depends on, then its own tasks. In memory at a time: in each thread a task's input rows or a
+ * table of them, the rows by part, a copy of these in one array, and the previous task's garbage; and the
+ * results of two more tasks that have ended.
  */
 export function dividingStages(
   by: string,
@@ -57,9 +62,9 @@ export function dividingStages(
 }
 
 /**
- * The stage of the tasks on parts. In memory at a time: in each thread the rows of a part, the operators'
- * state, the result, and the previous task's garbage; and two more results that wait for the consumer. A key
- * with many rows needs more.
+ * Estimates the memory of the tasks that process the parts of an exchange. In memory at a time: in each
+ * thread the rows of a part, the operators' state, the result, and the previous task's garbage; and two more
+ * results that wait for the consumer. A key with very many rows needs more than this estimate.
  */
 export function partsStage(name: string, bytes: number, threads: number): RowStage {
   return { name: `${name}, parts of ${formatBytes(bytes)}`, bytes: (4 * threads + 2) * bytes };

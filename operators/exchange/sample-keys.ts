@@ -8,7 +8,7 @@ import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 /** Approximate maximum of sampled rows per task. */
 const MOST_SAMPLED = 1 << 11;
 
-/** Samples the keys of every `every`th row among the first rows of a task, with their positions. */
+/** Yields the sort keys of every `every`th row, with the rows' positions, from the first rows of a task. */
 export class SampleKeys implements Operator {
   readonly name = 'sample-keys';
   readonly #keys: readonly SortKey[];

@@ -7,7 +7,10 @@ import { estimatedBytes, type ExchangeInput, homeOf, opened } from './exchange-i
 import type { RowStage } from './exchange-room.ts';
 import { dividingStages } from './row-stages.ts';
 
-/** The rows of several inputs, one after the other. Each unit is the result of one task of an input. */
+/**
+ * The rows of several inputs, one input after the other. The rows that one task of an input returns become
+ * the input of one task (a unit).
+ */
 export class UnitedRows implements RowExchange {
   readonly #schema: Schema;
   readonly #inputs: readonly ExchangeInput[];

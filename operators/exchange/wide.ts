@@ -23,7 +23,8 @@ export interface WideInput {
 }
 
 /**
- * An operator that needs the rows of all splits. An exchange brings rows that belong together into one part.
+ * An operator that needs rows from all splits of the input, such as a group or a sort. An exchange first
+ * brings rows that belong together into one part.
  */
 export interface WideOperator extends Description {
   outputSchema(input: Schema): Schema;
@@ -34,13 +35,13 @@ export interface WideOperator extends Description {
   /** Number of parts, if it should not depend on the size of the rows. */
   readonly parts?: number;
   /**
-   * Columns that a condition on the result may use to be moved before the exchange. 'all': each row of the
-   * result is a row of the input.
+   * A filter on the result that uses only these columns may be moved before the exchange. 'all': any filter
+   * may, since each row of the result is a row of the input.
    */
   readonly filterable: readonly string[] | 'all';
   /**
-   * The operator without those columns of its result that are not needed. Undefined if the operator has no
-   * such form.
+   * Returns an operator that computes only the needed columns of the result. Undefined if no column can be
+   * left out.
    */
   keeping?(
     needed: readonly string[],

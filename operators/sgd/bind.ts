@@ -27,8 +27,9 @@ import { givenFactors, startFrom, startParams } from './start.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
 
 /**
- * Binds a plan to ratings in the layout of its schedule. If blocks turn out not to fit their devices, they
- * are staged. `epoch`: number of the first epoch after the given start.
+ * Binds a plan, which was made from estimated sizes, to ratings in the layout of its schedule. If the blocks
+ * of ratings turn out not to fit into the devices' memory, they are copied to a device for each use instead.
+ * `epoch`: number of the first epoch after the given start.
  */
 export function bindSgd(
   planned: PhysicalPlan,
@@ -116,7 +117,7 @@ function sizesOf({ cuts, laid }: Problem): SgdSizes {
   };
 }
 
-/** Partitions of a data set that exists before the first step. */
+/** The partitions of a data set that exists before the first step. */
 function givenParts(
   { data, laid, cuts, start }: Problem,
   name: string,
@@ -147,7 +148,7 @@ function ratingsOfBlocks({ blocks, tests }: SgdLayoutData): Record<string, numbe
   return { ...(blocks ? { blocks: sizes(blocks) } : {}), ...(tests ? { tests: sizes(tests) } : {}) };
 }
 
-/** Inputs of the tasks that step blocks on devices. */
+/** Parameters of the tasks that step blocks on devices, for each block of the grid. */
 function blockFields(
   { params, schedule, compute, cuts: { width } }: Problem,
   blocks: readonly (readonly HostPart[])[],
@@ -163,7 +164,7 @@ function blockFields(
   );
 }
 
-/** The stage, with those parameters that depend on the data. */
+/** Adds the parameters that depend on the ratings to a stage. */
 function boundStage(problem: Problem, stage: Stage): Stage {
   const { bands, blocks, tests } = problem.laid;
   const { work } = stage;
@@ -206,7 +207,10 @@ function paramsOf({ params, data, laid }: Problem, stage: string, { kernel }: Ta
   }
 }
 
-/** For tiles by blocks: the shape for each device, by the widest segment. */
+/**
+ * If blocks are stepped by tiles: the parameters of the tiles for each band of rows, by the widest segment of
+ * columns. They depend on the band's device.
+ */
 function shapesOf(
   { params, data, laid, schedule, compute, cuts: { width } }: Problem,
   { kernel }: TaskPlan,

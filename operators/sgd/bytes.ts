@@ -1,8 +1,8 @@
 import type { SgdSchedule } from './schedules/schedule.ts';
 
-/** Layout of the ratings for the steps of an epoch. */
+/** The layout into which ratings are brought before the steps, and its memory. */
 export interface SgdLayout {
-  /** Stage that makes the layout, before the steps or with the first epoch. */
+  /** Name of the stage that makes the layout, before the steps or in the first epoch. */
   readonly name: string;
   readonly kernel: string;
   readonly where: 'host' | 'device';
@@ -13,7 +13,7 @@ export interface SgdLayout {
   readonly step: string;
 }
 
-/** Layout of a schedule's `nz` ratings in `rows` rows. */
+/** The layout in which a schedule steps `nz` ratings of `rows` rows. */
 export function layoutOf(
   { kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule,
   nz: number,
@@ -27,8 +27,8 @@ export function layoutOf(
     tasks: rowBands,
     bytes: 8 * nz + 4 * rows * columnBands,
   } as const;
-  // If there is one band of columns, a block consists of whole rows of the ratings, in their existing order:
-  // it is no copy.
+  // With one band of columns, a block consists of whole rows of the sorted ratings, so it is a view and not a
+  // copy.
   const blocks = columnBands === 1 ? ({ ...cut, where: 'device' } as const) : cut;
   if (deviceBlocks?.steps === 'tile')
     return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };

@@ -11,14 +11,14 @@ import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule, sidesOf } from './schedules/schedule.ts';
 
 /**
- * A matrix that an epoch steps. `name`: its data set. `key`: its name in uses of tasks and among trained
+ * A matrix that an epoch updates. `name`: its data set. `key`: its name in uses of tasks and among trained
  * factors.
  */
 export interface SteppedMatrix {
   readonly name: string;
   readonly side: 'row' | 'column';
   readonly key: 'rows' | 'columns' | 'rowSums' | 'columnSums';
-  /** The tasks' name for the version that they read, if they read another one than they write. */
+  /** The tasks' name for the version that they read, if they write another one. */
   readonly source: string;
 }
 
@@ -34,7 +34,7 @@ export function steppedMatrices(withSums: boolean): readonly SteppedMatrix[] {
   return matrices.slice(0, withSums ? 4 : 2);
 }
 
-/** Data sets that exist before the first step. */
+/** Roles of data sets that exist before the first step. */
 export type GivenRole = 'keys' | 'counts' | 'ratings' | 'tests' | 'blocks' | 'list' | 'lists';
 
 export interface SgdDataSet extends DataSet {
@@ -48,9 +48,11 @@ interface BlockSize {
   readonly ratings: number;
 }
 
-/** Sizes of parts: estimated for a plan, actual for its data. */
+/** Sizes of the parts of all data sets: estimated when a plan is made, exact when it is bound to ratings. */
 export interface SgdSizes {
-  /** Number of rows in each part of the rows' factors, and of columns in each segment. */
+  /**
+   * Number of rows in each part of the rows' factors, and of columns in each segment (part of the columns).
+   */
   readonly rows: readonly number[];
   readonly columns: readonly number[];
   readonly ratings: readonly BlockSize[];
@@ -59,7 +61,10 @@ export interface SgdSizes {
   readonly tests?: readonly BlockSize[] | undefined;
 }
 
-/** Sizes for even cuts. Every staged block counts as the largest. */
+/**
+ * Estimated sizes: parts have equal numbers of rows and ratings. A block that is staged (copied to a device
+ * for each use) counts as the largest block.
+ */
 export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): SgdSizes {
   const { ratings, testRatings } = profile;
   const { rowBands, columnBands, deviceBlocks } = schedule;
@@ -98,11 +103,12 @@ export function estimatedSizes(profile: RatingsProfile, schedule: SgdSchedule): 
  *     tests                   the validation set: whole, or cut like R
  *     row-counts, column-counts   number of ratings of each row and column, as blocks without ratings
  *
- * A single device has everything. More ratings than fit into a block are in bands, with the rows' factors.
- * With blocks on several devices, each device has one or several bands of rows. Segments of columns, all as
- * wide as the widest, are on all devices, which take turns in stepping them; in transit they are
- * passed-columns, passed-column-sums. If blocks are staged because memory is short, segments are in host
- * memory. `resident`: the devices' blocks are not staged.
+ * A single device has all data. If there are more ratings than a block can hold, ratings and the rows'
+ * factors are cut into bands of rows. With blocks on several devices, each device has one or several bands of
+ * rows. Segments of columns, all stored as wide as the widest, are on all devices, which take turns in
+ * stepping them; while a segment is sent, it is in passed-columns and passed-column-sums. If blocks are
+ * staged because memory is short, segments are in host memory. `resident`: the devices' blocks are not
+ * staged.
  */
 export function sgdDataSets(
   sizes: SgdSizes,
@@ -137,7 +143,7 @@ export function sgdDataSets(
     keys('column'),
     ...passedSets(factors),
     ...(parted ? [counts('row')] : []),
-    // Left out if only the blocks cut from it are read.
+    // Not needed if tasks read only the blocks that were cut from it.
     ...(parted && sizes.columns.length === 1 ? [] : [ratings]),
     ...steppedSets(sizes, schedule, { device: compute[0], host, atBlock }),
     counts('column'),
@@ -191,7 +197,7 @@ function givenSet(
   return { name, layout: 'rating-block', given: true, ...more, parts };
 }
 
-/** `tiles`: devices also keep lists of the ratings. */
+/** A data set of ratings. `tiles`: devices also keep lists of the ratings of each tile. */
 function ratedSet(
   name: 'ratings' | 'tests' | 'blocks' | 'list' | 'lists',
   sizes: readonly BlockSize[],
@@ -252,7 +258,7 @@ function factorSets(
   }));
 }
 
-/** Rows of segments in transit from device to device. */
+/** Data sets in host memory for segments of columns that are being sent from device to device. */
 function passedSets(factors: readonly SgdDataSet[]): SgdDataSet[] {
   return factors.flatMap(({ name, columns = 1, half, turns, parts }) =>
     turns === undefined
@@ -274,7 +280,8 @@ function passedSets(factors: readonly SgdDataSet[]): SgdDataSet[] {
 }
 
 /**
- * Number of parts of the rows' factors: one band on each device, or the bands that have blocks of their own.
+ * Number of parts of the rows' factors: the number of bands, if bands are on several devices or have blocks
+ * of their own; else 1.
  */
 export function rowPartsOf({ deviceBlocks, inBands, rowBands }: SgdSchedule): number {
   return deviceBlocks || inBands ? rowBands : 1;

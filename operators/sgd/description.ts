@@ -48,7 +48,7 @@ export function planReasons(
   ];
 }
 
-/** Reasons of choices for an epoch. */
+/** The reasons for the choices of an epoch, and warnings. */
 export function epochReasons({ profile, params, schedule, details }: SgdProblem): string[] {
   const { text, warning } = convergenceReport({ ...profile, ...details }, schedule);
   const warnings = [warning, dominantItem({ ratings: profile.ratings, itemCounts: details.itemCounts })];
@@ -72,7 +72,7 @@ export function startReason({ params: { biases }, details: { start } }: SgdProbl
   );
 }
 
-/** The regularization in addition to λ. */
+/** The sentence of a plan about regularization in addition to λ. */
 function shrinkReason(params: SgdParams): string[] {
   const { users, items } = shrinkOf(params);
   const parts = [

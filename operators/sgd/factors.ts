@@ -4,23 +4,26 @@ import type { ModelRows } from '../training/model-rows.ts';
 import type { SgdData } from './data/data.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 
-/** X and Θ of a model: rows by position; with biases, the two features of foldBiases follow the factors. */
+/**
+ * User and item factors of a model, in the order of positions (ascending ids). With biases, the two features
+ * of foldBiases follow the factors.
+ */
 export interface ModelFactors {
   readonly userFactors: Float32Array;
   readonly itemFactors: Float32Array;
 }
 
 /**
- * Columns of a side's matrix before the factors, with biases: the side's own bias, and a 1 (layout features
- * of sgd-tasks.ts).
+ * With biases: the two columns of a side's matrix that precede the factors, the side's own bias and a
+ * constant 1 (layout features of sgd-tasks.ts).
  */
 export function biasColumns(isRow: boolean): { readonly own: 0 | 1; readonly one: 0 | 1 } {
   return isRow ? { own: 0, one: 1 } : { own: 1, one: 0 };
 }
 
 /**
- * Factors as they are trained, by label, without padding, in parts of adjacent rows; with AdaGrad also the
- * sums of squared gradients.
+ * Factors as they are trained: in the order of labels (random row numbers), without padding, in parts of
+ * adjacent rows. With AdaGrad also the sums of squared gradients.
  */
 export interface TrainedFactors {
   readonly rows: RowParts;
@@ -30,9 +33,10 @@ export interface TrainedFactors {
 }
 
 /**
- * One side of a model, computed from its trained matrix (labels x features, on the scale of SgdData) when the
- * model is read. Factors of both sides are multiplied by √σ, so products by σ; biases are multiplied by σ; μ
- * is added to the users' bias; labels become positions.
+ * Describes one side of a model as a conversion of its trained matrix (labels x features, for scaled
+ * ratings), which is applied when the model is read. Factors of both sides are multiplied by √σ, and so their
+ * products by σ; biases are multiplied by σ; μ is added to the users' bias; rows are reordered from labels to
+ * positions.
  *
  *     user [x, β + μ, 1] · item [θ, 1, γ]  =  xᵀθ + β + μ + γ
  */
@@ -92,7 +96,7 @@ function fromModelSide(
   const { deviation, mean } = data.scale;
   const ofUsers = data[of].name === 'users';
   const factors = ofUsers ? userFactors : itemFactors;
-  // Reads sequentially and writes at random positions, which takes half the time of the opposite.
+  // The loop reads in sequence and writes at random positions, which takes half the time of the opposite.
   const { label } = data[of].labels;
   const features = sgdFeatures({ rank, biases });
   const scale = 1 / Math.sqrt(deviation);

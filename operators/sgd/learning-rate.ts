@@ -1,22 +1,22 @@
 import type { SgdParams } from './params.ts';
 
 /**
- * Factors of the bold driver: for the rate after an epoch whose loss fell, and after one whose loss rose
- * (Gemulla et al.: DSGD, KDD 2011, section 5).
+ * The rate `bold` is multiplied by BOLD_GROWTH after an epoch whose loss fell, and by BOLD_CUT after one
+ * whose loss rose (Gemulla et al.: DSGD, KDD 2011, section 5).
  */
 const BOLD_GROWTH = 1.05;
 const BOLD_CUT = 0.5;
 
-/** Factor of all rates, and the loss of the previous epoch. */
+/** The state of the rate: a factor of all later rates, and the loss of the previous epoch. */
 export type RateCourse = { readonly factor: number; readonly loss: number };
 
 /**
- * γ of each epoch:
+ * The learning rate γ of each epoch, with α = `learningRate` and β = `decay`:
  *
  *     paper      γ_t = α / (1 + β t^1.5), t = 0, 1, ..    (cuMF_SGD, section 5.1; Yun et al.: NOMAD)
  *     constant   γ_t = α
  *     bold       α, then 5 % more after an epoch whose loss fell, and half after one whose loss rose
- *     adagrad    α, which the kernel divides by each row's own √(1 + G)
+ *     adagrad    α, which the kernel divides by each row's own √(1 + G), G the sum of its squared gradients
  *
  * `halve` is called after an epoch that diverged: it halves all later rates.
  */
@@ -29,14 +29,14 @@ export class LearningRate {
     this.#params = params;
   }
 
-  /** γ of an epoch; epochs count from 1. */
+  /** The rate of an epoch; epochs count from 1. */
   of(epoch: number): number {
     const { rate, learningRate, decay } = this.#params;
     const start = this.#factor * learningRate;
     return rate === 'paper' ? start / (1 + decay * (epoch - 1) ** 1.5) : start;
   }
 
-  /** The loss after an epoch that is kept. */
+  /** Adjusts the rate by the loss after an epoch whose result is kept. */
   adjust(loss: number): void {
     if (this.#params.rate === 'bold') this.#factor *= loss <= this.#lastLoss ? BOLD_GROWTH : BOLD_CUT;
     this.#lastLoss = loss;

@@ -4,7 +4,7 @@ import type { SgdData } from './data/data.ts';
 import type { TrainedFactors } from './factors.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 
-/** Factors from the parts of each matrix, without padding. */
+/** Collects trained factors from the parts of each matrix, which have no padding. */
 export function trainedFactors(
   params: SgdParams,
   partsOf: (matrix: SteppedMatrix) => readonly Float32Array[],
@@ -42,7 +42,7 @@ export function sgdMatrices(
   );
 }
 
-/** Matrices of a run, with the row length of each. */
+/** The matrices that a run updates, with the row length of each. */
 function matricesOf(params: SgdParams) {
   return steppedMatrices(params.rate === 'adagrad').map((matrix) => ({
     ...matrix,

@@ -11,7 +11,10 @@ export function measuring(problem: SgdProblem): Stage[] {
   return problem.schedule.deviceBlocks ? blockErrors(problem) : wholeErrors(problem);
 }
 
-/** Stages for errors over all ratings, or over the block of each band. */
+/**
+ * Stages that measure errors and norms if a device holds all columns: over all ratings, or over each band of
+ * rows.
+ */
 function wholeErrors(problem: SgdProblem): Stage[] {
   const { profile, features: rank, rowPlaces: at, device } = problem;
   const { users, items, ratings, testRatings } = profile;
@@ -38,8 +41,8 @@ function wholeErrors(problem: SgdProblem): Stage[] {
 }
 
 /**
- * Stages that visit all blocks to measure errors; any device may read any segment. The first device that
- * reads a segment also measures its norm.
+ * Stages that measure errors and norms by visiting all blocks of a grid. Any device may read any segment of
+ * columns; the first one that reads it also measures its norm.
  */
 function blockErrors(problem: SgdProblem): Stage[] {
   const { profile, params, schedule, features: rank, rowPlaces: at } = problem;
@@ -85,12 +88,15 @@ function errorTask(rank: number, block: string): TaskPlan {
   return { kernel: 'squared-error', uses, params: { rank } };
 }
 
-/** A task that uses only the first rows of a part. Their number is the field `to` of the visited block. */
+/**
+ * The task, limited to the first rows of a part, since all segments are stored as wide as the widest. `to`:
+ * name of the field of the visited block that has the number of rows.
+ */
 function partly(task: TaskPlan, to: string): TaskPlan {
   return { ...task, params: { ...task.params, from: 0 }, takes: { to } };
 }
 
-/** Tasks that measure a side's part of the penalty; empty if it has none. */
+/** Tasks that measure the norms of a side for the penalty; empty if the side has no penalty. */
 function normTasks(problem: SgdProblem, side: 'row' | 'column', block: string): TaskPlan[] {
   const { params, features: rank } = problem;
   const name = sideName(problem, side);

@@ -89,7 +89,10 @@ export const sgdTable: ParamTable<SgdParams> = {
   dependent: ({ biases = true }) => dependentDefaults(biases),
 };
 
-/** Features of a row of factors: with biases the bias and a 1 precede the factors. */
+/**
+ * Number of features in a row of factors: the rank, and with biases two more (the bias and a constant 1),
+ * which precede the factors.
+ */
 export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
   return rank + (biases ? 2 : 0);
 }
@@ -103,9 +106,10 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
 }
 
 /**
- * λ for ratings scaled to deviation 1, where factors are 1 / √σ of the model's. At most 1 / 4α: with a
- * larger λ, a single step would change a factor by a large part, and the result is the same anyway, since
- * the ratings have hardly any effect and all factors become 0.
+ * λ of users and items for steps on ratings that were divided by their deviation σ. Factors are then 1 / √σ
+ * of the model's, and λ is divided by σ. It is limited to 1 / 4α: with a larger λ a single step would change
+ * a factor by a large part, and the result is the same anyway, since the ratings have hardly any effect and
+ * all factors become 0.
  */
 export function steppedLambdas(
   params: SgdParams,
@@ -117,8 +121,8 @@ export function steppedLambdas(
 }
 
 /**
- * Regularization of factors and biases of each side in addition to λ: o in the scale of the ratings'
- * deviation, and d.
+ * Regularization of each side in addition to λ: `offset` of factors (in units of the ratings' deviation), and
+ * `damping` of biases.
  */
 export function shrinkOf({
   regOffset: offset,

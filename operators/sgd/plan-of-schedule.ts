@@ -18,8 +18,9 @@ import { VERSIONS } from './schedules/schedule.ts';
 import { sgdStages } from './stages.ts';
 
 /**
- * The plan of one schedule. An epoch steps a copy of the factors, so memory holds two versions of both sides;
- * three with early stop, or if epochs are sent on speculation. `rejected`: reasons against other schedules.
+ * The plan of one schedule (order of the ratings). An epoch updates a copy of the factors, so memory holds
+ * two versions of both sides. It holds three with early stop, or if an epoch is started before the loss of
+ * the previous one is known. `rejected`: reasons against other schedules.
  */
 export function planOfSchedule(problem: SgdProblem, rejected: readonly string[]): PhysicalPlan {
   const { profile, params, schedule, compute, host, device } = problem;
@@ -47,7 +48,8 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
   const least = VERSIONS * bytes;
   if (schedule.deviceBlocks === undefined && device.capacityBytes !== null && least > device.capacityBytes)
     return withMemory(problem, plan, { [device.place]: least });
-  // The bold driver's rates depend on the losses.
+  // An epoch can start before the loss of the previous one is known, except with the rate `bold`, which
+  // depends on it.
   const foreseen =
     schedule.tile !== undefined &&
     schedule.deviceBlocks === undefined &&
@@ -57,7 +59,7 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
   return withMemory(problem, sent, peakOf(unbound(sent), contracts, sent.keep));
 }
 
-/** Bytes of one version: the factors, and AdaGrad's sums, that an epoch steps. */
+/** Bytes of one version of the matrices that an epoch updates: factors, and AdaGrad's sums. */
 function versionBytes(datasets: readonly SgdDataSet[], { strideStep }: DeviceInfo): number {
   return datasets
     .filter(({ columns, derived }) => columns !== undefined && !derived)
@@ -65,18 +67,19 @@ function versionBytes(datasets: readonly SgdDataSet[], { strideStep }: DeviceInf
     .reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** The plan with its memory by place; `peak`: peak memory of its steps. */
+/** Adds `memory` to the plan. `peak`: peak bytes of its steps at each place. */
 function withMemory(
   { profile: { users, items, ratings }, schedule, device, features }: SgdProblem,
   plan: PlanWithoutMemory,
   peak: PhysicalPlan['memory'],
 ): PhysicalPlan {
   const running = peak[HOST] ?? 0;
-  // Copies of a device's factors in host memory: the start or the last copy, and the result. Factors that
-  // are in host memory themselves need no copy until a later epoch replaces them.
+  // Factors on a device have copies in host memory: the initial or last saved ones, and the result. Factors
+  // that are in host memory themselves need no copy until a later epoch replaces them.
   const versions = device.ownMemory ? (staysOnDevice(schedule).rows ? 2 : 1) : 0;
   const copies = versions * 4 * features * (users + items);
-  // Bands are sorted before factors exist, and may have been freed when the factors are copied back.
+  // If ratings are in bands of rows, they are sorted before factors exist, and may be freed before the
+  // factors are copied back.
   const left = bandsLeave(schedule, device) ? blockBytes(Math.max(users, items), ratings) : 0;
   const hostBytes = schedule.inBands
     ? Math.max(loadingBytes(ratings), running, running + copies - left)
@@ -85,8 +88,8 @@ function withMemory(
 }
 
 /**
- * Stages that load the ratings and make the layout for the steps. A GPU makes tiles and waves itself in the
- * first epoch.
+ * Stages that load the ratings and bring them into the layout of the schedule. For the schedules `tile` and
+ * `wavefront`, a GPU makes the layout itself in the first epoch.
  */
 function sgdLoadStages({ profile, host: { place }, layout }: SgdProblem): Stage[] {
   const { users, items, ratings } = profile;

@@ -12,8 +12,8 @@ import { schedulesFor } from './schedules/choose-schedule.ts';
 import { beyondBlock, type SgdSchedule } from './schedules/schedule.ts';
 
 /**
- * The physical plan of SGD: a pure function of profile, parameters and devices. Takes the first suitable
- * schedule that fits. Throws CapacityError if none fits.
+ * Makes the physical plan of SGD: a pure function of profile, parameters and devices. It takes the first
+ * schedule, in the order of schedulesFor, that fits into memory. Throws CapacityError if none does.
  */
 export function planSgd(
   profile: RatingsProfile,
@@ -57,7 +57,7 @@ function nameOf({ kind, deviceBlocks, rowBands, columnBands }: SgdSchedule): str
   return `${cut} with ${blocks}${rowsStaged ? ' and their factors' : ''} on the device`;
 }
 
-/** Describes the memory that a plan lacks; undefined if it fits. */
+/** The reason why a plan does not fit into memory; undefined if it fits. */
 function lackOf(plan: PhysicalPlan, largest: Readonly<Record<string, number>>): string | undefined {
   const [beyond] = buffersBeyondBinding(plan, largest);
   if (beyond !== undefined) {

@@ -7,18 +7,20 @@ import { deviceOfBand, rowPartsOf } from './data-sets.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 
-/** Facts in addition to the profile. */
+/** Details of a plan in addition to the sizes in the profile. */
 export interface SgdPlanDetails {
-  /** n_v of each item. If it is known, the expected number of collisions is exact. */
+  /**
+   * Number of ratings of each item and of each user. If known, the expected number of collisions is exact.
+   */
   readonly itemCounts?: ArrayLike<number>;
   readonly userCounts?: ArrayLike<number>;
-  /** Name in messages of the model that is continued. */
+  /** Name, for messages, of the model from which training continues. */
   readonly start?: string;
   /** A schedule that was chosen before; no choice is made then. */
   readonly schedule?: SgdSchedule;
 }
 
-/** A run of SGD by one schedule; input of all parts of its plan. */
+/** A run of SGD by one schedule: the input of all functions that make parts of its plan. */
 export interface SgdProblem extends PlanDevices {
   readonly profile: RatingsProfile;
   readonly params: SgdParams;
@@ -30,7 +32,7 @@ export interface SgdProblem extends PlanDevices {
   readonly features: number;
   /** Layout of the ratings for the steps of an epoch. */
   readonly layout: SgdLayout;
-  /** Place of each part of the rows' factors; its tasks run there. */
+  /** For each part of the rows' factors, the device that runs its tasks. */
   readonly rowPlaces: readonly Place[];
 }
 

@@ -8,9 +8,7 @@ import { staysOnDevice } from './schedules/blocks-schedule.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import type { TileShape } from './schedules/tiles.ts';
 
-/**
- * Random streams from which the order of batches is drawn: `list` for all ratings, `block` within a block.
- */
+/** Numbers of the random streams for the order of batches: `list` for all ratings, `block` within a block. */
 const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
 
 /**
@@ -24,7 +22,7 @@ interface Round extends SgdProblem {
   readonly epoch: Omit<Stage, 'work'>;
 }
 
-/** Stages of an epoch. λ and the level of the ratings are bound with the data. */
+/** Stages of an epoch. λ and the mean of the ratings become parameters when the plan is bound to ratings. */
 export function roundStages(round: Round): Stage[] {
   const { schedule, device } = round;
   if (schedule.deviceBlocks) return blocksOfDevices(round, schedule.deviceBlocks);
@@ -38,7 +36,8 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
   const { rowBands, columnBands } = schedule;
   const stays = staysOnDevice(schedule);
   const stayIn = (side: 'row' | 'column') => stays[`${side}s`];
-  // Factors in host memory are not copied here, but when their blocks are stepped.
+  // Each epoch updates a copy of the factors. Factors in host memory are copied when their blocks are
+  // stepped.
   const copied = copies(round).filter((_, at) => stayIn(matricesOf(round)[at].side));
   const shrunk = shrinkStages(round).filter(({ name }) => name === 'shrink-rows' && stays.rows);
   const passed = matricesOf(round).flatMap(({ name, side }) => (side === 'column' ? [name] : []));
@@ -64,8 +63,9 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
 }
 
 /**
- * A segment is shrunk by the first device that steps it, and a staged band where it is stepped. The sums of
- * squared gradients exist only once, since they are copied when they are stepped.
+ * Tasks that shrink factors (see `shrink-rows`) within the pass over the blocks: a segment of columns on the
+ * first device that steps it, and a band of rows in host memory where it is stepped first. AdaGrad's sums
+ * have no second version there to read, since they are copied when they are stepped.
  */
 function shrinkAtFirst({ params, schedule }: Round, stays: { readonly rows: boolean }): TaskPlan[] {
   return shrinkTasks(params, schedule.rows).flatMap(({ side, task }): TaskPlan[] =>
@@ -155,7 +155,7 @@ function wholePass({ epoch }: Round, task: TaskPlan, heldBytes: number, why: str
   return { ...epoch, tasks: 1, work: tasks(task), heldBytes, reasons: [...(epoch.reasons ?? []), why] };
 }
 
-/** The next epoch's order is drawn while this epoch runs. */
+/** The order of the next epoch's batches is drawn while this epoch runs. */
 function hogwild(round: Round): Stage[] {
   const { params, schedule, device, host, epoch } = round;
   const { ratings } = round.profile;
@@ -193,7 +193,7 @@ function blocks(round: Round): Stage[] {
   return [...copies(round), ...shrinkStages(round), { ...epoch, tasks: rows * columns, work }];
 }
 
-/** Stage that draws the order of the first epoch, or of the next. */
+/** Stage that draws the order of batches, for the first epoch or for the next one. */
 export function batchOrder({ seed }: SgdParams, ratings: number, place: string, isFirst: boolean): Stage {
   const batches = Math.ceil(ratings / BATCH_RATINGS);
   const params = { seed, stream: ORDER_STREAMS.list, batches, ...(isFirst ? { epoch: 1 } : {}) };
@@ -213,8 +213,9 @@ export function batchOrder({ seed }: SgdParams, ratings: number, place: string, 
 }
 
 /**
- * For a kernel that reads one version of the factors and writes the next. If the factors were shrunk before,
- * it steps them in place instead. Returns the stages before the kernel, and its uses of the factors.
+ * For a kernel that reads one version of the factors and writes the next. If factors are shrunk before the
+ * epoch, the shrunk copy is stepped in place instead. Returns the stages before the kernel, and its uses of
+ * the factors.
  */
 function betweenVersions(round: Round): { readonly before: readonly Stage[]; readonly uses: DataUses } {
   const shrunk = shrinkStages(round);

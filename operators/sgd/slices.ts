@@ -7,7 +7,10 @@ import type { SgdLayoutData } from './data/layout.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import { TASKS_PER_WORKER } from './round.ts';
 
-/** Rows and columns of each part of the factors; all segments are as wide as the widest. */
+/**
+ * Row and column ranges of the parts of the factors. `width`: the most columns of a part; all parts of
+ * columns (segments) are stored that wide.
+ */
 export interface SgdCuts {
   readonly rows: readonly RowRange[];
   readonly columns: readonly RowRange[];
@@ -16,7 +19,10 @@ export interface SgdCuts {
 
 type RowOffsets = Int32Array | Float64Array;
 
-/** Slices of each stage's parts. `host`: the device that draws the start. */
+/**
+ * The slices of each stage: for each part, the row ranges of its tasks. `host`: the device that draws the
+ * initial factors.
+ */
 export function sgdSlices(
   { rows, columns, columnOffsets, ratings }: SgdData,
   laid: SgdLayoutData,

@@ -9,7 +9,9 @@ import { measuring } from './measures.ts';
 import type { SgdProblem } from './problem.ts';
 import { batchOrder, roundStages } from './round.ts';
 
-/** Stages of a run of SGD. Parameters that depend on the data are bound later. */
+/**
+ * All stages of a run of SGD. Parameters that depend on the ratings are added when the plan is bound to them.
+ */
 export function sgdStages(
   problem: SgdProblem,
   datasets: readonly SgdDataSet[],
@@ -29,7 +31,7 @@ export function sgdStages(
   };
 }
 
-/** Stages that send the ratings that stay on devices, and draw factors. */
+/** Stages before the first epoch: send the ratings that stay on devices, and draw the factors. */
 function startStages(problem: SgdProblem, datasets: readonly SgdDataSet[]): Stage[] {
   const { profile, params, schedule, compute, host, rowPlaces } = problem;
   const { deviceBlocks, columnBands, kind } = schedule;

@@ -12,15 +12,16 @@ import type { SgdParams } from './params.ts';
 import type { SgdCuts } from './slices.ts';
 
 /**
- * Standard deviation of an initial factor, on the scale of SgdData. Smaller is better if there are many
+ * Standard deviation of an initial factor, for scaled ratings. A smaller one is better if there are many
  * ratings for each factor (test RMSE at MovieLens-20M's shape, k = 32: 0.739 from 0.03, 0.740 from 0.06,
- * 0.742 from 0.1), larger if there are few (ml-latest-small with biases: 0.848, 0.844, 0.843).
+ * 0.742 from 0.1), a larger one if there are few (ml-latest-small with biases: 0.848, 0.844, 0.843).
  */
 const SPREAD = 0.06;
 
 /**
- * Parameters of the task `initialize` for the rows or the columns. Without biases all factors are shifted by
- * the same amount, so that initial products are near the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) = μ/σ.
+ * Parameters of the task `initialize` for the rows or the columns of R. Without biases all factors are
+ * shifted by the same amount, so that initial products are near the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) =
+ * μ/σ.
  */
 export function startParams(
   { rank, seed, biases }: Pick<SgdParams, 'rank' | 'seed' | 'biases'>,
@@ -33,7 +34,10 @@ export function startParams(
   return { rank, seed, norm: SPREAD * Math.sqrt(rank), ...form };
 }
 
-/** Stages for a given start: matrices are copied from the host instead of being drawn or set to zero. */
+/**
+ * The stages before the first epoch if initial factors are given: matrices are copied from host memory
+ * instead of being drawn or set to zero.
+ */
 export function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, epoch: number): Stage[] {
   const withSums = rowSums !== undefined;
   return start.flatMap((stage): Stage[] => {
@@ -50,7 +54,10 @@ export function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, 
   });
 }
 
-/** Parts of a given start in host memory; all segments of columns are as wide as the widest. */
+/**
+ * The partitions of given initial factors, in host memory. Segments of columns are padded to the width of the
+ * widest.
+ */
 export function givenFactors(bound: BoundPlan, start: TrainedFactors, cuts: SgdCuts): Given[] {
   return steppedMatrices(true).flatMap(({ name, side, key }) => {
     const matrix = start[key];

@@ -32,7 +32,7 @@ import { bandsLeave } from './schedules/blocks-schedule.ts';
 
 export interface SgdInput {
   readonly data: SgdData;
-  /** Known pairs of the validation set, from loadSgdTest. */
+  /** Pairs of the validation set whose user and item are in the training set, from loadSgdTest. */
   readonly test?: RatingBlock;
   /** Factors to continue from, by position; default: drawn at random. */
   readonly start?: ModelFactors;
@@ -64,17 +64,17 @@ interface SgdRun extends SgdInput {
 }
 
 /**
- * An epoch has diverged if its loss exceeds the previous one by a tenth, and by a thousandth of σ² Nz;
+ * An epoch has diverged if its loss exceeds the previous loss by a tenth and also by a thousandth of σ² Nz;
  * smaller increases are the noise of SGD.
  */
 const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
 
 /**
- * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the
+ * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch updates a copy of the
  * previous epoch's factors. An epoch that diverges is discarded and run again at half the rate, at most three
- * times. If one column has most of the ratings, the loss sometimes rises by that much for any order of
- * blocks. Throws DivergedError if the fourth attempt diverges too, and DeviceLostError if the last device is
- * lost before any factors were copied from it.
+ * times. (If one column has most of the ratings, the loss sometimes rises that much for any order of blocks.)
+ * Throws DivergedError if the fourth attempt diverges too, and DeviceLostError if the last device is lost
+ * before any factors were copied from it.
  */
 export async function trainSgd(
   input: SgdInput,
@@ -113,7 +113,7 @@ export async function trainSgd(
   };
 }
 
-/** Ranking metric of early stop on the validation pairs. */
+/** The ranking metric for early stopping, on the validation pairs; undefined if none is used. */
 async function rankingOf(
   { data, test, params }: SgdRun,
   rankUsers: number,
@@ -125,22 +125,24 @@ async function rankingOf(
   return validationMetric(metric, pairs, { rankUsers, seed: params.seed }, ctx);
 }
 
-/** Binds the plan to its data, starting from the factors of a copy, of a model, or from random ones. */
+/**
+ * Binds the plan to the ratings. The initial factors come from the last copy, from a model, or are random.
+ */
 async function boundRun(
   { data, test, start, params }: SgdRun,
   plan: PhysicalPlan,
   from: HostCopy<TrainedFactors> | undefined,
   ctx: ExecutionContext,
 ): Promise<BoundRun> {
-  // The workers make the layout while the calling thread fills in a model's factors.
+  // Worker threads make the layout while this thread converts a model's factors.
   const laying = layOut(data, { test, schedule: scheduleOf(plan), seed: params.seed }, ctx);
   const given = from?.factors ?? (start && fromModel(start, data, params));
   return bindSgd(plan, params, data, await laying, given, 1 + (from?.iteration ?? 0));
 }
 
 /**
- * Frees the host memory of bands that stay on the only device for the whole run. Nothing reads them again: if
- * that device is lost, the run ends with the last copy.
+ * Frees the host memory of ratings in bands that stay on the only device for the whole run. Nothing reads
+ * them again: if that device is lost, the run ends with the last copy of the factors.
  */
 async function leaveBands(
   { ratings }: SgdData,
@@ -152,7 +154,7 @@ async function leaveBands(
     await leaveRatings(ratings, given.blocks, plan.devices[0].place, ctx);
 }
 
-/** The functions of SGD for the training loop. */
+/** The functions by which the training loop runs SGD. */
 function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Training<TrainedFactors> {
   const { plan, bound, given } = run;
   const { ratings, scale, squares } = data;
@@ -164,8 +166,8 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
     keep: plan.keep,
     given: [...given],
     settled: (held) => leaveBands(data, plan, bound, held),
-    // Σ r² is the loss if all factors are 0. A good start and a good first epoch have less, unless all
-    // ratings are equal.
+    // Σ r² is the loss if all factors are 0. It is the first loss to compare with, since good initial factors
+    // and a good first epoch have less, unless all ratings are equal.
     startLoss: start !== undefined || scale.alike ? 'measure' : deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
@@ -190,10 +192,13 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
   };
 }
 
-/** Returns a function: the penalty of both sides by their norms, in the unit of the scaled ratings. */
+/**
+ * Returns a function that computes the penalty of both sides from their norms, in the unit of the scaled
+ * ratings.
+ */
 function penaltyOf({ ratings, scale, rows, columns }: SgdData, params: SgdParams) {
   const lambdas = steppedLambdas(params, scale.deviation);
-  // A feature that is always 1 adds one for each rating.
+  // The norms include the constant feature 1, which adds 1 for each rating and has no penalty.
   const ones = params.biases ? ratings.ratings : 0;
   const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) =>
     (lambdas[side] === 0 ? 0 : lambdas[side] * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
@@ -201,7 +206,10 @@ function penaltyOf({ ratings, scale, rows, columns }: SgdData, params: SgdParams
     term(rows.name, norms[rows.name]) + term(columns.name, norms[columns.name]);
 }
 
-/** The factors that the steps of the end returned; all segments are as wide as the widest. */
+/**
+ * The factors from the results of the plan's end. Segments of columns are stored as wide as the widest, so
+ * each is cut to its own width.
+ */
 function fromResults(
   results: StepResults,
   params: SgdParams,

@@ -6,8 +6,8 @@ import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-bloc
 import type { SgdData } from './data.ts';
 
 /**
- * The validation pairs and the training ratings, converted from labels to positions. The ids of users and
- * items are returned in the order of these positions.
+ * Converts the validation pairs and the training ratings from labels (random row numbers) to positions, and
+ * returns them with the ids of users and items in the order of positions.
  */
 export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: ExecutionContext) {
   const [ofRows, ofColumns] = [data.rows, data.columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
@@ -17,8 +17,8 @@ export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: Exe
 }
 
 /**
- * Converts a block of labels to positions; rows are users, and the items of a row ascend. The values of the
- * result are not set.
+ * Converts the rows and columns of a block from labels to positions. Rows of the result are users, and the
+ * items of a row ascend. The values are not set.
  */
 function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
   const byUser = rows.name === 'users';

@@ -6,11 +6,14 @@ import type { ModelFactors } from '../factors.ts';
 import type { SgdParams } from '../params.ts';
 import type { WidenedRatings } from '../../ratings/ids/widen-ratings.ts';
 
-/** A start from a model: factors of all users and items, and with biases the model's μ. */
+/**
+ * The initial state of training that continues from a model: factors of all users and items, and with biases
+ * the model's mean rating μ.
+ */
 export interface Continuation {
   readonly factors: ModelFactors;
   readonly mean?: number;
-  /** Lower bound of the σ of the ratings. */
+  /** Lower bound of the standard deviation of the ratings. */
   readonly leastDeviation: number;
   /** Positions of the users and items that are not in the model, ascending. */
   readonly newRows: { readonly users: Uint32Array; readonly items: Uint32Array };
@@ -18,13 +21,13 @@ export interface Continuation {
   readonly meanRows: { readonly users: Float64Array; readonly items: Float64Array };
 }
 
-/** Number of pairs for estimating the deviation of a model's predictions. */
+/** Number of random pairs from which the deviation of a model's predictions is estimated. */
 const SAMPLED_PAIRS = 4096;
 
 /**
- * The start from a model. Its rows are unchanged; new users and items start at the mean row of their side,
- * which gives them the model's average prediction (see solveNewRows). μ is the mean of the users' biases,
- * which contain it in a model.
+ * Makes the initial state from a model. The model's rows are unchanged. New users and items start at the mean
+ * row of their side, which gives them the model's average prediction (see solveNewRows). A model's user
+ * biases contain μ, so μ is their mean.
  */
 export function continueFrom(
   model: FactorModel,
@@ -41,10 +44,10 @@ export function continueFrom(
 }
 
 /**
- * σ of a model's predictions, over random pairs. Steps are in units of the ratings' σ. A few new ratings that
+ * Estimates the standard deviation σ of a model's predictions from random pairs. Half of it is a lower bound
+ * for the σ of new ratings, because the unit of SGD's steps is the σ of the ratings: a few new ratings that
  * are nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many times too long.
- * Half of the predictions' σ is used as a lower bound; it is less than the σ of ratings like those in the
- * model's training.
+ * The bound is less than the σ of ratings like the ones that the model was trained on.
  */
 function predictionDeviation({ rank, users, items, userFactors, itemFactors }: FactorModel): number {
   const [rows, columns] = [keyCount(users), keyCount(items)];
@@ -61,7 +64,10 @@ function predictionDeviation({ rank, users, items, userFactors, itemFactors }: F
   return Number.isFinite(variance) ? Math.sqrt(variance) : 0;
 }
 
-/** Places the rows at ascending positions, and the mean row at all others. */
+/**
+ * Returns a matrix of `rows` rows, with the given rows at the ascending positions `places`, and their mean at
+ * all other positions.
+ */
 function spreadRows(
   factors: Float32Array,
   rank: number,

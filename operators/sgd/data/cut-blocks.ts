@@ -19,10 +19,10 @@ export interface GridBands {
 }
 
 /**
- * Cuts sorted ratings in memory into blocks by bands of rows and bands of columns; every rating is in
- * exactly one block. `local`: a block numbers its columns from the first column of its band; otherwise
- * columns keep their numbers. With a single band of columns, blocks are views of the rows' memory. If the
- * ratings are in parts, the parts are the bands of rows.
+ * Cuts sorted ratings in memory into blocks, one for each pair of a band of rows and a band of columns.
+ * `local`: a block numbers its columns from the first column of its band; otherwise columns keep their
+ * numbers. With a single band of columns, blocks are views of the ratings and not copies. If the ratings are
+ * in parts, the parts are the bands of rows.
  */
 export async function cutBlocks(
   ratings: Ratings,

@@ -13,21 +13,21 @@ import { sidesOf } from '../schedules/schedule.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
 import type { DuplicatePolicy } from '../../tasks/tasks.ts';
 
-/** One side of R with random labels. */
+/** One side of R. Its rows are renumbered at random; the new numbers are called labels. */
 export interface SgdSide {
   readonly name: 'users' | 'items';
-  /** Ids by label. */
+  /** External ids, in the order of labels. */
   readonly ids: KeyColumn;
   readonly labels: Labels;
 }
 
-/** Ratings as SGD uses them: relabelled, scaled, sorted by row. */
+/** Ratings as SGD uses them: renumbered by labels, scaled, and sorted by row. */
 export interface SgdData {
   readonly rows: SgdSide;
   readonly columns: SgdSide;
-  /** One block, or one for each band of rows if there are more ratings than fit into a block. */
+  /** One block, or one for each band of rows if there are more ratings than a block can hold. */
   readonly ratings: Ratings;
-  /** Number of ratings of earlier columns, columns + 1. */
+  /** For each column, the number of ratings of earlier columns; columns + 1 numbers. */
   readonly columnOffsets: Float64Array;
   readonly scale: RatingScale;
   /** Σ r² of the scaled ratings: the squared error if all factors are 0. */
@@ -37,7 +37,7 @@ export interface SgdData {
 }
 
 export interface LoadedSgdData extends SgdData {
-  /** Facts about the ratings before scaling. */
+  /** Statistics of the ratings before scaling. */
   readonly facts: RatingFacts;
 }
 
@@ -45,17 +45,17 @@ export interface SgdDataOptions {
   readonly duplicates: DuplicatePolicy;
   readonly seed: number;
   readonly biases: boolean;
-  /** μ of the model that is continued. */
+  /** Mean μ of the model from which training continues. */
   readonly mean?: number;
   /** Lower bound of σ; see Continuation. */
   readonly leastDeviation?: number;
-  /** Damped means of the model that is continued, by position; NaN for new users and items. */
+  /** Damped means of the model from which training continues, by position; NaN for new users and items. */
   readonly means?: DampedMeans | undefined;
   /** Number of bands of rows, for more ratings than fit into a block. */
   readonly bands?: number | undefined;
 }
 
-/** Relabels, sorts and scales indexed ratings. Releases the chunks. */
+/** Renumbers, sorts and scales ratings whose ids are numbered. Frees the memory of their chunks. */
 export async function loadSgdData(
   indexed: IndexedRatings,
   options: SgdDataOptions,
@@ -64,7 +64,7 @@ export async function loadSgdData(
   const { seed, biases } = options;
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
-  // Rows are the side with more of them.
+  // The side with more rows becomes the rows of R.
   const { rows } = sidesOf({ users: keyCount(indexed.users), items: keyCount(indexed.items) });
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
@@ -96,8 +96,9 @@ export async function loadSgdData(
 }
 
 /**
- * Known pairs of a validation set by row, relabelled and scaled like the data. `inspect` is called with them
- * before they are scaled. Releases the chunks.
+ * Renumbers, sorts and scales the pairs of a validation set like the training data; pairs with an unknown
+ * user or item are already removed. `inspect` is called with them before they are scaled. Frees the memory of
+ * the chunks.
  */
 export async function loadSgdTest(
   indexed: IndexedRatings,
@@ -126,7 +127,7 @@ export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdDa
     : { mean: means.mean, users: ofColumns, items: ofRows };
 }
 
-/** Damped means in the order of the block's rows and columns, from means by position. */
+/** Converts damped means from the order of positions to the order of labels (a block's rows and columns). */
 function blockMeans(
   { mean, users, items }: DampedMeans,
   labels: { readonly users: Labels; readonly items: Labels },

@@ -7,15 +7,15 @@ import type { SgdData } from './data.ts';
 import type { SgdSchedule } from '../schedules/schedule.ts';
 import { shuffleRatings } from './shuffle-ratings.ts';
 
-/** Ratings in host memory, in the layouts in which a schedule steps and measures them. */
+/** The ratings in host memory, in the layouts that the schedule's steps and measurements read. */
 export interface SgdLayoutData {
-  /** Bands of the grid; a single band of each if there is no grid. */
+  /** The bands of rows and columns of the grid; without a grid, one of each. */
   readonly bands: GridBands;
   /** R by row: whole, or by band. */
   readonly ratings: readonly HostPart[];
   /** Blocks by row band and column band, if there is a grid. */
   readonly blocks?: readonly (readonly HostPart[])[];
-  /** The shuffled whole, or shuffled blocks by row band and column band. */
+  /** All ratings shuffled as one list, or each block shuffled, by row band and column band. */
   readonly lists?: readonly (readonly HostPart[])[];
   readonly tests?: readonly (readonly HostPart[])[];
 }
@@ -27,8 +27,8 @@ export interface SgdLayoutAsked {
 }
 
 /**
- * Brings the ratings into the schedule's layout: the CPU device cuts them into blocks or shuffles them, or
- * they stay unchanged.
+ * Brings the ratings into the layout of the schedule: the CPU cuts them into blocks, shuffles them, or leaves
+ * them unchanged.
  */
 export async function layOut(
   data: SgdData,
@@ -55,7 +55,7 @@ export async function layOut(
   return { ...laid, tests, blocks: await cutBlocks(ratings, bands, false, ctx) };
 }
 
-/** Bands of the grid; on devices exactly the planned number. */
+/** The bands of the grid. With blocks on devices their number is exactly the planned one. */
 function bandsOf(
   { ratings, columnOffsets }: SgdData,
   { rowBands, columnBands, deviceBlocks }: SgdSchedule,

@@ -1,20 +1,23 @@
 import { oneBlock } from '../../ratings/ratings.ts';
 import type { SgdData, SgdSide } from './data.ts';
 
-/** Ratings of the users, or of the items, that are not in a continued model. */
+/** The ratings of users, or of items, that a model does not have when training continues from it. */
 export interface NewRowRatings {
   readonly name: 'users' | 'items';
   /** Position of each new row, ascending. */
   readonly positions: Uint32Array;
   /** Start of each row's ratings, Int32[new rows + 1]. */
   readonly offsets: Int32Array;
-  /** Labels of the other side, ascending inside each row. */
+  /** The other side of each rating, as labels (random row numbers), ascending inside each row. */
   readonly others: Uint32Array;
-  /** r_uv, in the ratings' own unit. */
+  /** The ratings, before scaling. */
   readonly values: Float32Array;
 }
 
-/** Copies the ratings of the rows at the given positions of a side from the ratings for SGD. */
+/**
+ * Copies the ratings of the rows at the given positions (row numbers by ascending id) of a side, and undoes
+ * their scaling.
+ */
 export function newRowRatings(data: SgdData, name: 'users' | 'items', positions: Uint32Array): NewRowRatings {
   return data.rows.name === name ? ofRows(data, positions) : ofColumns(data, positions);
 }
@@ -36,7 +39,7 @@ function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
   return target;
 }
 
-/** One pass over all ratings, by row. */
+/** Finds the ratings of columns by one pass over all ratings, which are sorted by row. */
 function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
   const {
     columns,
@@ -61,7 +64,7 @@ function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
   return target;
 }
 
-/** `starts`: index of the first rating of each label of the side. */
+/** Allocates the result. `starts`: index of the first rating of each label of the side. */
 function room(
   { name, labels }: SgdSide,
   positions: Uint32Array,

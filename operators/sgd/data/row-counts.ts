@@ -3,8 +3,8 @@ import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { SgdData } from './data.ts';
 
 /**
- * A block of `count` rows whose row pointers give the number of ratings of a side's rows, without the
- * ratings. Rows beyond the range have none.
+ * Makes a block without ratings, whose row offsets give the number of ratings of some rows of a side. It has
+ * `count` rows; rows beyond the given range count 0 ratings.
  */
 export function countsBlock(
   data: SgdData,
@@ -14,7 +14,7 @@ export function countsBlock(
 ): Partition {
   const offsets =
     side === 'row' ? offsetsOfRows(data, { from, to }) : data.columnOffsets.subarray(from, to + 1);
-  // Pointers above 2^32 wrap around; their differences stay correct.
+  // Offsets above 2^32 wrap around; their differences stay correct.
   const own = sharedArray(Int32Array, count + 1);
   for (let row = 0; row <= count; row++) own[row] = offsets[Math.min(row, offsets.length - 1)] - offsets[0];
   return {
@@ -24,7 +24,7 @@ export function countsBlock(
   };
 }
 
-/** Pointers of some rows of a part. */
+/** The offsets of some rows, which must all be in one part of the ratings. */
 function offsetsOfRows({ ratings }: SgdData, { from, to }: RowRange): Int32Array | Float64Array {
   const part = ratings.parts.find((one) => one.from <= from && to <= one.from + one.rows);
   if (part === undefined) throw new Error(`no part of the ratings has the rows ${from} to ${to}`);

@@ -11,13 +11,13 @@ import type { HostPart } from './cut-blocks.ts';
 
 const STAGE = 'shuffle-ratings';
 
-/** Ratings of a bucket: 12 bytes for each fit into a core's own cache. */
+/** Number of ratings of a bucket. At 12 bytes each they fit into a core's own cache. */
 const BUCKET_RATINGS = 1 << 16;
 const LEAST_BUCKETS = 16;
 
 /**
- * All ratings of a block in a random order (layout rating-list), which depends only on the block and the
- * seed.
+ * Shuffles all ratings of a block. The random order depends only on the block and the seed. Returns them in
+ * the layout rating-list, in host memory.
  */
 export async function shuffleRatings(
   block: RatingBlock,

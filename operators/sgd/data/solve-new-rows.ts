@@ -11,38 +11,41 @@ import { lambdasOf, type SgdParams, shrinkOf } from '../params.ts';
 const STAGE = 'solve-new-rows';
 
 /**
- * Rounds, each of which solves items and then users. A pair of a new user and a new item has an effect from
- * the second half-iteration on; in the last two half-iterations all such pairs have.
+ * A round solves items and then users. The rating of a new user for a new item has an effect from the second
+ * of these half-iterations on; in the last two half-iterations all such ratings have.
  */
 const ROUNDS = 2;
 
 /**
- * Number of ratings, equal to the mean row's predictions, that every new row is assumed to have in addition
- * to its own. Without them, two or three ratings determine a row. On movietweetings split by time the test
- * RMSE of new pairs is 1.73 without, 1.67 with 10, 1.66 with 20; on ml-latest-small with a tenth of the users
- * new 0.877, 0.869 and 0.869 (SGD with biases).
+ * Every new row is assumed to have this number of ratings in addition to its own, which equal the predictions
+ * of the mean row. Without them, two or three ratings would determine a row. On movietweetings split by time
+ * the test RMSE of new pairs is 1.73 without, 1.67 with 10, 1.66 with 20; on ml-latest-small with a tenth of
+ * the users new 0.877, 0.869 and 0.869 (SGD with biases).
  */
 export const PRIOR_RATINGS = 10;
 
 /** With λ = 0 the normal equations of rows with few ratings would be singular. */
 const LEAST_LAMBDA = 0.01;
 
-/** Parameters of the model's training, and the ratings' σ, which is the unit of the offset. */
+/**
+ * The parameters of the model's training, and the deviation σ of the ratings, which is the unit of
+ * `regOffset`.
+ */
 export interface NewRowRule {
   readonly params: SgdParams;
   readonly deviation: number;
 }
 
 /**
- * Solves the new users and items of a continuation in place, exactly, from the known rows of the other side:
- * the normal equations of ALS (cuMF, eq. 2), relative to the mean row x̄ of the side. New rows start at x̄,
- * and stay there if they rated nothing known.
+ * When training continues from a model: solves its new users and items in place, exactly, from the known rows
+ * of the other side. These are the normal equations of ALS (cuMF, eq. 2), but for the difference d to the
+ * mean row x̄ of the side. New rows start at x̄, and stay there if they rated nothing known.
  *
  *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + (λ (n_u + 10) + o σ) ‖d‖²
  *
  * With biases there is also a difference of β, regularized by λ (n_u + 10) + the damping; likewise for items.
- * `deviation`: σ of o. Items are solved first, from the model's users, then users from all items; both again
- * if new users rated new items. Runs on the CPU, even if a GPU trains.
+ * Items are solved first, from the model's users, then users from all items; both again if new users rated
+ * new items. Runs on the CPU, even if a GPU trains. `deviation`: σ.
  */
 export async function solveNewRows(
   start: Continuation,
@@ -67,7 +70,7 @@ interface Side {
   readonly meanRow: Float64Array;
   readonly label: Uint32Array;
   readonly order: Uint32Array;
-  /** By label: 1 if the row is in the model or has been solved. */
+  /** For each label (random row number): 1 if the row is in the model or has been solved. */
   readonly known: Uint8Array;
 }
 
@@ -125,11 +128,11 @@ async function solveSide(
 }
 
 interface NormalEquations {
-  /** Numbers of the new rows that have such ratings. */
+  /** Indices of the new rows that have ratings of known rows of the other side. */
   readonly rows: readonly number[];
-  /** Errors of the mean row on these ratings. */
+  /** These ratings minus the mean row's predictions. */
   readonly block: RatingBlock;
-  /** θ of the other side's rows that occur. */
+  /** Factors of the other side's rows that these ratings refer to. */
   readonly fixed: Float32Array;
 }
 
@@ -170,8 +173,8 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdP
 }
 
 /**
- * The known rows among `labels` as one matrix, the position of each label in it (-1: not known), and the mean
- * row's predictions for them.
+ * The known rows among `labels` as one matrix (`fixed`), the row of each label in it (`slotOf`; -1: not
+ * known), and the mean row's prediction for each of them (`predicted`).
  */
 function fixedRows(
   labels: Uint32Array,

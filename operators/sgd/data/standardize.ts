@@ -11,15 +11,15 @@ import { heldBlocks, type Ratings } from '../../ratings/ratings.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts, type ValuesOf } from '../../tasks/tasks.ts';
 
-/** Scale of SGD: ratings become (r - center) / deviation. */
+/** The linear scale of ratings for SGD: a rating r becomes (r - center) / deviation. */
 export interface RatingScale {
   /** μ, even if it is not subtracted. */
   readonly mean: number;
   /** μ with biases, else 0, since predictions without biases have no term for it. */
   readonly center: number;
   /**
-   * σ of the population; for equal ratings their absolute value, or 1 if it is 0. At least the lower bound of
-   * a model that is updated; without biases also at least a fraction of |μ|.
+   * The standard deviation σ of all ratings; if all are equal, their absolute value, or 1 if it is 0. It has
+   * a lower bound for a model that is updated, and without biases also a fraction of |μ|.
    */
   readonly deviation: number;
   /** True for ratings that are all equal, within rounding. */
@@ -28,17 +28,18 @@ export interface RatingScale {
 
 const STAGE = 'look-at-ratings';
 
-/** Number of ratings to sum sequentially. */
+/** Number of ratings that are summed sequentially. */
 const RUN = 1 << 20;
 
 /**
- * Largest |μ| / deviation without biases. Without biases the factors must produce the mean, and steps on
- * such large factors would be too long. Scales of stars have 3 to 6.
+ * Without biases, `deviation` is at least |μ| / MOST_LEVEL. The factors must then produce the mean of the
+ * ratings, and steps on such large factors would be too long. On scales of stars |μ| / σ is 3 to 6.
  */
 const MOST_LEVEL = 8;
 
 /**
- * The scale of ratings in memory. `given`: μ and the lower bound of σ, to use instead of the ratings' own.
+ * Computes the scale of ratings in memory. `centered`: subtract the mean. `given`: a mean, and a lower bound
+ * of σ, from the model that is continued.
  */
 export async function ratingScale(
   ratings: Ratings,
@@ -49,7 +50,7 @@ export async function ratingScale(
   const own = (await sumOf(ratings, undefined, ctx)) / ratings.ratings;
   const mean = given.mean ?? own;
   const deviation = Math.sqrt((await sumOf(ratings, own, ctx)) / ratings.ratings);
-  // Half the relative distance between float32 numbers.
+  // True if the deviation is at most half the relative distance between float32 numbers, that is rounding.
   const alike = deviation <= 2 ** -24 * Math.abs(own);
   const least = Math.max(given.leastDeviation ?? 0, centered ? 0 : Math.abs(own) / MOST_LEVEL);
   return {
@@ -61,9 +62,9 @@ export async function ratingScale(
 }
 
 /**
- * Σ r, or Σ (r - apart)², in float64. Runs of RUN ratings in row order are summed sequentially, so the same
- * ratings in one block and in bands give the same bits. A run within one band is a task; runs across bands
- * are summed here.
+ * Σ r, or with `apart` Σ (r - apart)², in float64. Runs of RUN ratings in row order are summed sequentially,
+ * so ratings in one block or in bands of rows give the same bits. A run within one band is a task; runs
+ * across bands are summed here.
  */
 async function sumOf(ratings: Ratings, apart: number | undefined, ctx: ExecutionContext): Promise<number> {
   const { place } = hostDevice(ctx.executor).info;
@@ -107,8 +108,8 @@ async function sumOf(ratings: Ratings, apart: number | undefined, ctx: Execution
 }
 
 /**
- * Scales ratings in place; must be called before they are sent to a device other than the CPU. Returns Σ r²
- * on the new scale.
+ * Converts ratings to the scale, in place. It must be called before they are sent to a device other than the
+ * CPU. Returns Σ r² of the scaled ratings.
  */
 export async function standardize(
   ratings: Ratings,

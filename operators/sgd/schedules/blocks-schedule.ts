@@ -14,8 +14,8 @@ import {
 import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape } from './tiles.ts';
 
 /**
- * Fewest segments for each device: a device that has finished a segment should find a free one (cuMF_SGD,
- * section 5.5.2). LEAST_SEGMENTS: fewest segments in total.
+ * Fewest segments (ranges of columns) for each device, so that a device that has finished a segment finds a
+ * free one (cuMF_SGD, section 5.5.2). LEAST_SEGMENTS: fewest segments in total.
  */
 export const SEGMENTS_A_DEVICE = 2;
 export const LEAST_SEGMENTS = 4;
@@ -27,7 +27,7 @@ export const MOST_SEGMENTS = 4096;
 export const MOST_BANDS = 1024;
 
 /**
- * Numbers of segments for each device to compare, if segments are passed from device to device. With more
+ * The numbers of segments per device that are compared if devices pass segments to each other. With more
  * segments devices wait less, but each block has fewer columns.
  */
 export const PASSED_A_DEVICE = [2, 4] as const;
@@ -43,19 +43,23 @@ export interface BlocksProblem {
   readonly why: string;
 }
 
-/** Numbers of bands and segments, and what stays on the devices. */
+/**
+ * The free choices of the schedule `blocks`: the number of bands and segments, and the data that stay on
+ * devices.
+ */
 export interface BlocksForm extends Pick<DeviceBlocks, 'resident' | 'bandsADevice' | 'rowsStaged' | 'stays'> {
   readonly columnBands: number;
 }
 
 /**
- * The schedule blocks on devices (cuMF_SGD, section 4). A pure function.
+ * The schedule `blocks` on devices (cuMF_SGD, section 4). R is cut into i bands of rows and j segments of
+ * columns; a block is the ratings of one band and one segment. A pure function.
  *
- * - Several devices: i = one band of rows for each device, which stays there; j >= 2 i segments of columns,
- *   which are passed from device to device. If all blocks stay on the devices too, a segment is passed
- *   directly to the device with the next turn.
- * - One device whose buffers cannot hold all rows, or all blocks: i bands, in a random order for each epoch,
- *   and all columns as one segment, which stays there.
+ * - Several devices: one band of rows for each device, which stays there; j >= 2 i segments of columns, which
+ *   are passed from device to device. If the ratings of all blocks stay on the devices too, a segment is sent
+ *   directly to the device that steps it next.
+ * - One device whose buffers cannot hold all rows, or all ratings: i bands, stepped in a random order for
+ *   each epoch, and all columns as one segment, which stays there.
  */
 export function blocksSchedule(
   { problem, params, devices, why }: BlocksProblem,
@@ -109,7 +113,7 @@ export function blocksSchedule(
 
 type BlocksGrid = BlocksForm & Pick<SgdSchedule, 'rowBands' | 'precision'>;
 
-/** Bytes of factors sent to devices in an epoch. `bytesOf`: bytes of all factors of a side. */
+/** Bytes of factors that are sent to devices in an epoch. `bytesOf`: bytes of all factors of a side. */
 function bytesMoved(
   { resident, bandsADevice, rowsStaged, stays, rowBands, precision }: BlocksGrid,
   bytesOf: (side: 'rows' | 'columns') => number,
@@ -120,7 +124,7 @@ function bytesMoved(
   return passes * (precision === 'f16' ? bytesOf('columns') / 2 : bytesOf('columns'));
 }
 
-/** Reason in a plan that describes which factors stay on devices and which move. */
+/** Text for a printed plan: which factors stay on devices, and which are sent. */
 function placesOfFactors(
   { resident, bandsADevice, rowsStaged, stays, rowBands, precision }: BlocksGrid,
   problem: ScheduleProblem,
@@ -148,11 +152,12 @@ function placesOfFactors(
 /** Rows of the longest band relative to the average, if bands have about equal numbers of ratings. */
 const UNEQUAL_ROWS = 1.05;
 
-/** Bytes of a rating in the lists for tiles. */
+/** Bytes of a rating in the lists that a GPU makes for tiles. */
 const LISTED_BYTES = 8;
 
 /**
- * Fewest bands of rows over all devices: each has at most a block's ratings, and factors that fit one buffer.
+ * The fewest bands of rows, over all devices, for which a band's ratings fit into one block, and its factors
+ * into one buffer.
  */
 export function leastBands(
   problem: ScheduleProblem,
@@ -170,7 +175,10 @@ export function leastBands(
   );
 }
 
-/** Fewest bands of rows with one segment each whose lists fit one buffer. */
+/**
+ * The fewest bands of rows, with all columns as one segment, for which a band's lists for tiles fit into one
+ * buffer.
+ */
 export function bandsOfLists(
   ratings: number,
   { bindingBytes = Number.POSITIVE_INFINITY }: DeviceInfo,
@@ -184,8 +192,8 @@ export function devicesOf({ rowBands, deviceBlocks }: SgdSchedule): number {
 }
 
 /**
- * True if bands with blocks of their own all stay on one device with its own memory, so that host memory can
- * be freed.
+ * True if the ratings are in bands that all stay on a single device with its own memory, so that they can be
+ * freed in host memory.
  */
 export function bandsLeave(
   { inBands = false, rowBands, deviceBlocks }: SgdSchedule,
@@ -195,8 +203,8 @@ export function bandsLeave(
 }
 
 /**
- * The place of a schedule's factors. True for a side whose factors are on its devices; false if they are in
- * host memory and are copied with the blocks.
+ * For each side, true if its factors stay on devices; false if they are in host memory and are copied to a
+ * device with each block.
  */
 export function staysOnDevice({ deviceBlocks, columnBands }: SgdSchedule): {
   readonly rows: boolean;

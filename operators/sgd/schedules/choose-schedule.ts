@@ -18,14 +18,15 @@ import { factorBytes } from '../../planner/sizes.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule, sidesOf, VERSIONS } from './schedule.ts';
 
 /**
- * The schedules for a problem on these devices, best first; the caller takes the first that fits. A pure
- * function.
+ * Lists the schedules for a problem on these devices, best first; the caller takes the first that fits into
+ * memory. A pure function.
  *
  * - `auto` on several GPUs takes blocks on all of them, or a schedule of one GPU if the exchange would take
  *   longer than the steps it saves. On one GPU it takes blocks if the other schedules do not fit.
- * - Blocks that do not all fit are staged; with less memory there are more and smaller blocks.
- * - If a GPU's buffers cannot hold all rows' factors, or if the ratings exceed a block, there are bands of
- *   rows.
+ * - Blocks that do not all fit are staged, that is copied to the GPU for each use. With less memory there are
+ *   more and smaller blocks.
+ * - If a GPU's buffers cannot hold all rows' factors, or if there are more ratings than a block can hold,
+ *   rows are cut into bands.
  */
 export function* schedulesFor(
   problem: ScheduleProblem,
@@ -71,7 +72,8 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
   }
   const most = Math.max(1, Math.min(sidesOf(problem).columnCount, MOST_SEGMENTS));
   const fewest = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
-  // If all blocks stay on their devices, narrower segments save little memory, so only the fastest is tried.
+  // If all blocks stay on their devices, narrower segments (ranges of columns) save little memory, so only
+  // the fastest division is tried.
   yield fastest(of, most);
   for (let segments = fewest; ; segments = Math.min(most, 2 * segments)) {
     yield blocksSchedule(of, { columnBands: segments, resident: false });
@@ -80,8 +82,9 @@ function* blocks(of: BlocksProblem): Generator<SgdSchedule> {
 }
 
 /**
- * Several bands of rows on one GPU. In this order: all bands stay there; two blocks of ratings at a time;
- * the factors of only two bands at a time. With more bands, each is smaller.
+ * Schedules for one GPU that steps several bands of rows one after the other. In this order: all bands stay
+ * there; the ratings of only two bands at a time; also the factors of only two bands at a time. With more
+ * bands, each is smaller.
  */
 function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   const { problem, params, devices } = of;
@@ -91,7 +94,7 @@ function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
   const most = Math.min(rows, Math.max(fewest, MOST_BANDS));
   yield blocksSchedule(of, { columnBands: 1, resident: true, bandsADevice: fewest });
   for (const rowsStaged of [false, true]) {
-    // More bands do not reduce the factors of all rows.
+    // More bands do not help if the factors of all rows, which stay on the GPU, do not fit.
     const cannotHelp =
       !rowsStaged &&
       device.capacityBytes !== null &&
@@ -102,12 +105,12 @@ function* bands(of: BlocksProblem, least: number): Generator<SgdSchedule> {
 }
 
 /**
- * Stepping some blocks twice in a row must save at least this fraction of an epoch, since it delays
- * convergence.
+ * With `stays` (see DeviceBlocks), some blocks are stepped at the end of an epoch and again at the start of
+ * the next, which delays convergence. It must save at least this fraction of an epoch.
  */
 const STAYS_SAVES = 0.1;
 
-/** The fastest grid whose blocks all stay on the devices. */
+/** The grid with the least estimated time among those whose blocks all stay on the devices. */
 function fastest(of: BlocksProblem, most: number): SgdSchedule {
   const { problem, params, devices } = of;
   const schedules = PASSED_A_DEVICE.flatMap((each) => {

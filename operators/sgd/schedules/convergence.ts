@@ -2,29 +2,32 @@ import { devicesOf } from './blocks-schedule.ts';
 import type { SgdSchedule } from './schedule.ts';
 
 /**
- * The paper's own test on Hugewiki: it converged for s below a twentieth of min(m/i, n/j), and did not above.
+ * For parallel workers without locks. In cuMF_SGD's own test on Hugewiki (i x j blocks), s workers converged
+ * for s below a twentieth of min(m/i, n/j), and did not converge above.
  */
 const SAFE_PART = 20;
 
 /**
- * On a GPU, most teams wait for memory at any time, so more teams are allowed. 3.8 teams for each column
- * cost 0.0015 of RMSE at Netflix's shape.
+ * Most workers (teams of threads) for each column on a GPU. It allows more than on a CPU, since most teams
+ * wait for memory at any time. 3.8 teams for each column cost 0.0015 of RMSE at Netflix's shape.
  */
 const GPU_TEAMS_A_COLUMN = 4;
 
-/** Collisions of parallel workers, and their limits by cuMF_SGD, section 5.5. */
+/**
+ * An estimate of how often parallel workers step the same column, and the limits by cuMF_SGD, section 5.5.
+ */
 export interface ConvergenceReport {
   /** s: workers that step on one block at the same time. */
   readonly workers: number;
   /**
-   * min(⌊m/i⌋, ⌊n/j⌋), which must be far above s. `limit`: the largest s without a warning, a twentieth of
-   * it, on a GPU four times it.
+   * `leastSide`: min(⌊m/i⌋, ⌊n/j⌋), the smaller side of a block, which must be far above s. `bound`: the
+   * largest s without a warning, a twentieth of `leastSide`, or on a GPU four times it.
    */
   readonly leastSide: number;
   readonly bound: number;
   /**
-   * s Σ (n_v / Nz)² over the columns: expected number of other workers that step a worker's column at the
-   * same time. Exact if counts are known.
+   * s Σ (n_v / Nz)² over the columns: the expected number of other workers that step a worker's column at the
+   * same time. If the numbers of ratings of the columns are not known, it is a lower bound.
    */
   readonly collisionRate: number;
   readonly text: string;
@@ -45,9 +48,9 @@ export interface ConvergenceProblem {
 }
 
 /**
- * Limits of parallel workers s. Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). In schedules
- * without conflicts each worker has its own block. These need i, j >= 2 s, since with fewer bands the order
- * of blocks is hardly random (section 5.5.2, Figures 15 and 16).
+ * Compares the number of parallel workers s with its limits. Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋)
+ * (section 5.5.1). In schedules without conflicts each worker has its own block. These need i, j >= 2 s,
+ * since with fewer bands the order of blocks is hardly random (section 5.5.2, Figures 15 and 16).
  */
 export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
   const { users, items } = problem;
@@ -139,8 +142,8 @@ function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string
 }
 
 /**
- * The same rule for GPUs as for workers: with fewer than two segments for each GPU, the order of blocks is
- * hardly random.
+ * The rule i, j >= 2 s for several GPUs: with fewer than two segments of columns for each GPU, the order of
+ * blocks is hardly random.
  */
 function fewSegments(schedule: SgdSchedule): string | undefined {
   const { deviceBlocks, rowBands, columnBands } = schedule;

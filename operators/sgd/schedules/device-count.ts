@@ -5,9 +5,9 @@ import { type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
 import { tileShape } from './tiles.ts';
 
 /**
- * Seconds for each feature on one H200. With tiles: of a rating, and of each row that a tile reads. With
- * Hogwild!: of a step, which also reads columns from memory. Measured at k = 128 on the shapes of Netflix
- * and YahooMusic.
+ * Seconds of one H200 for each feature. With tiles: `rating` for each rating, `visit` for each row that a
+ * tile reads. With Hogwild!, for each rating, including the columns, which are read from memory. Measured at
+ * k = 128 on the shapes of Netflix and YahooMusic.
  */
 const FEATURE = {
   tile: { plain: { rating: 0.187e-12, visit: 0.488e-12 }, biases: { rating: 0.334e-12, visit: 0.775e-12 } },
@@ -15,21 +15,22 @@ const FEATURE = {
 } as const;
 
 /**
- * Measured on two H200. Bytes a second that a device both sends and receives: `beside` during its steps,
- * `between` two epochs, when it waits for them. `perBlock`: seconds of a block in addition to its steps: all
- * rows of its band are converted to float16 and back, columns are copied out of memory and in, and its last
- * tiles leave most of the device idle.
+ * Rates for passing factors of columns between devices, measured on two H200s. Bytes per second that a device
+ * sends and receives at the same time: `beside` while it steps ratings, `between` two epochs, while it waits.
+ * `perBlock`: seconds of a block in addition to its steps: all rows of its band are converted to float16 and
+ * back, columns are copied out of memory and in, and its last tiles leave most of the device idle.
  */
 const PASSED = { beside: 6.4e9, between: 4.4e9, perBlock: 1.8e-3 } as const;
 
 /**
- * Share of an epoch that several devices must save, since they take memory, and the seconds are estimates.
+ * Several devices must save at least this fraction of an epoch, since they take more memory, and times are
+ * estimates.
  */
 const SAVES = 0.15;
 
 /**
- * Seconds of an epoch on several devices: the longer of its steps and of the columns passed between devices
- * meanwhile, plus the columns that are passed before a device can start.
+ * Estimated seconds of an epoch on several devices. Steps and the passing of columns overlap, so the longer
+ * of the two counts. Columns that must be passed before any device can start are added.
  */
 export function sharedSeconds(
   problem: ScheduleProblem,
@@ -42,15 +43,18 @@ export function sharedSeconds(
   const columnBytes =
     rowBands === 1 ? 0 : (deviceBlocks?.movedBytes ?? 0) / (rowBands - 1 + between) / rowBands;
   const passed = ((rowBands - 1) * columnBytes) / PASSED.beside;
-  // The first segment can be passed only after its steps, and the last one can be stepped only after it was
-  // passed.
+  // The first segment (range of columns) can be sent only after its steps, and the last one can be stepped
+  // only after it was received, so these two steps do not overlap the passing.
   return (
     Math.max(steps + PASSED.perBlock * columnBands, passed + (2 * steps) / columnBands) +
     (between * columnBytes) / PASSED.between
   );
 }
 
-/** Seconds for one device to step all blocks of a grid. Each tile reads every row that has ratings in it. */
+/**
+ * Estimated seconds for one device to step all blocks of a grid. Each tile reads every row that has ratings
+ * in it.
+ */
 function stepSeconds(
   problem: ScheduleProblem,
   params: SgdParams,
@@ -74,8 +78,8 @@ function stepSeconds(
 }
 
 /**
- * The reason to step all ratings on one of several GPUs: on all of them, steps and passed columns would take
- * longer. Undefined if several GPUs save time.
+ * The reason to use only one of several GPUs, if an epoch on all of them would take longer because columns
+ * must be passed between them. Undefined if several GPUs save time.
  */
 export function reasonForOne(
   problem: ScheduleProblem,

@@ -4,18 +4,20 @@ import { sgdFeatures, type SgdParams } from '../params.ts';
 import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule, sidesOf } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape, wideTeam } from './tiles.ts';
 
-/** Teams of Hogwild!: enough to hide memory latency. */
+/**
+ * Most teams for Hogwild!, enough to hide memory latency. A team is a group of threads that steps one rating.
+ */
 const TEAMS = 8448;
 
 /**
- * Fewest columns for each team. At Netflix's shape two columns give the error of sequential SGD one epoch
- * later.
+ * Fewest columns for each team, so that teams rarely step the same column. At Netflix's shape, two columns
+ * per team give the error of sequential SGD one epoch later.
  */
 const COLUMNS_A_TEAM = 2;
 
 /**
- * Workers of wavefront-update. A wave lasts as long as its longest block. If some columns are popular, the
- * longest is the block of the most popular one, for any number of workers.
+ * Most workers of wavefront-update. A wave lasts as long as its longest block. If some columns are popular,
+ * the longest is the block of the most popular one, so more workers do not make a wave shorter.
  */
 const WAVE_WORKERS = 256;
 
@@ -23,13 +25,12 @@ const WAVE_WORKERS = 256;
 const BLOCK_RATINGS = 16;
 
 /**
- * The schedule on a GPU. A pure function.
+ * Chooses the schedule for one GPU that holds all data. A pure function.
  *
- *     tile        if the columns' factors fit the workgroups' memories, in at most the number of tiles that
- *                 ratings can be dealt to
- *     hogwild     otherwise; s teams, at most one for two columns and for a batch
- *     wavefront   only on request: i = s <= 256, j = 2 s, at least 16 ratings a block; waves in sequence, the
- *                 same bits each time
+ *     tile        if the factors of the columns fit the workgroups' memories, in at most MOST_TILES tiles
+ *     hogwild     otherwise; s teams, at most one for two columns and one for a batch of ratings
+ *     wavefront   only on request: i = s <= 256 bands of rows, j = 2 s bands of columns, at least 16 ratings
+ *                 a block; waves in sequence, the same bits each time
  */
 export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   if (params.schedule === 'wavefront') return wavefront(problem, params, device);
@@ -69,7 +70,7 @@ export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device:
   return { ...whole, kind: 'hogwild', workers, lanes, reasons: [why(beyondTiles), teams] };
 }
 
-/** A band of rows for each team, and twice that number of bands of columns. */
+/** Wavefront-update with one band of rows for each team, and twice that number of bands of columns. */
 function wavefront(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   const { ratings = Number.POSITIVE_INFINITY } = problem;
   const { rows, rowCount, columnCount } = sidesOf(problem);

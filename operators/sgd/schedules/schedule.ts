@@ -5,22 +5,23 @@ import { blockLimit, factorBytes } from '../../planner/sizes.ts';
 import { sgdFeatures, type SgdParams } from '../params.ts';
 import type { TileShape } from './tiles.ts';
 
-/** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
+/** Number of consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
 export const BATCH_RATINGS = 256;
 
-/** Bytes of a core's own cache for the column vectors of a block. */
+/** Bytes of a core's own cache that the column vectors of a block may fill. */
 const SEGMENT_BYTES = 1 << 20;
 
-/** Fewest bands of a grid, so that up to four workers use the same grid and give the same bits. */
+/** Fewest bands of a grid. Up to four workers then use the same grid, and so give the same bits. */
 const LEAST_BANDS = 8;
 
-/** The schedule blocks on devices that each have a band of rows. */
+/** Details of the schedule `blocks` on devices, each of which has one or several bands of rows. */
 export interface DeviceBlocks {
   /** Kernel that steps the ratings of a block. */
   readonly steps: 'tile' | 'hogwild';
   /**
-   * True if all blocks of ratings, and all segments of columns, stay on their devices. Otherwise two blocks
-   * at a time are on a device, and segments are copied from host memory, unless there is only one.
+   * True if the ratings of all blocks, and the factors of all segments of columns, stay on their devices.
+   * Otherwise the ratings of two blocks at a time are on a device, and segments are copied from host memory,
+   * unless there is only one.
    */
   readonly resident: boolean;
   /** Bands of rows on each device; default: one. */
@@ -28,8 +29,8 @@ export interface DeviceBlocks {
   /** True if the factors of a band of rows are copied from host memory and back with each of its blocks. */
   readonly rowsStaged?: boolean;
   /**
-   * True if a device keeps its segments from the end of an epoch for the start of the next: they are
-   * exchanged less often, and some blocks are stepped twice in a row.
+   * True if a device starts an epoch with the segments with which it ended the previous one. Segments are
+   * then sent less often, but some blocks are stepped twice in a row.
    */
   readonly stays?: boolean;
   /** Approximate number of columns of the widest segment. */
@@ -38,28 +39,28 @@ export interface DeviceBlocks {
   readonly movedBytes: number;
 }
 
-/** Fewest versions of the factors in memory: an epoch steps a copy of the previous version. */
+/** Fewest versions of the factors in memory, since an epoch updates a copy of the previous version. */
 export const VERSIONS = 2;
 
-/** The order in which ratings are visited, and the number of workers. */
+/** The order in which an epoch visits the ratings (takes a step for each), and the number of workers. */
 export interface SgdSchedule {
   readonly kind: 'hogwild' | 'wavefront' | 'tile' | 'blocks';
   /** s: workers that step at the same time. */
   readonly workers: number;
   /** The side with more rows. Its vectors are streamed; vectors of the other side stay in the cache. */
   readonly rows: 'users' | 'items';
-  /** i and j: R is cut into i bands of rows and j bands of columns. */
+  /** Numbers i and j: R is cut into i bands of rows and j bands of columns. */
   readonly rowBands: number;
   readonly columnBands: number;
-  /** True if there are more ratings than fit into a block; then each band of rows has its own block. */
+  /** True if there are more ratings than a block can hold. Each band of rows then has a block of its own. */
   readonly inBands?: boolean;
   /** For the schedule tile. */
   readonly tile?: TileShape;
   /** For the schedule blocks on GPUs. */
   readonly deviceBlocks?: DeviceBlocks;
   /**
-   * On a GPU: threads that step one rating together, and the precision in which factors are stored during an
-   * epoch.
+   * On a GPU: the number of threads that step one rating together, and the precision in which factors are
+   * stored during an epoch.
    */
   readonly lanes?: number;
   readonly precision?: 'f32' | 'f16';
@@ -67,7 +68,8 @@ export interface SgdSchedule {
 }
 
 /**
- * Sizes for which a schedule is chosen. Ratings, and pairs of the validation set, are absent if not known.
+ * The sizes for which a schedule is chosen. The numbers of ratings and of validation pairs are absent if not
+ * known.
  */
 export interface ScheduleProblem {
   readonly users: number;
@@ -77,8 +79,8 @@ export interface ScheduleProblem {
 }
 
 /**
- * Assigns the sides: the side with more rows becomes the rows. Vectors of rows are streamed, vectors of
- * columns stay in the cache. Returns the sizes of both.
+ * Decides whether users or items are the rows of R: the side with more of them. Vectors of rows are read in
+ * sequence, vectors of columns stay in the cache. Returns the names and sizes of both.
  */
 export function sidesOf({ users, items }: ScheduleProblem): {
   readonly rows: 'users' | 'items';
@@ -92,14 +94,15 @@ export function sidesOf({ users, items }: ScheduleProblem): {
 }
 
 /**
- * The schedule on CPU threads. A pure function.
+ * Chooses the schedule for CPU threads: R is cut into i bands of rows and j bands of columns, for s workers.
+ * A pure function.
  *
  *     hogwild     i = j = 1; every worker takes batches of 256 ratings in a shuffled order, without locks
  *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns, in a sequence for each worker
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
- * j is increased further until the column vectors of a band, and the stream of rows, fit the cache of one
- * core.
+ * j is increased further until the column vectors of a band, and the row vectors that are read in sequence,
+ * fit into the cache of one core.
  */
 export function cpuSchedule(
   problem: ScheduleProblem,
@@ -154,15 +157,21 @@ export function cpuSchedule(
   };
 }
 
-/** Bands end at whole rows, so their ratings are slightly unequal. */
+/**
+ * Largest number of ratings of a band, relative to the average. Bands end at whole rows, so they differ
+ * slightly.
+ */
 const UNEQUAL = 1.05;
 
-/** Fewest bands of rows with at most a block's ratings each; one if a block can hold all ratings. */
+/** The fewest bands of rows whose ratings each fit into one block; 1 if all ratings do. */
 export function bandsOfBlocks(ratings: number): number {
   return ratings > blockLimit.ratings ? Math.ceil((UNEQUAL * ratings) / blockLimit.ratings) : 1;
 }
 
-/** Reason against a schedule whose blocks would exceed the ratings of a block. */
+/**
+ * The reason against a schedule that needs more ratings in a block than a block can hold; undefined if it
+ * does not.
+ */
 export function beyondBlock({ inBands, rowBands }: SgdSchedule, ratings: number): string | undefined {
   const each = inBands ? Math.ceil(ratings / rowBands) : ratings;
   return each > blockLimit.ratings

@@ -4,7 +4,10 @@ import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { sgdFeatures, type SgdParams } from '../params.ts';
 
-/** The tiles that a GPU steps: see the task sgd-tiles. */
+/**
+ * The division of the columns into tiles, whose factors each fit into a workgroup's memory, and the threads
+ * of each tile: see the task sgd-tiles.
+ */
 export interface TileShape {
   readonly tiles: number;
   /** Most columns of a tile. */
@@ -17,31 +20,31 @@ export interface TileShape {
 }
 
 /**
- * Workgroups that a large GPU runs at the same time, one for each multiprocessor; more tiles run in waves of
- * this number.
+ * Number of workgroups that a large GPU runs at the same time, one for each multiprocessor. More tiles run in
+ * waves of this number.
  */
 const WAVE = 132;
 
-/** Most tiles that a GPU can deal ratings to. */
+/** Most tiles among which a GPU can divide the ratings. */
 const MOST_TILES = 4096;
 
 /** Threads of a workgroup, if the adapter allows it. */
 const THREADS = 1024;
 
 /**
- * Fewest ratings of an epoch for each team, and most teams for each column. Beyond these limits, lost steps
- * cost more than the speed gains.
+ * Fewest ratings of an epoch for each team of threads, and most teams for each column. Beyond these limits
+ * teams overwrite each other's steps so often that this costs more than the speed gains.
  */
 const LEAST_RATINGS = 256;
 const TEAMS_A_COLUMN = 4;
 
 /**
- * Features of each thread of a team. With larger teams fewer ratings are stepped at the same time, and fewer
- * steps are lost.
+ * Number of features for each thread of a team, which steps one rating. Larger teams step fewer ratings at
+ * the same time, so fewer steps overwrite each other.
  */
 const FEATURES_A_LANE = 16;
 
-/** Features of a piece: 16 bytes in float16. */
+/** Number of features that a thread reads at once (a piece): 16 bytes in float16. */
 const PIECE = 8;
 
 /** Precision in which factors are stored while they are stepped. */
@@ -58,8 +61,8 @@ export function teamOf(features: number, limits: DeviceLimits | undefined): numb
 }
 
 /**
- * Threads that step one rating, if few are stepped at the same time: one for each 16 bytes of a row, so that
- * a step takes the least time.
+ * Number of threads that step one rating if few ratings are stepped at the same time: one thread for each 16
+ * bytes of a row, so that a step takes the least time.
  */
 export function wideTeam(
   features: number,
@@ -79,7 +82,7 @@ interface TeamShape {
   readonly arithmetic: 'f32' | 'f16';
 }
 
-/** The team that steps a rating, and the most threads of a workgroup of such teams. */
+/** Chooses the number of threads that step one rating (`lanes`) and the most threads of a workgroup. */
 function teamShape(
   features: number,
   stride: number,
@@ -99,8 +102,8 @@ function teamShape(
 }
 
 /**
- * True if a team's threads cannot divide the padded pieces of a row evenly, but can divide the pieces that
- * contain features, with at most one more pair of features for each thread.
+ * A row of factors is divided among a team's threads in pieces of eight features. True if the padded pieces
+ * cannot be divided evenly, but the full pieces can, with at most one more pair of features for each thread.
  */
 function hasTail(features: number, stride: number, lanes: number): boolean {
   const whole = Math.floor(features / PIECE);
@@ -111,7 +114,7 @@ function hasTail(features: number, stride: number, lanes: number): boolean {
   );
 }
 
-/** Bytes of a column's factors in a tile. */
+/** Bytes of a column's factors in workgroup memory. */
 function columnBytes(
   features: number,
   lanes: number,
@@ -124,9 +127,9 @@ function columnBytes(
 }
 
 /**
- * Threads of a team that computes in float16, by the pieces of a row. In epochs of Netflix's shape on an
- * H200, two pieces a thread are fastest up to 64 features, and four above, or five if they divide evenly.
- * Teams whose last piece is partial take up to half as much time again.
+ * Number of threads of a team that computes in float16, by the number of pieces of a row. In epochs of
+ * Netflix's shape on an H200, two pieces a thread are fastest up to 64 features, and four above, or five if
+ * they divide evenly. A team whose last piece is partial takes up to half as much time again.
  */
 function halfTeam(pieces: number): number {
   if (pieces <= 2) return 1;
@@ -135,10 +138,10 @@ function halfTeam(pieces: number): number {
 }
 
 /**
- * Tiles for the columns: the fewest that hold all of them in workgroup memory, rounded up to whole waves, so
- * that no multiprocessor is idle in the last wave. A tile has at most four teams for each of its columns, and
- * at most the teams that its ratings keep busy. Undefined if there would be too many tiles, or if one column
- * does not fit.
+ * Divides the columns into tiles: the fewest whose factors fit into workgroup memory, rounded up to whole
+ * waves, so that no multiprocessor is idle in the last wave. A tile has at most four teams for each of its
+ * columns, and no more teams than its ratings keep busy. Returns undefined if there would be too many tiles,
+ * or if one column does not fit.
  */
 export function tileShape(
   { columns, ratings }: { readonly columns: number; readonly ratings: number },
@@ -175,7 +178,7 @@ export function tileShape(
   return { tiles, places, lanes, threads: teams * lanes, precision, arithmetic };
 }
 
-/** Teams of threads that step tiles at the same time. */
+/** Number of teams of all tiles together. */
 export function teamsOfTiles({ tiles, threads, lanes }: TileShape): number {
   return (tiles * threads) / lanes;
 }
