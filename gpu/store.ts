@@ -139,8 +139,8 @@ export class GpuStore {
   }
 
   /**
-   * Frees the host memory of an uploaded block of ratings. Kernels later divide its rows into lists without
-   * its column indices.
+   * Frees the host memory of an uploaded block of ratings, including its column indices. So when lists of its
+   * rows are made later, long rows are not cut by column.
    */
   leave(key: string): void {
     const entry = this.get(key);

@@ -11,8 +11,8 @@ interface Listed {
 const lists = new WeakMap<Gpu, Listed>();
 
 export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
-  // Several WebGPU devices on one card run checks at the same time. A device that waits for its compiler
-  // should not slow the others with the dummy work by which keepAwake keeps the card's clock high.
+  // Several WebGPU devices on one card run checks at the same time. While one of them waits for its compiler,
+  // keepAwake would give the card dummy work that slows the others.
   gpu.mayIdle = true;
   gpu.journal.detailed = true;
   const { checks, kernels } = await listOf(gpu);

@@ -37,8 +37,8 @@ export class FreshMemory {
 }
 
 /**
- * One promise for each piece; it never rejects. A page that could not be mapped here is mapped when its
- * first value is written.
+ * Reads zeros into the memory, so that its pages are mapped. Returns a promise for each piece of PIECE_BYTES,
+ * which never rejects: a page that could not be mapped here is mapped when its first value is written.
  */
 function touched({ buffer, byteOffset, byteLength }: Float32Array): Promise<void>[] {
   let file: number;

@@ -16,7 +16,9 @@ const FILES = 8;
 /** Share of the folder's free space that may be used. */
 const SHARE = 0.5;
 
-/** Unlinked files in memory: the system deletes them when the process ends or they are closed. */
+/**
+ * Creates files in memory without names: the system deletes them when the process ends or they are closed.
+ */
 export class MemoryFiles implements FileMemories {
   readonly #open: number[] = [];
   readonly #folder: string;

@@ -1,4 +1,4 @@
-// Template: a thread keeps rows of A in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's elements of A stay in registers.
 {%- comment -%}
 Solves A x = b for one row by conjugate gradients, with A in its threads' registers (cuMF_ALS, Algorithm 1,
 with line 5 as r = r - alpha a_p). A thread has one element of each vector. Inputs: x (the initial solution),

@@ -1,8 +1,8 @@
-// Template: A is in float16 or float32, of different types.
+// Template: A is stored in float16 or float32, and its variables have different types.
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
-// Shared data of conjugate gradients: the vector that A is multiplied by (double-buffered), and partial sums
-// of the subgroups.
+// Workgroup memory of conjugate gradients: the vector that A is multiplied by (double-buffered), and partial
+// sums of the subgroups.
 {%- if INT8 %} They are stored where ratings and tiles of A were staged before.
 fn vector_part(which: u32, part: u32) -> vec4f {
   return bitcast<vec4f>(staged[which * TILES * 4u + part]);

@@ -1,6 +1,6 @@
-// Template: a thread keeps rows of A in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's elements of A stay in registers.
 {%- comment -%}
-Computes product = (A v)[row] for this thread's row, where v is the shared vector number `{{ from }}`. Four
+Computes product = (A v)[row] for this thread's row, where v is in buffer `{{ from }}` of put_vector. Four
 adjacent lanes hold four rows of A: each lane has a quarter of the columns of all four, and the lanes exchange
 their sums.
 {%- endcomment %}

@@ -1,4 +1,4 @@
-// Template: 64 scores are in registers, and loops over them are unrolled.
+// Template: loops are unrolled, so that a thread's 64 scores stay in registers.
 // Computes the scores x.theta of ROWS rows and COLUMNS columns (a tile). A thread computes 8 x 8 of them, in
 // s00 to s77. Eight features at a time are in workgroup memory, and the next eight are loaded meanwhile.
     let first_column = tile * COLUMNS;

@@ -1,8 +1,9 @@
-// Template: names of variables are made from the group that is read.
+// Template: the including shader names the variables to fill.
 {%- comment -%}
-Reads the next GROUP of ratings that a team of threads steps, into {{ into }}, and moves on. `walk` is the
-team's position: a batch of ratings, from `first` to `end`, in which it starts at a given place and wraps
-around. After the last rating of a batch, and after the last batch, ratings are NO_RATING.
+Reads the next GROUP ratings of a team of threads, into {{ into }}, and moves the team's position `walk` on. A
+team takes one batch of ratings after the other. In a batch it starts at some rating, continues from the end
+to the beginning, and stops after `left` ratings. Entries after the last rating of a batch, and after the last
+batch, are NO_RATING.
 {%- endcomment %}
 {%- for slot in slots %}
     {{ into }}_{{ slot }} = NO_RATING;

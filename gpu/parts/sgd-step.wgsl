@@ -1,4 +1,4 @@
-// Template: a thread's pieces of both rows are in registers, of different types by precision.
+// Template: loops are unrolled, and types depend on the precision.
 {%- comment -%}
 One step of SGD for one rating (cuMF_SGD, section 2.2). Inputs: the row's factors p_*, the column's factors
 q_*, and `rating`. Outputs: the row's new factors in p_*, the column's in n_*. With AdaGrad, {{ row_sum }} and

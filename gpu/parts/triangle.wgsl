@@ -1,4 +1,4 @@
-// Row and column (column <= row) of element `at` of a lower triangle that is stored row by row.
+// Finds the row and column (column <= row) of element `at` of a lower triangle that is stored row by row.
 fn triangle_place(at: u32) -> vec2u {
   var row = u32((sqrt(8.0 * f32(at) + 1.0) - 1.0) / 2.0);
   if (row * (row + 1) / 2 > at) {

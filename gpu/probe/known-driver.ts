@@ -93,7 +93,10 @@ export class KnownDrivers {
   }
 }
 
-/** The kernel, its graphics drivers and devices, and the variables that choose among them. */
+/**
+ * Describes the operating system's kernel, its graphics drivers and devices, and the variables that choose
+ * among them.
+ */
 function thisSystem(): string {
   const devices = ['/dev', '/dev/dri'].flatMap((folder) =>
     namesIn(folder).filter((name) => /^(nvidia|renderD|dxg)/.test(name)),

@@ -35,7 +35,7 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
     ...writes({ counts: 'array<atomic<u32>>' }),
   ],
   uniforms: {
-    /** `from_row`: index in `rows` of the first row. `count`: the number of rows from there. */
+    /** `from_row`: index in the buffer `rows` of the first row. `rows`: the number of rows from there. */
     from_row: 'u32',
     rows: 'u32',
     columns: 'u32',

@@ -1,4 +1,4 @@
-// Template: 64 scores are in registers, and loops over them are unrolled.
+// Template: loops are unrolled, so that a thread's 64 scores stay in registers.
 // For each listed column of a row, counts the columns that are ranked before it. The score of a column is
 // x.theta. A column is ranked before another if its score is higher, or equal with a lower column number.
 //
@@ -23,7 +23,7 @@ var<workgroup> lows: array<f32, ROWS>;
 var<workgroup> starts: array<u32, ROWS>;
 var<workgroup> ends: array<u32, ROWS>;
 var<workgroup> own_counts: array<atomic<u32>, COUNTS>;
-// The tiles to process: number of tiles up to the last one that may still change a count.
+// Number of tiles to process. A check raises it by REFRESH if a listed column is still counted.
 var<workgroup> reach: atomic<u32>;
 
 fn bits(above: vec4<bool>) -> vec4u {

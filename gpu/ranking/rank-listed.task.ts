@@ -75,8 +75,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
       { from_row: from, to_row: to, first, last, quads },
       Math.ceil((last - first) / LISTED_THREADS),
     );
-  // Excluded columns are subtracted first. After that, counts can only increase, so a count that has reached
-  // `depth` is not needed more exactly.
+  // Excluded columns are subtracted first. After that, counts can only increase, so the next kernel may stop
+  // counting for a column whose count has reached `depth`.
   if (exclude && discounting)
     pass.dispatch(
       discounting,

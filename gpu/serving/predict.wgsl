@@ -1,4 +1,4 @@
-// Template: products of four pairs are in registers, and loops over them are unrolled.
+// Template: loops are unrolled, so that the products of four pairs stay in registers.
 // Computes x.theta for pairs of a row and a column. Four neighbouring threads handle four pairs together, so
 // that they load adjacent factors: each thread computes a quarter of all four products. Then the quarters are
 // exchanged through workgroup memory, and each thread adds one pair's product.

@@ -1,4 +1,4 @@
-// Template: 64 scores are in registers, and loops over them are unrolled.
+// Template: loops are unrolled, so that a thread's 64 scores stay in registers.
 // Finds the n columns with the highest scores x.theta for each row, without storing all scores.
 //
 // A workgroup has ROWS rows and processes all columns, COLUMNS at a time (a tile). Eight features at a time
@@ -24,8 +24,8 @@ var<workgroup> queued: array<atomic<u32>, ROWS>;
 // Score and item of the worst entry of each row's list.
 var<workgroup> thresholds: array<f32, ROWS>;
 var<workgroup> threshold_items: array<u32, ROWS>;
-// `overflow`: the last round in which a queue was full. `reach`: number of tiles up to the last one that can
-// still improve a list.
+// `overflow`: the last round in which a queue was full. `reach`: number of tiles to process, raised to the
+// next tile by each row whose list that tile can still improve.
 var<workgroup> overflow: atomic<u32>;
 var<workgroup> reach: atomic<u32>;
 
@@ -205,8 +205,9 @@ fn main(
         let row = lane_row + 16u * i;
         let column = first_column + lane_column + 8u * j;
         let score = select(two.y, two.x, (j & 1u) == 0u);
-        // Compares with the lists as they were after the previous round. If they could change during a round,
-        // equal scores would be queued again and again.
+        // `candidates` was made from scores alone, and before the lists changed in earlier rounds. So score
+        // and item are compared again; otherwise scores that equal the worst would fill the queue again and
+        // again.
         if (is_worse(thresholds[row], threshold_items[row], score, item_of(column)) && !enqueue(row, column, score, round)) {
           break;
         }

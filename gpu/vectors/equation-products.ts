@@ -7,8 +7,8 @@ import { vectorQuads } from './vectors.ts';
 
 export type EquationProductsParams = EquationsParams & {
   /**
-   * True: computes the residual b - A x, and the other numbers of gradients. False: computes products of A
-   * with search directions.
+   * True: computes the residual b - A x, and the sums that are stored with it
+   * (operators/tasks/vector-tasks.ts). False: computes products of A with search directions.
    */
   readonly first: boolean;
 };

@@ -44,8 +44,8 @@ export interface ProductSettings extends RowRange {
 }
 
 /**
- * Settings by which the lists of rows are made here: rows are cut into parts of at most this number of
- * ratings, and no kernel solves them.
+ * Settings by which rows are cut into parts: of at most `partRatings` ratings, and by regions of θ. They
+ * serve only for the lists of parts; the kernels are chosen elsewhere.
  */
 const PARTS: UpdateVariant = {
   name: 'exchanged-vectors',

@@ -31,8 +31,8 @@ export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count
 }
 
 /**
- * Chooses a variant for `bytes` of workgroup memory. A row has 32 threads, and at most 64 ratings or the
- * number that fits; a workgroup has up to four rows.
+ * Chooses a variant for `bytes` of workgroup memory. 32 threads share a row, of at most 64 ratings or fewer
+ * if no more fit; a workgroup has up to four rows.
  */
 export function chooseUpdateMatrixFree(
   rank: number,

@@ -1,4 +1,4 @@
-// Template: a thread keeps x, r, p and q in registers, and loops over them are unrolled.
+// Template: loops are unrolled, so that x, r, p and q stay in registers.
 // Solves rows of few ratings by conjugate gradients that never form A. The product A p = sum of theta_v
 // (theta_v^T p) + lambda n p is computed from the row's ratings, whose theta_v are in workgroup memory. A
 // workgroup has ROWS rows, and LANES threads share a row. A row that has converged continues with steps of

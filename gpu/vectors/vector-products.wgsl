@@ -1,4 +1,4 @@
-// Template: a lane keeps pieces of several vectors in registers, and loops are unrolled.
+// Template: loops are unrolled, so that a thread's features stay in registers.
 // The matrix-free product A p: sums (theta_v^T p) theta_v over the ratings of a part of a row, and writes the
 // sum to the part's slot (layout: vectors.ts). One workgroup per part.
 //

@@ -1,4 +1,4 @@
-// Template: a thread keeps x, r, p and q in registers, and loops over them are unrolled.
+// Template: loops are unrolled, so that x, r, p and q stay in registers.
 // One phase of matrix-free conjugate gradients, on vectors in buffers (layouts: vectors.ts). LANES threads
 // share a row. Between phases other kernels multiply A by `direction`.
 //

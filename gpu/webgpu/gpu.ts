@@ -60,8 +60,8 @@ export class Gpu {
   }
 
   /**
-   * Opens a GPU. `memoryBytes`: freed buffers are kept for reuse up to this limit. Throws UsageError with
-   * the reason if there is no adapter.
+   * Opens a GPU. `memoryBytes`: the GPU memory that may be used; freed buffers are kept for reuse within it.
+   * Throws UsageError with the reason if there is no adapter.
    */
   static async open({
     memoryBytes,

@@ -75,8 +75,8 @@ export class Pass {
 
   /**
    * Adds a kernel. Workgroups beyond the limit of one dimension use the second dimension: a workgroup's
-   * number is `workgroup_id.y * num_workgroups.x + workgroup_id.x`. Workgroups above the last number must do
-   * nothing.
+   * number is `workgroup_id.y * num_workgroups.x + workgroup_id.x`. There may be more workgroups than
+   * `workgroups`; the kernel must ignore the excess numbers.
    */
   dispatch<Buffers extends string, Uniforms extends string>(
     compiled: CompiledKernel<Buffers, Uniforms>,

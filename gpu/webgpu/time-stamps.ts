@@ -32,8 +32,8 @@ export class TimeStamps {
 }
 
 /**
- * The time at which the last kernel of a submission ended, by the GPU's clock. All submissions of a queue
- * share one object, since each writes and copies its time before the next begins.
+ * Measures when the last kernel of a submission ended, by the GPU's clock. All submissions of a queue share
+ * one object, since each writes and copies its time before the next begins.
  */
 export class EndStamp {
   readonly bytes = 8;

@@ -1,4 +1,4 @@
-// Template: vectors are in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
 Takes one step of a row's conjugate gradients along p (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha
 a_p). Before it, q must be the sum of (theta_v^T p) theta_v; other variables are as in cg-begin. The step

@@ -1,4 +1,4 @@
-// Template: vectors are in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
 Starts the conjugate gradients of a row. Its LANES threads have x, the sum r of (r_v - theta_v^T x) theta_v
 and, with biases, s = sum of theta_v in registers. `rated` is the sum of r_v, `along` the sum of r_v theta_v^T

@@ -1,4 +1,4 @@
-// Template: vectors are in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
 Writes a solved row: x, the bias t / weight - s.x / weight, and the objective. If x is not finite, the row's
 number is recorded in `status`. A row without ratings becomes 0.

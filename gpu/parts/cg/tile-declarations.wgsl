@@ -1,4 +1,4 @@
-// Template: the type of an element of the tile follows from the precision.
+// Template: the type of the tile's elements depends on the precision.
 {%- comment -%}
 The workgroup memory of tile-product. For each of ROWS rows: `tile`, rows of theta of TILE ratings; `own`, the
 row's vector; and `counted`, each rating's factor in the sum. The rows of theta are PITCH groups of four

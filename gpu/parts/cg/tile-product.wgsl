@@ -1,4 +1,4 @@
-// Template: vectors are in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
 Adds the sum of (theta_v^T p) theta_v over some ratings of a row to q, where p is the row's vector in `own`.
 The ratings are `inside` ones from index `at` on, and their theta_v are in `tile`. First SPLIT of the row's

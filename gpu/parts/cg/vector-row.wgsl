@@ -1,4 +1,4 @@
-// Template: rows come from a list, or follow one another.
+// Template: rows are listed or consecutive, by variant.
 {%- comment -%}
 Finds the row that LANES threads share. `entry` is (row, first slot, number n of ratings, number of slots): an
 element of the list `work` or, without `listed`, made here for consecutive rows. `own` is the index of the

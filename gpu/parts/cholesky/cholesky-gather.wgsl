@@ -32,8 +32,8 @@ fn of_bias(at: u32, scale: f32) -> vec4f {
 }
 {% endif %}
 
-// Sums the slots in order. Of the padding, only rows are set to 0. Padded columns are right of the diagonal,
-// and no thread reads them.
+// Adds a row's slots, the partial sums of its A and b, in order. Padding in rows is set to 0. Padding in
+// columns is right of the diagonal, and no thread reads it.
 fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
   for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
     var sum = slots[base + at];

@@ -1,5 +1,6 @@
-// Template: a copy of A in workgroup memory, or none, by variant.
-// Access to one row's A, in 16 x 16 tiles, followed by b: in workgroup memory, or in the row's first slot.
+// Template: only some variants have a copy of A in workgroup memory.
+// Reads and writes one row's A, in 16 x 16 tiles, followed by b. They are in workgroup memory, or in the
+// buffer `slots`, in the first of the row's slots (`base` is its index).
 {% if where == 'workgroup' %}
 var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;
 

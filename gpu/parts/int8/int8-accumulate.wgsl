@@ -1,4 +1,4 @@
-// Template: a subgroup's tiles are variables of their own, dealt by the host.
+// Template: each tile of A is a variable, and the host decides which subgroup sums it.
 {%- comment -%}
 Computes A, the sum of theta_v theta_v^T over the ratings [first, end) of a row, on tensor cores, from factors
 in 8 bits, in the accumulators sum_*. It takes BIN ratings at a time, a bin. The ratings themselves are

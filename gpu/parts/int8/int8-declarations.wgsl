@@ -1,4 +1,4 @@
-// Template: with and without biases entries have different types.
+// Template: with biases, some functions have one parameter more.
 const BYTES = vec4<u32>(0x00ff00ffu);
 const WORDS = vec4<u32>(0x0000ffffu);
 const EIGHT = vec4<u32>(8u);

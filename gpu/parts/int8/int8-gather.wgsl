@@ -1,7 +1,7 @@
-// Template: names of variables are made from the set that is gathered.
+// Template: the including shader names the variables to fill.
 {%- comment -%}
-Loads rows of theta of the ratings of bin `ahead`: 16 features of four ratings per thread, into next_{{ set
-}}_0 to next_{{ set }}_3.
+Loads rows of theta of the ratings of bin `ahead`, 16 features of four ratings per thread, into next_S_0 to
+next_S_3 for S = `set`.
 {%- endcomment -%}
 { let four = staged[columns_at(ahead, group)];
   if (chunk < TILES) {

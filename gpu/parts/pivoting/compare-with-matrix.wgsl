@@ -1,4 +1,4 @@
-// Template: a thread's features are in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
 Computes left_* = b - A x with the row's original A, to find rounding errors of the sweeps. P is the set of
 features that may differ from 0; their x is in y, and the other features' x is 0. For features outside P, y

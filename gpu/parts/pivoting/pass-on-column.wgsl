@@ -1,4 +1,4 @@
-// Template: a thread's groups are in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's elements stay in registers.
 {%- comment -%}
 Writes column k of the matrix, which is spread over the threads' registers, to workgroup memory: `column` from
 `start` on.

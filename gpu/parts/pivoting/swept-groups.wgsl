@@ -1,8 +1,9 @@
 // Template: code of biases uses workgroup memory that only variants with biases have.
-// Operations on groups: four elements of a row of a matrix, which a thread keeps in registers.
+// Functions for the matrix of solve-nonnegative, which threads keep in registers as groups: four elements of
+// a row.
 //
-// place_of: the row, and the number of the group in that row, for the group at index `at` of a slot. After
-// the matrix's last group, the result is a row and a group that do not exist.
+// place_of: the row of the group at index `at` of a slot, and the number of the group in that row. An index
+// after the last group gives a row and a group that do not exist.
 fn place_of(at: u32) -> vec2u {
   let tile = triangle_place(at / 64);
   let place = vec2u(16 * tile.x + at % 64 / 4, 4 * tile.y + at % 4);
@@ -30,7 +31,8 @@ fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
   return sum;
 }
 
-// A group of A: the sum of the row's slots in their order, less the terms of the eliminated bias.
+// A group of A (four elements of a row): the sum of the row's slots in their order, less the terms of the
+// eliminated bias.
 fn gathered(base: u32, slot_count: u32, at: u32, place: vec2u, weight: f32) -> vec4f {
   if (at >= BIAS_START) {
     return vec4f();
@@ -48,8 +50,8 @@ fn remember_largest(group: vec4f, place: vec2u) {
   }
 }
 
-// Adds the shift to the group's element on the diagonal, if it has one. Also stores the group in the first
-// slot, which then has the whole A.
+// Adds `shift` to the group's element on the diagonal of A, if it has one. Also stores the group in the
+// buffer `slots`, which then has the row's whole A.
 fn shifted(base: u32, at: u32, group: vec4f, place: vec2u, shift: f32) -> vec4f {
   if (at >= BIAS_START) {
     return group;
@@ -79,8 +81,9 @@ fn matrix_quad(base: u32, i: u32, quad: u32) -> vec4f {
   return vec4f(slots[at][c], slots[at + 4][c], slots[at + 8][c], slots[at + 12][c]);
 }
 
-// Writes a group's elements of column k to `column` from `start` on. Only the lower triangle is stored: up to
-// the tile of k, the elements are in row k (by symmetry), and below it in column k.
+// Writes the elements of column k that are in this group (four elements of a row) to `column` from `start`
+// on. Only the lower triangle is stored: up to the tile of k, the elements are in row k (by symmetry), and
+// below it in column k.
 fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   if (place.x == k) {
     column[start + place.y] = group;

@@ -1,4 +1,4 @@
-// Template: a thread's numbers of vectors are in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
 Solves a row by conjugate gradients with A / n in float16 on tensor cores (cuMF_ALS, Algorithm 1 and section
 4.2). The formulas are the same as in parts/register-cg. Every subgroup has copies of all vectors: a lane has

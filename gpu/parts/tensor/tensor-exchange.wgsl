@@ -1,4 +1,4 @@
-// Template: a thread keeps rows of A in registers, and loops over them are written out.
+// Template: loops are unrolled, so that a thread's elements of A stay in registers.
 {%- comment -%}
 Moves A from the accumulators of the tensor cores through workgroup memory to the threads' registers: a_m_q is
 four columns of tile m of row q of this thread. Also b and, with biases, s = sum of theta_v and t_part (this

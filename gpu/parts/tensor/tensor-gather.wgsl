@@ -1,4 +1,4 @@
-// Template: a thread's share is in registers, and loops over it are written out.
+// Template: loops are unrolled, so that the loaded features stay in registers.
 {%- comment -%}
 Loads this thread's part of the rows of theta of one bin, whose ratings are in place `slot` of the ring, into
 next_0 and following.

@@ -1,4 +1,4 @@
-// Template: operands of tensor cores are variables of their own, dealt by the host.
+// Template: each operand of the tensor cores is a variable of its own.
 {%- comment -%}
 Converts A, as summed on tensor cores, to A / n in float16, as the left operand of later products on tensor
 cores; with biases, A / n - s s^T / (n weight). a_k_j is the operand for tile column j of the subgroup's k-th

@@ -1,7 +1,8 @@
-// Template: places in memory are made from numbers of the place that includes it.
+// Template: the including shader passes the positions in memory.
 {%- comment -%}
-Reads this thread's elements of b and, with biases, of s, the products of theta with the ratings and with
-ones: from line {{ line }} on of the tiles at {{ at }}.
+Reads this thread's elements of b and, with biases, of s from the sums that tensor cores stored in workgroup
+memory: products of theta with the ratings, and with ones. They are in the tiles at {{ at }}, from line {{
+line }} on.
 {%- endcomment -%}
 {%- if INT8 -%}
 { let digits = ({{ at }}u + own_tile) * 80u + {{ line | times: 5 }}u + own_line / 4u;

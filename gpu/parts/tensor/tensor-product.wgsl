@@ -1,4 +1,4 @@
-// Template: operands of tensor cores are variables of their own.
+// Template: each operand of the tensor cores is a variable of its own.
 {%- comment -%}
 Computes product_e = (A v)[e * 32 + lane] on tensor cores, for the vector v that put_vector wrote to workgroup
 memory. Elements after the last tile are undefined.
