@@ -2,21 +2,27 @@ import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 
 /**
- * Sums that devices form over their vertical parts: normal equations, or vectors in each step of conjugate
- * gradients. Each device computes vectors from its ratings (`vectors`), or from the equations that it formed
- * of them once (`partial-equations`).
+ * The kinds of sums that devices exchange if the fixed side is cut into vertical parts: normal equations, or
+ * a vector per row in each step of conjugate gradients. Each device computes its vectors from its ratings
+ * (`vectors`), or from the equations that it formed from them once (`partial-equations`).
  */
 export const sumsOfParts = ['equations', 'vectors', 'partial-equations'] as const;
 
 export type SumsOfParts = (typeof sumsOfParts)[number];
 
-/** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
+/**
+ * Numbers of parts in a half-iteration: p vertical parts of the fixed side, q horizontal parts of the solved
+ * side (cuMF, section 4).
+ */
 export interface RequestedPartition {
   readonly p: number;
   readonly q: number;
 }
 
-/** Grids that parameters request, by the side that is solved, and what devices add up over vertical parts. */
+/**
+ * The numbers of parts that the caller's parameters request, for the half-iterations that solve users and
+ * items, and the kind of sums that devices exchange.
+ */
 export interface RequestedGrids {
   readonly users?: RequestedPartition;
   readonly items?: RequestedPartition;
@@ -25,7 +31,7 @@ export interface RequestedGrids {
   readonly groups?: readonly number[];
 }
 
-/** Parameters of ALS that request grids. */
+/** The parameters of ALS that request numbers of parts. */
 interface PartitionParams {
   readonly partitionUsers?: string;
   readonly partitionItems?: string;
@@ -35,7 +41,10 @@ interface PartitionParams {
 
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
-/** Grids that parameters request, by the side that is solved. Throws UsageError for impossible ones. */
+/**
+ * Reads the requested numbers of parts from the parameters. Throws UsageError for requests that no plan can
+ * satisfy.
+ */
 export function requestedGrids(params: PartitionParams): RequestedGrids {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
   requireMatching('partitionUsers', users, items);
@@ -57,7 +66,10 @@ export function requestedGrids(params: PartitionParams): RequestedGrids {
   };
 }
 
-/** Throws UsageError if a side's vertical parts differ from the parts in which the other side is solved. */
+/**
+ * Throws UsageError if both sides are requested and the vertical parts of one half-iteration are not the
+ * parts in which the other half-iteration solves that side.
+ */
 function requireMatching(
   name: 'partitionUsers' | 'partitionItems',
   one: RequestedPartition | undefined,

@@ -13,7 +13,7 @@ export const MOST_CANCELLED = 100;
 
 /**
  * The objective of the users, Σ xᵀA x - 2 bᵀx over all users, from the values of the tasks that solved them.
- * A includes the penalty. NaN if a task did not report it.
+ * It includes the users' penalty, which is part of A. NaN if a task did not report it.
  */
 export function solvedObjective(round: StepResults): number {
   const values = (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) =>

@@ -13,8 +13,8 @@ interface DividedTask {
 }
 
 /**
- * Finds the rows of each part of an exchange in the partitions that the tasks made. It takes a few bytes for
- * each part of each task.
+ * Finds the rows of each part of an exchange in the partitions that the tasks made. Its memory is a few bytes
+ * for each part of each task.
  */
 export class DividedParts {
   /** Bytes of each part. */

@@ -14,6 +14,9 @@ export interface RatingsProfile {
   readonly largestRating?: number;
   /** Number of pairs in the validation set, if there is one. */
   readonly testRatings?: number;
-  /** Steps of the logical plan, for the first stage: "parquet(ratings/) -> select-ratings". */
+  /**
+   * The source and the operators from which ratings are read, printed as the plan's first stage:
+   * "parquet(ratings/) -> select-ratings".
+   */
   readonly input?: string;
 }

@@ -56,7 +56,7 @@ export function partLoadingBytes(ratings: number): number {
 
 /**
  * Peak bytes of files in the spill folder: chunks of ratings with ids as numbers (12 bytes a rating), the
- * same ratings divided by part (12), which replace the chunks, and the parts sorted by user (8).
+ * same ratings divided by part (12), which later replace the chunks, and the parts sorted by user (8).
  */
 export function spilledBytes(ratings: number): number {
   return 32 * ratings;

@@ -1,4 +1,13 @@
-/** Tasks that prepare data. Together with tasks.ts they are the contract between operators and devices. */
+/**
+ * Tasks that prepare data. Together with tasks.ts they are the contract between operators and devices.
+ *
+ * Further partition layouts
+ *
+ *     row-bands   the band of each row (see DataTasks): `placeOf` Uint32[rows] has the band in the high bits
+ *                 and the row's number within the band in the low `rowBits` bits; `firstRow` Int32[bands + 1]
+ *     row-parts   the part of each row: `partOf` Uint16[rows], or Uint32 for more than 2^16 parts; `firstRow`
+ *                 Int32[parts + 1]
+ */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
@@ -9,12 +18,6 @@ import type { None, Numbered, Rows } from './task-types.ts';
  */
 export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
 
-/**
- * Two further layouts. row-bands, the band of each row (see DataTasks): `placeOf` Uint32[rows] has the band
- * in the high bits and the row's number within the band in the low `rowBits` bits; `firstRow` Int32[bands +
- * 1]. row-parts, the part of each row: `partOf` Uint16[rows], or Uint32 for more than 2^16 parts, and
- * `firstRow` Int32[parts + 1].
- */
 type FromPairs = { readonly by: 'users' | 'items'; readonly rowBits: number };
 type Counting = { readonly bands: number; readonly rowBits: number };
 /** Values: the number of ratings that were added to each part. */
@@ -36,10 +39,10 @@ type Keyed = { readonly columnBits: number };
  */
 export interface DataTasks {
   /**
-   * Counts the ratings of each band, separately for some groups of `groups` chunks each. Inputs: `bands`; for
-   * chunk i `codes.i` (ids as numbers) and, if these are numbers within the chunk, `rowMap.i` (`map` Uint32:
-   * code -> position). `by`: whether users or items are the rows. Output: `counts` (`counts` Int32[groups x
-   * bands]).
+   * Counts the ratings of each band, separately for each of some groups of chunks. `groups`: the number of
+   * chunks in each group. Inputs: `bands`; for chunk i `codes.i` (ids as numbers) and, if these are numbers
+   * within the chunk, `rowMap.i` (`map` Uint32: code -> position). `by`: users or items as the rows. Output:
+   * `counts` (`counts` Int32[groups x bands]).
    */
   'count-pairs': {
     inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>;
@@ -65,9 +68,10 @@ export interface DataTasks {
   };
 
   /**
-   * The same two steps for transposing a block: they read rows of `block`, and its columns become the rows of
-   * `transposed`. For counting, group g has the rows [starts[g], starts[g + 1]); scattering takes the rows
-   * [from, to).
+   * Like count-pairs and scatter-pairs, to transpose a block: these tasks read rows of `block`, and its
+   * columns become the rows of `transposed`. count-columns counts for several groups of rows: group g has the
+   * rows [starts[g], starts[g + 1]). scatter-columns writes the ratings of the rows [from, to), which are one
+   * group.
    */
   'count-columns': {
     inputs: { bands: PartitionRef; block: PartitionRef };

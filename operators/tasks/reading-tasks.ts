@@ -49,7 +49,8 @@ export type ReadRowsParams = {
    */
   readonly parts: readonly number[];
   /**
-   * The same for the second input of each join among the operators. `name`: given if several tasks read it.
+   * For the second input of each join among the operators: like `parts`, for `others.i`. `name`: given if
+   * several tasks read the same rows.
    */
   readonly others: readonly { readonly parts: readonly number[]; readonly name?: string }[];
   /** Present if the rows are divided among the parts of an exchange. */

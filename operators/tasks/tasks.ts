@@ -78,14 +78,15 @@ export interface KernelTasks
   };
 
   /**
-   * One fused half-iteration over the rows [from, to) of a block. For each row u it forms and solves the
-   * normal equations A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v   (cuMF, eq. 2;
-   * cuMF_ALS, section II; ν and o: Rendle et al. 2021, On the difficulty of evaluating baselines, and
-   * RowRegularization), and writes x_u to the output. Rows with n_u = 0 become zero. Inputs: `block`
-   * rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start). Output:
-   * `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1; `objective` =
-   * Σ_u xᵀA_u x - 2 b_uᵀx, in float64 in row order, computed from the solver's own numbers. Added to Σ r² it
-   * is the rows' part of the loss, including their penalty. A GPU returns it if `measured` is set.
+   * Solves the rows [from, to) of a block of ratings, the work of ALS in one task. For each row u it forms
+   * and solves the normal equations A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v
+   * (cuMF, eq. 2; cuMF_ALS, section II; ν and o: Rendle et al. 2021, On the difficulty of evaluating
+   * baselines, and RowRegularization), and writes x_u to the output. Rows with n_u = 0 become zero. Inputs:
+   * `block` rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start).
+   * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1;
+   * `objective` = Σ_u xᵀA_u x - 2 b_uᵀx, in float64 in row order, computed from the solver's own numbers.
+   * Added to Σ r² it is the rows' part of the loss, including their penalty. A GPU returns it if `measured`
+   * is set.
    *
    * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved together with x_u; its term in the
    * minimized loss is (λ n + d) β_u². Further input `fixedBias` (γ), further output `bias` (layout bias,

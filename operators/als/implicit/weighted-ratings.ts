@@ -36,7 +36,10 @@ export function weightedRatings(
   );
 }
 
-/** Like weightedRatings, for one block. `countAt`: n_v of a rating's item, by row and column of the block. */
+/**
+ * Like weightedRatings, for one block. `countAt`: the number of ratings of a rating's item, by the rating's
+ * row and column in the block.
+ */
 export function weightedBlock(
   block: RatingBlock,
   weight: RatingWeight,

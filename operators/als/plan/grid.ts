@@ -45,8 +45,8 @@ export type SideGrid = {
    */
   readonly common?: number;
   /**
-   * For devices of different speeds: the fraction of the other parts' ratings that each device gets, in
-   * device order. Default: equal fractions.
+   * For devices of different speeds: the fraction of the ratings outside the common part that each device
+   * gets, in device order. Default: equal fractions.
    */
   readonly speeds?: readonly number[];
 };

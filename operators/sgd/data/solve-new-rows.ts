@@ -11,8 +11,9 @@ import { lambdasOf, type SgdParams, shrinkOf } from '../params.ts';
 const STAGE = 'solve-new-rows';
 
 /**
- * A round solves items and then users. The rating of a new user for a new item has an effect from the second
- * of these half-iterations on; in the last two half-iterations all such ratings have.
+ * Number of rounds if new users rated new items; a round solves items, then users. Such a rating has no
+ * effect when items are solved first, since its user is not known yet. In the last two half-iterations all of
+ * them have an effect.
  */
 const ROUNDS = 2;
 

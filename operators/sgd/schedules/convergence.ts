@@ -8,8 +8,9 @@ import type { SgdSchedule } from './schedule.ts';
 const SAFE_PART = 20;
 
 /**
- * Most workers (teams of threads) for each column on a GPU. It allows more than on a CPU, since most teams
- * wait for memory at any time. 3.8 teams for each column cost 0.0015 of RMSE at Netflix's shape.
+ * The largest number of workers (teams of threads) for each column on a GPU without a warning. It is larger
+ * than for CPU threads, since most teams wait for memory at any time. 3.8 teams for each column cost 0.0015
+ * of RMSE at Netflix's shape.
  */
 const GPU_TEAMS_A_COLUMN = 4;
 

@@ -20,8 +20,8 @@ export interface DeviceBlocks {
   readonly steps: 'tile' | 'hogwild';
   /**
    * True if the ratings of all blocks, and the factors of all segments of columns, stay on their devices.
-   * Otherwise the ratings of two blocks at a time are on a device, and segments are copied from host memory,
-   * unless there is only one.
+   * Otherwise the ratings of two blocks at a time are on a device. Segments are then copied from host memory,
+   * unless a single segment has all columns.
    */
   readonly resident: boolean;
   /** Bands of rows on each device; default: one. */
