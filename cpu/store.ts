@@ -63,10 +63,10 @@ export class CpuStore {
 
   allocate(
     ref: PartitionRef,
-    { layout = 'factors', contents = 'zeros', leaves, ...shape }: MatrixShape,
+    { layout = 'factors', contents = 'zeros', isSent, ...shape }: MatrixShape,
   ): void {
     const { rows, columns, stride } = shape;
-    if (leaves)
+    if (isSent)
       return this.#keep(ref, {
         layout,
         rows,

@@ -143,7 +143,7 @@ export interface MatrixShape {
    * True for a matrix that will be sent to another device; `stride` is then that device's. A device that
    * computes in host memory allocates such a matrix outside its kernels' memory.
    */
-  readonly leaves?: boolean;
+  readonly isSent?: boolean;
   /**
    * True if tasks read only the float16 copy of the matrix. A device that makes such copies then stores only
    * the copy.

@@ -68,7 +68,7 @@ export class MemoryWalk {
   add(steps: readonly Step[]): this {
     for (const { stage, at, do: action } of steps) {
       this.#hold(at, this.#stages.get(stage));
-      if (action.kind === 'allocate' && action.shape.leaves)
+      if (action.kind === 'allocate' && action.shape.isSent)
         this.#note(`${at} ${partitionKey(action.ref)}`, HOST, 4 * action.shape.rows * action.shape.stride);
       else if (action.kind === 'allocate') this.#add(at, action.ref);
       else if (action.kind === 'move') this.#move(action);

@@ -48,7 +48,9 @@ function placeValues(chunks: readonly Int32Array[], stride: number, bands: Bands
   return new (constructor as new (buffer: ArrayBufferLike) => Int32Array)(placed.buffer);
 }
 
-/** Values as unsigned integers of their width; values of 64 bits and more as several words. */
+/**
+ * Views values as unsigned integers of the same width; values of 64 bits and more as several 32-bit words.
+ */
 function unsigned({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT: bytes }: Int32Array): BandValues {
   if (bytes === 1) return new Uint8Array(buffer, byteOffset, byteLength);
   return bytes === 2

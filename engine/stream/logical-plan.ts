@@ -118,7 +118,7 @@ async function openSource(
   const phase = source.phase ?? source.name;
   using _ = ctx.metrics.begin(phase);
   using patience = new Patience(ctx.signal, phase);
-  return left(await patience.waitFor(() => source.execute(ctx, columns, needs)), phase, ctx);
+  return abandonable(await patience.waitFor(() => source.execute(ctx, columns, needs)), phase, ctx);
 }
 
 /** Runs the plan into a sink. */
@@ -138,7 +138,7 @@ export function runInto<Result>(
  * Wraps a source's stream so that a cancel ends the wait for its next batch, even if the source never
  * responds.
  */
-function left(stream: BatchStream, phase: string, ctx: ExecutionContext): BatchStream {
+function abandonable(stream: BatchStream, phase: string, ctx: ExecutionContext): BatchStream {
   async function* pull() {
     using patience = new Patience(ctx.signal, phase);
     const iterator = stream[Symbol.asyncIterator]();

@@ -94,7 +94,10 @@ function takeSmall(source: Numbers, positions: Uint32Array, values: Numbers): vo
   for (let i = 0; i < rows; i++) values[i] = source[positions[i]];
 }
 
-/** Values of one or more 32-bit words each, of any type: reading 64 bits would create a BigInt. */
+/**
+ * Takes values that consist of one or more 32-bit words. 64-bit values are copied as two words, since reading
+ * 64 bits would create a BigInt.
+ */
 function takeWords(source: Int32Array, positions: Uint32Array, values: Int32Array, words: number): void {
   const rows = positions.length;
   if (words === 1) takeEach(source, positions, values);

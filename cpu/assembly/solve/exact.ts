@@ -10,8 +10,8 @@ export const NONNEGATIVE: i32 = 2;
 
 /**
  * Solves A x = b and writes x to `output` and -bᵀx, a float64, to `objective`. A is at `workspace`, with its
- * shift added. `previous`: the row's previous x. `room`: the rest of the workspace. Returns false if A is not
- * positive definite, or `method` is unknown.
+ * shift added. `previous`: the row's previous x. `room`: the rest of the workspace. Returns false if there is
+ * no solution, as when A is not positive definite, or if `method` is unknown.
  */
 export function solveExactly(
   method: i32,

@@ -11,7 +11,7 @@ export function shapeOnTheWay(bound: BoundPlan, set: DataSet, partition: number,
   const owns = (at: Place) => bound.devices.find((one) => one.place === at)?.ownMemory ?? false;
   const [home] = set.parts[partition].at;
   return set.layout === 'factors' && owns(home) && !owns(place)
-    ? { ...shapeAt(bound, set, partition, home), leaves: true }
+    ? { ...shapeAt(bound, set, partition, home), isSent: true }
     : shapeAt(bound, set, partition, place);
 }
 

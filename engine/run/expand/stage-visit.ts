@@ -6,7 +6,7 @@ import type { Place } from '../../plan/place.ts';
 import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
 import { shapeAt, shapeOnTheWay } from './shape-at.ts';
-import type { Leaving, Waves } from './waves.ts';
+import type { PlacedRef, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
 /** The objects that expanding a stage into steps reads and changes. */
@@ -91,7 +91,7 @@ export class StageVisit {
       const { partition, band = undefined } = use.ofColumn
         ? { partition: columnPart(use.set, this.#visit) }
         : partOf(use.set, this.#visit);
-      const ref = this.#bring(use, partition, place);
+      const ref = this.#provide(use, partition, place);
       if (use.old && use.set.parts.length > 1) this.#old.push({ set: use.set, partition });
       (use.how === 'read' ? inputs : outputs)[name] = ref;
       how[name] = use.how;
@@ -110,7 +110,7 @@ export class StageVisit {
   }
 
   /** Parts that were written at another place are sent to the places that hold them. */
-  bringHome(): void {
+  sendHome(): void {
     for (const { set, partition, from, ref } of this.#home)
       for (const place of set.parts[partition].at)
         this.#expansion.list.move(this.#stage.name, ref, from, place, { load: true });
@@ -120,7 +120,7 @@ export class StageVisit {
    * The copies to free after the visit. Copies of parts that were written at other places are first, then
    * the copies at the visit's own place.
    */
-  leaves(place: Place): Leaving[] {
+  toFree(place: Place): PlacedRef[] {
     const elsewhere = new Map(
       this.#home.flatMap(({ from, ref }) =>
         from === place ? [] : [[partitionKey(ref), { at: from, ref }] as const],
@@ -134,14 +134,14 @@ export class StageVisit {
    * Returns the old versions of parts that this visit has replaced, so that they can be freed. A version that
    * a stage of `later` still reads is not among them.
    */
-  replaced(later: readonly Stage[]): Leaving[] {
+  replaced(later: readonly Stage[]): PlacedRef[] {
     return this.#old.flatMap(({ set, partition }) =>
-      later.some((one) => usesOld(one, set.name)) ? [] : this.#expansion.versions.leave(set, partition),
+      later.some((one) => usesOld(one, set.name)) ? [] : this.#expansion.versions.replaced(set, partition),
     );
   }
 
   /** Makes a partition available at a place; returns its name there. */
-  #bring(use: Use, partition: number, place: Place): PartitionRef {
+  #provide(use: Use, partition: number, place: Place): PartitionRef {
     return use.how === 'write'
       ? this.#allocate(use.set, partition, place)
       : this.#copy(use, partition, place);

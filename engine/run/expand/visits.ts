@@ -65,12 +65,12 @@ export class Visits {
       for (const place of places) {
         const one = new StageVisit(this.#expansion, stage, visit, own, waves);
         for (const task of tasks) one.task(task, task.at ?? place);
-        one.bringHome();
+        one.sendHome();
         const replaced = place === places.at(-1) ? one.replaced(later) : [];
         waves.add(place, {
           stage: stage.name,
           ended: one.ended,
-          leaves: [...one.leaves(place), ...replaced],
+          toFree: [...one.toFree(place), ...replaced],
         });
         for (const set of spentSets)
           this.#list.free(stage.name, place, [this.#versions.current(set, partOf(set, visit).partition)]);
@@ -205,8 +205,8 @@ export class Visits {
       const visit = { row, column, columns: grid.columns, fields: this.#fieldsOf(block) };
       const one = new StageVisit(this.#expansion, stage, visit, own, waves);
       for (const task of tasks) if (isDue(task, block)) one.task(task, task.at ?? place);
-      one.bringHome();
-      waves.add(place, { stage: stage.name, ended: one.ended, leaves: one.leaves(place) });
+      one.sendHome();
+      waves.add(place, { stage: stage.name, ended: one.ended, toFree: one.toFree(place) });
     };
   }
 

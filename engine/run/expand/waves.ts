@@ -3,7 +3,7 @@ import type { Place } from '../../plan/place.ts';
 import type { StepList } from '../step-list.ts';
 
 /** A partition to be freed at a place. */
-export interface Leaving {
+export interface PlacedRef {
   readonly at: Place;
   readonly ref: PartitionRef;
 }
@@ -12,7 +12,7 @@ interface Visited {
   readonly stage: string;
   /** The steps of its tasks. */
   readonly ended: readonly number[];
-  readonly leaves: readonly Leaving[];
+  readonly toFree: readonly PlacedRef[];
 }
 
 /**
@@ -25,7 +25,7 @@ export class Waves {
   readonly #list: StepList;
   readonly #last = new Map<Place, Visited>();
   /** The steps that must end before the next visit's copies are made. */
-  readonly #left = new Map<Place, readonly number[]>();
+  readonly #freed = new Map<Place, readonly number[]>();
 
   constructor(list: StepList) {
     this.#list = list;
@@ -33,13 +33,13 @@ export class Waves {
 
   /** The steps that must end before the next visit's copies are made. */
   before(place: Place): readonly number[] {
-    return this.#left.get(place) ?? [];
+    return this.#freed.get(place) ?? [];
   }
 
   /** Adds a visit whose steps are in the list; frees the copies of the one before it. */
   add(place: Place, visited: Visited): void {
     const before = this.#last.get(place);
-    if (before !== undefined) this.#left.set(place, [...before.ended, ...this.#leave(visited.stage, before)]);
+    if (before !== undefined) this.#freed.set(place, [...before.ended, ...this.#free(visited.stage, before)]);
     this.#last.set(place, visited);
   }
 
@@ -49,22 +49,22 @@ export class Waves {
    */
   takeOver(place: Place, ref: PartitionRef): boolean {
     const last = this.#last.get(place);
-    const leaves = last?.leaves.filter(
-      (leaving) => leaving.at !== place || partitionKey(leaving.ref) !== partitionKey(ref),
+    const toFree = last?.toFree.filter(
+      (copy) => copy.at !== place || partitionKey(copy.ref) !== partitionKey(ref),
     );
-    if (last === undefined || leaves?.length === last.leaves.length) return false;
-    this.#last.set(place, { ...last, leaves: leaves ?? [] });
+    if (last === undefined || toFree?.length === last.toFree.length) return false;
+    this.#last.set(place, { ...last, toFree: toFree ?? [] });
     return true;
   }
 
   end(): void {
-    for (const visited of this.#last.values()) this.#leave(visited.stage, visited);
+    for (const visited of this.#last.values()) this.#free(visited.stage, visited);
     this.#last.clear();
   }
 
-  #leave(stage: string, { leaves }: Visited): number[] {
+  #free(stage: string, { toFree }: Visited): number[] {
     const places = new Map<Place, PartitionRef[]>();
-    for (const { at, ref } of leaves) places.set(at, [...(places.get(at) ?? []), ref]);
+    for (const { at, ref } of toFree) places.set(at, [...(places.get(at) ?? []), ref]);
     return [...places].map(([at, refs]) => this.#list.free(stage, at, refs));
   }
 }

@@ -4,7 +4,7 @@ import type { PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { DataSet, Stage } from '../../plan/stages.ts';
 import type { StepList } from '../step-list.ts';
-import type { Leaving } from './waves.ts';
+import type { PlacedRef } from './waves.ts';
 
 /**
  * Tracks versions of data sets while a phase is expanded: the versions from before the phase, and the
@@ -19,7 +19,7 @@ export class WrittenVersions {
   /** Data sets that the current stage writes, with the parts that already have the new version. */
   #written = new Map<string, Set<number>>();
   /** Parts whose old version has been freed. */
-  readonly #left = new Map<string, Set<number>>();
+  readonly #freed = new Map<string, Set<number>>();
 
   /** `keep`: versions that must not be freed. */
   constructor(bound: BoundPlan, list: StepList, old: Versions, keep: readonly Versions[]) {
@@ -79,13 +79,13 @@ export class WrittenVersions {
    * Returns the old version of a part that has a newer one, at all its places; the caller frees it. Returns
    * it only once. Empty if the version must be kept.
    */
-  leave(set: DataSet, partition: number): Leaving[] {
+  replaced(set: DataSet, partition: number): PlacedRef[] {
     const old = this.old[set.name];
     if (set.derived || set.given || !this.hasWritten(set, partition) || this.#isKept(set, old)) return [];
-    let left = this.#left.get(set.name);
-    if (left === undefined) this.#left.set(set.name, (left = new Set()));
-    if (left.has(partition)) return [];
-    left.add(partition);
+    let freed = this.#freed.get(set.name);
+    if (freed === undefined) this.#freed.set(set.name, (freed = new Set()));
+    if (freed.has(partition)) return [];
+    freed.add(partition);
     return set.parts[partition].at.map((at) => ({ at, ref: partRef(this.#bound, set, partition, old) }));
   }
 
@@ -147,9 +147,9 @@ export class WrittenVersions {
   #free(stage: string, set: DataSet, version: number): void {
     if (set.given) return;
     const places = new Map<Place, PartitionRef[]>();
-    const left = version === this.old[set.name] ? this.#left.get(set.name) : undefined;
+    const freed = version === this.old[set.name] ? this.#freed.get(set.name) : undefined;
     set.parts.forEach(({ at }, partition) => {
-      if (left?.has(partition)) return;
+      if (freed?.has(partition)) return;
       for (const place of at)
         places.set(place, [...(places.get(place) ?? []), partRef(this.#bound, set, partition, version)]);
     });
