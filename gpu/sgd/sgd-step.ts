@@ -96,8 +96,8 @@ export function stepValues(
     step: {
       vectors,
       scalar: form.scalar,
-      // In teams that swap the order of pieces (see takesTurns): number of the vector with the biases in the
-      // first lane. null if no team swaps.
+      // Number of the vector that contains the biases in teams of threads that swap the order of their pieces
+      // (see takesTurns). null if no team swaps.
       swapped: turns ? form.words.length : null,
       distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
       pq: dots('p', 'q'),
@@ -117,8 +117,8 @@ function takesTurns(perRow: number, lanes: number, free: boolean): boolean {
 }
 
 /**
- * The pieces of a row that one thread has, each with the WGSL code that unpacks its 16 bytes to vectors and
- * packs the vectors again.
+ * The 16-byte pieces of a row of factors that one thread processes. Each has the WGSL code that unpacks it to
+ * vectors and packs the vectors again.
  */
 function piecesOf(form: Form, perRow: number, lanes: number, turns: boolean) {
   return range(Math.ceil(perRow / lanes)).map((at) => {

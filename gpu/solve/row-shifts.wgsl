@@ -1,6 +1,6 @@
-// Computes the shifts of a row in one thread: the number lambda n^exponent + offset, which is added to the
-// diagonal of A, and with biases lambda n + damping (with the bias's lambda) for the bias's own element. n,
-// the row's number of ratings, is the difference of two row pointers, or a float32 number in `counts`.
+// Computes, in one thread for each row, the number that is added to the diagonal of its A: lambda n^exponent
+// + offset. With biases, also the number for the bias's own diagonal element: bias_lambda n + damping. n, the
+// row's number of ratings, is the difference of two row pointers, or a float32 number in `counts`.
 
 @compute @workgroup_size(THREADS)
 fn main(

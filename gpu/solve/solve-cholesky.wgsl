@@ -9,8 +9,9 @@
 // registers. b is treated as one more row below A, which becomes y with L y = b. The diagonal of L holds the
 // reciprocals 1 / L_cc. Beyond the rank, the diagonal is 1 and everything else 0.
 
-// Rounding error of A, divided by A's largest element and by the square root of f. A shift smaller than the
-// rounding error is raised to it, so that A stays positive definite.
+// Rounding error of A, divided by A's largest element and by the square root of f. If the number that
+// regularization adds to the diagonal (the shift) is smaller than the rounding error, it is raised to it, so
+// that A stays positive definite.
 const ROUNDING = 5e-6;
 
 // A column of the diagonal tile of the panel. It is double-buffered, so that one barrier for each column

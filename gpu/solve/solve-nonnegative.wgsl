@@ -1,5 +1,4 @@
-// Template: each group of four elements of A in registers is a variable of its own, so loops over them must
-// be unrolled.
+// Template: groups of elements of A are separate variables in registers, so loops over them are unrolled.
 //
 // Non-negative least squares of one row: finds the x >= 0 that minimizes (1/2) x^T A x - b^T x. A workgroup
 // has one row. The method is block principal pivoting (Kim and Park, Fast nonnegative matrix factorization,
@@ -15,20 +14,20 @@
 // the pivot through workgroup memory. At the end x is checked with the original A. If sweeps have lost
 // digits, x is improved with the inverse.
 
-// Limits of a component of the gradient, relative to |b|. Up to TOLERANCE it counts as 0. If no step improves
-// the row any more, it counts as solved with components up to LARGEST_GRADIENT.
+// Limits of a component of the gradient in a solution, relative to |b|. Up to TOLERANCE it counts as 0. Up to
+// LARGEST_GRADIENT, x is accepted if no step improves it any more.
 const TOLERANCE = 1e-5;
 const LARGEST_GRADIENT = 1e-4;
 // Largest component of the residual A x - b for features in P, relative to |b|.
 const RESIDUAL = 5e-6;
-// A pivot below this fraction of A's diagonal element is only rounding error: the feature is linearly
-// dependent on the features in P, so it is not moved into P.
+// If the pivot of a feature is below this fraction of A's diagonal element, it is only rounding error: the
+// feature is linearly dependent on the features in P, so it is not moved into P.
 const DEPENDENT = 2.4e-7;
-// Rounding error of A, divided by A's largest element and by the square root of f. A shift smaller than the
-// rounding error is raised to it, so that A stays positive definite.
+// Rounding error of A, divided by A's largest element and by sqrt(f). A smaller shift (the number that is
+// added to the diagonal) is raised to the rounding error, so that A stays positive definite.
 const ROUNDING = 5e-6;
-// The number of features on the wrong side may stop falling. If it has reached no new minimum for more than
-// this number of steps, each step moves only one feature, by which the search cannot cycle.
+// A step moves all features whose x or gradient has the wrong sign. If their number has no new minimum for
+// more than this number of steps, each step moves only one of them, by which the search cannot cycle.
 const PATIENCE = 3;
 const MOST_STEPS = 10 * RANK + 100;
 
@@ -36,8 +35,9 @@ const MOST_STEPS = 10 * RANK + 100;
 const SWEEP = 0u; const VERIFY = 1u; const CORRECT = 2u;
 const DONE = 3u; const FAILED = 4u;
 
-// The pivot's column of the swept matrix, and the pivot's element of y. Both are double-buffered, so that one
-// barrier for each sweep suffices. `column` has one extra vector, which is read for groups that do not exist.
+// Column k of the swept matrix, and element k of y, for the feature k that is being swept. Both are
+// double-buffered, so that one barrier for each sweep suffices. `column` has one extra vector, which is read
+// for groups that do not exist.
 var<workgroup> column: array<vec4f, 2 * QUADS + 1>;
 var<workgroup> along: array<f32, 2>;
 var<workgroup> solution: array<vec4f, QUADS>;

@@ -209,8 +209,8 @@ async function uploadLists(
 }
 
 /**
- * Returns the list of parts with each row number replaced by the row's index in the batch. Kernels of CG by
- * vectors find a row's vectors by that index.
+ * Returns the list of parts with each row number replaced by the row's index in the batch. The kernels of CG
+ * by vectors, which do not compute A, find the vectors of a row by that index.
  */
 function numbered({ entries, count }: Parts, rows: Parts, from: number, to: number): Parts {
   const places = new Uint32Array(to - from);

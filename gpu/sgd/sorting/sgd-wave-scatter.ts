@@ -2,8 +2,8 @@ import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 import { sgdWaveCountKernel } from './sgd-wave-count.ts';
 
 /**
- * Second step of sorting ratings into blocks: copies each rating to its block, where ratings are sorted by
- * row and then by column.
+ * Second step of sorting ratings into blocks (a band of rows by a band of columns): copies each rating to its
+ * block. Within a block, ratings are sorted by row and then by column.
  */
 export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdWaveCountKernel,

@@ -19,8 +19,9 @@ export interface TileLists {
 const NO_COLUMN = 0xffff_ffff;
 
 /**
- * Assigns the columns of a block to tiles, and sorts the ratings into the tiles of their columns. The result
- * is cached with the block, by the number of tiles and `level`.
+ * Assigns the columns of a block to tiles, one for each workgroup of the kernel sgd-tiles, and sorts the
+ * ratings into the tiles of their columns. The result is cached with the block, by the number of tiles and
+ * `level`.
  *
  * Columns are assigned by descending number of ratings: one to each tile in ascending order, then one to each
  * in descending order, and so on. So all tiles have about the same numbers of columns and of ratings. Within

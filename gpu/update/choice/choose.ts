@@ -127,8 +127,8 @@ export function variantNamed(
   shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>,
 ): UpdateVariant {
   const main = updateVariants(info, shape);
-  const called = (variant: UpdateVariant) => variant.name === name;
-  const found = main.find(called) ?? everyVariant(info, shape).find(called);
+  const isNamed = (variant: UpdateVariant) => variant.name === name;
+  const found = main.find(isNamed) ?? everyVariant(info, shape).find(isNamed);
   if (found !== undefined) return found;
   throw new UsageError(
     `there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`,
@@ -158,8 +158,8 @@ function choiceOf(
     precision: variant.precision,
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    // Besides copies of the factors: 32 bytes for each row, for lists of rows; and the numbers that are added
-    // to the diagonals of A, once for the update and once for the regularization term of the loss.
+    // Copies of factors in float16 or 8 bits; 32 bytes for each row, for lists of rows; and the numbers that
+    // are added to the diagonals of A, once for the update and once for the regularization term of the loss.
     deviceBytes: mirrors + 32 * rows + (implicit ? 0 : shiftBytes(rows, biases) + 4 * rows),
     ...(solver === 'cg' || exactSolvers[solver].writesObjective ? { tellsLoss: true } : {}),
     scratchBytes: {

@@ -7,8 +7,9 @@ export interface HostRatings {
 
 /**
  * Takes a sample of a block for timing: whole rows, evenly spaced and in order, with about `limit` ratings in
- * total. Returns the block itself if it has at most 1.5 times that number. The sample has rows of the same
- * lengths as the block, so variants take the same time per rating, except for effects of the number of rows.
+ * total. Returns the block itself if it has at most 1.5 times that number. Since the rows have their full
+ * lengths, a variant takes the same time for a rating as with the block, except for effects of the number of
+ * rows.
  */
 export function sampleRows(block: HostRatings, limit: number): HostRatings {
   const { offsets, indices, values } = block;

@@ -10,10 +10,11 @@ export const LEAST_BIN = 32;
 /**
  * Bins (numbers of ratings loaded at a time) for the kernels on tensor cores, the best first. `sum`: for the
  * kernel that only computes A and b; `fused`: for the kernel that also solves. Larger bins hide more memory
- * latency, but need more registers, so that fewer workgroups run at the same time. Measured on an H200 at
- * ranks 64 to 256 with data of Netflix's shape: above rank 64, bins of 64 shorten an iteration by 3 to 16 %
- * against bins of 32. Exceptions are 6 and 7 tiles if the padding of A has room for the ratings: there bins
- * of 32 are better (bench/results, `ranks` and `tensor-128`).
+ * latency, but need more registers, so that fewer workgroups run at the same time.
+ *
+ * Measured on an H200 at ranks 64 to 256 with data of Netflix's shape: above rank 64, bins of 64 shorten an
+ * iteration by 3 to 16 % against bins of 32. Bins of 32 are better at ranks of 6 or 7 tiles of 16 features if
+ * the padding of the last tile has room for the ratings (bench/results, `ranks` and `tensor-128`).
  */
 export function tensorBins(rank: number): {
   readonly sum: readonly number[];

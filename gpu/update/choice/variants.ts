@@ -39,7 +39,7 @@ const REGION_RATINGS = 2048;
  * Most workgroups of the fused kernel. Each takes rows from the list one after the other; this number fills
  * any GPU several times over.
  */
-const WALKERS = 4224;
+const FUSED_WORKGROUPS = 4224;
 
 /**
  * VECTOR_RANKS: smallest rank with variants of CG by vectors, which do not compute A. VECTOR_PART: most
@@ -130,7 +130,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     admitsFused(info, { rank, biases, implicit }, bin, form),
   );
   if (solver !== 'cg' || fusedBin === undefined) return variants;
-  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS, ...form } as const;
+  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: FUSED_WORKGROUPS, ...form } as const;
   return [
     ...shorts.map((short): UpdateVariant => ({
       name: named('tensor-fused', short),
