@@ -60,8 +60,8 @@ export class AlsTraining implements AlsFunctions {
     this.#facts = facts;
     this.#ranking = ranking;
     this.#bound = bound;
-    // A stage that a brief measurement skips shows that solving the users also computes the loss of their
-    // rows.
+    // If brief measurements skip a stage, the tasks that solve the users return the loss of their rows. The
+    // errors are then computed from it.
     if (bound.phases.measure.some(({ brief }) => brief !== undefined))
       this.errorsOfRound = (measured, round) =>
         params.implicitPrefs
@@ -94,8 +94,9 @@ export class AlsTraining implements AlsFunctions {
   }
 
   /**
-   * For implicit data, repeated pairs can make the loss negative. Each rating of a pair is counted in place
-   * of an unobserved zero, but the pair has only one such zero.
+   * The loss has diverged if it exceeds the first loss by nine times its size. The size is |first|, since the
+   * loss of implicit data can be negative: each rating of a repeated pair is counted in place of an
+   * unobserved zero, but the pair has only one such zero.
    */
   diverged(loss: number, first: number): boolean {
     return !Number.isFinite(loss) || loss > first + 9 * Math.abs(first);

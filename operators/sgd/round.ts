@@ -65,7 +65,7 @@ function blocksOfDevices(round: Round, deviceBlocks: NonNullable<SgdSchedule['de
 /**
  * Tasks that shrink factors (see `shrink-rows`) within the pass over the blocks: a segment of columns on the
  * first device that steps it, and a band of rows in host memory where it is stepped first. AdaGrad's sums
- * have no second version there to read, since they are copied when they are stepped.
+ * count as changed in place too, since only the version that this epoch updates is on the device.
  */
 function shrinkAtFirst({ params, schedule }: Round, stays: { readonly rows: boolean }): TaskPlan[] {
   return shrinkTasks(params, schedule.rows).flatMap(({ side, task }): TaskPlan[] =>

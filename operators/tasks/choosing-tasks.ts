@@ -59,7 +59,10 @@ export type KernelChoice = {
  */
 export type KernelTuning = {
   readonly variant: string;
-  /** Example: "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
+  /**
+   * The reason for the choice, such as "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample
+   * of 2,000,000 ratings".
+   */
   readonly reason: string;
   /** In the order of timing. For a variant that failed, `milliseconds` is null and the problem is given. */
   readonly times: readonly {

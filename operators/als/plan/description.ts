@@ -31,7 +31,10 @@ export function describeProblem({
   };
 }
 
-/** Example: "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an offset. */
+/**
+ * Describes the regularization for a printed plan: "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an
+ * offset.
+ */
 function regularizationText({
   regParam,
   regExponent,

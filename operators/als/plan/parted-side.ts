@@ -65,7 +65,9 @@ export class PartedSide {
     return { name, at: this.#problem.places, work: { kind: 'free', data: [this.collected] } };
   }
 
-  /** Stage that runs a task on each block of ratings: those between one part of each side. */
+  /**
+   * Stage that runs a task on each block of ratings. A block has the ratings between one part of each side.
+   */
   overBlocks(name: string, { kernel, uses, params }: TaskPlan, more: Partial<Stage>): Stage {
     const { params: given, profile, rows } = this.#problem;
     const block = this.solved.ratings;

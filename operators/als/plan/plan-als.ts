@@ -30,10 +30,11 @@ const WORTH = { share: 0.2, seconds: 0.005 };
 const FINER = 1;
 
 /**
- * The physical plan of ALS: a pure function of profile, parameters and devices. Takes the usual grid (one
- * part of each side on each device) if it fits. Otherwise takes the fitting grid with the least estimated
- * time; rejected grids are listed with their reasons. Throws CapacityError if none fits, before anything is
- * allocated.
+ * Makes the physical plan of ALS: a pure function of profile, parameters and devices. One device takes the
+ * usual grid (one part of each side on each device) if it fits. Several devices take it unless another grid
+ * is estimated to save enough time (WORTH). If the usual grid does not fit, the plan takes the fitting grid
+ * with the least estimated time. Rejected grids are listed with their reasons. Throws CapacityError if none
+ * fits, before anything is allocated.
  */
 export function planAls(
   profile: RatingsProfile,

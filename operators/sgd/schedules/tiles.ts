@@ -183,7 +183,10 @@ export function teamsOfTiles({ tiles, threads, lanes }: TileShape): number {
   return (tiles * threads) / lanes;
 }
 
-/** Example: "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */
+/**
+ * Describes tiles for a printed plan, such as "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory
+ * each; ...".
+ */
 export function describeTiles(
   { tiles, places, lanes, threads, precision, arithmetic }: TileShape,
   features: number,

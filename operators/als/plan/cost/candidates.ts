@@ -152,7 +152,10 @@ const exchanges = {
   'partial-equations': 'CG on partial equations that exchanges vectors',
 };
 
-/** Example: "X in 10 parts at the host; Θ whole, solved in 1 part; ratings staged from the host" */
+/**
+ * Describes a grid for a printed plan, such as "X in 10 parts at the host; Θ whole, solved in 1 part; ratings
+ * staged from the host".
+ */
 export function describeGrid({ users, items }: AlsGrid): string {
   const exchanged = (['vectors', 'partial-equations'] as const).flatMap((sums) => {
     const solved = sides.filter((side) => sumsOf({ users, items }, side) === sums);

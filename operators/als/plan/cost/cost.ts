@@ -17,8 +17,9 @@ import { ratesOf, SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts'
 import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
 /**
- * Estimated seconds of an iteration, and of its causes. Staging overlaps computation, so a half-iteration
- * takes the longer of the two, and `exchange` in addition.
+ * Estimated seconds of an iteration, and of its causes. Staging (copying ratings and factors to devices for
+ * each use) overlaps computation, so a half-iteration takes the longer of the two, and `exchange` in
+ * addition.
  */
 export interface IterationCost {
   readonly seconds: number;
