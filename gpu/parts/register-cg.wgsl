@@ -5,10 +5,9 @@ with line 5 as r = r - alpha a_p). A thread has one element of each vector. Inpu
 b, shift (added to A's diagonal), and is_feature (false for padding). Outputs: x, and `objective` = x^T A x -
 2 b^T x.
 
-Each step needs only one reduction over the threads, which gives both alpha and beta: |r - alpha a_p|^2 =
-alpha^2
-|a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p. The objective starts at -x.(b + r), and each step lowers it by
-alpha |r|^2.
+Each step needs only one reduction over the threads, which gives both alpha and beta: for alpha = |r|^2 /
+p.a_p, the new |r|^2 is alpha^2 |a_p|^2 - |r|^2. The objective starts at -x.(b + r), and each step lowers it
+by alpha |r|^2.
 
 With biases there are three more inputs: s = sum of theta_v, t_part (this thread's part of t = sum of r_v),
 and weight (the bias's own element of the matrix). The bias is eliminated, which leaves A - s s^T / weight and

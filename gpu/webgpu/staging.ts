@@ -187,8 +187,8 @@ export class Staging {
   }
 
   /**
-   * Copies `bytes` bytes to memory files. Threads of Node's pool write the pieces, several at a time, also
-   * for concurrent downloads.
+   * Copies `bytes` bytes to memory files, which Linux keeps in memory. Threads of Node's pool write the
+   * pieces, several at a time, also for concurrent downloads.
    */
   async downloadToFiles(
     source: GPUBuffer,
@@ -212,7 +212,10 @@ export class Staging {
     await allEnded(parts);
   }
 
-  /** Copies `bytes` bytes from memory files to `target` from byte `offset` on; otherwise like upload. */
+  /**
+   * Copies `bytes` bytes from memory files (see downloadToFiles) to `target` from byte `offset` on; otherwise
+   * like upload.
+   */
   async uploadFromFiles(target: GPUBuffer, source: FileMemory, bytes: number, offset = 0): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < bytes; at += source.pieceBytes) {

@@ -57,8 +57,8 @@ const cases: readonly Case[] = [
 ];
 
 /**
- * Checks the equations of every part of every row against float64. Slots are filled with other numbers
- * before, which the kernel must overwrite.
+ * Checks the equations of every part of every row against float64. Slots are first filled with other numbers,
+ * which the kernel must overwrite.
  */
 export const normalEquationsChecks: readonly KernelCheck[] = cases.map(({ rank, longest, changes = {} }) => {
   const params = { ...chooseNormalEquations(rank, 'f32', false), ...changes };
@@ -115,8 +115,8 @@ export interface SumOptions {
 }
 
 /**
- * Runs a kernel that sums parts, and returns the slots that it wrote. They are filled with other numbers
- * before.
+ * Runs a kernel that sums parts, and returns the slots that it wrote. They are first filled with other
+ * numbers.
  */
 export async function summedSlots<Params extends KernelParams>(
   gpu: Gpu,

@@ -20,7 +20,7 @@ import { updateInt8Kernel, type UpdateInt8Params } from '../../int8/update-int8.
 const BIN = 64;
 
 /**
- * Ratings are multiplied by these powers of two. They are multiples of 1/64, so they become whole numbers.
+ * Ratings, which are multiples of 1/64, become whole numbers when they are multiplied by these powers of two.
  */
 const SCALES = [64, 1024];
 

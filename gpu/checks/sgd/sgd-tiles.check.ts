@@ -45,8 +45,8 @@ function ownRows(tiles: number, most: number, threads: number): Problem {
   const random = new CounterRandom(most, tiles);
   const ratings: Rating[] = [];
   for (let column = 0; column < columns; column++) {
-    // Columns are assigned to tiles by descending number of ratings: to the tiles in ascending order, then
-    // in descending order, and so on.
+    // As in the kernel's lists, columns are assigned to tiles by descending number of ratings: to the tiles
+    // in ascending order, then in descending order, and so on.
     const [place, across] = [Math.floor(column / tiles), column % tiles];
     const tile = place % 2 === 0 ? across : tiles - 1 - across;
     for (let k = 0; k < most - column; k++)

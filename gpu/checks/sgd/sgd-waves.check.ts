@@ -1,6 +1,7 @@
 /**
- * Checks of wavefront-update (SGD in which workers take blocks that share no rows and columns) against the
- * same steps in float64 in exactly its order. The ratings share rows and columns, as real data do.
+ * Checks of wavefront-update, the SGD in which blocks that are stepped at the same time share no rows and
+ * columns. Results are compared with the same steps in float64, in exactly the same order. Inside a block,
+ * ratings share rows and columns as in real data.
  */
 import { sharedArray } from '../../../engine/partition.ts';
 import { sgdWaves } from '../../sgd/sgd-waves.task.ts';

@@ -19,8 +19,8 @@ export const CG_BIAS_LIMIT = 2e-3;
  */
 export const CG_TENSOR_LIMIT = 1e-3;
 /**
- * Like CG_TENSOR_LIMIT, with biases, which make one eigenvalue of A large (see CG_BIAS_LIMIT); it is largest
- * in rows of thousands of ratings.
+ * Like CG_TENSOR_LIMIT, with biases. One eigenvalue of A is then far above the others (see CG_BIAS_LIMIT),
+ * most of all in rows of thousands of ratings.
  */
 export const CG_TENSOR_BIAS_LIMIT = 8e-3;
 /**

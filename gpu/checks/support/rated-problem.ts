@@ -27,7 +27,7 @@ import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 /** Ratings of the longest row in checks of kernels on tensor cores. */
 export const LONGEST = 10_000;
 
-/** Rows to be solved from their ratings, with their initial factors and the expected outputs' memory. */
+/** Rows to be solved from their ratings, with initial factors, regularization, and memory for the outputs. */
 export interface RatedProblem extends RowData {
   readonly ratings: RatedRows;
   readonly biases: boolean;

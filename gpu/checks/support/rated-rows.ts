@@ -194,8 +194,8 @@ export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: No
 }
 
 /**
- * Reads normal equations from a slot (gpu/device/slots.ts), of whose A the lower tiles are stored. `count`:
- * the part's number of ratings, which a slot does not contain; needed with biases.
+ * Reads normal equations from a slot (gpu/device/slots.ts), which has only the lower tiles of A. `count`: the
+ * part's number of ratings, which a slot does not contain; needed with biases.
  */
 export function readSlot(slot: Float32Array, rank: number, biases: boolean, count: number): NormalEquations {
   const features = rank + (biases ? 1 : 0);

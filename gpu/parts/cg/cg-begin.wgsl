@@ -1,8 +1,8 @@
 // Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
-Starts the conjugate gradients of a row. Its LANES threads have x, the sum r of (r_v - theta_v^T x) theta_v
-and, with biases, s = sum of theta_v in registers. `rated` is the sum of r_v, `along` the sum of r_v theta_v^T
-x.
+Starts the conjugate gradients of a row. Before it, the row's LANES threads have in registers the initial x, r
+= sum of (r_v - theta_v^T x) theta_v and, with biases, s = sum of theta_v. `rated` is the sum of r_v, `along`
+the sum of r_v theta_v^T x.
 
 Makes r the residual and p the first direction. Sets `rho` = |r|^2 (0 if no step is needed), `enough` (the rho
 at which the steps end) and `objective` = x^T A x - 2 b^T x.

@@ -1,4 +1,4 @@
-// Template: the tolerance is a fraction, and only variants with biases need more memory.
+// Template: inserts the tolerance, and memory that only variants with biases need.
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
 // Layout of the workgroup memory `staged` during conjugate gradients. First it contains tiles of A as tensor
