@@ -26,7 +26,10 @@ export function describeProblem({
   };
 }
 
-/** Reasons of choices for the whole plan. `versionBytes`: bytes of one version of the factors. */
+/**
+ * The reasons for the choices of the whole plan, for printing. `versionBytes`: bytes of one version of the
+ * factors.
+ */
 export function planReasons(
   { params, schedule, features, device: { strideStep } }: SgdProblem,
   versionBytes: number,

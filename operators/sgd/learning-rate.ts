@@ -16,7 +16,7 @@ export type RateCourse = { readonly factor: number; readonly loss: number };
  *     paper      γ_t = α / (1 + β t^1.5), t = 0, 1, ..    (cuMF_SGD, section 5.1; Yun et al.: NOMAD)
  *     constant   γ_t = α
  *     bold       α, then 5 % more after an epoch whose loss fell, and half after one whose loss rose
- *     adagrad    α, which the kernel divides by each row's own √(1 + G), G the sum of its squared gradients
+ *     adagrad    α, which the kernel divides by each row's own √(1 + G); G grows by its squared gradients
  *
  * `halve` is called after an epoch that diverged: it halves all later rates.
  */

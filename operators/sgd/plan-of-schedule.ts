@@ -43,13 +43,13 @@ export function planOfSchedule(problem: SgdProblem, rejected: readonly string[])
     ...rankingBytes(params, profile, device, true),
     reasons: [...planReasons(problem, bytes), ...rejected],
   };
-  // If two versions of the factors alone do not fit, the steps are not expanded: a large grid has millions
-  // of them.
+  // If two versions of the factors alone do not fit, the peak memory is not computed from the plan's steps: a
+  // large grid has millions of them.
   const least = VERSIONS * bytes;
   if (schedule.deviceBlocks === undefined && device.capacityBytes !== null && least > device.capacityBytes)
     return withMemory(problem, plan, { [device.place]: least });
-  // An epoch can start before the loss of the previous one is known, except with the rate `bold`, which
-  // depends on it.
+  // An epoch may be sent before the loss of the previous one is known only if one GPU steps all ratings by
+  // tiles, and not with the rate `bold`, which depends on that loss.
   const foreseen =
     schedule.tile !== undefined &&
     schedule.deviceBlocks === undefined &&

@@ -166,8 +166,9 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
     keep: plan.keep,
     given: [...given],
     settled: (held) => leaveBands(data, plan, bound, held),
-    // Σ r² is the loss if all factors are 0. It is the first loss to compare with, since good initial factors
-    // and a good first epoch have less, unless all ratings are equal.
+    // The loss with which the first epoch is compared: Σ r², the loss if all factors are 0. Random initial
+    // factors and a good first epoch have less, unless all ratings are equal. Then, and if factors are given,
+    // the initial loss is measured.
     startLoss: start !== undefined || scale.alike ? 'measure' : deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},

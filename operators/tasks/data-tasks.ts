@@ -116,8 +116,8 @@ export interface DataTasks {
   };
 
   /**
-   * The same for the rows [from, to) of a sorted block, whose row 0 has the position `firstRow`. Here the
-   * parts are ranges of the block's columns, numbered from the first of each part.
+   * Like split-pairs, for the rows [from, to) of a sorted block, whose row 0 has the position `firstRow`.
+   * Here the parts are ranges of the block's columns, numbered from the first of each part.
    */
   'split-block': {
     inputs: { parts: PartitionRef; block: PartitionRef };

@@ -32,8 +32,8 @@ export interface ImplicitTasks {
   };
 
   /**
-   * Solves the rows [from, to) as `update` does, with the same solvers, outputs and values. Further inputs:
-   * `gram`, `shifts` (row-shifts). Rows without ratings become zero.
+   * Solves the rows [from, to) by the equations at the head of this file, with the solvers, outputs and
+   * values of `update`. Further inputs: `gram`, `shifts` (row-shifts). Rows without ratings become zero.
    */
   'update-implicit': {
     inputs: {

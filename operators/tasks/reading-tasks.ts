@@ -209,8 +209,8 @@ export interface ReadingTasks {
   };
 
   /**
-   * Composes the map of a chunk from codes to positions with another map. Inputs: `first`, `second` (`map`
-   * Uint32). Output: `map`.
+   * Composes two maps (`map` Uint32), for example from a chunk's codes to positions, and from these to other
+   * positions: map[code] = second[first[code]]. Inputs: `first`, `second`. Output: `map`.
    */
   'compose-maps': {
     inputs: { first: PartitionRef; second: PartitionRef };

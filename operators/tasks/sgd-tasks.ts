@@ -79,11 +79,11 @@ export interface SgdTasks {
   };
 
   /**
-   * One epoch of such steps over all ratings of `block`, for GPUs whose workgroups each have a small memory.
-   * The columns are divided among `tiles`, whose factors each fit such a memory; a rating belongs to the tile
-   * of its column, sorted by row. A tile has `threads` threads, of which teams of `lanes` step one rating
-   * each. Every rating is stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock
-   * (Hogwild!), so a step may overwrite another's.
+   * One epoch of the steps of sgd-block over all ratings of `block`, for GPUs whose workgroups each have a
+   * small memory. The columns are divided among `tiles`, whose factors each fit such a memory; a rating
+   * belongs to the tile of its column, sorted by row. A tile has `threads` threads, of which teams of `lanes`
+   * step one rating each. Every rating is stepped once, in batches whose order is drawn for (seed, epoch).
+   * Teams do not lock (Hogwild!), so a step may overwrite another's.
    *
    * Inputs `sourceRows`, `sourceColumns`, with AdaGrad also `sourceRowSums`, `sourceColumnSums`: the version
    * to step. Outputs `rows`, `columns`, `rowSums`, `columnSums`: the new version. If sources are also the

@@ -104,9 +104,10 @@ export interface KernelTasks
   };
 
   /**
-   * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ
-   * |..|, `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with
-   * biases also `rowBias`, `columnBias`, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v).
+   * The errors of predictions over the ratings of the rows [from, to). Values: `squared` = Σ (r_uv -
+   * x_uᵀθ_v)², `absolute` = Σ |..|, `count`, all summed in float64 in row order. Inputs: `block`,
+   * `rowFactors`, `columnFactors`; with biases also `rowBias`, `columnBias`, for r_uv - (`mean` + β_u + γ_v +
+   * x_uᵀθ_v).
    */
   'squared-error': {
     inputs: {

@@ -121,8 +121,8 @@ export interface VectorTasks {
   };
 
   /**
-   * Ends conjugate gradients: rows without ratings become zero, and biases are computed from x. The
-   * directions are overwritten. Values: `badRow` as of `update`.
+   * Ends conjugate gradients: rows without ratings become zero, and biases are computed from x. `direction`
+   * is not read; a plan lists it so that it is freed after this task. Values: `badRow` as of `update`.
    */
   'end-gradients': {
     inputs: { gradients: PartitionRef; direction: PartitionRef };

@@ -52,7 +52,7 @@ function regularizationText({
   return `${regParam}${power}${regOffset === 0 ? '' : ` + ${regOffset} σ`}${damping}`;
 }
 
-/** Reasons of choices for the whole plan. */
+/** The reasons for the choices of the whole plan, for printing. */
 export function planReasons(problem: AlsProblem): string[] {
   const { params } = problem;
   return [

@@ -18,8 +18,8 @@ export interface RatingScale {
   /** μ with biases, else 0, since predictions without biases have no term for it. */
   readonly center: number;
   /**
-   * The standard deviation σ of all ratings; if all are equal, their absolute value, or 1 if it is 0. It has
-   * a lower bound for a model that is updated, and without biases also a fraction of |μ|.
+   * The standard deviation σ of all ratings; if all are equal, their absolute value, or 1 if it is 0. It is
+   * at least the lower bound that a continued model gives, and without biases at least a fraction of |μ|.
    */
   readonly deviation: number;
   /** True for ratings that are all equal, within rounding. */
