@@ -11,7 +11,8 @@ export interface Measure {
   readonly bytesUp: number;
   readonly bytesDown: number;
   /**
-   * Time summed over threads: for an operator without the time of its inputs, for a stage inside its tasks.
+   * Time summed over threads. For an operator, the time of its inputs is not included; for a stage, only time
+   * inside its tasks is.
    */
   readonly milliseconds: number;
   /** Wall time from the start of the stage's first task to the end of its last (0 for operators). */

@@ -42,7 +42,9 @@ function noDevices(): UsageError {
   });
 }
 
-/** The devices as planners need them: the computing devices, and the CPU device that loads. */
+/**
+ * The devices that a planner must know: the computing devices, and the CPU device on which data are loaded.
+ */
 export interface PlanDevices {
   readonly compute: readonly DeviceInfo[];
   readonly host: DeviceInfo;

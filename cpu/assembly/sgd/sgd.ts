@@ -1,6 +1,6 @@
 /**
  * Stochastic gradient descent over ratings in compressed rows, one rating after the other (cuMF_SGD, section
- * 2.2):
+ * 2.2). With the learning rate γ:
  *
  *     e = r - pᵀq;   p <- p + γ (e q - λ_p p);   q <- q + γ (e p - λ_q q)    with the old p in the last
  *
@@ -9,10 +9,10 @@
  *
  *     p' = decay_p ⊙ p + e (gain_p ⊙ q)
  *
- * With biases p = [β, 1, x..] and q = [1, γ, θ..], and the elements that must stay 1 have decay 1 and gain 0.
- * Only the first four elements need their own decay and gain, so biases cost no time. `steps` has these 8
- * vectors of four numbers: decay and gain of the first four elements of p, decay and gain of its others, and
- * the same for q.
+ * With biases p = [row bias, 1, x..] and q = [1, column bias, θ..], and the elements that must stay 1 have
+ * decay 1 and gain 0. Only the first four elements need their own decay and gain, so biases cost no time.
+ * `steps` has these 8 vectors of four numbers: decay and gain of the first four elements of p, decay and gain
+ * of its others, and the same for q.
  *
  * Threads may run this on rows and columns that other threads write (Hogwild!): loads and stores are plain.
  */

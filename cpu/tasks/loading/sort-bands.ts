@@ -65,8 +65,8 @@ function digitsOf(low: number, high: number): readonly { readonly shift: number;
 }
 
 /**
- * Finds the first rating whose row and column equal those of the previous rating. If `bits` is given, also
- * sorts ratings of equal row and column by value.
+ * Finds the first rating with the same row and column as the previous rating. If `bits` is given, also sorts
+ * ratings of equal row and column by value.
  */
 function findRepeated(
   offsets: Int32Array,
