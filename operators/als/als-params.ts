@@ -7,8 +7,9 @@ export type WeightForm = 'auto' | 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
 /** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
 export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   /**
-   * λ: multiplied by the number of ratings of the row (ALS-WR). `auto`: 0.02, 0.1 without biases; of implicit
-   * data 0.3 α, with weights `spark` 0.1, with `unobservedWeight` 0.003. Default 'auto'.
+   * The regularization λ, multiplied by the number of ratings of the row (ALS-WR). `auto`: 0.02, or 0.1
+   * without biases; for implicit data 0.3 α, with weights `spark` 0.1, with `unobservedWeight` 0.003. Default
+   * 'auto'.
    */
   readonly regParam: number | 'auto';
   /**

@@ -20,7 +20,10 @@ const TILE_BYTES = 256 << 10;
  */
 const RATINGS_IN_TILE = 4;
 
-/** Most ratings of a row, and most tiles, whose lists fit into a task's scratch memory. */
+/**
+ * Rows with more ratings are not solved tile by tile, nor are any rows if there are more tiles, because their
+ * lists do not fit into a task's scratch memory.
+ */
 const MOST_RATINGS = 2.2e6;
 const MOST_TILES = 2 ** 17;
 

@@ -13,7 +13,10 @@ import type { None, UpdateParams } from './task-types.ts';
 export type SearchIndex = {
   /** θ_v in float32: columns x rank. */
   readonly exact: PartitionRef;
-  /** θ_v - θ̄ in 8 bits, four in one element: columns x rank / 4, rows padded to 16 bytes. */
+  /**
+   * θ_v - θ̄ with 8 bits per number, four numbers in one 32-bit element: columns x rank / 4, rows padded to
+   * 16 bytes.
+   */
   readonly coarse: PartitionRef;
   /**
    * Five rows with one number for each column: length, remainder, scale (defined in cpu/assembly/search.ts),

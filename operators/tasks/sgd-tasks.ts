@@ -44,20 +44,21 @@ type Shuffling = Rows & { readonly buckets: number; readonly seed: number };
 
 export interface SgdTasks {
   /**
-   * One step of SGD on each rating of a block (cuMF_SGD, section 2.2); the step of q uses the old p:
+   * One step of SGD for each rating r of a block, with the factors p of its row and q of its column
+   * (cuMF_SGD, section 2.2). The step of q uses the old p:
    *
    *     e = r - pᵀq;   p <- p + γ (e q - λ_p p);   q <- q + γ (e p - λ_q q)
    *
-   * `block` of layout rating-block: its rows are the factor rows from `rowStart` on, its indices are factor
-   * columns, and ratings are visited row by row. Of layout rating-list: visits the batches order[from] ..
-   * order[to - 1] (input `order`) of `batch` ratings, each in its own order. Outputs `rows`, `columns`:
-   * existing matrices, stepped in place. A whole epoch makes one version of them from a copy of the previous
-   * version, so it can be run again. Concurrent tasks share no row and no column, or accept conflicts
-   * (Hogwild!).
+   * If `block` has the layout rating-block: its rows are the factor rows from `rowStart` on, its indices are
+   * factor columns, and ratings are visited row by row. If it has the layout rating-list: visits the batches
+   * order[from] .. order[to - 1] (input `order`) of `batch` ratings, each in its own order. Outputs `rows`,
+   * `columns`: existing matrices, stepped in place. A whole epoch makes one version of them from a copy of
+   * the previous version, so it can be run again. Concurrent tasks share no row and no column, or accept
+   * conflicts (Hogwild!).
    *
-   * `biases`: see the layout features; the 1s stay, and λ also applies to β and γ. `adaptive`: AdaGrad as in
-   * libmf, with existing outputs `rowSums`, `columnSums` (matrices of one column): γ_p = γ / √(1 + G_p), then
-   * G_p grows by the mean square of the step's gradient over the features.
+   * `biases`: see the layout features; the constant 1s do not change, and λ also applies to β and γ.
+   * `adaptive`: AdaGrad as in libmf, with existing outputs `rowSums`, `columnSums` (matrices of one column):
+   * γ_p = γ / √(1 + G_p), then G_p grows by the mean square of the step's gradient over the features.
    */
   'sgd-block': {
     inputs: { block: PartitionRef; order?: PartitionRef };

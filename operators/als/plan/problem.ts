@@ -36,7 +36,8 @@ export interface AlsProblem {
   readonly params: SizedAlsParams;
   readonly choices: AlsChoices | undefined;
   /**
-   * True if new ratings move a row only a limited distance from its previous factors: see `update-implicit`.
+   * For an update of a model by new ratings: true if they move a row only a limited distance from its
+   * previous factors (see the parameter `anchored` of `update-implicit`).
    */
   readonly anchored: boolean;
   readonly grid: AlsGrid;

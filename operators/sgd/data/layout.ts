@@ -68,7 +68,10 @@ function bandsOf(
   return { rows, columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
 }
 
-/** True if a GPU itself deals the ratings to tiles or sorts them into blocks, in the first epoch. */
+/**
+ * True if a GPU makes the layout itself in the first epoch: it divides the ratings among tiles, or sorts them
+ * into blocks.
+ */
 function steppedByRow({ kind, precision, tile }: SgdSchedule): boolean {
   return tile !== undefined || (kind === 'wavefront' && precision !== undefined);
 }

@@ -149,7 +149,9 @@ function placesOfFactors(
   return `${where}; ${moves} an epoch, from device to device${halved}, in an order drawn for each${begins}`;
 }
 
-/** Rows of the longest band relative to the average, if bands have about equal numbers of ratings. */
+/**
+ * Largest number of rows of a band, relative to the average, if bands have about equal numbers of ratings.
+ */
 const UNEQUAL_ROWS = 1.05;
 
 /** Bytes of a rating in the lists that a GPU makes for tiles. */

@@ -12,8 +12,8 @@ const STEP = 2;
 const MOST = 90;
 
 /**
- * A common part must save at least this fraction of a half-iteration, since its ratings take memory on every
- * device.
+ * A common part (rows that every device solves for itself) must save at least this fraction of a
+ * half-iteration, since its ratings take memory on every device.
  */
 const COSTS = 0.03;
 
