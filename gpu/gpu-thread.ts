@@ -50,7 +50,8 @@ export class GpuThread {
         throw cause instanceof FactorFlowError ? cause : cannotOpen(cause);
       },
     );
-    // Callers that await it get the error; this prevents an unhandled rejection when there are none.
+    // Callers that await the promise get the error. If there are no such callers, this prevents an unhandled
+    // rejection.
     this.info.catch(() => undefined);
   }
 }

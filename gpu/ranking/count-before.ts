@@ -6,7 +6,10 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
  */
 const THREADS = 128;
 const COLUMNS = 64;
-/** Most counters in a workgroup's own memory; further listed columns are counted in the buffer `counts`. */
+/**
+ * Number of counters in workgroup memory. If a workgroup's rows list more columns, the others are counted in
+ * the buffer `counts`.
+ */
 const COUNTS = 1792;
 
 /** After this number of tiles the kernel checks which counts can still change. */

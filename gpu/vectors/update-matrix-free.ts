@@ -31,8 +31,8 @@ export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count
 }
 
 /**
- * Chooses a variant for `bytes` of workgroup memory. 32 threads share a row, of at most 64 ratings or fewer
- * if no more fit; a workgroup has up to four rows.
+ * Chooses a variant for `bytes` of workgroup memory. 32 threads share a row. A row may have 64 ratings, or
+ * fewer if their rows of θ do not fit; a workgroup has up to four rows.
  */
 export function chooseUpdateMatrixFree(
   rank: number,

@@ -1,5 +1,5 @@
 /**
- * Checks of rows with fewer ratings than factors, which are solved by their dual systems on tensor cores.
+ * Checks of short rows, which are solved on tensor cores by their dual systems: one unknown for each rating.
  * They are compared with float64 solutions for the same float16 factors.
  */
 import type { Gpu } from '../../webgpu/gpu.ts';

@@ -1,8 +1,9 @@
 // Template: code of biases uses workgroup memory that only variants with biases have.
-// Sums a row's slots (gpu/device/slots.ts) to its A and b, without the terms of the eliminated bias.
+// Functions that add a row's slots (gpu/device/slots.ts) to its A and b, without the terms of the eliminated
+// bias.
 //
-// is_feature: for four consecutive elements of a slot, whether they belong to features or to padding. Only b
-// and the last row of tiles of A have padding in their rows.
+// is_feature: true for those of four consecutive elements of a slot that are not padding. Padding is in the
+// rows of the last tile row of A, and at the end of b.
 fn is_feature(at: u32) -> vec4<bool> {
   let within = at - LAST_TILES;
   let row = STRIDE - 16 + within % 64 / 4;

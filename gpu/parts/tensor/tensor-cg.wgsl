@@ -83,7 +83,7 @@ product's code faster than two.
         let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
         let left = max(alpha * alpha * total.z - total.x, 0.0);
         let beta = select(0.0, left / total.x, total.x > enough);
-        // The computed residual may almost vanish, but the real one is then rounding error and larger. So
+        // If the computed residual almost vanishes, the real one is larger, because of rounding errors. So
         // |r|^2 is taken as at least 1/1000 of its value before the step.
         factor = {{ p_factor }} * inverseSqrt(max(max(left, total.x * 1e-3), 1e-30));
         objective = fma(-alpha, total.x, objective);
