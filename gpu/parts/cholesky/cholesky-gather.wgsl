@@ -2,7 +2,7 @@
 // Functions that add a row's slots (gpu/device/slots.ts) to its A and b, without the terms of the eliminated
 // bias.
 //
-// is_feature: true for those of four consecutive elements of a slot that are not padding. Padding is in the
+// is_feature: for four consecutive elements of a slot, true if an element is not padding. Padding is in the
 // rows of the last tile row of A, and at the end of b.
 fn is_feature(at: u32) -> vec4<bool> {
   let within = at - LAST_TILES;
