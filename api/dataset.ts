@@ -206,7 +206,7 @@ export class Dataset extends Rows<Dataset> {
     const { by = 'random' } = options;
     if (by !== 'random' && by !== 'time') throw new UsageError(`by must be random or time, got ${shown(by)}`);
     const idle = by === 'time' ? 'seed' : 'timestampCol';
-    if (options[idle] !== undefined) throw new UsageError(`${idle} cannot act with by: '${by}'`);
+    if (options[idle] !== undefined) throw new UsageError(`${idle} cannot be used with by: '${by}'`);
     checkSeed(options.seed ?? 0);
     return this.#leaveOut(k, { ...options, by });
   }

@@ -91,7 +91,7 @@ export function checkSessionOptions(
       advice: 'Make one by new Profile()',
     });
   if (deviceMemory !== undefined && device === 'cpu')
-    throw new UsageError('deviceMemory cannot act with device cpu', {
+    throw new UsageError('deviceMemory cannot be used with device cpu', {
       advice: 'memoryBudget bounds the memory of the process',
     });
   if (spillDir !== undefined && (typeof spillDir !== 'string' || spillDir === ''))

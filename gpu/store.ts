@@ -78,7 +78,7 @@ export class GpuStore {
    */
   async withHalf(key: string, written: boolean): Promise<DeviceMatrix> {
     const { matrix, shape } = await this.prepare(key);
-    if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
+    if (matrix === undefined) throw new Error(`partition ${key} is not a matrix`);
     if (matrix.half !== undefined) return matrix;
     matrix.half = await this.#pool.take(
       (matrix.rows + 1) * matrix.stride * 2,
@@ -119,7 +119,7 @@ export class GpuStore {
    */
   async fetchWire(key: string, into: WireRows, submitted?: () => void): Promise<number> {
     const { matrix } = await this.prepare(key);
-    if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
+    if (matrix === undefined) throw new Error(`partition ${key} is not a matrix`);
     const source = into.form === 'f16' ? (await this.withHalf(key, false)).half : matrix.values;
     if (into.bytes > 0) await this.#gpu.sendOut(source as GPUBuffer, into, submitted);
     return matrix.rows;

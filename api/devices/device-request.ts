@@ -37,5 +37,7 @@ export function checkFakeDevices(count: number | undefined, device: DeviceReques
   if (!Number.isInteger(count) || count < 1 || count > 16)
     throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
   if (device.startsWith('gpu:'))
-    throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
+    throw new UsageError(`fakeDevices cannot be used with device ${device}`, {
+      advice: 'Leave one of them out',
+    });
 }

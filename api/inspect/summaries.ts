@@ -49,7 +49,7 @@ class Summary {
 
   constructor(name: string, schema: Schema) {
     const checked = check({ kind: 'column', name }, schema);
-    if (checked.kind !== 'column') throw new Error(`${name} is no column`);
+    if (checked.kind !== 'column') throw new Error(`${name} is not a column`);
     this.#name = name;
     this.#index = checked.index;
     this.#type = schema.fields[checked.index].type;

@@ -79,7 +79,9 @@ function differences(names: ItemNames, ids: Ids): string[] {
   const isSparse = 2 * named < items;
   const parts: string[] = [];
   if (isSparse && unknown > 0) {
-    parts.push(`${counted(unknown, 'id')} ${unknown === 1 ? 'is no item' : 'are no items'} of the model`);
+    parts.push(
+      `${counted(unknown, 'id')} ${unknown === 1 ? 'is not an item' : 'are not items'} of the model`,
+    );
   }
   const unnamed = items - named;
   if (unnamed > 0) {

@@ -45,7 +45,7 @@ export async function ratingsOfUser(
     ? await ratingsOfUsers(selected, keysOfIds([user], type), found.item, ctx)
     : [[]];
   if (own.length === 0)
-    throw new UsageError(`the ratings have none of user ${String(user)}`, {
+    throw new UsageError(`there are no ratings of user ${String(user)}`, {
       advice: 'Give the ratings that the user has made',
     });
   return own;

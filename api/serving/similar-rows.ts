@@ -45,7 +45,7 @@ export function similarRows(
   checkOptions(method, options, ['similarity', 'names'], "{ similarity: 'dot' }");
   checkNames(method, options.names);
   if (side === 'user' && options.names !== undefined)
-    throw new UsageError('the option names of similarUsers cannot act: users have no names', {
+    throw new UsageError('the option names of similarUsers cannot be used: users have no names', {
       advice: 'Leave it out',
     });
   checkCount(n);

@@ -43,11 +43,11 @@ export function trainingDevice(
   const because = device.reason === undefined ? '' : ` (${device.reason})`;
   if (precision === 'f16' || precision === 'int8')
     throw new UsageError(
-      `precision ${precision} cannot act on the CPU, which computes in float32${because}`,
+      `precision ${precision} cannot be used on the CPU, which computes in float32${because}`,
       { advice: 'Leave the precision at auto, or use device gpu' },
     );
   if (kernel !== undefined)
-    throw new UsageError(`kernel ${kernel} cannot act on the CPU: it is for GPUs${because}`, {
+    throw new UsageError(`kernel ${kernel} cannot be used on the CPU: it is for GPUs${because}`, {
       advice: 'Leave the kernel out, or use device gpu',
     });
   const description = device.kind === 'cpu' ? device.description : cpu.info.description;

@@ -75,5 +75,5 @@ async function trainForParent(
 function idsOf(ids: unknown): IdColumn {
   if (ids instanceof Int32Array) return { type: 'int32', values: ids };
   if (ids instanceof BigInt64Array) return { type: 'int64', values: ids };
-  throw new Error('ids are no whole numbers');
+  throw new Error('ids are not whole numbers');
 }

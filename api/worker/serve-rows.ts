@@ -54,7 +54,7 @@ export async function serveRows(
   const params = sizedParams(als.params, { users: 1, items: 1, ratings: 1 });
   for (const [name, acts] of Object.entries(ofAllRatings)) {
     if (acts)
-      throw new UsageError(`${name} cannot act on blocks of rows: it needs sums over all ratings`, {
+      throw new UsageError(`${name} cannot be used on blocks of rows: it needs sums over all ratings`, {
         advice: 'Leave it out, or train on one host',
       });
   }

@@ -123,7 +123,7 @@ function evaluationResult(
 ): CommandResult {
   const error = (name: 'rmse' | 'mae', value: number) => {
     if (Number.isFinite(value)) return besideMeans(name, value, baselines);
-    return 'none: a prediction is beyond the numbers (NaN or infinite)';
+    return 'none: a prediction is NaN or infinite';
   };
   return {
     json: {

@@ -219,7 +219,7 @@ function testError(
 ): string | undefined {
   const { testPairs, baselines } = training;
   if (testPairs === undefined || isImplicit(training)) return undefined;
-  if (testPairs === 0) return 'none: there is no pair';
+  if (testPairs === 0) return 'none: there are no test pairs';
   return own === undefined ? 'none: the model knows no pair' : besideMeans(of, own, baselines);
 }
 

@@ -12,7 +12,7 @@ export function assumedDevicesOf(devices: string, given: ReadonlySet<string>): A
     given.has(name),
   );
   if (idle !== undefined)
-    throw new UsageError(`--${flagName(idle)} cannot act with --devices`, {
+    throw new UsageError(`--${flagName(idle)} cannot be used with --devices`, {
       advice: 'Leave one of them out',
     });
   return devices.split(',').flatMap(devicesOf);

@@ -32,7 +32,7 @@ export class TrialsFile {
   ): Promise<TrialsFile> {
     const earlier = textOf(path);
     if (earlier !== undefined && !isSearch(earlier))
-      throw new UsageError(`${path} is no file of trials, and is not replaced`, {
+      throw new UsageError(`${path} is not a file of trials, and is not replaced`, {
         advice: 'Name another file with --trials-file',
       });
     const head = JSON.stringify(search);
@@ -113,7 +113,7 @@ function trialsOf(text: string, head: string, path: string): Trial[] {
   return whole.map((line, at) => {
     const trial = parsed(line);
     if (typeof trial !== 'object' || trial === null || typeof (trial as Partial<Trial>).params !== 'object')
-      throw new DataError(`line ${at + 2} is no trial`, {
+      throw new DataError(`line ${at + 2} is not a trial`, {
         phase: 'tune',
         file: path,
         advice: 'Begin again with --force and without --resume',
@@ -135,7 +135,8 @@ function parsed(line: string): unknown {
 /** The first name whose values differ. */
 function difference(first: string, head: string): string {
   const [own, other] = [parsed(head), parsed(first)] as (Readonly<Record<string, unknown>> | undefined)[];
-  if (typeof other !== 'object' || other === null || own === undefined) return 'its first line is no search';
+  if (typeof other !== 'object' || other === null || own === undefined)
+    return 'its first line does not describe a search';
   const name = [...new Set([...Object.keys(own), ...Object.keys(other)])].find(
     (key) => JSON.stringify(own[key]) !== JSON.stringify(other[key]),
   );

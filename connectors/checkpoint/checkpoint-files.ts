@@ -192,7 +192,7 @@ async function sumsOf(folder: string): Promise<ReadonlyMap<string, string>> {
       const [, sum, name] = /^([0-9a-f]{64}) {2}(.+)$/.exec(line) ?? [];
       // A name is never a path, so that only files inside the folder are read.
       if (name === undefined || !isCheckpointEntry(name))
-        throw fault(folder, SUMS, "a line is no checksum of a checkpoint's file");
+        throw fault(folder, SUMS, "a line is not the checksum of a checkpoint's file");
       return [name, sum] as const;
     }),
   );

@@ -137,7 +137,7 @@ function layoutOf({ fields }: Schema, columns: readonly string[]): Layout {
   });
   const stored = [...names.keys()].filter((i) => !named.includes(i));
   if (stored.length === 0)
-    throw new DataError('all columns are partition columns, so the files would have none', {
+    throw new DataError('all columns are partition columns, so the files would have no columns', {
       phase: 'write',
       advice: 'Leave one of them out of partitionBy',
     });

@@ -69,12 +69,14 @@ function toText(value: unknown): string | undefined {
 function faultOf({ name, first, type, isGiven }: RowColumn, value: unknown): string {
   const found = `${name} is ${describeValue(value)}`;
   if (value instanceof Date && Number.isNaN(value.getTime())) return found;
-  if (isGiven || first === undefined) return `${found}, which is no ${String(type)}`;
+  if (isGiven || first === undefined) return `${found}, which is not of type ${String(type)}`;
   const isWider = typeof value === 'bigint' && typeof first.value === 'number';
   if (!isWider && typeof value !== typeof first.value) {
     return `${found}, and row ${first.row + 1} has ${describeValue(first.value)}`;
   }
-  const problem = DataType.isFloat(type) ? 'is no number' : `${String(type)} of the first rows cannot hold`;
+  const problem = DataType.isFloat(type)
+    ? 'is not a number'
+    : `${String(type)} of the first rows cannot hold`;
   return `${found}, which ${problem}`;
 }
 

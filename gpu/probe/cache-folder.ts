@@ -45,7 +45,7 @@ export function requireOwnFolder(folder: string): void {
     throw new Error(`the folder ${path} ${reason}`);
   };
   const own = lstatSync(folder);
-  if (!own.isDirectory()) refuse(folder, 'is no folder, or a symbolic link');
+  if (!own.isDirectory()) refuse(folder, 'is not a folder, or is a symbolic link');
   if (own.uid !== uid) refuse(folder, `belongs to user ${own.uid}, and this is user ${uid}`);
   if ((own.mode & (GROUP_WRITES | OTHERS_WRITE)) !== 0) refuse(folder, 'can be written to by other users');
   let above = realpathSync(folder);

@@ -12,7 +12,7 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     refused: 'solver',
     when: ({ solver, nonnegative }) => nonnegative && solver === 'cg',
     message: (named) =>
-      `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`,
+      `${named('solver', 'cg')} cannot be used with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`,
     advice: 'Leave the solver at auto, or leave nonnegative out',
   },
   noDamping,
@@ -40,28 +40,28 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     refused: 'regOffset',
     when: ({ implicitPrefs }) => implicitPrefs,
     message: (named) =>
-      `${named('regOffset')} cannot act with ${named('implicitPrefs')}, whose weights have no standard deviation`,
+      `${named('regOffset')} cannot be used with ${named('implicitPrefs')}, whose weights have no standard deviation`,
     advice: 'Leave one of them out',
   },
   {
     refused: 'precision',
     when: ({ precision, implicitPrefs, alpha }) => implicitPrefs && alpha === 0 && precision === 'f16',
     message: (named) =>
-      `${named('precision', 'f16')} cannot act with ${named('alpha', 0)}, whose weights have no roots to divide by`,
+      `${named('precision', 'f16')} cannot be used with ${named('alpha', 0)}, whose weights have no roots to divide by`,
     advice: 'Leave the precision at auto',
   },
   {
     refused: 'precision',
     when: ({ precision, implicitPrefs }) => implicitPrefs && precision === 'int8',
     message: (named) =>
-      `${named('precision', 'int8')} cannot act with ${named('implicitPrefs')}, whose weights 8 bits do not hold`,
+      `${named('precision', 'int8')} cannot be used with ${named('implicitPrefs')}, whose weights 8 bits do not hold`,
     advice: 'Leave the precision at auto',
   },
   {
     refused: 'biases',
     when: ({ biases, implicitPrefs }) => implicitPrefs && biases,
     message: (named) =>
-      `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`,
+      `${named('biases')} cannot be used with ${named('implicitPrefs')}: implicit data have no level to learn`,
     advice: 'Leave one of them out',
   },
   metricNeedsEarlyStop,
@@ -69,14 +69,14 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     refused: 'earlyStop',
     when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined,
     message: (named) =>
-      `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data do not have`,
+      `${named('earlyStop')} cannot be used with ${named('implicitPrefs')} on the RMSE, which implicit data do not have`,
     advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric',
   },
   {
     refused: 'targetRmse',
     when: ({ implicitPrefs }) => implicitPrefs,
     message: (named) =>
-      `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`,
+      `${named('targetRmse')} cannot be used with ${named('implicitPrefs')}: implicit data have no test RMSE`,
     advice: 'Leave one of them out',
   },
   {
@@ -84,7 +84,7 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     when: ({ partitionSums, nonnegative, solver }) =>
       partitionSums !== 'auto' && partitionSums !== 'equations' && (nonnegative || isExact(solver)),
     message: (named, { partitionSums }) =>
-      `${named('partitionSums', partitionSums)} cannot act with exact solves, which need A`,
+      `${named('partitionSums', partitionSums)} cannot be used with exact solves, which need A`,
     advice: 'Give solver cg without nonnegative, or leave partitionSums at auto',
   },
   {

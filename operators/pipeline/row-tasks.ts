@@ -291,6 +291,6 @@ async function allOf<T>(elements: AsyncIterable<T>): Promise<T[]> {
 }
 
 function unitsOf(taken: TakenRows): AsyncIterable<RowUnit> {
-  if (taken.kind !== 'units') throw new Error(`${taken.kind} are no units`);
+  if (taken.kind !== 'units') throw new Error(`expected units of rows, got ${taken.kind}`);
   return taken.units;
 }

@@ -68,7 +68,7 @@ export const sgdTable: ParamTable<SgdParams> = {
       refused: 'precision',
       when: ({ precision }) => precision === 'int8',
       message: (named) =>
-        `${named('precision', 'int8')} cannot act on SGD, whose steps are too small for 8 bits`,
+        `${named('precision', 'int8')} cannot be used for SGD, whose steps are too small for 8 bits`,
       advice: 'Leave the precision at auto',
     },
     {

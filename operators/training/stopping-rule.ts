@@ -39,7 +39,7 @@ export class StoppingRule {
     const lack =
       test === undefined
         ? 'a validation set'
-        : 'a validation set with users and items of the training set, and this one has none';
+        : 'a validation set with ratings of users and items of the training set; this one has no such ratings';
     for (const name of ['earlyStop', 'targetRmse'] as const) {
       if (params[name] !== undefined)
         throw new UsageError(`${name} needs ${lack}`, { advice: 'Pass one with the option validation' });

@@ -123,7 +123,7 @@ describe('item names', () => {
     const path = file('few.csv', `item,name\n${ids[0]},One\n999998,Other\n`);
     const { notes } = await read(path, { model });
     expect(notes).toEqual([
-      `item names of ${path}: 1 id is no item of the model; ${ids.length - 1} of ${ids.length} items have no name and are shown as ids`,
+      `item names of ${path}: 1 id is not an item of the model; ${ids.length - 1} of ${ids.length} items have no name and are shown as ids`,
     ]);
   });
 
@@ -210,7 +210,7 @@ describe('names in lists', () => {
     expect('name' in (await model.recommend(rows[0].user, 1)).items[0]).toBe(false);
   });
 
-  it('are refused where they cannot act', async () => {
+  it('are refused where they cannot be used', async () => {
     const wrong = new Map([[1, 'One']]) as never;
     expect(() => model.recommendForAllUsers(3, { names: wrong })).toThrow(
       /the option names of recommendForAllUsers takes ItemNames, got an object.*readItemNames/s,

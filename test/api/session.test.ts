@@ -24,8 +24,8 @@ describe('a session', () => {
   it.each([
     [{ device: 'tpu' }, 'device must be auto, cpu, gpu or GPUs by number such as gpu:0,1, got "tpu"'],
     [{ fakeDevices: 0 }, 'fakeDevices must be a whole number from 1 to 16, got 0'],
-    [{ device: 'gpu:0', fakeDevices: 2 }, 'fakeDevices cannot act with device gpu:0'],
-    [{ device: 'cpu', deviceMemory: '8GiB' }, 'deviceMemory cannot act with device cpu'],
+    [{ device: 'gpu:0', fakeDevices: 2 }, 'fakeDevices cannot be used with device gpu:0'],
+    [{ device: 'cpu', deviceMemory: '8GiB' }, 'deviceMemory cannot be used with device cpu'],
     [{ workers: 0 }, 'workers must be a whole number from 1 to 256, got 0'],
     [{ memoryBudget: 'lots' }, 'memoryBudget must be a size such as 4GiB or 500MB, got lots'],
     [{ wrokers: 2 }, 'unknown session option wrokers'],

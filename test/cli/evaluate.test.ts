@@ -172,7 +172,7 @@ describe.concurrent('evaluate --ranking', () => {
     );
   });
 
-  it('refuses flags that cannot act, and metrics that do not exist', async () => {
+  it('refuses flags that cannot be used, and metrics that do not exist', async () => {
     await fails(2, /--exclude acts only with --ranking/, 'evaluate', model, ratings, '--exclude', ratings);
     await fails(
       2,

@@ -118,7 +118,7 @@ describe('--item-names', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('Redemption, The "Shawshank" one whose title goes on for lon…');
     expect(stderr).toMatch(
-      /item names of .*some\.csv: 1 row repeats an id, of which the first name counts; 1 id is no item of the model; 10,504 of 10,506 items have no name and are shown as ids/,
+      /item names of .*some\.csv: 1 row repeats an id, of which the first name counts; 1 id is not an item of the model; 10,504 of 10,506 items have no name and are shown as ids/,
     );
     const { recommendations } = (await here(
       'recommend',
@@ -173,7 +173,7 @@ describe('--item-names', () => {
     );
     const some = await runHere(...args, '--item-names', file('some-of.csv', 'id,title\n1,One\n99,Other\n'));
     expect(some.stderr).toMatch(
-      /item names: 1 id is no item of the model; 6 of 7 items have no name and are shown as ids/,
+      /item names: 1 id is not an item of the model; 6 of 7 items have no name and are shown as ids/,
     );
   });
 
@@ -286,7 +286,7 @@ describe('--item-names', () => {
     );
     await fails(
       2,
-      /--item-names cannot act with --user/,
+      /--item-names cannot be used with --user/,
       'similar',
       model,
       '--user',

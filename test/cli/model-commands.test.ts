@@ -141,7 +141,7 @@ describe.concurrent('explain', () => {
   it('names a user without ratings and an unknown item', async () => {
     await fails(
       2,
-      /the ratings have none of user unseen/,
+      /there are no ratings of user unseen/,
       'explain',
       model,
       ratings,

@@ -41,7 +41,7 @@ describe.concurrent('outputs of predict and recommend', () => {
     expect(readdirSync(join(folder, 'v1.2'))).toEqual(['part-00000.parquet']);
   });
 
-  it('are refused for an unknown ending, and where a flag cannot act', async () => {
+  it('are refused for an unknown ending, and where a flag cannot be used', async () => {
     for (const name of ['p.xlsx', 'p.json', 'p.parquet.gz', 'p.pq']) {
       for (const command of [
         ['predict', model, ratings, '--output'],

@@ -75,7 +75,7 @@ describe.skipIf(noGpu)('implicit als on a GPU', () => {
 
   it('refuses float16 where the weights leave no room for it', () => {
     expect(() => new ALS({ implicitPrefs: true, alpha: 0, precision: 'f16' })).toThrow(
-      'precision f16 cannot act with alpha 0',
+      'precision f16 cannot be used with alpha 0',
     );
   });
 });

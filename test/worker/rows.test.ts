@@ -255,7 +255,7 @@ describe('a session of rows', () => {
     const ended = await worker.ended;
     expect(ended.code).toBe(2);
     expect(String(ended.frames.at(-1)?.header.message)).toMatch(
-      new RegExp(`${name} cannot act on blocks of rows`),
+      new RegExp(`${name} cannot be used on blocks of rows`),
     );
   });
 

@@ -217,7 +217,7 @@ describe('a feed is refused', () => {
     ['another command', { command: 'fly' }, /command must be train or rows/],
     ['an unknown field', { rank: 3 }, /unknown field rank/],
     ['an unknown parameter', { params: { rnak: 3 } }, /rnak/],
-    ['a parameter that cannot act', { params: { alpha: 3 } }, /alpha acts only on implicit data/],
+    ['a parameter that cannot be used', { params: { alpha: 3 } }, /alpha acts only on implicit data/],
     ['an unknown column', { columns: { usr: 'u' } }, /unknown column usr/],
     ['a column that is not there', { columns: { user: 'who' } }, /who/],
   ] as const)('with %s', async (_, opening, message) => {

@@ -37,7 +37,7 @@ export function requirePlan(value: unknown): GivenPlan {
     Record<string, unknown>
   > | null;
   if (typeof plan !== 'object' || plan === null || plan.planVersion === undefined)
-    throw new UsageError('this is no plan: it has no planVersion', { advice: 'Give the JSON of a plan' });
+    throw new UsageError('this is not a plan: it has no planVersion', { advice: 'Give the JSON of a plan' });
   if (plan.planVersion !== PLAN_VERSION)
     throw new UsageError(
       `this plan has version ${shown(plan.planVersion)}, and this release runs plans of version ${PLAN_VERSION}`,

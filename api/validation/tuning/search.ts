@@ -21,7 +21,7 @@ import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions } from '.
 export function bestOf(trials: readonly Trial[], metric: string): Trial {
   const usable = trials.filter(({ failure, stopped }) => failure === undefined && !stopped);
   if (usable.length === 0)
-    throw new DataError(`no trial has a ${metric}: ${trials[0]?.failure ?? 'there was none'}`, {
+    throw new DataError(`no trial has a ${metric}: ${trials[0]?.failure ?? 'no trial was run'}`, {
       phase: 'tune',
       advice: 'Change the search, or the ratings that are held out',
     });

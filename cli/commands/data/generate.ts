@@ -128,7 +128,9 @@ export const generate = defineCommand({
           : ['--users', ['scale', ...idColumns] as const];
     const useless = idle.filter((key) => given.has(key));
     if (useless.length > 0)
-      throw new UsageError(`${list(useless.map((key) => `--${flagName(key)}`))} cannot act with ${origin}`);
+      throw new UsageError(
+        `${list(useless.map((key) => `--${flagName(key)}`))} cannot be used with ${origin}`,
+      );
     await checkWritable(output);
     if (from !== undefined) return copy({ ...values, from }, context);
     return generateOne(

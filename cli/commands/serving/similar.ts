@@ -56,7 +56,7 @@ export const similar = defineCommand({
       throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
     checkNameFlags(values);
     if (user !== undefined && values.itemNames !== undefined)
-      throw new UsageError('--item-names cannot act with --user', {
+      throw new UsageError('--item-names cannot be used with --user', {
         advice: 'Leave it out: users have no names',
       });
     const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);

@@ -32,21 +32,21 @@ export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<strin
   const [ofSgd, ofAls] = [first(namesOfOnly('sgd')), first(namesOfOnly('als'))];
   if (values.initModel !== undefined && algorithm !== 'sgd')
     throw new UsageError(
-      `--init-model cannot act with --algorithm ${algorithm}: only sgd continues a model`,
+      `--init-model cannot be used with --algorithm ${algorithm}: only sgd continues a model`,
       { advice: 'Leave --algorithm out, or give sgd' },
     );
   if (ofSgd !== undefined && algorithm !== 'sgd')
-    throw new UsageError(`${ofSgd} cannot act with --algorithm ${algorithm}`, {
+    throw new UsageError(`${ofSgd} cannot be used with --algorithm ${algorithm}`, {
       advice: 'Give --algorithm sgd, or leave the flag out',
     });
   if (ofAls !== undefined && algorithm !== 'als')
-    throw new UsageError(`${ofAls} cannot act with --algorithm ${algorithm}`, {
+    throw new UsageError(`${ofAls} cannot be used with --algorithm ${algorithm}`, {
       advice: 'Give --algorithm als, or leave the flag out',
     });
   if (algorithm !== 'auto') checkParamFlags(algorithm, values, given);
   const fixed = values.initModel === undefined ? undefined : first(modelFlags);
   if (fixed !== undefined)
-    throw new UsageError(`${fixed} cannot act with --init-model, whose model fixes it`, {
+    throw new UsageError(`${fixed} cannot be used with --init-model, whose model fixes it`, {
       advice: 'Leave one of them out',
     });
 }

@@ -45,7 +45,7 @@ export function checkCheckpoints(
     });
   if (checkpointDir !== undefined && initModel !== undefined)
     throw new UsageError(
-      '--checkpoint-dir cannot act with --init-model, whose few epochs are run again in a moment',
+      '--checkpoint-dir cannot be used with --init-model, whose few epochs are run again in a moment',
       { advice: 'Leave one of them out' },
     );
 }

@@ -34,7 +34,7 @@ export async function withPlan<V extends PlannedValues>(
 ): Promise<{ readonly values: V; readonly given: ReadonlySet<string>; readonly plan?: JsonObject }> {
   if (values.plan === undefined) return { values, given };
   if (values.initModel !== undefined)
-    throw new UsageError('--plan cannot act with --init-model: it is of training that starts anew', {
+    throw new UsageError('--plan cannot be used with --init-model: it is of training that starts anew', {
       advice: 'Leave one of them out',
     });
   const { plan, algorithm, params } = await readPlan(fileOf(values.plan));

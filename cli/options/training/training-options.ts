@@ -100,15 +100,15 @@ export function checkTraining(
   if (values.device === 'cpu') {
     if (values.precision === 'f16' || values.precision === 'int8')
       throw new UsageError(
-        `--precision ${values.precision} cannot act with --device cpu, which computes in float32`,
+        `--precision ${values.precision} cannot be used with --device cpu, which computes in float32`,
         { advice: 'Leave one of them out' },
       );
     if (values.kernel !== undefined)
-      throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', {
+      throw new UsageError('--kernel cannot be used with --device cpu: it names a kernel for GPUs', {
         advice: 'Leave one of them out',
       });
     if (values.deviceMemory !== undefined)
-      throw new UsageError('--device-memory cannot act with --device cpu', {
+      throw new UsageError('--device-memory cannot be used with --device cpu', {
         advice: 'Leave one of them out; --memory-budget bounds the memory of the process',
       });
   }
@@ -140,7 +140,7 @@ function checkUsesOfHeldOut(
 ): void {
   if (values.ranking && values.initModel !== undefined)
     throw new UsageError(
-      '--ranking cannot act with --init-model: the ratings that the model was trained on before ' +
+      '--ranking cannot be used with --init-model: the ratings that the model was trained on before ' +
         'are not known',
       { advice: 'Rank afterwards: evaluate MODEL TEST --ranking --exclude RATINGS' },
     );

@@ -29,7 +29,7 @@ export function readSpace(
     .map((word) => {
       const [, flag = '', values = ''] = /^-{0,2}([\w-]+)=(.+)$/.exec(word) ?? [];
       if (flag === '')
-        throw new UsageError(`--try has the word ${JSON.stringify(word)}, which is no name with values`, {
+        throw new UsageError(`--try has the word ${JSON.stringify(word)}, which is not a name with values`, {
           advice: SYNTAX,
         });
       return { flag, values };
@@ -139,7 +139,7 @@ function choiceOf<const C extends string>(flag: string, value: string, choices: 
 function numberOf(flag: string, text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value)) return value;
-  throw new UsageError(`${flag} in --try has the value ${JSON.stringify(text)}, which is no number`, {
+  throw new UsageError(`${flag} in --try has the value ${JSON.stringify(text)}, which is not a number`, {
     advice: SYNTAX,
   });
 }

@@ -55,14 +55,14 @@ export function integerIn(fields: ThriftStruct, field: number): number | undefin
 /** The struct in a field. */
 export function structIn(fields: ThriftStruct, field: number): ThriftStruct {
   const value = fields.get(field);
-  if (value === undefined || !('fields' in value)) throw new RangeError(`field ${field} is no struct`);
+  if (value === undefined || !('fields' in value)) throw new RangeError(`field ${field} is not a struct`);
   return value.fields;
 }
 
 /** The structs of a list in a field. */
 export function structsIn(fields: ThriftStruct, field: number): ThriftStruct[] {
   const value = fields.get(field);
-  if (value === undefined || !('items' in value)) throw new RangeError(`field ${field} is no list`);
+  if (value === undefined || !('items' in value)) throw new RangeError(`field ${field} is not a list`);
   return value.items.map((item) => (item as { fields: ThriftStruct }).fields);
 }
 

@@ -57,6 +57,6 @@ class WholeKeyTable implements KeyTable {
 }
 
 function wordsOf(column: KeyColumn): Int32Array {
-  if (column.type === 'utf8') throw new Error('texts are no whole numbers');
+  if (column.type === 'utf8') throw new Error('texts are not whole numbers');
   return column.type === 'int32' ? column.values : column.halves;
 }

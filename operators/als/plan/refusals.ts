@@ -94,7 +94,7 @@ export function noneFits(
   problem: AlsProblem,
   grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[],
   requested: RequestedGrids,
-  { usual, reason = 'none has such parts', walked }: Refused,
+  { usual, reason = 'no grid has such parts', walked }: Refused,
 ): CapacityError {
   const sized = grids
     .map(({ grid, fits }) => ({ grid, fits, need: leastBytes({ ...problem, grid }).device }))

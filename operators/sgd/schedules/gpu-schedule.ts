@@ -57,7 +57,7 @@ export function gpuSchedule(problem: ScheduleProblem, params: SgdParams, device:
   }
   if (params.schedule === 'tile')
     throw new UsageError(
-      `schedule tile cannot act: ${columnCount.toLocaleString('en')} columns of ${features} features ` +
+      `schedule tile cannot be used: ${columnCount.toLocaleString('en')} columns of ${features} features ` +
         `do not fit the workgroups of this GPU`,
       { advice: 'Use schedule hogwild, or a smaller rank' },
     );

@@ -111,7 +111,7 @@ export function cpuSchedule(
 ): SgdSchedule {
   const { ratings = 0 } = problem;
   if (params.schedule === 'tile')
-    throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', {
+    throw new UsageError('schedule tile cannot be used on the CPU: it is for the workgroups of a GPU', {
       advice: 'Leave the schedule out, or use device gpu',
     });
   const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;

@@ -157,16 +157,16 @@ describe('a GPU that is opened beside other work', () => {
   });
 });
 
-describe('parameters that cannot act on a device', () => {
+describe('parameters that cannot be used on a device', () => {
   const params = { precision: 'auto', kernel: undefined } as const;
 
   it.each([
-    [{ precision: 'int8' }, /^precision int8 cannot act on the CPU, which computes in float32/],
+    [{ precision: 'int8' }, /^precision int8 cannot be used on the CPU, which computes in float32/],
     [
       { precision: 'f16' },
-      /^precision f16 cannot act on the CPU, which computes in float32 \(no GPU: .*\)\. Leave/,
+      /^precision f16 cannot be used on the CPU, which computes in float32 \(no GPU: .*\)\. Leave/,
     ],
-    [{ kernel: 'update-tensor' }, /^kernel update-tensor cannot act on the CPU/],
+    [{ kernel: 'update-tensor' }, /^kernel update-tensor cannot be used on the CPU/],
   ] as const)('are refused: %j', async (more, message) => {
     await using opening = new OpeningDevices(
       { device: 'auto', workers: 1 },

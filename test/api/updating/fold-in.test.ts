@@ -101,7 +101,7 @@ describe.each(Object.entries(kinds))('a model %s', (name, options) => {
     );
     for (const user of [5001, 'x'])
       await expect(model.explain({ user, ratings: dataOf(rows) }, first.item)).rejects.toThrow(
-        `the ratings have none of user ${user}`,
+        `there are no ratings of user ${user}`,
       );
     if (name !== 'without biases') return;
     // The contributions are linear in the ratings: if one rating grows by 1, only its own contribution

@@ -106,14 +106,14 @@ describe('update of a model of implicit data', () => {
       for (const value of row) expect(value).toBeGreaterThanOrEqual(0);
   });
 
-  it('has a plan, and refuses options that cannot act', async () => {
+  it('has a plan, and refuses options that cannot be used', async () => {
     const model = await fit();
     expect(String(await model.planUpdate(dataset(fresh)))).toContain('update-implicit');
     await expect(model.update(dataset(fresh), { learningRate: 0.1 })).rejects.toThrow(
-      'learningRate cannot act on a model of implicit data, which is updated by one round of ALS with its own parameters',
+      'learningRate cannot be used on a model of implicit data, which is updated by one round of ALS with its own parameters',
     );
     await expect(model.update(dataset(fresh), { validation: dataset(fresh) })).rejects.toThrow(
-      'validation cannot act on a model of implicit data',
+      'validation cannot be used on a model of implicit data',
     );
     await expect(model.update(dataset(fresh), { nonsense: 1 } as UpdateOptions)).rejects.toThrow(
       'update has no option nonsense',

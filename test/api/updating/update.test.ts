@@ -165,7 +165,7 @@ describe('update', () => {
     expect(updated.metadata).toMatchObject({ params: { precision: 'f32', maxIter: 1 } });
   });
 
-  it('refuses options that cannot act', async () => {
+  it('refuses options that cannot be used', async () => {
     const base = await ALS.spark({ rank: 4 }).fit(dataset(old));
     await expect(base.update(dataset(fresh), { rank: 5 } as never)).rejects.toThrow(
       /unknown option rank of update/,

@@ -140,7 +140,7 @@ it('two runs do not use one folder: the second ends with 2 and names the first',
 });
 
 describe('flags of checkpoints', () => {
-  it('are refused where they cannot act', async () => {
+  it('are refused where they cannot be used', async () => {
     await fails(
       2,
       /--checkpoint-interval acts only with --checkpoint-dir/,
@@ -149,7 +149,7 @@ describe('flags of checkpoints', () => {
     await fails(2, /--resume acts only with --checkpoint-dir/, ...train('never', '--resume'));
     await fails(
       2,
-      /--checkpoint-dir cannot act with --init-model/,
+      /--checkpoint-dir cannot be used with --init-model/,
       'train',
       ratings,
       '--model-dir',

@@ -73,7 +73,7 @@ describe.concurrent('held-out ratings of train', () => {
       [['--rank-users', 'all'], '--rank-users needs held-out ratings'],
       [
         ['--ranking', '--init-model', 'none', '--test-fraction', '0.1'],
-        '--ranking cannot act with --init-model',
+        '--ranking cannot be used with --init-model',
       ],
     ] as const) {
       const { code, stderr } = await factorflow(

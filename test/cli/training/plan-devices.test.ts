@@ -171,7 +171,7 @@ describe('plan --devices', () => {
       'vectors with exact solves',
       ['--devices', '2x141GB', '--partition-sums', 'vectors', '--solver', 'cholesky'],
       2,
-      /--partition-sums vectors cannot act with exact solves, which need A/,
+      /--partition-sums vectors cannot be used with exact solves, which need A/,
     ],
     [
       'vectors from one part',
@@ -194,7 +194,7 @@ describe('plan --devices', () => {
       'a device beside them',
       ['--devices', '12GB', '--device', 'cpu'],
       2,
-      /--device cannot act with --devices/,
+      /--device cannot be used with --devices/,
     ],
   ])('refuses %s', async (_, args, code, message) => {
     await fails(code, message, 'plan', ...hugewiki, ...args);

@@ -164,7 +164,7 @@ describe('train --plan exits with 2', () => {
     ],
     ['another algorithm', ['--algorithm', 'sgd'], /--algorithm sgd contradicts the plan, which is of als/],
     ['a flag of another algorithm', ['--decay', '1'], /--decay contradicts the plan, which is of als/],
-    ['a model to go on from', ['--init-model', 'm'], /--plan cannot act with --init-model/],
+    ['a model to go on from', ['--init-model', 'm'], /--plan cannot be used with --init-model/],
     [
       'held-out ratings that it lacks',
       ['--test-fraction', '0.1'],
@@ -200,7 +200,11 @@ describe('train --plan exits with 2', () => {
       (one) => ({ ...one, planVersion: 5 }),
       /this plan has version 5, and this release runs plans of version 6 \(.*plan-\d+\.json\)/,
     ],
-    ['no version', (one) => ({ ...one, planVersion: undefined }), /this is no plan: it has no planVersion/],
+    [
+      'no version',
+      (one) => ({ ...one, planVersion: undefined }),
+      /this is not a plan: it has no planVersion/,
+    ],
     ['no stages', (one) => ({ ...one, round: undefined }), /this plan has no usable round/],
     ['stages that are none', (one) => ({ ...one, round: [null] }), /this plan has no usable round/],
     [
@@ -265,7 +269,7 @@ describe('train --plan exits with 2', () => {
     ['is a folder', () => folder, /folder/],
     ['is not JSON', () => fileOf('{"a": 1,}'), /the plan is not JSON: .* \(.*plan-\d+\.json\)/],
     ['is a list', () => fileOf([1]), /the plan is not a JSON object \(.*plan-\d+\.json\)/],
-    ['holds no plan', () => fileOf({ plan: 3 }), /this is no plan/],
+    ['holds no plan', () => fileOf({ plan: 3 }), /this is not a plan/],
     [
       'nests too deep',
       () => fileOf(`{"planVersion":6,"algorithm":"als","sizes":${'['.repeat(1e6)}${']'.repeat(1e6)}}`),

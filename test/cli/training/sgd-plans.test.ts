@@ -94,18 +94,21 @@ describe.concurrent('train --algorithm auto', () => {
   });
 });
 
-describe.concurrent('flags that cannot act exit with 2', () => {
+describe.concurrent('flags that cannot be used exit with 2', () => {
   const train = ['train', ratings, '--model-dir', join(folder, 'never')];
   it.each<[string[], RegExp]>([
-    [['--learning-rate', '0.1'], /--learning-rate cannot act with --algorithm als. Give --algorithm sgd/],
-    [['--algorithm', 'als', '--reg-param-users', '0.1'], /--reg-param-users cannot act with --algorithm als/],
+    [['--learning-rate', '0.1'], /--learning-rate cannot be used with --algorithm als. Give --algorithm sgd/],
+    [
+      ['--algorithm', 'als', '--reg-param-users', '0.1'],
+      /--reg-param-users cannot be used with --algorithm als/,
+    ],
     [
       ['--algorithm', 'sgd', '--solver', 'cg'],
-      /--solver cannot act with --algorithm sgd. Give --algorithm als/,
+      /--solver cannot be used with --algorithm sgd. Give --algorithm als/,
     ],
-    [['--algorithm', 'sgd', '--nonnegative'], /--nonnegative cannot act with --algorithm sgd/],
-    [['--algorithm', 'auto', '--schedule', 'blocks'], /--schedule cannot act with --algorithm auto/],
-    [['--algorithm', 'auto', '--cg-steps', '2'], /--cg-steps cannot act with --algorithm auto/],
+    [['--algorithm', 'sgd', '--nonnegative'], /--nonnegative cannot be used with --algorithm sgd/],
+    [['--algorithm', 'auto', '--schedule', 'blocks'], /--schedule cannot be used with --algorithm auto/],
+    [['--algorithm', 'auto', '--cg-steps', '2'], /--cg-steps cannot be used with --algorithm auto/],
     [
       ['--algorithm', 'sgd', '--rate', 'bold', '--decay', '1'],
       /--decay .* acts only with --rate paper, not with bold/,
@@ -115,20 +118,23 @@ describe.concurrent('flags that cannot act exit with 2', () => {
       ['--algorithm', 'sgd', '--schedule', 'rows'],
       /--schedule must be auto, hogwild, wavefront, .*got "rows"/,
     ],
-    [['--algorithm', 'sgd', '--schedule', 'tile', '--device', 'cpu'], /schedule tile cannot act on the CPU/],
+    [
+      ['--algorithm', 'sgd', '--schedule', 'tile', '--device', 'cpu'],
+      /schedule tile cannot be used on the CPU/,
+    ],
     [
       ['--algorithm', 'sgd', '--precision', 'f16', '--device', 'cpu'],
-      /--precision f16 cannot act with --device cpu, which computes in float32/,
+      /--precision f16 cannot be used with --device cpu, which computes in float32/,
     ],
     [['--algorithm', 'sgd', '--learning-rate', '0'], /--learning-rate must be a number above 0/],
     [
       ['--algorithm', 'sgd', '--reg-param', '1', '--reg-param-users', '1', '--reg-param-items', '1'],
       /--reg-param has no effect together with/,
     ],
-    [['--algorithm', 'als', '--init-model', 'm'], /--init-model cannot act with --algorithm als/],
-    [['--init-model', 'm', '--rank', '3'], /--rank cannot act with --init-model/],
-    [['--init-model', 'm', '--no-biases'], /--no-biases cannot act with --init-model/],
-    [['--init-model', 'm', '--solver', 'cg'], /--solver cannot act with --algorithm sgd/],
+    [['--algorithm', 'als', '--init-model', 'm'], /--init-model cannot be used with --algorithm als/],
+    [['--init-model', 'm', '--rank', '3'], /--rank cannot be used with --init-model/],
+    [['--init-model', 'm', '--no-biases'], /--no-biases cannot be used with --init-model/],
+    [['--init-model', 'm', '--solver', 'cg'], /--solver cannot be used with --algorithm sgd/],
     [['--algorithm', 'ccd'], /--algorithm must be als, sgd or auto, got "ccd"/],
   ])('train %j', async (flags, pattern) => {
     await fails(2, pattern, ...train, ...flags);

@@ -92,7 +92,7 @@ describe('the trials of tune', () => {
     writeFileSync(path('notes.txt'), 'notes');
     await fails(
       2,
-      /is no file of trials, and is not replaced/,
+      /is not a file of trials, and is not replaced/,
       ...search('--trials-file', path('notes.txt'), '--force'),
     );
     expect(readFileSync(path('notes.txt'), 'utf8')).toBe('notes');

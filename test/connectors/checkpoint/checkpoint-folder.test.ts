@@ -174,12 +174,12 @@ describe('a checkpoint is refused with the file that is wrong', () => {
     [
       'a checksum of a path',
       () => appendFileSync(join(one(), 'SHA256SUMS'), `${'0'.repeat(64)}  ../../users-00000.f32\n`),
-      /a line is no checksum .*SHA256SUMS/,
+      /a line is not the checksum .*SHA256SUMS/,
     ],
     [
       'a checksum of an absolute path',
       () => appendFileSync(join(one(), 'SHA256SUMS'), `${'0'.repeat(64)}  /etc/hostname\n`),
-      /a line is no checksum .*SHA256SUMS/,
+      /a line is not the checksum .*SHA256SUMS/,
     ],
     [
       'another format',

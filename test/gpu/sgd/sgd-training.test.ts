@@ -157,11 +157,11 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     expect(Math.abs(updated[1].rmse - updated[0].rmse)).toBeLessThan(0.01);
   });
 
-  it('refuses parameters that cannot act on the device', async () => {
+  it('refuses parameters that cannot be used on the device', async () => {
     const ratings = (session: Session) => session.from(ratingBatches(train));
     await expect(new SGD({ schedule: 'tile' }).fit(ratings(cpu))).rejects.toThrow(UsageError);
     await expect(new SGD({ precision: 'f16' }).fit(ratings(cpu))).rejects.toThrow(
-      /precision f16 cannot act on the CPU/,
+      /precision f16 cannot be used on the CPU/,
     );
     await expect(
       new SGD({ schedule: 'tile', rank: 512, precision: 'f32', biases: false }).plan(ratings(gpu)),

@@ -166,7 +166,10 @@ describe('partitions that no plan can have', () => {
       { partitionGroups: '2,2', partitionUsers: '1,4', partitionItems: '1,4' },
       'partitionGroups 2,2 acts only if a side is solved from vertical parts, and both partitions have 1',
     ],
-    [{ partitionSums: 'vectors', nonnegative: true }, 'partitionSums vectors cannot act with exact solves'],
+    [
+      { partitionSums: 'vectors', nonnegative: true },
+      'partitionSums vectors cannot be used with exact solves',
+    ],
     [
       { partitionUsers: '2,2', implicitPrefs: true, earlyStop: 1, earlyStopMetric: 'ndcg@10' },
       'partitionUsers cannot cut the items into vertical parts with earlyStopMetric, which ranks all items of implicit data at once',

@@ -129,7 +129,7 @@ describe('non-negative als', () => {
     );
     expect(factors(cholesky.userFactors)).toEqual(factors(auto.userFactors));
     expect(() => new ALS({ nonnegative: true, solver: 'cg' })).toThrow(
-      'solver cg cannot act with nonnegative',
+      'solver cg cannot be used with nonnegative',
     );
     expect(() => new ALS({ nonnegative: 1 as unknown as boolean })).toThrow(
       'nonnegative must be true or false, got 1',

@@ -236,7 +236,7 @@ describe('als', () => {
     it('refuses both without a validation set', async () => {
       await expect(fit(train, { earlyStop: 2 })).rejects.toThrow('earlyStop needs a validation set');
       await expect(fit(train, { targetRmse: 1 }, [{ user: -999, item: 5, rating: 1 }])).rejects.toThrow(
-        'this one has none',
+        'this one has no such ratings',
       );
     });
   });

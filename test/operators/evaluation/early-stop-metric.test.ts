@@ -80,7 +80,7 @@ describe.each(['cpu', ...(noGpu ? [] : ['gpu'])] as const)(
 );
 
 describe('the parameter earlyStopMetric', () => {
-  it('is refused where it cannot act, or does not exist', () => {
+  it('is refused where it cannot be used, or does not exist', () => {
     expect(() => new ALS({ earlyStopMetric: 'ndcg@20' })).toThrow('earlyStopMetric acts only with earlyStop');
     expect(() => new SGD({ earlyStopMetric: 'ndcg@20' })).toThrow('earlyStopMetric acts only with earlyStop');
     // @ts-expect-error No metric of this name.
@@ -90,7 +90,7 @@ describe('the parameter earlyStopMetric', () => {
     // @ts-expect-error Without its k.
     expect(() => new SGD({ earlyStop: 2, earlyStopMetric: 'ndcg' })).toThrow('got "ndcg"');
     expect(() => new ALS({ implicitPrefs: true, earlyStop: 2 })).toThrow(
-      'earlyStop cannot act with implicitPrefs on the RMSE, which implicit data do not have',
+      'earlyStop cannot be used with implicitPrefs on the RMSE, which implicit data do not have',
     );
     expect(new ALS({ earlyStop: 2, earlyStopMetric: 'rmse' }).params.earlyStopMetric).toBe('rmse');
   });

@@ -206,7 +206,7 @@ describe('the ranking of held-out pairs', () => {
     expect(training.warnings.map(({ code }) => code)).toContain('cold-test');
   });
 
-  it('refuses options that cannot act', async () => {
+  it('refuses options that cannot be used', async () => {
     const als = new ALS({ rank: 2, maxIter: 1 });
     await expect(als.fit(train, { ranking: true })).rejects.toThrow('ranking needs a validation set');
     await expect(als.fit(train, { validation: test, rankUsers: 0 })).rejects.toThrow(

@@ -113,7 +113,7 @@ describe('the schedule of sgd on a GPU', () => {
     });
     expect(schedule({ schedule: 'hogwild' }, { users: 2, items: 1, ratings: 2 }).workers).toBe(1);
     expect(() => schedule({ schedule: 'tile' }, many)).toThrow(
-      /schedule tile cannot act: 2,000,000 columns of 128 features do not fit the workgroups of this GPU/,
+      /schedule tile cannot be used: 2,000,000 columns of 128 features do not fit the workgroups of this GPU/,
     );
   });
 
@@ -140,7 +140,9 @@ describe('the schedule of sgd on a GPU', () => {
   });
 
   it('is not tiles on a CPU', () => {
-    expect(() => schedule({ schedule: 'tile' }, {}, cpuInfo)).toThrow(/schedule tile cannot act on the CPU/);
+    expect(() => schedule({ schedule: 'tile' }, {}, cpuInfo)).toThrow(
+      /schedule tile cannot be used on the CPU/,
+    );
   });
 });
 

@@ -145,13 +145,15 @@ describe('leave-out', () => {
     expect(both.train.filter((row) => row.includes('"user":900'))).toHaveLength(2);
   });
 
-  it('refuses options that cannot act', async () => {
+  it('refuses options that cannot be used', async () => {
     await using session = await Session.create({ workers: 1 });
     const all = session.from(batchesOf(rows));
     await expect(all.leaveOut(0)).rejects.toThrow('must be a whole number from 1 to 1,000, got 0');
-    await expect(all.leaveOut(1, { by: 'time', seed: 3 })).rejects.toThrow("seed cannot act with by: 'time'");
+    await expect(all.leaveOut(1, { by: 'time', seed: 3 })).rejects.toThrow(
+      "seed cannot be used with by: 'time'",
+    );
     await expect(all.leaveOut(1, { timestampCol: 'timestamp' })).rejects.toThrow(
-      "timestampCol cannot act with by: 'random'",
+      "timestampCol cannot be used with by: 'random'",
     );
     await expect(all.leaveOut(1, { by: 'user' as 'time' })).rejects.toThrow(
       'by must be random or time, got "user"',
