@@ -42,7 +42,7 @@ export class Cached implements Source {
     );
   }
 
-  /** A failed read is not kept: the next one starts again. */
+  /** Reads the rows, or returns the kept ones. A failed read is not kept, so the next call reads again. */
   #read(options: { readonly signal?: AbortSignal }): Promise<readonly RecordBatch[]> {
     this.#batches ??= this.#rows
       .collect(options)

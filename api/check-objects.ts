@@ -3,8 +3,8 @@ import type { Operator, Sink, Source } from '../engine/stream/operator.ts';
 import { shown } from '../engine/shown.ts';
 
 /**
- * Throws UsageError unless a value has the methods of an interface; `what` names the caller and the
- * interface.
+ * Throws UsageError unless a value has all methods of an interface. `what` begins the message, such as "pipe
+ * takes an operator".
  */
 function requireMethods(value: unknown, methods: readonly string[], what: string): void {
   const has = (name: string) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function';

@@ -5,23 +5,26 @@ import { workerFile } from '../engine/threads/worker-file.ts';
 import { longestWait } from '../engine/waits.ts';
 import type { StallWatch } from './stall-watcher.ts';
 
-/** Time for file operations that system threads have started, such as creating a folder. */
+/**
+ * Milliseconds to wait for file operations that are already running in system threads, such as creating a
+ * folder.
+ */
 const DRAIN_MILLISECONDS = 20;
 
-/** Time for a GPU to end its work; a hanging GPU exceeds it. */
+/** Milliseconds that a GPU gets to end its work; a hanging GPU takes longer. */
 const GPU_MILLISECONDS = 2000;
 
-/** Waits of at least this length are abandoned. */
+/** A run that has waited for another program for at least this time counts as stuck. */
 const PATIENCE_MILLISECONDS = 200;
 
 /**
- * If the main thread's event loop does not turn for this time after a request to end, the process is ended.
+ * If the main thread's event loop makes no turn for this time after a request to end, the process is killed.
  */
 const STALL_MILLISECONDS = 5000;
 
 /**
- * Ends the process from another thread if the main thread is in work that cannot be interrupted and receives
- * no further signals. Returns the function to call at each turn of the main thread's event loop.
+ * Ends the process from another thread in case the main thread does work that cannot be interrupted and
+ * receives no further signals. Returns a function that the main thread calls at each turn of its event loop.
  */
 export function endIfStalled(): () => void {
   const beats = new Int32Array(new SharedArrayBuffer(8));
@@ -31,18 +34,21 @@ export function endIfStalled(): () => void {
   return () => void Atomics.add(beats, 0, 1);
 }
 
-/** True if a run that was asked to end still waits for another program, which may take forever. */
+/** True if a run that should end waits for another program (such as a GPU driver), which may take forever. */
 export function isStuck(): boolean {
   return longestWait() >= PATIENCE_MILLISECONDS;
 }
 
-/** Ends the process during its work. Removes unfinished output, and gives a GPU's thread a moment to end. */
+/**
+ * Ends the process immediately, in the middle of its work. Removes unfinished output, and gives a GPU's
+ * thread a moment to end.
+ */
 export async function endAtOnce(exitCode: number): Promise<never> {
   removeTemporaries();
   const over = await endFirst(GPU_MILLISECONDS);
   removeTemporaries();
-  // This thread is blocked, so no new work starts; output of a file operation that ends meanwhile is removed
-  // below.
+  // This thread waits here, so it starts no new work. Output of file operations that end meanwhile is removed
+  // afterwards.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DRAIN_MILLISECONDS);
   removeTemporaries();
   if (!over) process.kill(process.pid, 'SIGKILL');

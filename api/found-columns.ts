@@ -26,9 +26,9 @@ interface NamedRows<Self> {
 }
 
 /**
- * The data set with the names of all needed columns; see findColumns. Opens the data only if a name is not
- * given, and notes names that were recognised. Throws UsageError if options name another column than the data
- * set does, DataError if several columns are possible.
+ * The data set with the names of all needed columns (see findColumns). Opens the data only if a name is not
+ * given; columns that were recognised by their names are reported as a note. Throws UsageError if options
+ * name another column than the data set does, DataError if several columns are possible.
  */
 export async function withFoundColumns<Rows extends NamedRows<Rows>>(
   dataset: Rows,
@@ -47,10 +47,15 @@ export async function withFoundColumns<Rows extends NamedRows<Rows>>(
   return dataset.withColumnNames(found.columns);
 }
 
-/** Sources whose mixed columns were reported: a run opens a data set several times. */
+/**
+ * Sources whose mixed columns were already reported: a run opens a data set several times, but should warn
+ * once.
+ */
 const warned = new WeakSet<Source>();
 
-/** Warns, once for each source, of ids that are text only because of a few values. */
+/**
+ * Warns of id columns that are text only because a few values are not whole numbers; once for each source.
+ */
 async function warnOfMixedIds(
   { plan }: Pick<NamedRows<unknown>, 'plan'>,
   { user, item }: ColumnNames,
@@ -74,7 +79,8 @@ function mixedText({ column, file, line, text, texts, rows }: MixedColumn): stri
 }
 
 /**
- * The columns of pairs without ratings, in the form of SelectRatings; `preferred`: the columns of a model.
+ * Finds the user and item columns of pairs without ratings. `preferred`: the columns of a model, used if the
+ * data have them.
  */
 export async function pairsOf<Rows extends NamedRows<Rows>>(
   dataset: Rows,

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { cacheFolder, makeOwnFolder } from '../gpu/probe/cache-folder.ts';
 
 /**
- * From now on stores the compiled code of modules that this process and its threads load in the cache folder,
- * and reuses the code of earlier runs. Without a folder nothing is stored.
+ * From now on, the compiled code of modules that this process and its threads load is stored in the cache
+ * folder, and the code of earlier runs is reused. Does nothing if the folder cannot be used.
  */
 export function keepCompiled(): void {
   try {

@@ -73,7 +73,7 @@ export function storedParts(
   };
 }
 
-/** True if the last two features of a model are folded biases. */
+/** True if the model has biases; they are then stored as its last two features. */
 export function hasBiases({ params }: JsonObject): boolean {
   return (params as JsonObject | null | undefined)?.biases === true;
 }

@@ -7,7 +7,7 @@ import type { TrainingReport } from './reports/training-report.ts';
 import type { RunSession } from './run-session.ts';
 
 export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
-  /** X and Θ; parts are joined when a side is first used as a whole. */
+  /** X and Θ; if they are in parts, the parts are joined when the whole matrix is first needed. */
   readonly userFactors: Float32Array | RowParts;
   readonly itemFactors: Float32Array | RowParts;
   /** Number of ratings of each item, in id order. */
@@ -31,7 +31,7 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly directory?: string;
 }
 
-/** X and Θ, each joined when it is first used as a whole. */
+/** X and Θ, each joined from its parts when the whole matrix is first needed. */
 export type Sides = Readonly<Record<'user' | 'item', JoinedRows>>;
 
 export function sidesOf({

@@ -40,7 +40,10 @@ import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { UpdateOptions } from './training/update-options.ts';
 import type { RankingOptions } from './validation/ranking-options.ts';
 
-/** Folded-in users as a model of these users only, with unchanged items. */
+/**
+ * Users whose factors were computed from their ratings (folded in), as a model of these users only, with
+ * unchanged items.
+ */
 export interface FoldedUsers extends FoldedCounts {
   readonly model: Model;
 }

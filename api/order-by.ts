@@ -11,9 +11,7 @@ import { SortOrder } from './sort-order.ts';
 /** A key of `orderBy`: a name or an expression, with or without a direction, or an object. */
 export type OrderKey = string | Column | SortOrder | SortKey;
 
-/**
- * The operators of `orderBy`: keys that are expressions are computed as columns until the rows are sorted.
- */
+/** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
 export function sortingBy(keys: readonly OrderKey[]): Operator[] {
   const computed: NamedExpression[] = [];
   const named = keys.map((key): SortKey => {

@@ -79,7 +79,8 @@ export class RatingInput {
   }
 
   /**
-   * The data set with its column names found, for the other methods. Throws the errors of withFoundColumns.
+   * The data set with the names of its columns, which the other methods need. Throws the errors of
+   * withFoundColumns.
    */
   async found(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
     const roles =
@@ -92,7 +93,7 @@ export class RatingInput {
     );
   }
 
-  /** The same for a validation set, whose times are not used. */
+  /** Like `found`, for a validation set; its times are not used. */
   async foundTest(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
     const { time: _time, ...given } = this.#given;
     return keptAs(
@@ -111,7 +112,9 @@ export class RatingInput {
     return { ...this.columns, ...others, ...(timestamp === undefined ? {} : { timestamp }) };
   }
 
-  /** A text that contains all settings that affect loaded ratings, except the data set. */
+  /**
+   * A key for caching loaded ratings: all settings that affect them, as text. The data set is not part of it.
+   */
   form(dataset: Dataset): string {
     return JSON.stringify([this.columnsOf(dataset), this.onDuplicates, this.onBadRows]);
   }
@@ -130,8 +133,9 @@ export class RatingInput {
   }
 
   /**
-   * Numbers users and items. The id types of the validation set are checked first, so that an error comes
-   * before the long work. `inBands`: more than one block is allowed, within the memory budget.
+   * Reads the ratings and numbers their users and items. The id types of the validation set are checked
+   * first, so that an error comes before the long work. `inBands`: allows more ratings than one block holds,
+   * within the memory budget.
    */
   async index(
     ratings: Dataset,
@@ -145,7 +149,8 @@ export class RatingInput {
     const totalRows = await knownRows(ratings.plan);
     if (totalRows !== undefined && !inParts && this.onBadRows === 'error')
       requireRows(totalRows, ids, ratings.session);
-    // Checked before reading if the number of rows is known, else before sorting.
+    // If the number of rows is known, checks already before reading that the spill folder has room; else this
+    // is checked before sorting.
     if (totalRows !== undefined && inParts) await requireSpill(totalRows, within.loaded, ctx);
     if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable)
       await this.#reportTimes(ratings, ctx);
@@ -160,21 +165,22 @@ export class RatingInput {
       },
       ctx,
     );
-    // An id that the session's form cannot hold is reported before training.
+    // Throws for an id that the session's option `ids` cannot represent; now, not after the training.
     idValues(indexed.users, ratings.session.ids, 'user');
     idValues(indexed.items, ratings.session.ids, 'item');
     return indexed;
   }
 
   /**
-   * Notes the unit of the times, which decide the last one of several ratings; warns if there are two units.
+   * Reports the unit of the times, by which the last of several ratings is chosen; warns if there seem to be
+   * two units.
    */
   async #reportTimes(ratings: Dataset, ctx: ExecutionContext): Promise<void> {
     const sizes = await runInto(ratings.plan, new CountTimeSizes(this.columnsOf(ratings).timestamp), ctx);
     sizes.report(ctx);
   }
 
-  /** Minimum bytes for reading this number of ratings. */
+  /** Bytes that the process needs at least to read this number of ratings. */
   async loadingNeed(
     ratings: Dataset,
     rows: number,
@@ -184,7 +190,7 @@ export class RatingInput {
     return loadingNeed(rows, inParts, ratings.session.workers, (await this.#types(ratings, signal)).ids);
   }
 
-  /** The id type of the data that takes the most memory. */
+  /** Of the types of user and item ids, the one that takes more memory; and true if there are timestamps. */
   async #types(
     ratings: Dataset,
     signal: AbortSignal,
@@ -234,7 +240,7 @@ export class RatingInput {
     for (const [i, column] of [user, item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
-      // A text file without rows has no column types.
+      // An empty text file has no column types that could differ.
       if (rootSource(validation.plan).replayable && (await validation.count()) === 0) return;
       throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, {
         phase: 'read',
@@ -260,7 +266,7 @@ function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]):
   );
 }
 
-/** Throws CapacityError if rows beyond those in memory do not fit in the spill folder. */
+/** Throws CapacityError if the spill folder has no room for the rows that do not fit into memory. */
 async function requireSpill(rows: number, inMemory: number, { executor }: ExecutionContext): Promise<void> {
   if (rows > inMemory) await executor.spilled?.requireRoom(spilledBytes(rows));
 }

@@ -10,7 +10,8 @@ declare const __webpack_require__: unknown;
 const problem = tooOldNode(process.versions.node);
 if (problem !== undefined) throw new UsageError(`FactorFlow ${problem}`);
 
-// webpack (and ncc) define this name. In other bundles import.meta.url is the bundle's address, or undefined.
+// webpack (and ncc) define this name. In the output of other bundlers, import.meta.url is the bundle's own
+// address, or undefined.
 if (
   typeof __webpack_require__ !== 'undefined' ||
   !/\/(api|programs\/chunks)\/require-host[\w-]*\.[jt]s(\?|$)/.test(String(import.meta.url))

@@ -11,10 +11,12 @@ import type { RunSession } from './run-session.ts';
 import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
 import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';
 
-/** Below this memory budget threads that run exchanges keep their heaps small and collect garbage early. */
+/**
+ * With a smaller memory budget, threads that run exchanges keep their heaps small and collect garbage early.
+ */
 const SCARCE_BYTES = 2 ** 31;
 
-/** Fraction of the memory of parts that the process's allocator loses to fragmentation. */
+/** Part of an exchange's memory that the process's allocator loses to fragmentation. */
 const LOST_SHARE = 1 / 6;
 
 const rooms = new WeakMap<RunSession, ExchangeRoom>();
@@ -23,7 +25,7 @@ const rooms = new WeakMap<RunSession, ExchangeRoom>();
 export function exchangeRoomOf(session: RunSession): ExchangeRoom {
   const known = rooms.get(session);
   if (known !== undefined) return known;
-  // A session without devices has no threads and no exchanges.
+  // Without devices there are no threads, so rows are never exchanged.
   const workers = session.context().executor.devices.length === 0 ? 0 : session.workers;
   const room = new ExchangeRoom(processMemory(session, workers));
   rooms.set(session, room);
@@ -51,7 +53,7 @@ export interface PlannedRows {
   readonly session: RunSession;
 }
 
-/** The optimized plan, whose splits the threads read. */
+/** The plan after optimization, prepared so that threads read its splits. */
 export async function readyPlan(
   { plan, session }: PlannedRows,
   columns: readonly string[] | undefined,

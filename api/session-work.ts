@@ -45,7 +45,7 @@ export class SessionWork {
     this.#closing.abort(sessionClosed());
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CANCEL_MILLISECONDS);
-    // Running work may have started more work before it noticed.
+    // Work that is still running may start more work before it notices the cancellation.
     const allEnded = async () => {
       while (this.#running.size > 0) await Promise.all(this.#running);
     };

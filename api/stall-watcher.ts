@@ -1,12 +1,15 @@
 /**
- * Entry of the thread that watches the main thread after a request to end. It ends the process if the main
- * thread's event loop has not turned for `patience` milliseconds, and removes unfinished output before.
+ * The thread that watches the main thread after a request to end the process. If the main thread's event loop
+ * makes no turn for `patience` milliseconds, it removes unfinished output and ends the process.
  */
 import { rmSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 
 export interface StallWatch {
-  /** The first number grows at each turn of the main thread's event loop; nothing notifies the second. */
+  /**
+   * Element 0 grows at each turn of the main thread's event loop. Element 1 never changes: the watcher waits
+   * on it as a timer.
+   */
   readonly beats: Int32Array;
   /** In milliseconds. */
   readonly patience: number;
@@ -23,7 +26,7 @@ for (const path of unfinished) {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // The process ends all the same.
+    // Errors while removing output are ignored, since the process must end.
   }
 }
 process.kill(process.pid, 'SIGKILL');

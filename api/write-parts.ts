@@ -34,8 +34,8 @@ const endings: Readonly<Record<FileFormatName, string>> = {
 };
 
 /**
- * Throws UsageError for options that do not apply to the format, and if the parts must not be written to this
- * folder: see checkOutput.
+ * Throws UsageError for options that the format does not have, and if the folder must not be replaced: see
+ * checkOutput.
  */
 export async function checkPartsFolder(
   directory: string,
@@ -72,7 +72,7 @@ export async function writeParts(
   }
 }
 
-/** The sink of a part, whose path gets the format's ending. */
+/** The sink for one data set; the format's ending is appended to its path. */
 function sinkOf(
   path: string,
   { format = 'parquet', codec, parquetBackend, escapeFormulas }: WritePartsOptions,

@@ -14,7 +14,10 @@ import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './write-into.ts';
 import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
 
-/** Rows buffered for their folders take at most this share of the session's memory budget. */
+/**
+ * Rows are buffered until their folders are written. The buffer takes at most 1 / BUFFER_SHARE of the
+ * session's memory budget.
+ */
 const BUFFER_SHARE = 8;
 const MOST_BUFFER_BYTES = 128 * 2 ** 20;
 

@@ -25,7 +25,10 @@ export interface CheckedCard {
   open(number: number): Promise<CheckedGpu>;
 }
 
-/** Most devices of one graphics card: each takes some hundred MiB of its memory. */
+/**
+ * Each device of a graphics card takes some hundred MiB of its memory, so at most this number is opened on
+ * one card.
+ */
 const MOST_DEVICES = 12;
 
 /**
@@ -62,7 +65,10 @@ export async function openCard(
   };
 }
 
-/** The number of devices for a number of cores. A software adapter computes on the cores itself. */
+/**
+ * Number of devices on which kernels are checked at the same time. A software adapter computes on the
+ * processor's cores itself, so it gets fewer.
+ */
 export function devicesFor(cores: number, software: boolean): number {
   return Math.min(MOST_DEVICES, Math.max(1, Math.floor(cores * (software ? 0.5 : 0.75))));
 }

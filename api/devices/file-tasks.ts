@@ -1,6 +1,6 @@
 /**
- * The tasks of a CPU device that read or write files. Threads import this module, and the module of each
- * task, at its first use.
+ * The tasks of a CPU device that read or write files. A thread imports this module, and each task's own
+ * module, when it first needs them.
  */
 import type { GivenHandlers } from '../../cpu/handler.ts';
 

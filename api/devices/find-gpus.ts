@@ -10,8 +10,8 @@ import { type GpuMachine, gpusOfThisMachine, openCards, type OpenedGpu, openFirs
 export interface Machine extends GpuMachine {
   readonly hasGraphicsDevice: () => boolean;
   /**
-   * The adapter of a driver that opened successfully in an earlier run, so that it need not be probed.
-   * Returned once.
+   * An adapter whose driver opened successfully in an earlier run, so that it need not be probed. It is
+   * returned only once: if opening it fails, the next call returns undefined.
    */
   readonly known: () => Adapter | undefined;
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
@@ -30,7 +30,7 @@ export const thisMachine: Machine = {
 /** Opened GPUs. */
 export interface FoundGpus {
   readonly gpus: readonly OpenedGpu[];
-  /** Resolves once their driver is recorded as known. */
+  /** Resolves when the GPUs' driver has been recorded as known. */
   readonly noted?: Promise<void>;
 }
 
@@ -59,8 +59,9 @@ export interface BegunGpus {
 }
 
 /**
- * Starts to find and open the GPUs of a request. One with a known driver is opened at once. Others are probed
- * in a separate process, so that a broken driver ends only that process.
+ * Starts to find and open the GPUs of a request. A GPU whose driver worked in an earlier run is opened at
+ * once. Others are first tried out (probed) in a separate process, so that a broken driver crashes only that
+ * process.
  */
 export function beginGpus(wanted: WantedGpus, machine: Machine): BegunGpus {
   const without = (missing?: string): BegunGpus => ({ known: false, found: Promise.resolve({ missing }) });
@@ -76,8 +77,8 @@ export function beginGpus(wanted: WantedGpus, machine: Machine): BegunGpus {
 }
 
 /**
- * If a driver that worked before now fails to open, or is a software driver, it has been forgotten, and a
- * probe follows.
+ * Opens the GPUs with a known driver, else probes first. A driver that worked before but now fails to open,
+ * or turns out to be a software driver, is forgotten and a probe follows.
  */
 async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Promise<FoundGpus | NoGpu> {
   const adapter = known ?? (await probed(wanted, machine));
@@ -102,7 +103,7 @@ async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Prom
  */
 async function probed({ device, signal }: WantedGpus, { probe }: Machine): Promise<Adapter | NoGpu> {
   const outcome = await probe(signal);
-  // Ctrl-C also ends the probe's process; that must not count as a crash.
+  // Ctrl-C also ends the process of the probe, which must not be taken for a crash of the driver.
   throwIfAborted(signal, 'gpu');
   const { adapter, failure } = outcome;
   if (adapter !== undefined)

@@ -53,20 +53,19 @@ export interface OpenDevicesOptions {
 const fileTasks: URL = workerFile(new URL('./file-tasks.js', import.meta.url));
 
 /**
- * Below this memory budget, the heaps of threads and released memory that is not collected yet would be a
- * large part of it.
+ * A smaller memory budget counts as scarce: thread heaps, and released memory that was not collected yet,
+ * would be a large part of it.
  */
 const SCARCE_BYTES = 2 ** 30;
 /**
- * With such a budget, at most this fraction (1 / SCARCE_COLLECT_SHARE) of it may be released memory that is
- * not collected yet.
+ * With a scarce budget, released memory is collected when it exceeds 1 / SCARCE_COLLECT_SHARE of the budget.
  */
 export const SCARCE_COLLECT_SHARE = 40;
 
 /**
- * The devices of a session, from the start of opening until they are closed. A command starts opening them
- * before it loads its other modules, and passes them to its session; otherwise a session starts it. So this
- * module loads little. A GPU starts to open at once, threads of the CPU with `openCpu`.
+ * The devices of a session, from the start of opening until they are closed. To save time, a command starts
+ * opening them before it loads its other modules, and then passes them to its session; this module therefore
+ * imports little. The constructor starts to open a GPU, `openCpu` the threads of the CPU.
  */
 export class OpeningDevices implements AsyncDisposable {
   readonly #options: OpenDevicesOptions;
@@ -80,7 +79,7 @@ export class OpeningDevices implements AsyncDisposable {
     this.#options = options;
     const signals = [this.#ending.signal, ...(options.signal ? [options.signal] : [])];
     this.#gpus = beginGpus({ ...options, signal: AbortSignal.any(signals) }, machine);
-    // Callers of `all` get the error; until then it must not be an unhandled rejection.
+    // Prevents an unhandled rejection; callers of `all` get the error.
     this.#gpus.found.catch(() => undefined);
   }
 
@@ -100,20 +99,21 @@ export class OpeningDevices implements AsyncDisposable {
     checkThreads(threads);
     requireLimits(threads, count);
     const isScarce = memoryBudget < SCARCE_BYTES;
-    // Sets the heap size of threads, before they start.
+    // Limits the heaps of threads that are started from here on.
     if (isScarce) keepHeapsSmall();
     return openCpus(count, threads, {
       handlers: fileTasks,
       repeatable: isRepeatable,
-      // Preloaded modules cost memory in each thread: with little memory, threads load them on demand.
+      // Modules that are loaded in advance cost memory in each thread, so with little memory threads load
+      // them when needed.
       ...(isScarce ? { collectBytes: memoryBudget / SCARCE_COLLECT_SHARE } : { loads }),
     });
   }
 
   /**
-   * All devices, with the CPU of `openCpu` first. With `auto`, `fakeDevices` and no GPU, several CPU devices
-   * replace it. Throws the errors of `openCpu`; UsageError (the reason, and the packages to install) if a GPU
-   * was requested but not found; CancelledError.
+   * All devices, the CPU of `openCpu` first. If `auto` finds no GPU and `fakeDevices` is set, that number of
+   * CPU devices takes its place. Throws the errors of `openCpu`; UsageError (the reason, and the packages to
+   * install) if a GPU was requested but not found; CancelledError.
    */
   all(): Promise<OpenedDevices> {
     this.#all ??= this.#openAll();
@@ -160,9 +160,9 @@ export class OpeningDevices implements AsyncDisposable {
 }
 
 /**
- * Default number of CPU threads: one per core. With a GPU, threads only load and sort, and three quarters of
- * the cores are as fast for that; starting a thread costs a quarter of a second of processor time. The other
- * cores are left for the GPU's thread and its compilers.
+ * Default number of CPU threads: one per core. If a GPU trains, threads only load and sort ratings. Three
+ * quarters of the cores are as fast for that, and starting a thread costs a quarter of a second of processor
+ * time. The other cores are left for the GPU's thread and its compilers.
  */
 function threadsBeside(gpu: boolean): number {
   const cores = availableParallelism();

@@ -7,8 +7,8 @@ import { memoryUsed } from '../../gpu/cards/memory-used.ts';
 import { identifyCards } from '../../gpu/cards/identify-cards.ts';
 
 /**
- * The interface of a GPU to a session. Not GpuDevice: its declarations use WebGPU's types, which not every
- * program has.
+ * The part of GpuDevice that a session uses. GpuDevice itself would add WebGPU's types to the public
+ * declarations, and not every program has these types.
  */
 export type OpenedGpu = Device & { readonly adapter: { readonly name: string; readonly software: boolean } };
 
@@ -32,7 +32,7 @@ export interface GpuMachine {
 export const gpusOfThisMachine: GpuMachine = {
   open: async (options) => {
     const thread = new GpuThread(options);
-    // Loaded on demand while the thread opens the GPU: most runs do not need it.
+    // Imported while the GPU's thread opens the GPU, since most runs never need this module.
     const { GpuDevice } = await import('../../gpu/device.ts');
     return GpuDevice.open({ ...options, thread });
   },
@@ -87,7 +87,7 @@ export async function openCards(
   );
 }
 
-/** Opens cards one after the other, since an environment variable selects the card. */
+/** Opens cards one after the other: an environment variable of the process selects the card. */
 async function openEach(options: readonly OpenGpuOptions[], { open }: GpuMachine): Promise<OpenedGpu[]> {
   const opened: OpenedGpu[] = [];
   try {

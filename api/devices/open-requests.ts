@@ -9,9 +9,9 @@ import { requireLimits } from './system-limits.ts';
 const MOST_THREADS = 4;
 
 /**
- * The device for requests for single rows, in addition to the session's devices: at most the number of
- * threads of the session's CPU. Throws CapacityError if system limits leave too few open files or too little
- * address space.
+ * Opens a CPU device for requests for single rows, in addition to the session's devices. It has at most the
+ * number of threads of the session's CPU. Throws CapacityError if system limits leave too few open files or
+ * too little address space.
  */
 export function openRequests(executor: Executor): Executor {
   const { parallelism } = planDevices(executor).host;

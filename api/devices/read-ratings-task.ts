@@ -20,7 +20,7 @@ import type { ChunkSummary, ReadParams } from '../../operators/tasks/reading-tas
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
 import { type SplitRows, whileWanted } from './split-rows.ts';
 
-/** The chunk that the previous task filled and copied. */
+/** The chunk of the thread's previous task. Its contents were copied, so its memory can be reused. */
 let lastChunk: WeakRef<RatingChunk> | undefined;
 
 /** See `read-ratings` of ReadingTasks. */
@@ -81,8 +81,8 @@ async function gather(scope: TaskScope, source: SplitRows): Promise<OutcomeOf<Ke
 }
 
 /**
- * The partitions of a full chunk: the codes and values of its rows (already in their final place, or
- * copied), and its ids.
+ * The result of a full chunk: partitions with the codes of its ids, the ratings and the ids. Codes and
+ * ratings are copied, unless the chunk was filled in their final place.
  */
 function finished(
   chunk: RatingChunk,
@@ -128,7 +128,7 @@ function partOf({ users, items, values }: ChunkPlace, from: number, to: number):
   };
 }
 
-/** A task's part of the memory for all rows. The task's chunks fill it in order. */
+/** A task's range of the memory that was allocated for all rows. The task's chunks fill it in order. */
 class RoomPart {
   readonly #room: ChunkPlace;
   #next: number;

@@ -41,7 +41,9 @@ function streamOf(scope: TaskScope, name: string, piece: number): Uint8Array {
   return scope.piece(name, piece) as Uint8Array;
 }
 
-/** The second inputs of joins. Each begins with a stream without rows, which only defines the columns. */
+/**
+ * The second inputs of joins. Each starts with an Arrow stream without rows, which only defines the columns.
+ */
 function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRows): BatchStream[] {
   let at = 0;
   return others.map(({ parts, name }) => {

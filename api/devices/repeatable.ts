@@ -5,8 +5,8 @@ import { contracts } from '../../operators/tasks/tasks.ts';
 const all: TaskContracts = { ...contracts, ...encodeContracts };
 
 /**
- * True for tasks that only read their inputs and write their outputs completely: they can be run again after
- * being interrupted.
+ * True for tasks that only read their inputs and write their outputs completely, so that an interrupted task
+ * can run again.
  */
 export function isRepeatable(kernel: string): boolean {
   return (

@@ -10,7 +10,7 @@ import { openRequests } from './open-requests.ts';
 /** The devices that a session requests. */
 export interface WantedDevices extends OpenDevicesOptions {
   readonly spillDir?: string | undefined;
-  /** Devices that have started to open. */
+  /** Devices that the caller has already started to open (OpeningDevices). */
   readonly begun?: unknown;
 }
 
@@ -19,7 +19,7 @@ export class SessionDevices {
   readonly executor: LocalExecutor;
   readonly #opening: OpeningDevices | undefined;
   #device: SessionDevice | undefined;
-  /** The device for requests, opened at the first request. */
+  /** A device only for requests for single rows; opened at the first request. */
   #requests: Executor | undefined;
   #warning: string | undefined;
 
@@ -35,13 +35,13 @@ export class SessionDevices {
    */
   static async open({ spillDir, begun, ...wanted }: WantedDevices): Promise<SessionDevices> {
     const folder = new SpillFolder(spillDir);
-    // An unusable folder is reported before any work.
+    // Opens a given folder now, so that an unusable one is reported before any work.
     if (spillDir !== undefined) await folder.open();
     const spilled = new SpillMemory(folder);
     const opening = begun instanceof OpeningDevices ? begun : new OpeningDevices(wanted);
     const isFake = wanted.fakeDevices !== undefined;
     try {
-      // With `fakeDevices` and no GPU, several CPU devices replace it.
+      // `fakeDevices` may replace the CPU device by several, which is only known when no GPU was found.
       const first = isFake ? [] : [opening.openCpu()];
       const executor = new LocalExecutor(first, spilled, () => new MemoryFiles());
       const devices = new SessionDevices(executor, opening);

@@ -11,7 +11,7 @@ import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
 import type { ReadParams } from '../../operators/tasks/reading-tasks.ts';
 
-/** Milliseconds between checks whether the task is cancelled. */
+/** Milliseconds between two checks of a task for its cancellation. */
 const LOOK_EVERY = 20;
 
 /** Runs `read` over the rows of a task's splits until the task is cancelled. */

@@ -1,6 +1,6 @@
 /**
- * System limits (ulimit) that keep threads from starting. They are checked in advance, since a thread that
- * cannot start ends the process or fails silently.
+ * Checks the system limits (ulimit) that keep threads from starting. This is done in advance, since a thread
+ * that cannot start ends the process or fails silently.
  */
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';

@@ -23,7 +23,10 @@ export async function analyzeRows(
   ].join('\n');
 }
 
-/** Stages have tasks, which threads run at the same time; operators in the calling thread have batches. */
+/**
+ * One line about an operator or a stage. Tasks of a stage run in several threads at once; an operator in the
+ * calling thread processes batches.
+ */
 function lineOf(name: string, { runs, rows, bytesDown, milliseconds, wallMilliseconds }: Measure): string {
   if (name === EXCHANGE_IN_FILES) return `${name}: ${formatBytes(bytesDown)}`;
   const isStage = wallMilliseconds > 0 || name.startsWith(EXCHANGE);

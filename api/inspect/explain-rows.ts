@@ -42,7 +42,10 @@ export async function explainRows(
   ].join('\n');
 }
 
-/** The optimized plan, including the inputs of unions and joins, which are optimized when they are read. */
+/**
+ * The optimized plan. The inputs of unions and joins, which normally are optimized only when they are read,
+ * are optimized here, too.
+ */
 async function optimizedPlan(plan: LogicalPlan, signal: AbortSignal): Promise<LogicalPlan> {
   const optimized = await optimize(plan, {}, signal);
   const source = rootSource(optimized);

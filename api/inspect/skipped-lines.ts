@@ -8,7 +8,10 @@ import {
 import type { SourceParts } from '../../engine/stream/operator.ts';
 import { Filter } from '../../operators/dataflow/filter.ts';
 
-/** After a filter: the parts of the source that must still be read, or the reason why all of them must. */
+/**
+ * For a plan with a filter: lines that report the parts of the source (files, row groups) that must be read,
+ * or the reason why all must be.
+ */
 export async function skippedLines(plan: LogicalPlan): Promise<string[]> {
   const source = rootSource(plan);
   const operators = operatorsOf(plan);
@@ -28,7 +31,10 @@ function folderLine({ unit, read, all }: SourceParts): string {
     : `reads ${all === 1 ? `the only ${unit}` : `all ${counted(all, unit)}`}: names exclude none`;
 }
 
-/** `before`: the operator before the filter; `isBound`: the filter has bounds. */
+/**
+ * The line about row groups. `before`: the operator before the filter, if any, which prevents skipping;
+ * `isBound`: true if the filter limits single columns to ranges.
+ */
 function statisticsLine(parts: readonly SourceParts[], before: string | undefined, isBound: boolean): string {
   if (parts.some(({ read, all }) => read < all)) {
     const read = parts.map(({ unit, read, all }) => `${read} of ${counted(all, unit)}`).join(', ');

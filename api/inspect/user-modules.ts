@@ -5,7 +5,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
 import { shown } from '../../engine/shown.ts';
 
-/** `import.meta.url` in pieces, since a bundler would replace the whole expression. */
+/** `import.meta.url` in pieces, since a bundler would replace the whole expression inside this message. */
 const OWN_URL = ['import', 'meta', 'url'].join('.');
 
 /** Throws UsageError unless threads can import the module without running the main program again. */
@@ -28,10 +28,11 @@ export function checkModule(given: ModuleFunction): void {
 }
 
 /**
- * Throws UsageError in a session's thread: otherwise each thread of a program would run the program again.
+ * Throws UsageError if called in a thread of a session. A module that creates a session when it is imported
+ * would otherwise run again in each thread, without end.
  */
 export function refuseThread(): void {
-  // A thread's data are this object, or a list that ends with it.
+  // A session marks its threads by this object in their data, alone or as the last of a list.
   const data: unknown = Array.isArray(workerData) ? workerData.at(-1) : workerData;
   if (typeof data === 'object' && data !== null && 'ofSession' in data)
     throw new UsageError('a thread of a session makes no session of its own', {

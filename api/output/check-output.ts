@@ -11,9 +11,9 @@ import { CapacityError, DataError } from '../../engine/errors.ts';
 import { refuseLossyName } from '../../connectors/files/lossy-name.ts';
 
 /**
- * Checks before any long work that `target` can be written: creates an empty folder in the nearest existing
- * parent folder and removes it, and removes such folders left by killed processes. Throws DataError with the
- * place and advice, CapacityError for a full disk.
+ * Checks before any long work that `target` can be written: creates and removes an empty folder in the
+ * nearest existing parent folder. Also removes temporary folders that killed processes have left. Throws
+ * DataError with the place and advice, CapacityError for a full disk.
  */
 export async function checkWritable(target: string): Promise<void> {
   refuseLossyName(target, 'write');
@@ -30,8 +30,8 @@ export async function checkWritable(target: string): Promise<void> {
     const problem = fileProblem(error, 'write', parent);
     if (problem instanceof CapacityError)
       throw new CapacityError(problem.summary, { ...problem.details, file: target });
-    // A folder that exists but fails with ENOENT is a special one (/proc). The system's own message would be
-    // misleading.
+    // Special folders (/proc) exist, but creating a file in them fails with ENOENT. The system's message,
+    // that they do not exist, would be misleading.
     const reason =
       problem instanceof DataError && errorCode(error) !== 'ENOENT'
         ? problem.summary

@@ -9,14 +9,14 @@ import { UsageError } from '../../engine/errors.ts';
 interface OverlapNames {
   readonly name?: string | undefined;
   readonly inputName?: string | undefined;
-  /** Set for a folder in which inputs stay unchanged. */
+  /** True if the output is added to a folder in which inputs stay unchanged. */
   readonly isShared?: boolean | undefined;
 }
 
 /**
- * Throws UsageError if the output would replace an input, or be inside a folder that is read, so that the
- * next run would read it as data. Names that readers ignore ("_models", ".cache") are allowed. Readers report
- * inputs that do not exist.
+ * Throws UsageError if the output would replace an input. Also if it would be inside a folder that is read:
+ * the next run would read it as data. Names that readers ignore ("_models", ".cache") are allowed there.
+ * Inputs that do not exist are left to the readers.
  */
 export async function refuseOverlap(
   output: string,
@@ -74,7 +74,7 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** True for a pattern with wildcards, unless a file has that name. */
+/** True for a pattern with wildcards. False if a file has exactly this name. */
 async function namesMany(input: string): Promise<boolean> {
   return !(await exists(input)) && isPattern(input);
 }

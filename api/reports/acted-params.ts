@@ -4,13 +4,13 @@ import { idleParams } from '../../operators/params/table.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import type { TrainingReport } from './training-report.ts';
 
-/** Parameters that only some plans use. */
+/** Parameters that are used only by plans for which the function returns true. */
 const ofPlans: Readonly<Record<string, (stages: PhysicalPlan['round']) => boolean>> = {
   cgSteps: (stages) => stages.some(({ kernel }) => kernel?.includes('cg(') === true),
   partitionSums: (stages) => stages.some(({ partitions }) => (partitions?.p ?? 1) > 1),
 };
 
-/** The parameters that affected a run, in table order, without switches that are off. */
+/** The parameters that had an effect in a run, in the order of their table, without switches that are off. */
 export function actedParams(training: TrainingReport): readonly (readonly [name: string, value: unknown])[] {
   const { plan } = training;
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;

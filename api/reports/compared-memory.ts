@@ -2,8 +2,8 @@ import type { Place } from '../../engine/plan/place.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
 /**
- * For each place, the bytes planned for the run's actual course and the bytes that it allocated; null if
- * nothing was measured.
+ * For each place: the bytes that the plan expected for the run as it went, and the bytes that the run
+ * allocated (null if not measured).
  */
 export function comparedMemory({
   memory,

@@ -19,8 +19,8 @@ export interface ItemMap {
 }
 
 /**
- * The rows scaled to length 1, so that distances in the plane follow the cosine. A model with one factor
- * keeps its values, because scaled they would all be equal.
+ * The item factors scaled to length 1, so that distances in the plane correspond to cosines. With a single
+ * factor they are not scaled, since all would become 1 or -1.
  */
 function directions(values: Float32Array, stride: number, rank: number, rows: Uint32Array): Float32Array {
   const made = new Float32Array(rows.length * rank);
@@ -33,7 +33,8 @@ function directions(values: Float32Array, stride: number, rank: number, rows: Ui
 }
 
 /**
- * The items with the most ratings, at most `most`; undefined without counts, or if all have the same factors.
+ * Projects at most `most` items, those with the most ratings, on a plane. Undefined if the model has no
+ * counts, or if all items have the same factors.
  */
 export function itemMap(model: Model, most: number): ItemMap | undefined {
   const { itemCounts: counts, rank } = model;

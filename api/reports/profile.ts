@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import { type PhaseShare, Spans, type Usage } from '../../engine/trace/spans.ts';
 import type { Trace } from './trace.ts';
 
-/** Minimum milliseconds between two reads of the system's byte counters, which take some microseconds. */
+/**
+ * The system's byte counters are read at most once in this number of milliseconds: a read takes some
+ * microseconds.
+ */
 const BYTES_EVERY = 2;
 
 /** The time of a run by phase. */

@@ -30,12 +30,16 @@ export interface SampleOptions extends RunOptions {
   readonly onBadRows: BadRowPolicy;
 }
 
-/** For each sampled user: the fraction of users who have fewer ratings. */
+/**
+ * One user is sampled at each of these places in the order of users by number of ratings (0: fewest, 1:
+ * most).
+ */
 const PARTS = [0.99, 0.9, 0.5];
 
 /**
- * Users with many, some and few ratings, from one pass over the training ratings. Empty if the source can be
- * read only once, the model has no user counts, or a search of items does not fit in memory.
+ * Chooses users with many, some and few ratings and reads their ratings in one pass over the training
+ * ratings. Empty if the source can be read only once, the model has no user counts, or a search of items does
+ * not fit in memory.
  */
 export async function sampleUsers(
   model: Model,
@@ -73,7 +77,7 @@ export async function sampleUsers(
 }
 
 /**
- * The best items of a user; undefined if a search does not fit in memory, so that a training still gets its
+ * The best items of a user. Undefined if the search does not fit in memory: the training should still get its
  * report.
  */
 async function itemsFor(
@@ -91,8 +95,8 @@ async function itemsFor(
 }
 
 /**
- * Positions of the users at these shares in the order of their number of ratings, without duplicates. Of
- * users with equal numbers, the first.
+ * Positions of the users at the places PARTS in the order of their number of ratings, without duplicates. Of
+ * users with equal numbers, the first is taken.
  */
 function sampledPositions(counts: Uint32Array): number[] {
   const sorted = counts.slice().sort();

@@ -8,7 +8,7 @@ import type { Tracer } from '../../engine/trace/trace.ts';
 import { TRACE_HEAD, TraceText } from '../../engine/trace/trace-text.ts';
 import { shown } from '../../engine/shown.ts';
 
-/** Characters to buffer before a write. */
+/** Number of characters that are collected before a write. */
 const PIECE = 1 << 18;
 
 /**
@@ -77,8 +77,7 @@ export class Trace {
   }
 
   /**
-   * Writes synchronously, which is short compared with the work, since the system caches it. A failure is
-   * reported by `close`.
+   * Writes synchronously; that is fast, since the system caches the data. A failure is reported by `close`.
    */
   #flush(): void {
     const bytes = Buffer.from(this.#waiting.join(''));

@@ -16,7 +16,7 @@ export interface Explanation {
   /** The title, if the option `names` has one. */
   readonly name?: string;
   /**
-   * False if the model does not know the item, or any of the user's items: then there is nothing to explain.
+   * False if the model does not know the item, or none of the user's items: then there is nothing to explain.
    */
   readonly known: boolean;
   /** The score of a user solved from these ratings. */

@@ -24,7 +24,10 @@ export interface RatedItem {
 
 /** The ratings of one user who is not in the model. */
 export interface RequestRatings {
-  /** Positions of the known items, ascending, each once, and their ratings; of repeated items the last. */
+  /**
+   * Positions of the known items, ascending, and their ratings. If an item is repeated, its last rating
+   * counts.
+   */
   readonly items: Uint32Array;
   readonly ratings: readonly number[];
   readonly unknownItems: number;
@@ -45,7 +48,7 @@ export function requestRatings(
       throw new UsageError(`a rating is an object such as { item: 5, rating: 4 }, got ${shown(one)}`);
     const { item, rating = implicit ? 1 : undefined } = one as RatedItem;
     checkId('the field item of a rating', item);
-    // Ratings are float32, where larger numbers become infinite.
+    // Ratings are stored as float32, in which larger numbers would be infinite.
     if (typeof rating !== 'number' || !Number.isFinite(Math.fround(rating)))
       throw new UsageError(
         `the rating of item ${String(item)} must be a finite number, got ${shown(rating)}`,
@@ -62,7 +65,9 @@ export function requestRatings(
   };
 }
 
-/** The ratings of a request, and the items for solving its user, as for Model.foldIn. */
+/**
+ * The ratings of a request as a block, and the fixed item factors, as Model.foldIn passes them to the solver.
+ */
 export function givenRow(
   { factors, itemCounts, searches }: ServedModel,
   rule: UserRule,

@@ -25,7 +25,7 @@ export interface FoldInOptions extends RunOptions {
 /** Users and ratings of a fold-in. */
 export interface FoldedCounts {
   readonly users: number;
-  /** Users without a rating of a known item, who are not in the model. */
+  /** Users who are left out of the model, since no item that they rated is known. */
   readonly withoutItems: number;
   /** Ratings used for solving, and ratings of unknown items. */
   readonly ratings: number;

@@ -10,7 +10,9 @@ export interface NameColumns {
   readonly name: string;
   /** The column of genres, if the file has one. */
   readonly genre: string | undefined;
-  /** A column that has a usual name for genres, but whose values are not text. */
+  /**
+   * A column that is named like a column of genres, but whose values are not text, so that it is not read.
+   */
   readonly unreadGenre?: string;
   /** True if the file has no header, so that columns were chosen by position. */
   readonly byPosition: boolean;
@@ -26,7 +28,7 @@ export interface GivenColumns {
 
 type Test = (column: string) => boolean;
 
-/** Usual names of columns of ids, names and genres, most likely first. */
+/** Tests by which the columns of ids, names and genres are recognised; the most likely names first. */
 const isId: readonly Test[] = [
   (column) => column === 'item',
   (column) => isNamedLike(column, 'item'),

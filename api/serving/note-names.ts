@@ -16,7 +16,10 @@ interface ReadNames {
   readonly ids: Ids | undefined;
 }
 
-/** The reason why no item of a model has a name, with an id of each kind; undefined if an item has a name. */
+/**
+ * A text that explains why no item of a model has a name, with an id of each as an example; undefined if any
+ * item has one.
+ */
 function mismatch(names: ItemNames, ids: Ids): string | undefined {
   if (names.match(ids).unknown < names.size) return undefined;
   const shown = (id: Id | undefined) => {
@@ -32,7 +35,7 @@ interface IdPlace {
   readonly column: string;
 }
 
-/** Throws DataError if the model has none of the ids. */
+/** Throws DataError if none of the ids with a name is an item of the model. */
 export function requireNamesOf(names: ItemNames, ids: Ids, place: IdPlace): void {
   const problem = mismatch(names, ids);
   if (problem === undefined) return;
@@ -40,14 +43,16 @@ export function requireNamesOf(names: ItemNames, ids: Ids, place: IdPlace): void
   throw new DataError(problem, { phase: 'read item names', ...place, advice });
 }
 
-/** Reports the differences between the names, read before a training, and the items. */
+/**
+ * Compares names that were read before a training with the trained model's items, and reports differences.
+ */
 export function noteMatch(names: ItemNames, ids: Ids, onEvent: EventSink): void {
   const problem = mismatch(names, ids);
   if (problem !== undefined) onEvent({ type: 'warning', text: `${problem}; items are shown as ids` });
   else report('item names', differences(names, ids), onEvent);
 }
 
-/** Reports in one note what is missing in the names; no note if all items have a name. */
+/** Reports in one note the problems of a file of names; no note if all items have a name. */
 export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink | undefined): void {
   const { path, columns, missing, ids } = found;
   const { duplicates, unnamed } = names;
@@ -70,10 +75,7 @@ export function noteNames(names: ItemNames, found: ReadNames, onEvent: EventSink
   report(`item names of ${path}`, parts, onEvent);
 }
 
-/**
- * Describes items without a name. Names for items outside the model are not reported, unless most items have
- * no name.
- */
+/** Texts about items without a name. Names of other ids are mentioned only if most items have no name. */
 function differences(names: ItemNames, ids: Ids): string[] {
   const { items, named, unknown } = names.match(ids);
   const isSparse = 2 * named < items;

@@ -23,8 +23,8 @@ export interface RatingsOfUser {
 }
 
 /**
- * The ratings of one user, from one pass over the data set, which has the model's columns. Throws UsageError
- * for a user without ratings.
+ * Finds the ratings of one user in one pass over a data set, which must have the model's columns. Throws
+ * UsageError for a user without ratings.
  */
 export async function ratingsOfUser(
   { factors, columns, metadata }: ServedModel,
@@ -52,8 +52,8 @@ export async function ratingsOfUser(
 }
 
 /**
- * The ratings of each of a few users, from one pass over the rows of select-ratings; `column` is the source's
- * name of the item column.
+ * Finds the ratings of a few users in one pass over selected ratings (rows of SelectRatings). `column`: name
+ * of the item column in the source.
  */
 export async function ratingsOfUsers(
   selected: LogicalPlan,

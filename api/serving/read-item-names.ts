@@ -69,13 +69,15 @@ interface OpenedFile {
 }
 
 /**
- * Reads the file. A genre column that was found by its name is ignored if it has lists, fractions or similar.
+ * Reads the file. If the genre column was found by its name, it is ignored unless it has texts or whole
+ * numbers.
  */
 async function withFoundGenres(file: OpenedFile, columns: NameColumns) {
   const { genre } = columns;
   const { found } = file;
   const without = { ...columns, genre: undefined };
-  // The type of an NDJSON field is only known from all values.
+  // The type of an NDJSON field is known only after a pass over all values, which a source that can be read
+  // once does not allow.
   const isOnce = found instanceof NdjsonSource && !found.replayable;
   if (genre === undefined || isOnce) return readColumns(file, without);
   if (!hasTexts(await found.schema(), genre)) return readColumns(file, { ...without, unreadGenre: genre });
@@ -118,7 +120,7 @@ async function readAll(rows: Dataset, { id, name, genre }: NameColumns, run: Run
   return { names: new ItemNames(entries), missing };
 }
 
-/** The ids as the model stores them; the form for callers does not matter. */
+/** The item ids as the model stores them, so that they do not depend on the session's option `ids`. */
 function idsOfItems({ itemArrays, itemFactors }: Pick<Model, 'itemArrays' | 'itemFactors'>) {
   const values: unknown = itemFactors.data.children[0].values;
   return values instanceof Int32Array || values instanceof BigInt64Array ? values : itemArrays.ids;
@@ -150,8 +152,8 @@ async function inFile<T>(file: string, find: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Text ids and names stay as written: 007 is not 7, and the title 1984 is not a number. A pipe can be read
- * only once.
+ * Reads ids and names as text, as they are written: 007 is not 7, and the title 1984 is not a number. A pipe
+ * keeps its detected types, since it can be read only once.
  */
 async function withTexts(
   { path, format, found }: OpenedFile,

@@ -34,15 +34,15 @@ import { reportExclusions } from './report-exclusions.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
 /**
- * Up to this number of users are searched one by one. MOST_INDEX_BYTES: the largest index that threads can
- * address in addition to their own memory.
+ * At most this number of users is searched one by one, with an index. MOST_INDEX_BYTES: the largest index
+ * that threads can address in addition to their own memory.
  */
 const FEW = 256;
 const MOST_INDEX_BYTES = 3.5 * 2 ** 30;
 
 /**
- * The columns of lists with the best items for each user. If the sides are swapped: with the best users for
- * each item.
+ * Names of the columns of recommendation lists. If users and items are swapped, the lists have the best users
+ * for each item.
  */
 export interface ListColumns {
   readonly user: string;
@@ -110,7 +110,7 @@ export function recommendSome(
         ),
       });
   };
-  // A column of numbers cannot hold an id of another type.
+  // Unknown ids may be of another type than the column, which then cannot hold them.
   const rows =
     unknownUsers === 'popular'
       ? concatKeys(users.type, [
@@ -136,7 +136,7 @@ export function recommendSome(
   );
 }
 
-/** The best users for all items or some: the same search with sides swapped. */
+/** The best users for all items or some of them: the search for items with users and items swapped. */
 export function recommendUsers(
   served: ServedModel,
   ids: readonly Id[] | 'all',
@@ -214,13 +214,13 @@ async function readBlock(
 
 interface SearchedSides {
   readonly served: ServedModel;
-  /** True if the search's users are the data's items. */
+  /** True if users and items are swapped: the search's users are the data's items. */
   readonly swapped: boolean;
 }
 
 /**
- * The excluded pairs as a block over `model`. They are read with the ids of the whole model: if `model` only
- * leaves a user or an item out of this search, its pairs are not reported as unknown.
+ * The excluded pairs as a block over `model`, which may have only some of the users and items. They are read
+ * with the ids of the whole model, so that pairs of the others are not reported as unknown.
  */
 async function excludeBlock(
   dataset: Dataset,
@@ -246,8 +246,8 @@ function unknownText(unknown: number, all: number, given: string): string {
 }
 
 /**
- * Known users by ascending position, without duplicates, and unknown ids as given. Throws UsageError if the
- * policy is `error`, naming the first unknown id.
+ * Separates ids into positions of known users (ascending, without duplicates) and unknown ids. Throws
+ * UsageError with the first unknown id if the policy is `error`.
  */
 function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptions['unknownUsers']) {
   const positions = new Set<number>();

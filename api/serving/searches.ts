@@ -13,19 +13,21 @@ import {
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 
 /**
- * The indices of a model by name; separate from the model, so that they can be freed once it was collected.
+ * The search indexes of one model, by name. They do not refer to the model, so that they can be freed after
+ * the model was garbage-collected.
  */
 interface Indices {
   readonly session: RunSession;
   readonly made: Map<string, Promise<SearchIndex>>;
 }
 
-/** Frees the indices of models that were collected without calling `close`. */
+/** Frees the search indexes of models that were garbage-collected without a call of `close`. */
 const forgotten = new FinalizationRegistry<Indices>((indices) => void drop(indices).catch(() => undefined));
 
 /**
- * Searches for single rows of a model. A thread builds the index once, at the first request or by `prepare`;
- * each request is one task of the session's request threads, in parallel with the session's other work.
+ * Searches for single users and items of a model. A thread builds the index once, at the first request or by
+ * `prepare`; each request is one task of the session's request threads, in parallel with the session's other
+ * work.
  */
 export class Searches {
   readonly #indices: Indices;
@@ -113,7 +115,7 @@ async function drop({ session, made }: Indices): Promise<void> {
   const all = [...made.values()];
   made.clear();
   for (const index of await Promise.allSettled(all)) {
-    // A closed session has already freed the memory.
+    // If the session is closed, it has already freed the memory.
     if (session.closed) return;
     if (index.status === 'fulfilled') await dropIndex(index.value, session.requestContext());
   }

@@ -6,7 +6,7 @@ import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rul
 import type { RunSession } from '../run-session.ts';
 import type { Searches } from './searches.ts';
 
-/** The parts of a model that requests need. */
+/** The parts of a model that the methods for recommendations use. */
 export interface ServedModel {
   readonly factors: FactorModel;
   /** f: features without biases. */
@@ -26,8 +26,8 @@ export interface ServedModel {
 }
 
 /**
- * The ids of a side as callers receive them. Throws UsageError if numbers are wanted and one id cannot be a
- * number.
+ * The ids of users or items in the form of the session's option `ids`. Throws UsageError if that form is
+ * `number` and an id is not a safe integer.
  */
 export function idsOf(
   { factors, session }: Pick<ServedModel, 'factors' | 'session'>,
@@ -43,8 +43,8 @@ export function idFormsOf(
 }
 
 /**
- * The rule for solving new users. Throws UsageError for a closed model, and if λ is neither given nor in the
- * model.
+ * The rule (see UserRule) by which new users are solved. Throws UsageError for a closed model, and if λ is
+ * neither given nor in the model.
  */
 export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): UserRule {
   searches.requireOpen();
@@ -57,13 +57,16 @@ function meanOfColumn(values: Float32Array, width: number, column: number): numb
   return sum / Math.max(1, values.length / width);
 }
 
-/** A named search among all vectors of a side. */
+/** The vectors to search, under the name of their index. */
 export interface NamedSpace {
   readonly name: string;
   readonly space: () => SearchSpace;
 }
 
-/** All items, or all users; their products with a row of the other side are predictions. */
+/**
+ * The factors of all items, or of all users. The product of a query of the other side with one of them is a
+ * prediction.
+ */
 export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): NamedSpace {
   const { rank } = factors;
   return {
@@ -77,7 +80,7 @@ export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): Name
   };
 }
 
-/** Vectors of one side to compare with each other, without biases. */
+/** The factors of one side without biases, for comparing its rows with each other. */
 export function similarSpace(
   { factors, rank }: ServedModel,
   side: 'user' | 'item',

@@ -22,10 +22,10 @@ export interface SimilarOptions extends NameOptions {
   readonly similarity?: Similarity;
 }
 
-/** Most rows to search one by one. */
+/** At most this number of rows is searched one by one, with an index. */
 const FEW = 256;
 
-/** A side of a model, and the rows to find similar rows for. */
+/** The rows of one side (users or items) for which similar rows are requested. */
 interface SimilarSearch {
   readonly side: 'user' | 'item';
   readonly positions: Uint32Array;
@@ -65,7 +65,7 @@ function sideOf({ factors }: ServedModel, side: 'user' | 'item') {
     : { keys: factors.users, values: factors.userFactors };
 }
 
-/** The positions of all ids in their order. Throws UsageError for an unknown id. */
+/** Positions of the ids, in the given order. Throws UsageError for an unknown id. */
 function positionsOf(keys: KeyColumn, side: string, ids: readonly Id[] | 'all'): Uint32Array {
   if (ids === 'all') return Uint32Array.from({ length: keyCount(keys) }, (_, position) => position);
   const missing = ids.find((id) => findId(keys, id) < 0);

@@ -12,7 +12,10 @@ export interface AlgorithmProblem {
   readonly ratings: number;
   readonly rank: number;
   readonly cgSteps: AlsParams['cgSteps'];
-  /** Training stops at this validation RMSE, so that the choice depends only on time. */
+  /**
+   * If set, training stops at this validation RMSE, so both algorithms reach the same error and only time
+   * decides.
+   */
   readonly targetRmse?: number;
 }
 
@@ -22,23 +25,27 @@ export interface AlgorithmChoice {
 }
 
 /**
- * Epochs of SGD that are counted as one iteration of ALS; they reduce the error by as much, with a margin.
- * 1.3 to 1.5 were measured at MovieLens-20M's shape on a CPU; on a GPU ten epochs did as much as nine
- * iterations at Netflix's.
+ * Number of epochs of SGD that reduce the error as much as one iteration of ALS, with a margin. On a CPU, 1.3
+ * to 1.5 were measured at MovieLens-20M's shape; on a GPU ten epochs did as much as nine iterations at
+ * Netflix's.
  */
 const EPOCHS_PER_ITERATION = { cpu: 2, gpu: 1.5 } as const;
 
-/** Without a target, SGD must be cheaper by this factor, since ALS needs no learning rate. */
+/**
+ * Without a target RMSE, SGD is chosen only if it is cheaper by this factor, since ALS needs no learning
+ * rate.
+ */
 const WORTH_IT = 1.5;
 
 /**
- * On a GPU, where both are fast, SGD is chosen only if it saves this number of seconds over ten iterations.
+ * On a GPU both are fast, so SGD is chosen only if it saves at least this number of seconds over ten
+ * iterations.
  */
 const WORTH_SECONDS = 1;
 
 /**
- * If the longer side has fewer ratings per row than this, SGD takes many epochs to move a row that ALS
- * solves at once.
+ * With fewer ratings per row on the longer side (users or items), ALS is chosen: it solves a row at once,
+ * while SGD needs many epochs to move it.
  */
 const FEW_RATINGS = 20;
 
@@ -113,7 +120,10 @@ function gpuSeconds(
   };
 }
 
-/** One iteration on one core; each side uses the cheaper of forming A and matrix-free CG. */
+/**
+ * Estimated seconds of one ALS iteration on one core. Each side uses the cheaper of two solvers: forming A,
+ * or conjugate gradients without A.
+ */
 function alsSeconds({ users, items, ratings, rank, cgSteps }: AlgorithmProblem): number {
   const f = factorStride(rank);
   const side = (rows: number) => {

@@ -8,13 +8,16 @@ export interface ContinuedFit extends FitOptions {
   readonly continued?: Continued;
 }
 
-/** A fit among others on the same ratings. */
+/** Settings of a fit that is one of several on the same ratings, such as the trials of a search. */
 export interface Continued {
   /** Initial factors, from a fit with the same rank and biases on the same ratings. */
   readonly start?: AlsStart | undefined;
   /** Receives the final factors. */
   readonly kept?: (factors: AlsStart) => void;
-  /** True for a trial that cannot stop early: ALS is measured only after its first and last iteration. */
+  /**
+   * True if ALS should measure errors only after its first and last iteration; for a trial that cannot stop
+   * early.
+   */
   readonly measuresEnds?: boolean;
   /** Decides if the model of this iteration ranks the validation pairs; default: the option `ranking`. */
   readonly ranks?: (best: TrainingIteration | undefined) => boolean;

@@ -11,8 +11,8 @@ import { Dataset } from '../dataset.ts';
 import { baseBytes, type MemoryBudget } from './plans/memory-budget.ts';
 
 /**
- * The loaded forms of a data set, by name; for each form, the bytes of a run that uses it (by the prefix of
- * its name); and the number of concurrent runs.
+ * The cache of a data set: the loaded data in each form, by name; the bytes of a run with a form, by the
+ * prefix of its name; and the number of fits that run at the same time.
  */
 interface Kept {
   readonly forms: Map<string, Promise<unknown>>;
@@ -23,8 +23,8 @@ interface Kept {
 const keptOf = new WeakMap<Dataset, Kept>();
 
 /**
- * A copy of a data set whose loaded forms are cached in memory between fits. `together`: number of concurrent
- * fits on it.
+ * A copy of a data set whose ratings stay loaded in memory between fits. `together`: number of fits that run
+ * on it at the same time.
  */
 export function keptDataset({ session, plan, columns }: Dataset, together = 1): Dataset {
   const kept = new Dataset(session, plan, columns);
@@ -36,12 +36,12 @@ export function isKept(dataset: Dataset): boolean {
   return keptOf.has(dataset);
 }
 
-/** Ends the caching, so that loaded forms can be collected. */
+/** Ends the caching, so that the loaded ratings can be garbage-collected. */
 export function dropKept(dataset: Dataset): void {
   keptOf.delete(dataset);
 }
 
-/** Makes a data set that a fit derives from `from` share the loaded forms of `from`. */
+/** Makes a data set that was derived from `from` use the same cache. */
 export function keptAs<Made extends Dataset>(dataset: Made, from: Dataset): Made {
   const kept = keptOf.get(from);
   if (kept !== undefined) keptOf.set(dataset, kept);
@@ -58,8 +58,8 @@ export function budgetOf(dataset: Dataset): MemoryBudget {
 }
 
 /**
- * Evicts cached forms of other fits, such as of another algorithm, if the budget cannot also hold this fit's.
- * `form` is the prefix of this fit's names.
+ * Frees cached ratings in the forms of other fits, such as of another algorithm, if the budget cannot also
+ * hold this fit's. `form` is the prefix of this fit's names.
  */
 export function makeRoom(dataset: Dataset, form: string): void {
   const kept = keptOf.get(dataset);
@@ -67,7 +67,7 @@ export function makeRoom(dataset: Dataset, form: string): void {
   const others = [...kept.bytes].filter(([name]) => name !== form);
   const bytes = others.reduce((sum, [, one]) => sum + one, 0);
   const { memoryBudget, workers } = dataset.session;
-  // An unknown form is assumed to be as large as the others.
+  // If the bytes of this form are not known yet, they are assumed to equal the bytes of the others.
   if (others.length === 0 || baseBytes(workers) + bytes + (kept.bytes.get(form) ?? bytes) <= memoryBudget)
     return;
   for (const [name] of others) kept.bytes.delete(name);
@@ -80,8 +80,8 @@ export function noteBytes(dataset: Dataset, form: string, { memory }: PhysicalPl
 }
 
 /**
- * Returns a form of the data set; cached if the data set is kept. `name` must contain all settings that the
- * form depends on.
+ * Loads a form of the data set, or returns it from the cache. `name` must contain all settings on which the
+ * form depends.
  */
 export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Promise<Form>): Promise<Form> {
   const kept = keptOf.get(dataset);
@@ -90,19 +90,19 @@ export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Pro
   if (known !== undefined)
     return (known as Promise<Form>).catch((error: unknown) => {
       if (!(error instanceof CancelledError)) throw error;
-      // The other fit that loaded it failed or was cancelled; this fit should not fail because of that.
+      // Another fit loaded it and was cancelled, which must not fail this fit; so it is loaded again.
       return loadedOnce(dataset, name, load);
     });
   const loading = load();
   kept.forms.set(name, loading);
-  // A load that failed or was cancelled is repeated by the next fit.
+  // A failed load is not cached, so that the next fit loads again.
   loading.catch(() => kept.forms.delete(name));
   return loading;
 }
 
 /**
- * A kept block for one fit, registered at the device under its own name, so that a fit's release at its end
- * does not affect others. The block itself if it is not kept.
+ * Gives a fit its own name for a cached block on the device. So when the fit ends and releases its data,
+ * other fits keep theirs. Returns the block itself if it is not cached.
  */
 export async function ownBlock(
   dataset: Dataset,
@@ -115,7 +115,7 @@ export async function ownBlock(
   return { ...block, ref };
 }
 
-/** The same for ratings; kept ratings are one block. */
+/** Like ownBlock, for ratings; cached ratings are always one block. */
 export async function ownRatings(
   dataset: Dataset,
   ratings: Ratings,

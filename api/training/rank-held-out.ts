@@ -7,8 +7,8 @@ import type { EndedTraining, RankedTraining } from './ended-training.ts';
 import type { ContinuedFit } from './continued-fit.ts';
 
 /**
- * True if held-out pairs are ranked. Default: for implicit data only; for trials of a search, the search
- * decides.
+ * True if held-out pairs are ranked after training. By default only for implicit data. In a trial of a
+ * search, the search decides.
  */
 export function ranksHeldOut(
   params: object,

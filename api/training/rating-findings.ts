@@ -22,7 +22,7 @@ export interface ValidationPairs {
   readonly baselines?: Baselines;
 }
 
-/** Findings about the ratings before training. */
+/** Results of looking at the ratings before training: their means, and warnings. */
 export interface RatingFindings {
   readonly means?: DampedMeans;
   readonly warnings: readonly TrainingWarning[];
@@ -37,14 +37,14 @@ export interface FindingOptions {
   readonly update?: boolean;
 }
 
-/** Warns, by events, of ratings that look wrong, before training. */
+/** Reports ratings that look wrong, as warnings, before training. */
 export function findProblems(
   facts: RatingShape,
   { duplicates, policy, test, implicit, update = false }: FindingOptions,
   ctx: ExecutionContext,
 ): readonly TrainingWarning[] {
   const found = update ? [] : ratingWarnings(facts, duplicates, policy);
-  // Counts, and ratings that are all 1, are normal for implicit data.
+  // Implicit data may be counts, or all 1, without a warning.
   const own = implicit
     ? [
         ...implicitWarnings(implicit),
@@ -65,7 +65,7 @@ export function findProblems(
   return warnings;
 }
 
-/** False for ratings near the limit of float32, so that their means may exceed it. */
+/** False for ratings so near the limit of float32 that sums of their means may exceed it. */
 export function meansFit({ least, most }: Pick<RatingShape, 'least' | 'most'>): boolean {
   return Math.max(Math.abs(least), Math.abs(most)) < LARGEST_RATING;
 }
@@ -96,8 +96,8 @@ export function judge(
 type EndedRun = Pick<TrainingReport, 'algorithm' | 'params' | 'iterations' | 'bestIteration'>;
 
 /**
- * Warns of a run that continued past its best iteration; early stopping would have kept that iteration's
- * factors.
+ * Warns if an iteration before the final one was noticeably better on the validation set; early stopping
+ * would have kept its factors.
  */
 export function judgeCourse(
   ended: EndedRun,
@@ -105,7 +105,7 @@ export function judgeCourse(
   findings: RatingFindings,
 ): TrainingWarning[] {
   const { algorithm, params, iterations, bestIteration } = ended;
-  // If all ratings are equal, the errors are only float32 rounding.
+  // If all ratings are equal, the errors are only float32 rounding, and comparing them is pointless.
   if (params.earlyStop !== undefined || findings.warnings.some(({ code }) => code === 'equal-ratings'))
     return [];
   const called = algorithm === 'sgd' ? 'epoch' : 'iteration';

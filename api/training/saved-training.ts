@@ -4,8 +4,8 @@ import { savedPlan } from './plans/given-plan.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 
 /**
- * The facts about its training that are saved with a model. They exclude everything that differs between
- * runs of the same data, seed and plan (times, number of threads), so that equal models have equal bytes.
+ * The facts about a training that are saved with its model. Everything that differs between runs of the same
+ * data, seed and plan (times, number of threads) is left out, so that equal models have equal bytes.
  */
 export function savedTraining(
   report: TrainingReport,
@@ -18,7 +18,8 @@ export function savedTraining(
   return {
     format: 1,
     algorithm: report.algorithm,
-    // Spark has its own `rank` outside this object: there it is the number of stored features.
+    // Spark's own metadata has another `rank`, outside this object: the number of stored features, which
+    // includes biases.
     rank: report.params.rank,
     params: { ...report.params },
     ratingCol,
@@ -28,9 +29,10 @@ export function savedTraining(
     ratings: report.ratings,
     duplicates: report.duplicates,
     badRows: report.badRows,
-    // Undefined without damped means; the users' and items' means are in userMeans/ and itemMeans/.
+    // Undefined without damped means. The means of users and items are in the folders userMeans/ and
+    // itemMeans/.
     meanRating,
-    // Undefined if neither λ nor regOffset is in units of it.
+    // Undefined unless λ or regOffset is in units of it.
     ratingDeviation: report.ratingDeviation,
     // Undefined for explicit ratings.
     ratingWeight: report.ratingWeight,

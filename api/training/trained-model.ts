@@ -37,7 +37,9 @@ export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model
   return model;
 }
 
-/** Warnings about the model, from its best iteration, its course and its rankings. */
+/**
+ * Warnings about a trained model: about its best iteration, the errors over its iterations, and its rankings.
+ */
 function verdictOf({ about, test, findings, result, ranked }: EndedTraining): TrainingWarning[] {
   const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
   return [

@@ -55,8 +55,8 @@ export function trainingDevice(
 }
 
 /**
- * True for parameters that some devices do not support. This must be reported before ratings are read; by
- * default ratings are read while devices open.
+ * True if not all devices support these parameters. Devices must then be open before ratings are read, to
+ * report it early; by default ratings are read while devices open.
  */
 export function dependsOnDevice({ precision = 'auto', kernel, schedule = 'auto' }: DeviceParams): boolean {
   return precision !== 'auto' || kernel !== undefined || schedule !== 'auto';

@@ -30,7 +30,7 @@ import { unratedAsOnes } from './unrated-as-ones.ts';
 import type { UpdateOptions } from './update-options.ts';
 import type { UpdatedModel } from './updated-model.ts';
 
-/** Most steps of CG; it stops earlier once float32 gains nothing more. */
+/** Most steps of conjugate gradients. They end earlier when float32 precision allows no further progress. */
 const STEPS = 30;
 
 export function isImplicit({ params }: JsonObject): boolean {
@@ -38,10 +38,14 @@ export function isImplicit({ params }: JsonObject): boolean {
 }
 
 /**
- * Updates a model of implicit data by one round of ALS over new ratings: items, then users. With G and λ of
- * the model, the row x of a user becomes the minimum of (the terms of the new ratings in J) + (x - x_old)ᵀ
- * (G + λ n^ν I) (x - x_old). The last term approximates the old J near its minimum and does not need the old
- * ratings. A new user's x_old is 0, so this is a fold-in. Rows without new ratings do not change.
+ * Updates a model of implicit data by one round of ALS over new ratings: items, then users. The row x of a
+ * user becomes the minimum of
+ *
+ *     (the terms of the new ratings in J) + (x - x_old)ᵀ (G + λ n^ν I) (x - x_old)
+ *
+ * with the Gram matrix G of the items and the λ of the model. The last term replaces the old ratings, which
+ * are therefore not needed: it approximates the old J near its minimum. A new user's x_old is 0, which makes
+ * this a fold-in. Rows without new ratings do not change.
  */
 export async function updateImplicit(
   updated: UpdatedModel,
@@ -103,7 +107,7 @@ export async function planImplicitUpdate(
   );
 }
 
-/** The CPU, which has the kernel; the work is small. */
+/** The context with only the CPU: the work is small, and only the CPU has the kernel. */
 function cpuOf(ratings: Dataset, options: UpdateOptions): ExecutionContext {
   const context = ratings.session.context(options);
   const { executor } = context;
@@ -187,7 +191,7 @@ async function prepare(
   };
 }
 
-/** The parameters of the model's training on which its equations depend, set to one round. */
+/** The parameters of the model's training that its equations depend on, with a single round. */
 function updateParams(
   { alpha, regParam, regExponent, unobservedWeight, weight = 'spark', nonnegative, seed }: SizedAlsParams,
   rank: number,
@@ -209,7 +213,7 @@ function updateParams(
   return sizedParams(params, { users: 1, items: 1, ratings: 1 });
 }
 
-/** Rows moved to new positions among `rows`; the others are 0. */
+/** A matrix of `rows` rows in which the given rows are at their new positions; all other rows are 0. */
 function placed(
   values: Float32Array,
   positions: Uint32Array,

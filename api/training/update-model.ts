@@ -24,10 +24,10 @@ const paramNames = namesOf(sgdTable).filter(
 
 /**
  * Defaults of an update. Steps are small, since the model's factors are near their optimum and were trained
- * on more ratings than the new ones. λ is 0, since the model was already regularized, and without λ the steps
- * on new ratings lower the error on other ratings too. Test RMSE over the pairs that the old model knows,
- * before and after the update, with a tenth of new ratings drawn at random, rank 32 on movielens20m and 16
- * elsewhere:
+ * on more ratings than the new ones. λ is 0: the model was already regularized, and without λ the steps on
+ * new ratings lower the error on other ratings too. The table has the test RMSE over the pairs that the old
+ * model knows, before and after the update, with a tenth of the ratings, drawn at random, as new ones; rank
+ * 32 on movielens20m and 16 elsewhere:
  *
  *                          ALS              ALS, biases      SGD              SGD, biases
  *     movielens20m         0.7596  0.7491   0.7471  0.7443   0.7427  0.7410   0.7403  0.7384
@@ -36,9 +36,9 @@ const paramNames = namesOf(sgdTable).filter(
  *     movietweetings       2.1720  2.1260   1.6010  1.5983   1.5281  1.5259   1.4826  1.4820
  *     filmtrust            0.8733  0.8578   0.7933  0.7932   0.8133  0.8114   0.7936  0.7939
  *
- * Twice the rate is better on the three sets in the middle by 0.0002 to 0.016, and worse on movielens20m by
- * ALS (0.7504) and SGD (0.7427). With the model's λ = 0.05 as well, one epoch on movielens20m by ALS ends at
- * 0.7549 instead of 0.7505, and more epochs make it worse.
+ * Twice the learning rate is better on the three sets in the middle by 0.0002 to 0.016, and worse on
+ * movielens20m by ALS (0.7504) and SGD (0.7427). With the model's λ = 0.05 as well, one epoch on movielens20m
+ * by ALS ends at 0.7549 instead of 0.7505, and more epochs make it worse.
  */
 const defaults = { maxIter: 2, learningRate: 0.002 } as const;
 
@@ -111,7 +111,7 @@ function updateFit(
   };
 }
 
-/** Offset and damping for solving new rows, in addition to λ; older models have none. */
+/** The offset and damping of the training, with which new rows are solved; older models have none. */
 function trainedShrinking({
   biases,
   regOffset,
@@ -123,7 +123,7 @@ function trainedShrinking({
   };
 }
 
-/** The λ of the model's training, if the options have none. */
+/** The λ of the model's training, unless the options set λ. */
 function trainedLambda(trained: JsonObject, given: Partial<SgdParams>): Partial<SgdParams> {
   if (givesLambda(given)) return {};
   const { regParam, regParamUsers, regParamItems } = trained;

@@ -124,7 +124,7 @@ export class CrossValidator<P extends object> {
     const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
     const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
     const runs = this.#candidates.map(({ params, estimator }) => new CandidateRun(params, estimator));
-    // Each fold is loaded once for all combinations, and only one is in memory.
+    // A fold is loaded once for all combinations; only one fold is in memory at a time.
     for (const [i, fold] of folds.entries()) {
       const { test } = fold;
       const train = keptDataset(fold.train);
@@ -176,7 +176,7 @@ class CandidateRun<P extends object> {
     const started = performance.now();
     try {
       throwIfAborted(signal, 'cross-validate');
-      // Warnings with a code are about the ratings; the last fit reports them once.
+      // Warnings with a code are about the ratings and would repeat in each fit; the last fit reports them.
       const model = await this.#estimator.fit(train, {
         signal,
         onEvent: (event: ProgressEvent) =>

@@ -126,7 +126,7 @@ interface Reading {
   readonly warnings: TrainingWarning[];
 }
 
-/** Facts about a model's training for advice; undefined for a model of another program. */
+/** Facts about a model's training, for the advice in warnings; undefined for a model of another program. */
 function rankedTraining({ algorithm, params }: JsonObject): RankedTraining | undefined {
   if (typeof algorithm !== 'string') return undefined;
   const { implicitPrefs = false, ...others } = (params ?? {}) as RankedTraining;
@@ -152,7 +152,7 @@ async function excludedPairs(
   );
   const warning = reportExclusions({ known: indexed.rows, unknown: coldPairs }, ctx.events);
   if (warning) warnings.push(warning);
-  // Repeated pairs become one pair with their mean rating.
+  // A pair that is repeated becomes one pair with the mean of its ratings.
   return { block: await sortByUser(indexed, 'mean', ctx), hasRatings, unknown: coldPairs };
 }
 

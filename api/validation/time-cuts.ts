@@ -6,7 +6,7 @@ import { splitBounds } from '../../operators/splits/random-split.ts';
 import { extended, LEVELS, numberOf } from '../../operators/splits/time-digits.ts';
 import { TimeHistogram } from '../../operators/splits/time-histogram.ts';
 
-/** A time to find, with the digits known so far. */
+/** A time that is being searched by its rank, with the digits that are known so far (see time-digits.ts). */
 interface Target {
   /** Its position, from 0, among the times that start with `prefix`. */
   readonly rank: number;

@@ -6,8 +6,8 @@ interface Waiting {
 }
 
 /**
- * Passes batches from requests to a stream that another call reads: one at a time, so that requests wait for
- * the reader.
+ * Passes batches from requests to a stream that is read elsewhere. It holds one batch at a time, so that
+ * requests wait for the reader.
  */
 export class BatchChannel {
   #waiting: Waiting | undefined;

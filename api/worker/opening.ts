@@ -6,7 +6,7 @@ import { shown } from '../../engine/shown.ts';
 
 export const PROTOCOL = 1;
 
-/** The first line that a parent process sends. */
+/** The first line that a parent process sends: a JSON object with the command and its options. */
 export interface Opening {
   readonly command: 'train' | 'rows';
   readonly params: Partial<AlsParams>;

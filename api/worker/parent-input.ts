@@ -4,8 +4,8 @@ import { workerFile } from '../../engine/threads/worker-file.ts';
 import type { FromStdin, StdinData, ToStdin } from './stdin-thread.ts';
 
 /**
- * The bytes of stdin, read by a separate thread: it ends the process once the parent has ended, even while
- * this thread is busy.
+ * The bytes of stdin, read by a separate thread. That thread also ends the process when the parent has ended,
+ * even while this thread is busy.
  */
 export class ParentInput {
   readonly #thread: Worker;
@@ -14,7 +14,7 @@ export class ParentInput {
   #failure: unknown;
   #wake: (() => void) | undefined;
 
-  /** `spillDir`: the folder whose files are removed too if the process has to be killed. */
+  /** `spillDir`: a folder for spilled data, whose files are also removed if the process is killed. */
   constructor(spillDir: string | undefined) {
     this.#thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)), {
       workerData: { spillDir } satisfies StdinData,
@@ -53,7 +53,7 @@ export class ParentInput {
     }
   }
 
-  /** Allows the process more time to end: everything that the parent must know has been sent. */
+  /** Gives the process more time to end by itself: all that the parent must receive has been sent. */
   ending(): void {
     this.#send({ ending: true });
   }

@@ -4,9 +4,12 @@ import type { ProgressEvent } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { explain } from '../../engine/plan/explain.ts';
 
-/** Both directions between a worker and its parent process. */
+/** The connection between a worker and its parent process: bytes in, frames out. */
 export interface ParentLink {
-  /** The bytes of stdin; their end means that the parent has ended. */
+  /**
+   * The bytes of stdin. Stdin stays open as long as the parent runs, so its end means that the parent has
+   * ended.
+   */
   readonly input: AsyncGenerator<Uint8Array>;
   /** Sends a frame; resolves once it is written, and rejects if the parent does not read. */
   send(header: JsonObject, payload?: Uint8Array): Promise<void>;
@@ -34,7 +37,7 @@ export class Parent {
     return this.#gone.signal;
   }
 
-  /** The error if the parent sent something that the protocol does not allow at this point. */
+  /** An error if the parent sent bytes when the protocol allows none. */
   get violation(): UsageError | undefined {
     return this.#violation;
   }
@@ -47,7 +50,10 @@ export class Parent {
     }
   }
 
-  /** From now on no bytes may arrive; the end of stdin means that the parent has ended. */
+  /**
+   * Called after the last expected byte: from now on bytes are a violation, and the end of stdin means that
+   * the parent has ended.
+   */
   watch(): void {
     const look = async () => {
       const more = await this.cursor.some(1);

@@ -14,8 +14,8 @@ const FEED = 'the feed';
 const LONGEST_LINE = 1 << 20;
 
 /**
- * Ratings that a parent process sends: an Arrow IPC stream with its end mark and, if `trailer` is true, a
- * line {"rows":n} after it. The batches end only when all of this has arrived.
+ * Ratings that a parent process sends: an Arrow IPC stream with its end mark. If `trailer` is true, a line
+ * {"rows":n} follows, which confirms that all ratings arrived.
  */
 export class RatingsFeed {
   readonly schema: Schema;

@@ -19,7 +19,7 @@ import type { Opening } from './opening.ts';
 
 export type Side = 'users' | 'items';
 
-/** Sums over all ratings, which determine the unit of training. */
+/** Sums over the ratings of all workers, from which the unit of training is computed. */
 export interface RatingSums {
   readonly ratings: number;
   readonly squares: number;
@@ -27,15 +27,15 @@ export interface RatingSums {
 
 interface Built {
   readonly keys: KeyColumn;
-  /** The ids of the other side that occur. */
+  /** The ids of the other side (items for a block of users) that occur in the block. */
   readonly columns: KeyColumn;
   readonly lookup: KeyLookup;
   readonly block: RatingBlock;
 }
 
 /**
- * Ratings of some users, or of some items, that a worker holds: they are numbered as they arrive, and can be
- * solved once `build` has sorted them.
+ * The ratings of some users, or of some items, that one worker holds. They are numbered as they arrive;
+ * `build` sorts them, and then their rows can be solved.
  */
 export class RowBlock {
   readonly side: Side;
@@ -60,7 +60,7 @@ export class RowBlock {
     this.#params = params;
     this.#ctx = ctx;
     this.#channel = new BatchChannel();
-    // In a block of items, the items are numbered as rows (users).
+    // A block has its own side as rows; for a block of items, items are read into the column of users.
     const [row, column] = side === 'users' ? [columns.user, columns.item] : [columns.item, columns.user];
     const input = new RatingInput({ userCol: row, itemCol: column, ratingCol: columns.rating });
     this.#indexed = input.index(session.from(this.#channel.batches(), schema), undefined, ctx);
@@ -123,7 +123,7 @@ export class RowBlock {
     return { rows: block.rows, columns: keyCount(indexed.items), ratings: block.ratings, sum, squares };
   }
 
-  /** A block without ratings, for a host that has no rows. */
+  /** A block of a worker that got no ratings of this side. */
   #buildEmpty() {
     this.#channel.fail(new Error('the block is empty'));
     const keys: KeyColumn = { type: 'int32', values: new Int32Array(0) };
@@ -137,7 +137,7 @@ export class RowBlock {
     return { rows: 0, columns: 0, ratings: 0, sum: 0, squares: 0 };
   }
 
-  /** The solver of the rows. The first call determines the unit. */
+  /** The solver of the block's rows. The unit of the ratings is computed from the sums of the first call. */
   async solver({ ratings, squares }: RatingSums): Promise<RowSolver> {
     const { keys, columns, block } = this.#require();
     const unit = unitOfSize(Math.sqrt(squares / ratings));
@@ -166,8 +166,8 @@ export class RowBlock {
   }
 
   /**
-   * Gives the solver the rows of the fixed side that occur in the block's ratings. Throws DataError if one
-   * is missing.
+   * Gives the solver the factors of the fixed side (items for a block of users) that occur in the block's
+   * ratings. Throws DataError if one is missing.
    */
   fix(fixed: FixedSide, solver: RowSolver): void {
     if (this.#fixedVersion === fixed.version) return;
@@ -205,7 +205,7 @@ export class RowBlock {
   }
 }
 
-/** Factors of the fixed side as received. */
+/** Factors of the fixed side, as frames that were received from the parent. */
 export interface FixedSide {
   readonly version: number;
   readonly frames: { readonly ids: KeyColumn; readonly factors: Float32Array }[];

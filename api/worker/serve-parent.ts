@@ -21,8 +21,9 @@ export interface ServeOptions {
 }
 
 /**
- * Serves a parent process by the protocol of docs/reference/worker-protocol.md, except the frames `hello` and
- * `error`. Throws the errors of a run, and CancelledError if the parent ends.
+ * Serves the parent process of `factorflow worker` by the protocol of docs/reference/worker-protocol.md. The
+ * caller sends the frames `hello` and `error`. Throws the errors of a run, and CancelledError if the parent
+ * ends.
  */
 export async function serveParent(link: ParentLink, options: ServeOptions): Promise<void> {
   const parent = new Parent(link);

@@ -35,7 +35,7 @@ interface Answer {
   readonly payload?: Uint8Array;
 }
 
-/** Serves requests on blocks of rows until the request `end`. Throws the first error of a request. */
+/** Answers requests about blocks of rows until the request `end`. Throws the error of a failed request. */
 export async function serveRows(
   parent: Parent,
   opening: Opening,
@@ -99,7 +99,10 @@ async function nextRequest(cursor: ByteCursor): Promise<Request> {
   return { type, id: id as number, fields, payload };
 }
 
-/** The blocks and fixed sides of one session; handles requests on them. */
+/**
+ * The blocks of rows and the factors of fixed sides that one worker holds, with the handlers of requests on
+ * them.
+ */
 class RowRequests {
   readonly #parent: Parent;
   readonly #training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] };

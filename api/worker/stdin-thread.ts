@@ -1,6 +1,6 @@
 /**
- * Entry of the thread that reads the worker's stdin. It passes bytes on, and ends the process once the parent
- * has ended, when the main thread may be busy with long work.
+ * The thread that reads the worker's stdin. It passes bytes on to the main thread, and ends the process when
+ * the parent has ended, even if the main thread is busy with long work.
  */
 import { createReadStream, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -22,22 +22,25 @@ export type FromStdin = { readonly bytes: Uint8Array } | { readonly end: true };
  */
 export type ToStdin = { readonly taken: number } | { readonly ending: true };
 
-/** Most bytes on their way to the main thread. */
+/** Reading pauses while more than this number of bytes wait for the main thread. */
 const MOST_BYTES = 1 << 23;
 
 /** Milliseconds between two checks of the parent. */
 const LOOK = 100;
 
 /**
- * Milliseconds for the process to end by itself after the parent closed stdin; the parent may still read the
- * reason.
+ * After the parent has closed stdin, the process has this number of milliseconds to end by itself; the parent
+ * may still read the error.
  */
 const GRACE = 900;
 
-/** Milliseconds after the process has started to end: its response has been sent. */
+/** Milliseconds for the process to end by itself if it has already sent its response. */
 const ENDING_GRACE = 5000;
 
-/** Milliseconds if the parent process no longer exists, so that nothing reads a response. */
+/**
+ * Milliseconds for the process to end by itself if the parent process no longer exists, so that nothing reads
+ * a response.
+ */
 const ORPHAN_GRACE = 400;
 
 const port = parentPort;
@@ -74,7 +77,7 @@ function watch(port: NonNullable<typeof parentPort>): void {
   };
   setInterval(look, LOOK);
   stdin.on('data', (chunk: Buffer) => {
-    // A view that covers its whole buffer is transferred without a copy.
+    // A view of a whole buffer is transferred to the main thread without a copy.
     const whole = chunk.byteLength === chunk.buffer.byteLength;
     const bytes = new Uint8Array(
       whole
@@ -92,7 +95,8 @@ function watch(port: NonNullable<typeof parentPort>): void {
       if (deadline !== undefined && !orphaned) endWithin(ENDING_GRACE);
       return;
     }
-    // If stdin ended before, the time counts from here: the main thread was still loading the program.
+    // If stdin has already ended, the time to end starts only now: before, the main thread was still loading
+    // the program.
     if (!reading && ended && !orphaned) endWithin(GRACE);
     reading = true;
     underWay -= message.taken;
@@ -100,7 +104,10 @@ function watch(port: NonNullable<typeof parentPort>): void {
   });
 }
 
-/** Pipes are read without a blocking read in a thread, so that the process can end. */
+/**
+ * Opens stdin so that reads do not block a thread, for pipes and sockets: a blocked thread would keep the
+ * process from ending.
+ */
 function openStdin(): Readable {
   const kind = fstatSync(0);
   return kind.isFIFO() || kind.isSocket()

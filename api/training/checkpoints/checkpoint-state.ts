@@ -104,8 +104,8 @@ function requireUsable(
 }
 
 /**
- * The error for a checkpoint of another run. `options`: for parameters that differ, the checkpoint's values,
- * as options with which a run can continue it.
+ * The error for a checkpoint of another run. `options`: the checkpoint's values of the parameters that
+ * differ, as options with which a run could continue it.
  */
 export function misfit(
   path: string,

@@ -25,7 +25,7 @@ export type Fingerprint = {
 /** Bytes to hash at a time. */
 const PIECE_BYTES = 1 << 24;
 
-/** Equal for equal data, in any row order. */
+/** A fingerprint of the data of a run. It is equal for equal data, in any row order. */
 export async function fingerprintOf(
   {
     users,
@@ -53,8 +53,8 @@ export async function fingerprintOf(
 }
 
 /**
- * One hash of row pointers and indices, one of values; both in one pass, so that ratings in files are read
- * once.
+ * Two hashes joined to one text: of row offsets and column indices, and of values. They are computed in the
+ * same pass, so that ratings in files are read once.
  */
 async function digestOfRatings(ratings: Ratings, ctx: ExecutionContext): Promise<string> {
   const [places, values] = [createHash('sha256'), createHash('sha256')];
@@ -84,7 +84,10 @@ async function feed(hash: Hash, { buffer, byteOffset, byteLength }: ArrayBufferV
   }
 }
 
-/** Describes the differences of two fingerprints: of counts or, if all counts are equal, of contents. */
+/**
+ * Texts about the differences of two fingerprints: of their counts or, if all counts are equal, of their
+ * contents.
+ */
 export function fingerprintDifferences(saved: JsonObject, actual: Fingerprint): string[] {
   const counts = (['users', 'items', 'ratings', 'validationPairs'] as const).flatMap((name) =>
     differencesOf(

@@ -12,7 +12,7 @@ import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-option
 import { type CheckpointedRun, misfit, otherWriter, requireSameRun, stateOf } from './checkpoint-state.ts';
 import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
 
-/** Prefix for a matrix of the best iteration, if that is not the last. */
+/** Prefix for the names of the best iteration's matrices, if the best iteration is not the last. */
 const BEST = 'best-';
 
 /** The checkpoint from which a run continues. */
@@ -23,7 +23,7 @@ export interface ResumedFrom {
   readonly planChanges: readonly string[];
 }
 
-/** The checkpoints of one run, in the folder that it has locked. */
+/** The checkpoints of one run, in a folder that it has locked against other runs. */
 export class RunCheckpoints implements Checkpoints<Matrices> {
   readonly interval: number;
   resumedFrom: ResumedFrom | undefined;
@@ -32,7 +32,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   readonly #folder: CheckpointFolder;
   readonly #run: CheckpointedRun;
   readonly #ctx: ExecutionContext;
-  /** The newest readable checkpoint that was not tried yet; and the iterations of older checkpoints. */
+  /** The checkpoint to try next, the newest readable one; and the iterations of older checkpoints. */
   #candidate: StoredCheckpoint | undefined;
   #older: readonly number[] = [];
   readonly #faults: string[] = [];
@@ -91,7 +91,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   }
 
   /**
-   * Makes the next readable checkpoint the candidate. Throws DataError if there were some and none is left.
+   * Reads the next older checkpoint as the one to try. Throws DataError if no readable checkpoint is left.
    */
   async #next(): Promise<void> {
     this.#candidate = undefined;
@@ -113,7 +113,9 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     }
   }
 
-  /** Skips a checkpoint that cannot be used, and records its error; throws other errors. */
+  /**
+   * Records the error of an unusable checkpoint, so that an older one is tried; throws errors of other kinds.
+   */
   #pass(error: unknown): undefined {
     if (!(error instanceof DataError)) throw error;
     this.#faults.push(error.message);
@@ -137,7 +139,8 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       if (this.#resumed !== undefined) break;
       await this.#next();
     }
-    // Removes damaged checkpoints, and one that a killed run did not remove.
+    // Keeps only the checkpoint that is continued: removes damaged ones, and ones that a killed run did not
+    // remove.
     if (this.#resumed !== undefined) await this.#folder.keep(this.#resumed.iteration);
     const { maxIter, earlyStop } = this.#run.params;
     const bytes =
@@ -211,7 +214,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   write(copy: HostCopy<Matrices>): void {
     if (copy.iteration === this.last?.iteration) return;
     this.#writing = this.#write(copy);
-    // The next wait throws the failure.
+    // Prevents an unhandled rejection; the next call that waits for the write throws the error.
     this.#writing.catch(() => undefined);
   }
 

@@ -6,8 +6,8 @@ import type { CheckpointedRun } from './checkpoint-state.ts';
 import { RunCheckpoints } from './run-checkpoints.ts';
 
 /**
- * Runs a training with its checkpoints, if it has any. An error from which a later run can continue names the
- * last checkpoint.
+ * Runs a training, with checkpoints if a folder is given. If it fails in a way from which a later run can
+ * continue, the error names the last checkpoint.
  */
 export async function withCheckpoints<Result>(
   { checkpointDir, ...options }: CheckpointOptions,
@@ -29,7 +29,7 @@ export async function withCheckpoints<Result>(
   }
 }
 
-/** The error, naming the checkpoint from which the same training can continue. */
+/** Adds the path of the last checkpoint to an error, as advice for continuing the training. */
 function naming(error: unknown, last: RunCheckpoints['last']): unknown {
   if (last === undefined) return error;
   const kept = `the checkpoint of iteration ${last.iteration} is ${last.path}`;

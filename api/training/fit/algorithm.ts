@@ -22,8 +22,8 @@ export interface ReadRatings {
 }
 
 /**
- * The plan for the sizes known after reading, before sorting. It decides how ratings are divided into parts
- * for sorting, and where each part is stored.
+ * The plan that is expected from the sizes after reading; the final plan is made after sorting. It decides
+ * how ratings are divided into parts for sorting, and where each part is stored.
  */
 export interface ExpectedPlan {
   readonly plan: PhysicalPlan;
@@ -31,14 +31,14 @@ export interface ExpectedPlan {
 
 /** Sorted ratings. */
 export interface SortedData {
-  /** Ratings by row, with unchanged values: the fingerprint of a checkpoint is computed from them. */
+  /** Ratings by row with their original values, from which the fingerprint of a checkpoint is computed. */
   readonly byRow: Ratings;
   /** Ratings whose pair occurred earlier in the input. */
   readonly duplicates: number;
   readonly implicit?: EffectiveRatings | undefined;
 }
 
-/** Ratings in the form for training. */
+/** Ratings in the form in which the algorithm trains on them. */
 export interface ReadyData {
   /** The sizes for the final plan. */
   readonly known: RatingsProfile;
@@ -50,14 +50,14 @@ export interface Judged {
   readonly baselines?: Baselines | undefined;
 }
 
-/** The types of data passed between an algorithm's phases. */
+/** The data that one phase of a fit passes to the next. Each algorithm has its own types. */
 export interface FitTypes {
   readonly read: ReadRatings;
   readonly home: ExpectedPlan;
   readonly sorted: SortedData;
   readonly facts: RatingShape;
   readonly ready: ReadyData;
-  /** The choice that a plan depends on: kernels, or a schedule. */
+  /** The choice on which the final plan depends: kernels for ALS, the schedule of steps for SGD. */
   readonly choice: unknown;
 }
 
@@ -96,28 +96,29 @@ export type ModelFacts = Pick<
 >;
 
 /**
- * The parts of a fit that differ between algorithms: parameters, data sets, stages and the result. The
+ * The parts of a fit that differ between ALS and SGD: parameters, data sets, stages and the result. The
  * phases of a fit call these functions in this order; see fit.ts. An object is used for one fit.
  */
 export interface FitAlgorithm<Types extends FitTypes> {
   readonly params: DeviceParams & { readonly seed: number };
-  /** Name of the form in which the algorithm loads ratings. A kept data set loads each form once. */
+  /**
+   * Name of the form in which the algorithm loads ratings. A data set that is cached between fits loads each
+   * form once.
+   */
   readonly form: string;
-  /** True for new ratings of a model, which may be few and of any kind. */
+  /** True if a model is updated by new ratings, which may be few and need no warnings. */
   readonly updates: boolean;
-  /** True where `test` needs the sorted ratings. */
+  /** True if `test` must wait for the sorted ratings. */
   readonly testsAfterSort: boolean;
 
   /** Reads the ratings and numbers their ids. */
   index(ctx: ExecutionContext): Promise<Types['read']>;
-  /** Throws CapacityError if the plan does not fit. */
+  /** Decides where ratings are stored. Throws CapacityError if the plan does not fit. */
   home(read: Types['read'], ctx: ExecutionContext): Types['home'];
 
-  /**
-   * Adds the stage that sorts the ratings. Before it, adds stages that can run earlier or at the same time.
-   */
+  /** Adds the stage that sorts the ratings, and stages that can run before it or at the same time. */
   sort(stages: ReadStages<Types>): ScopeStage<Types['sorted']>;
-  /** The known pairs in the same form as the ratings. */
+  /** The validation pairs whose user and item are known, in the same form as the training ratings. */
   test(
     data: ReadData<Types> & { readonly sorted?: Types['sorted'] },
     pairs: KnownPairs,
@@ -131,14 +132,17 @@ export interface FitAlgorithm<Types extends FitTypes> {
   facts(sorted: Types['sorted'], ctx: ExecutionContext): Promise<Types['facts']>;
   judge(data: InspectedData<Types>, ctx: ExecutionContext): Promise<Judged>;
 
-  /** Numbers in each matrix of a checkpoint. */
+  /** Number of elements of each matrix that a checkpoint stores. */
   matrices(data: InspectedData<Types>): Readonly<Record<string, number>>;
   ready(data: InspectedData<Types>, ctx: ExecutionContext): Promise<Types['ready']>;
-  /** Throws UsageError for a plan of another problem; without data only parameters are compared. */
+  /**
+   * Throws UsageError for a plan of other parameters or data. If `data` is not given, only parameters are
+   * compared.
+   */
   requireProblem(given: GivenPlan, data?: InspectedData<Types>): void;
   /**
-   * Reads the choice from a given plan. Throws UsageError if it does not suit these ratings. `profiles`: the
-   * ratings' sizes twice, of the ratings that are trained on, and of the ratings as they were read.
+   * Reads the choice (see FitTypes) from a given plan. Throws UsageError if it does not suit these ratings.
+   * `profiles`: the sizes of the ratings that are trained on, and of the ratings as they were read.
    */
   plannedChoice(
     plan: GivenPlan,
@@ -147,7 +151,7 @@ export interface FitAlgorithm<Types extends FitTypes> {
     ctx: ExecutionContext,
   ): Promise<Types['choice']>;
   choose(data: InspectedData<Types>, ready: Types['ready'], ctx: ExecutionContext): Promise<Types['choice']>;
-  /** `compute`: the remaining devices, if others were lost. */
+  /** Makes the plan. `compute`: the devices that are left, after others were lost. */
   planFor(
     profile: RatingsProfile,
     data: InspectedData<Types>,
@@ -157,7 +161,7 @@ export interface FitAlgorithm<Types extends FitTypes> {
   /** Called with the final plan before it runs. */
   planned(data: InspectedData<Types>, chosen: ChosenPlan<Types>, ctx: ExecutionContext): Promise<void>;
 
-  /** True if means may be computed while devices train. */
+  /** True if the means of the ratings may be computed while devices train. */
   judgesWhileTraining(home: Types['home']): boolean;
   train(
     data: InspectedData<Types>,

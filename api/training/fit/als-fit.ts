@@ -82,7 +82,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     const { ratings, given, checkpoints } = this.#run;
     const devices = devicesOf(given, ctx);
     const params = sizedParams(this.params, profile);
-    // Ratings kept from fit to fit stay in one block in memory.
+    // Ratings that are cached between fits must stay in one block in memory.
     const inParts = !isKept(ratings);
     const home = ratingsHome(
       inParts,
@@ -122,7 +122,9 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     return sortedRatingFacts(sides, ctx);
   }
 
-  /** An implicit model does not predict ratings. */
+  /**
+   * Means are computed only for explicit ratings, since a model of implicit data does not predict ratings.
+   */
   async judge({ sorted, facts, test }: InspectedData<AlsTypes>, ctx: ExecutionContext): Promise<Judged> {
     if (this.params.implicitPrefs) return {};
     const { ratings, validation } = this.#run;
@@ -178,7 +180,8 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
         : home.kind === 'spill'
           ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
           : {};
-    // Groups name all devices, so after a device was lost the plan has no groups.
+    // The parameter for groups of devices names all devices; after one was lost, the plan is made without
+    // groups.
     const params =
       compute.length === home.devices.compute.length
         ? home.params
@@ -191,8 +194,8 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
   }
 
   /**
-   * Frees the blocks that were sent to the device, if the plan has them there in parts, or only for some of
-   * the time.
+   * Blocks were sent to the device when they were sorted. Frees them there if the final plan has them in
+   * parts, or not for the whole run.
    */
   async planned(
     { home, sorted }: InspectedData<AlsTypes>,
@@ -207,7 +210,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     await freePlaced(blockRefs(ready.sides), ctx);
   }
 
-  /** If a GPU trains, the CPU threads are free. */
+  /** If a GPU trains on ratings in its own memory, the CPU's threads have time to compute means. */
   judgesWhileTraining({ kind, placesBlocks: places }: AlsHome): boolean {
     return kind === 'memory' && places;
   }

@@ -8,7 +8,7 @@ import { type RatingSides, soleBlock } from '../../../operators/ratings/ratings.
 import { type GivenPlan, plannedAutos } from '../plans/given-plan.ts';
 import { NO_SIZES } from './als-sort.ts';
 
-/** The kernels to use, timed first if that is worthwhile. */
+/** Chooses the kernels; measures their times first if that is worthwhile. */
 export async function chooseAlsKernels(
   sides: RatingSides,
   known: RatingsProfile,
@@ -16,7 +16,7 @@ export async function chooseAlsKernels(
   ctx: ExecutionContext,
 ): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
-  // For ratings in parts the rule decides without timing.
+  // Kernels are only timed on ratings in a single block; for ratings in parts a rule chooses them.
   if (soleBlock(sides.byUser) && soleBlock(sides.byItem))
     await tuneKernels(sides, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
@@ -47,8 +47,8 @@ export async function plannedKernels(
 }
 
 /**
- * The parameters before the ratings are read. For implicit data, `auto` values of α and λ are replaced by
- * the plan's values.
+ * The parameters to use before the ratings are read. Values `auto` of α and λ, which depend on the ratings,
+ * are taken from the given plan for implicit data.
  */
 export function asPlanned({ ...asked }: AlsParams, given: GivenPlan): SizedAlsParams {
   const { alpha = asked.alpha, regParam = asked.regParam } = plannedAutos(given, asked);

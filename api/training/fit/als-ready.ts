@@ -19,7 +19,8 @@ export async function readyRatings(
   const { params } = home;
   const { byUser, byItem } = sorted.sides;
   const unit = params.implicitPrefs ? 1 : ratingUnit(facts, params.biases);
-  // Blocks were placed, and initial factors drawn, on the guess that the unit is 1.
+  // Blocks were sent to the device and initial factors drawn early, on the guess that ratings are not scaled
+  // (unit 1); discards them if they are.
   if (unit !== 1) await scope.discard([...sorted.placed, sorted.drawn]);
   const weight = params.implicitPrefs
     ? await learnWeight(knownForm(params), byUser, indexed.itemCounts, ctx)

@@ -29,10 +29,10 @@ import type { ReadRatings, ReadStages } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
 import type { AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
 
-/** Assumed sizes, for choosing kernels before the sizes of the ratings are known. */
+/** Sizes with which kernels are chosen before the real sizes are known. */
 export const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
 
-/** The part of a fit whose ratings are sorted. */
+/** The facts about a fit that its stages of sorting need. */
 export interface SortingFit {
   readonly params: AlsParams;
   readonly form: string;
@@ -40,9 +40,9 @@ export interface SortingFit {
 }
 
 /**
- * Adds the stage that sorts the ratings, and the stages that run in parallel: choosing and compiling kernels,
- * and drawing the initial factors. Those are speculative, since the unit of the ratings and the final plan
- * are known later.
+ * Adds the stage that sorts the ratings, and stages that run at the same time: choosing and compiling
+ * kernels, and drawing the initial factors. These may turn out to be useless, since the unit of the ratings
+ * and the final plan become known only later.
  */
 export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): ScopeStage<AlsSorted> {
   const { read, home } = stages;
@@ -110,9 +110,9 @@ function most(counts: Int32Array): number {
 }
 
 /**
- * True if each sorted block is sent to the device at once, while other blocks are sorted. That is done if
- * the expected plan keeps all blocks on the device for the whole run. False for implicit data, whose weights
- * are known only later.
+ * True if each block is sent to the device as soon as it is sorted, while other blocks are still being
+ * sorted. This requires that the expected plan keeps all blocks on the device for the whole run. False for
+ * implicit data, whose weights are known only after sorting.
  */
 export function placesBlocks(
   home: RatingsHome,
@@ -129,11 +129,11 @@ export function placesBlocks(
   );
 }
 
-/** True if initial factors are drawn on the guess that ratings have the unit 1. */
+/** True if initial factors are drawn early, on the guess that ratings are not scaled (unit 1). */
 function drawsStart({ run }: SortingFit, { kind, placesBlocks: places }: AlsHome): boolean {
   const { ratings, checkpoints, options } = run;
   return (
-    // Ratings in parts leave host memory when training starts.
+    // Only for ratings in a single block: ratings in parts leave host memory when training starts.
     places &&
     kind === 'memory' &&
     !ratings.session.bounded &&
@@ -205,7 +205,7 @@ async function sorted(
   return { byRow: sides.byUser, duplicates: sides.duplicates, implicit, read, sides, drawn, placed };
 }
 
-/** The parts for ratings that do not fit in one block, or in memory. */
+/** The division into parts for ratings that exceed one block, or memory; undefined for one block. */
 function cutOf(home: RatingsHome): SortOptions['cut'] {
   if (home.kind === 'spill') return { partRatings: home.partRatings };
   if (home.kind === 'memory') return undefined;
@@ -213,7 +213,9 @@ function cutOf(home: RatingsHome): SortOptions['cut'] {
   return { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') };
 }
 
-/** Bytes that a sort needs in memory: the chunks and both blocks. After it only the blocks remain. */
+/**
+ * Bytes that are needed during the sort, for the chunks and both blocks, and after it, for the blocks alone.
+ */
 function memoryOfSort(kind: RatingsHome['kind'], rows: number) {
   if (kind !== 'memory') return undefined;
   return { during: loadingBytes(rows, true), left: spilledLoadingBytes(rows) };

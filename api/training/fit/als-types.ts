@@ -12,7 +12,7 @@ import type { RatingSides } from '../../../operators/ratings/ratings.ts';
 import type { ReadyData } from './algorithm.ts';
 
 export type AlsHome = RatingsHome & {
-  /** With values for α and λ that depend on the sizes. */
+  /** The parameters, after `auto` values of α and λ were computed from the sizes. */
   readonly params: SizedAlsParams;
   readonly devices: PlanDevices;
   /** See placesBlocks in als-sort.ts. */
@@ -22,7 +22,7 @@ export type AlsHome = RatingsHome & {
 export interface AlsSorted extends SortedData {
   /** All ratings. */
   readonly read: SortedRatings;
-  /** The ratings that have an effect; some implicit ratings have none. */
+  /** The ratings without implicit ratings that have no effect, such as 0. */
   readonly sides: RatingSides;
   readonly drawn: ScopeStage<AlsStart | undefined>;
   /** Blocks that were sent to a device as soon as they were sorted. */
@@ -38,7 +38,7 @@ export interface AlsTypes extends FitTypes {
   readonly choice: AlsChoices | undefined;
 }
 
-/** Ratings in the unit of the training, or as weights for implicit data. */
+/** The data for training: ratings divided by their unit, or weights for implicit data. */
 export interface AlsReady extends ReadyData {
   readonly sides: RatingSides;
   /** See ratingUnit. */

@@ -23,17 +23,21 @@ export interface FitRun {
   readonly started: number;
 }
 
-/** The devices to train on, once they are open; with a given plan, only the devices that it names. */
+/** The devices to train on, once they are open. A given plan names them; else all are used. */
 export function devicesOf(given: GivenPlan | undefined, { executor }: ExecutionContext): PlanDevices {
   const devices = planDevices(executor);
   return given ? plannedDevices(given, devices) : devices;
 }
 
-/** Adds ratings of 1 to implicit data without ratings, once its columns have been found. */
+/**
+ * If the columns of implicit data include no rating, adds one that is 1 in every row; else returns the data
+ * set unchanged.
+ */
 export type Rated = (dataset: Dataset, ctx: ExecutionContext) => Promise<Dataset>;
 
 /**
- * The data sets of a fit, or of its plan, with column names found. Throws the errors of RatingInput.found.
+ * The data sets of a fit, or of its plan, with the names of their columns. Throws the errors of
+ * RatingInput.found.
  */
 export async function foundSets(
   input: RatingInput,

@@ -18,7 +18,7 @@ import { readPhase } from './read.ts';
 import { trainPhase } from './train.ts';
 import type { ContinuedFit } from '../continued-fit.ts';
 
-/** The parameters of a fit and its algorithm, before its data sets are opened. */
+/** An algorithm with its parameters, before a fit opens its data sets. */
 export interface Fit<Types extends FitTypes> {
   readonly about: CheckpointedRun & { readonly params: DeviceParams };
   readonly input: RatingInput;
@@ -39,7 +39,8 @@ export async function fitModel<Types extends FitTypes>(
 ): Promise<Model> {
   const { session } = asked;
   const context = session.context(options);
-  // Parameters that some devices do not support are checked before anything is read.
+  // Not all devices support these parameters or the plan, so devices are opened and checked before anything
+  // is read.
   if (options.plan !== undefined || dependsOnDevice(about.params)) {
     await session.opened(context.events);
     trainingDevice(session.device, context.executor, about.params);

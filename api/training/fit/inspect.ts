@@ -74,7 +74,7 @@ function testStage<Types extends FitTypes>(
 ): ScopeStage<ValidationPairs | undefined> {
   if (validation === undefined) return constant('validation pairs', undefined);
   const { form } = algorithm;
-  // A kept data set may have been loaded before.
+  // If the validation set is cached between fits, its pairs may be loaded already.
   const pairs = isKept(validation)
     ? constant('validation set', undefined)
     : scope.stage('read validation set', { begun }, (_, ctx) => input.readPairs(validation, ctx));

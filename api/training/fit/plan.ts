@@ -23,8 +23,8 @@ export function planPhase<Types extends FitTypes>(
     const fingerprint = await fingerprintOf({ users, items, ratings: sorted.byRow, test: test?.block }, ctx);
     return checkpoints.begin(fingerprint, algorithm.matrices(found));
   });
-  // The means of the ratings are computed before the training, which may overwrite the ratings; unless the
-  // algorithm keeps them.
+  // The training may overwrite the ratings. So their means are computed before it, unless the algorithm keeps
+  // the ratings.
   const inspected = scope.stage(
     'inspected before training',
     { data },

@@ -12,8 +12,8 @@ export interface ReadPhase<Types extends FitTypes> extends ReadStages<Types> {
 }
 
 /**
- * Reads the ratings while devices open. The sizes then decide where the ratings will be stored: in one block,
- * in parts, or in files.
+ * Reads the ratings while devices open. Their sizes then decide where they are stored: in one block in
+ * memory, in several parts, or in files.
  */
 export function readPhase<Types extends FitTypes>(
   algorithm: FitAlgorithm<Types>,

@@ -61,7 +61,9 @@ import type { EndedTraining } from '../ended-training.ts';
 
 interface SgdHome extends ExpectedPlan {
   readonly devices: PlanDevices;
-  /** Set if the ratings exceed one block. They are then sorted into the bands of rows of this schedule. */
+  /**
+   * Set if the ratings exceed one block: the schedule of SGD steps into whose bands of rows they are sorted.
+   */
   readonly bands: SgdSchedule | undefined;
   /** The factors from which training continues. */
   readonly from: Continuation | undefined;
@@ -203,7 +205,7 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
     return plannedSchedule(plan, profiles, this.params, home.devices);
   }
 
-  /** Ratings in bands were sorted for this schedule. */
+  /** If ratings were sorted into the bands of a schedule, that schedule is used. */
   async choose({ home }: InspectedData<SgdTypes>): Promise<SgdSchedule | undefined> {
     return home.bands;
   }
@@ -215,7 +217,7 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
     compute?: readonly DeviceInfo[],
   ): PhysicalPlan {
     const devices = compute ? { ...home.devices, compute } : home.devices;
-    // Other devices need their own schedule.
+    // The schedule depends on the devices, so the plan for other devices makes its own.
     const details = schedule && !compute ? { ...read.details, schedule } : read.details;
     const plan = planSgd(profile, stepParams(this.#fit), devices, details);
     return planCheckpoints(plan, this.#run.checkpoints?.interval);

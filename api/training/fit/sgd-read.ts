@@ -24,11 +24,14 @@ export interface SgdTraining {
   readonly startMeans?: DampedMeans | undefined;
   /** σ of that model's ratings, if the model has it. */
   readonly startDeviation?: number;
-  /** λ of the SGD steps of both sides, if it differs from λ of `params`, which is used to solve new rows. */
+  /**
+   * λ of the epochs, if it differs from the λ in `params`. New users and items are solved with the λ in
+   * `params`.
+   */
   readonly stepLambda?: number;
 }
 
-/** The parameters of the epochs, for the plan and the training. */
+/** The parameters with which the epochs run, for the plan and the training. */
 export function stepParams({ params, start, stepLambda }: SgdTraining): SgdParams {
   const lambda =
     stepLambda === undefined
@@ -38,8 +41,8 @@ export function stepParams({ params, start, stepLambda }: SgdTraining): SgdParam
 }
 
 /**
- * False if the ratings must stay in one block. That applies to ratings that are cached for further fits, and
- * to ratings with which a model is continued.
+ * True if ratings may be sorted into bands, when they exceed one block. False for ratings that are cached
+ * between fits, and for ratings with which a model is continued.
  */
 function mayBeInBands({ start }: SgdTraining, ratings: Dataset): boolean {
   return start === undefined && !isKept(ratings);
@@ -47,12 +50,15 @@ function mayBeInBands({ start }: SgdTraining, ratings: Dataset): boolean {
 
 /** Ratings that have been read, and the details for a plan. */
 export interface SgdRead extends ReadRatings {
-  /** The ratings with ids numbered among a model's ids. */
+  /** If a model is continued: the ratings and the model's factors, numbered together. */
   readonly widened: WidenedRatings | undefined;
   readonly details: SgdPlanDetails;
 }
 
-/** Reads and numbers the ratings (among a model's ids if there is one), with the details for a plan. */
+/**
+ * Reads the ratings and numbers their ids, together with a model's ids if there is one. Also returns the
+ * details for a plan.
+ */
 export async function indexFit(
   fit: SgdTraining,
   ratings: Dataset,

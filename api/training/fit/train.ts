@@ -22,7 +22,8 @@ export function trainPhase<Types extends FitTypes>(
   const { session } = ratings;
   return scope.stage(loadingStages.train, { data, heldOut, chosen }, async (found, ctx) => {
     const loaded = performance.now();
-    // Ranking held-out pairs needs the devices again.
+    // Called when the factors are in host memory, to close GPUs early; not if held-out pairs are ranked,
+    // which needs the devices again.
     const fetched = () => found.heldOut === undefined && session.trained();
     return { loaded, result: await algorithm.train(found.data, found.chosen, { fetched }, ctx) };
   });

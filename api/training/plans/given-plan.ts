@@ -24,7 +24,7 @@ const objects = ['sizes', 'params', 'choices'] as const;
 const lists = ['devices', 'start', 'round', 'measure', 'end'] as const;
 const compared = ['rounds', 'devices', 'start', 'round', 'measure', 'end'] as const;
 
-/** Limits of messages: number of differences, and characters of a value or a name. */
+/** Messages show at most this number of differences, and of characters of a value or a name. */
 const SHOWN = 3;
 const SHOWN_CHARACTERS = 60;
 
@@ -56,8 +56,8 @@ export function requirePlan(value: unknown): GivenPlan {
 }
 
 /**
- * The plan as it is saved, without anything that differs between runs of the same data, seed and plan, such
- * as the number of threads.
+ * The plan in the form that is saved: without everything that differs between runs of the same data, seed and
+ * plan, such as the number of threads.
  */
 export function savedPlan(plan: PhysicalPlan): JsonObject {
   return JSON.parse(JSON.stringify(deciding(plan))) as JsonObject;
@@ -147,8 +147,9 @@ export interface GivenSizes {
 }
 
 /**
- * The plan's values of parameters whose `auto` depends on the sizes of the ratings. They are compared once
- * the ratings are read: a plan's sizes may exclude the repeated pairs that `auto` counts.
+ * The plan's values of parameters whose `auto` depends on the sizes of the ratings. They are used, and
+ * compared only after the ratings are read, since `auto` counts repeated pairs and the sizes in a plan may
+ * not.
  */
 export function plannedAutos(
   { params }: GivenPlan,
@@ -160,7 +161,7 @@ export function plannedAutos(
   return Object.fromEntries(entries) as { [name: string]: number };
 }
 
-/** Throws UsageError if the plan's sizes equal none of the actual sizes. */
+/** Throws UsageError unless the plan's sizes equal one of the actual sizes. */
 export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]): void {
   requireNone(
     actual.map(({ users, items, ratings, testRatings }) =>
@@ -170,8 +171,8 @@ export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]
 }
 
 /**
- * Throws UsageError if the given plan's stages and devices equal none of the plans that these data can have
- * with the same choices.
+ * Throws UsageError unless the given plan's stages and devices equal one of `actual`: the plans that are
+ * possible for these data with the same choices.
  */
 export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): void {
   const left = deciding(given) as unknown as JsonObject;
@@ -187,7 +188,7 @@ export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): 
   );
 }
 
-/** The result of `make`; undefined if it throws UsageError, which means that a plan does not fit. */
+/** Returns undefined if `make` throws UsageError, which means that a plan does not fit; else its result. */
 export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Made | undefined> {
   try {
     return await make();
@@ -215,7 +216,10 @@ export function shortly(differences: readonly string[]): string {
   return `${differences.slice(0, SHOWN).join('; ')}${more}`;
 }
 
-/** Throws UsageError with the shortest list of differences, unless one list is empty. */
+/**
+ * Each list has the differences from one possible plan. Throws UsageError with the shortest list, unless a
+ * list is empty.
+ */
 function requireNone(lists: readonly (readonly string[])[]): void {
   const differences = lists.reduce((left, right) => (right.length < left.length ? right : left));
   if (differences.length === 0) return;

@@ -7,12 +7,12 @@ import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/si
 
 const READ = 'read';
 
-/** Memory of the process without data: Node and Arrow. */
+/** Bytes that Node and Arrow take in a process without data. */
 const PROCESS_BYTES = 140 * 2 ** 20;
 
 /**
- * Memory of each thread, by id type: its heap, its kernels, and the rows that it decodes and numbers at a
- * time (bench/memory.ts measures them).
+ * Bytes of each thread, by the type of ids: its heap, its kernels, and the rows that it decodes and numbers
+ * at a time (measured by bench/memory.ts).
  */
 const threadBytes = { int32: 75 * 2 ** 20, int64: 100 * 2 ** 20, utf8: 160 * 2 ** 20 } as const;
 
@@ -27,8 +27,8 @@ export interface MemoryBudget {
 }
 
 /**
- * The parts of PROCESS_BYTES and of a thread's memory that a run with ratings in files does not need, since
- * it decodes and sorts little at a time.
+ * A run with ratings in files decodes and sorts little at a time. It needs less than PROCESS_BYTES and
+ * `threadBytes` by these numbers of bytes.
  */
 const SPARED = { process: 30 * 2 ** 20, thread: 15 * 2 ** 20 } as const;
 
@@ -36,7 +36,7 @@ export function baseBytes(workers: number, ids: KeyType = 'int32'): number {
   return PROCESS_BYTES + workers * threadBytes[ids];
 }
 
-/** The same for a run with ratings in files. */
+/** Like baseBytes, for a run with ratings in files. */
 export function leastBaseBytes(workers: number, ids: KeyType = 'int32'): number {
   return baseBytes(workers, ids) - SPARED.process - workers * SPARED.thread;
 }
@@ -49,12 +49,12 @@ export function loadingNeed(rows: number, inParts: boolean, workers: number, ids
   return inParts ? leastBaseBytes(workers, ids) : baseBytes(workers, ids) + spilledLoadingBytes(rows);
 }
 
-/** Bytes of a budget for data, without the process itself. */
+/** Bytes that the budget leaves for data. */
 export function dataBytes({ memoryBudget, workers }: MemoryBudget): number {
   return Math.max(0, memoryBudget - baseBytes(workers));
 }
 
-/** Throws CapacityError for a budget below what the process itself needs. */
+/** Throws CapacityError if the budget is below the needs of the process without data. */
 function requireBase({ memoryBudget, workers }: MemoryBudget, ids: KeyType): void {
   const base = leastBaseBytes(workers, ids);
   if (memoryBudget > base) return;
@@ -69,8 +69,9 @@ function requireBase({ memoryBudget, workers }: MemoryBudget, ids: KeyType): voi
 }
 
 /**
- * Runs a fit. If the budget is too small to read the ratings, throws the error of their plan, which names the
- * minimum budget of the whole run. Ratings that can be read only once have no plan.
+ * Runs a fit. If the budget is too small even to read the ratings, makes the fit's plan instead and throws
+ * its error, since that names the minimum budget of the whole run. Impossible for ratings that can be read
+ * only once.
  */
 export async function orPlanned<T>(
   fit: () => Promise<T>,
@@ -86,8 +87,8 @@ export async function orPlanned<T>(
 }
 
 /**
- * Numbers of ratings that fit in a budget: `maximum`, whose blocks fit in memory; `loaded`, for which the
- * chunks that are sorted into blocks fit too. `timed`: ratings have timestamps.
+ * Numbers of ratings that fit in a budget. With `maximum`, the sorted blocks fit in memory; with `loaded`,
+ * also the chunks from which they are sorted. `timed`: ratings have timestamps.
  */
 export interface RowsWithin {
   readonly maximum: number;
@@ -107,7 +108,10 @@ export function rowsWithin(
   };
 }
 
-/** Throws CapacityError, with the minimum budget, if it is known before reading that ratings do not fit. */
+/**
+ * Throws CapacityError with the minimum budget if ratings do not fit; for a number of ratings that is known
+ * before reading.
+ */
 export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers }: MemoryBudget): void {
   const need = loadingNeed(rows, false, workers, ids);
   if (need <= memoryBudget) return;
@@ -120,7 +124,7 @@ export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers 
   );
 }
 
-/** Bytes of the process that a plan takes. A device with its own memory takes none. */
+/** Bytes of the process that a plan takes, without the memory of devices that have their own. */
 function bytesOf(
   { memory, devices }: PhysicalPlan,
   base: number,

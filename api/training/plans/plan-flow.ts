@@ -12,7 +12,10 @@ export interface PlanEdge {
   readonly back: boolean;
 }
 
-/** The stages of a plan and the data between them: each stage reads a data set from its latest writer. */
+/**
+ * The stages of a plan and the flow of data between them. A stage reads a data set from the stage that wrote
+ * it last.
+ */
 export function planFlow(plan: PhysicalPlan): {
   readonly stages: readonly PlannedStage[];
   readonly edges: readonly PlanEdge[];
@@ -35,7 +38,8 @@ export function planFlow(plan: PhysicalPlan): {
     for (const data of reads) {
       const from = writers.get(data);
       if (from !== undefined && from !== at) connect(from, at, data, false);
-      // The next round reads from the last stage of this round that writes it.
+      // Data of the start are read in the first round; later rounds read them from the stage of the round
+      // that writes them last.
       if (stages[at].phase !== 'round' || from === undefined || stages[from].phase === 'round') continue;
       const later = uses.findLastIndex((one, k) => stages[k].phase === 'round' && one.writes.has(data));
       if (later >= at) connect(later, at, data, true);
@@ -45,7 +49,7 @@ export function planFlow(plan: PhysicalPlan): {
   return { stages, edges: [...edges.values()] };
 }
 
-/** The data sets that a stage reads and writes; those changed in place are both. */
+/** The data sets that a stage reads and writes. Data that it changes in place are in both sets. */
 function dataOf({ work }: PlannedStage['stage']): {
   readonly reads: Set<string>;
   readonly writes: Set<string>;

@@ -16,7 +16,10 @@ import { trainingDevice } from '../training-device.ts';
 import { loadingNeed, requireBudget } from './memory-budget.ts';
 import { ratingsHome } from './ratings-home.ts';
 
-/** A training without its ratings: their counts, and the parameters of each possible algorithm. */
+/**
+ * A training that is planned without its ratings, from their numbers, with the parameters of each algorithm
+ * that may be chosen.
+ */
 export interface Problem {
   readonly profile: RatingsProfile;
   readonly algorithm: 'als' | 'sgd' | 'auto';
@@ -25,7 +28,7 @@ export interface Problem {
   readonly checkpoints?: CheckpointOptions;
 }
 
-/** A hypothetical GPU: bytes of its memory, and the processor socket that it is attached to. */
+/** A GPU that is only assumed: bytes of its memory, and the processor socket that it is attached to. */
 export interface AssumedDevice {
   readonly bytes: number;
   readonly socket?: number;
@@ -50,8 +53,8 @@ export async function planOfProblem(problem: Problem, session: Session): Promise
 }
 
 /**
- * Plans a problem for hypothetical devices. `hostBytes`: memory of the host, for ratings that do not fit in
- * theirs.
+ * Plans a training for assumed devices. `hostBytes`: memory of the host, for ratings that the devices cannot
+ * hold.
  */
 export function planOfAssumed(
   { profile, algorithm, als, sgd }: Problem,

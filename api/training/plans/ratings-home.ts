@@ -6,20 +6,20 @@ import { blockLimit } from '../../../operators/planner/sizes.ts';
 import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
 /**
- * Numbers of ratings of a part in a file, in the order to try: from the fastest size to the smallest size
- * worth a file.
+ * Numbers of ratings in one file, in the order in which they are tried: from the fastest to the smallest that
+ * is worth a file.
  */
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 
-/** Further sizes to try if the budget is only slightly larger than what the process itself takes. */
+/** Further sizes, for a budget that is only slightly larger than the needs of the process itself. */
 const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 
-/** Parts may exceed the average by this factor, since they end at slices of rows. */
+/** Parts end at slices of rows, so the largest may exceed the average by about this factor. */
 const SLACK = 1.05;
 
 /**
- * The place of ratings during training: in memory if the plan fits the budget (in the parts of its grid
- * if one block cannot hold them), else in parts in files of the spill folder.
+ * The place of ratings during training. In memory if the plan fits the budget, in several parts if one block
+ * cannot hold them; else in parts in files of the spill folder.
  */
 export type RatingsHome = { readonly plan: PhysicalPlan } & (
   | { readonly kind: 'memory' }
@@ -48,7 +48,7 @@ export function ratingsHome(
     );
   if (fitsBudget(plan, budget))
     return inOneBlock ? { kind: 'memory', plan } : { kind: 'parts', plan, grid: gridOf(plan) };
-  // At least two parts; with one the device would hold all ratings at once.
+  // With a single part the device would hold all ratings at once, so there are at least two.
   const inParts = (most: number) => {
     const parts = Math.max(2, Math.ceil(ratings / most));
     return {
@@ -72,7 +72,8 @@ export function ratingsHome(
 }
 
 /**
- * The grid for ratings in files, staged part by part. The arguments are the numbers of files of each side.
+ * The grid of the plan for ratings in files, which are sent to the device part by part. The arguments are the
+ * numbers of files of each side.
  */
 export function spillGrid(users: number, items = users): AlsGrid {
   const side = { fixed: 'whole', factors: 'device', ratings: 'spill' } as const;

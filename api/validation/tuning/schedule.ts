@@ -7,12 +7,13 @@ export interface PlannedTrial {
   readonly params: TrialParams;
 }
 
-/** In each rung of successive halving, one trial in this number continues. */
+/** Successive halving: after each rung, one of this number of trials continues. */
 export const HALVING_RATE = 3;
 
 /**
- * Chains of trials that differ only in λ, from the largest λ to the smallest: each trial starts with the
- * factors of the previous one. Other trials are chains of one. Chains are independent.
+ * With `warm`, groups trials that differ only in λ into chains, from the largest λ to the smallest: each
+ * trial starts with the factors of the one before. Other trials are chains of their own. Chains are
+ * independent of each other.
  */
 export function chainsOf(trials: readonly PlannedTrial[], warm: boolean): PlannedTrial[][] {
   if (!warm) return trials.map((trial) => [trial]);
@@ -27,7 +28,7 @@ export function chainsOf(trials: readonly PlannedTrial[], warm: boolean): Planne
   );
 }
 
-/** Iterations of a trial that starts with the factors of the previous λ. */
+/** Iterations of a trial that starts with the factors of a larger λ. */
 export function warmIterations(maxIter: number): number {
   return Math.ceil(maxIter / 2);
 }

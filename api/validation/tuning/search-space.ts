@@ -81,10 +81,13 @@ export function randomTrials(space: SearchSpace, trials: number, seed: number): 
   return [...found.values()];
 }
 
-/** The stream of the generator that draws trials. */
+/** Number of the random stream from which trials are drawn. */
 const STREAM = 0x7a1a;
 
-/** Most draws for a trial; repeated combinations are dropped. */
+/**
+ * Draws are repeated while they give combinations that are known already, but at most this often for each
+ * trial.
+ */
 const MOST_DRAWS = 200;
 
 function draw(values: readonly unknown[] | NumberRange, at: number): unknown {

@@ -49,7 +49,7 @@ export class Search {
   readonly #options: TrainValidationSplitOptions;
   readonly #done: ReadonlyMap<string, Trial>;
   readonly #results = new Map<number, Trial>();
-  /** The best value among trials whose model has ranked the validation ratings. */
+  /** The best value of the metric among trials whose model also ranked the validation ratings. */
   #bestRanked: number | undefined;
   /** The first failure of a trial. */
   failure: CapacityError | DivergedError | DataError | undefined;
@@ -103,8 +103,8 @@ export class Search {
   }
 
   /**
-   * A chain that an earlier run did not complete starts again, so that its trials have the same initial
-   * factors.
+   * Runs the trials of a chain. If an earlier run completed only a part of it, the chain starts again: each
+   * trial depends on the factors of the trials before it.
    */
   async #chain(chain: readonly PlannedTrial[], onProgress: () => void): Promise<void> {
     const known = chain.map((planned) => this.#done.get(keyOf(planned)));
@@ -202,7 +202,7 @@ export class Search {
   ): Promise<RanTrial> {
     const { signal, onEvent } = this.#run;
     throwIfAborted(signal, 'tune');
-    // Warnings with a code are about the ratings; the last fit reports them once.
+    // Warnings with a code are about the ratings and would repeat in each fit; the last fit reports them.
     const own = (event: ProgressEvent) =>
       void (event.type === 'warning' && event.code === undefined && onEvent(event));
     const both = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal]);
@@ -248,7 +248,8 @@ export class Search {
   }
 
   /**
-   * True if the best trial also gets ranking metrics on the validation ratings. Default: for implicit data.
+   * True if ranking metrics on the validation ratings are added to the best trial. Default: for implicit
+   * data.
    */
   #ranks(params: PlannedTrial['params']): boolean {
     const { params: own } = this.#options.estimator(params) as {

@@ -65,7 +65,7 @@ export class TrainValidationSplit {
     const search = new Search(this, { ...options, onEvent }, kept, this.#options);
     const trials = await search.trials();
     throwIfAborted(signal, 'tune');
-    // The last fit loads all ratings, and needs the memory.
+    // The final fit loads all ratings and needs the memory of the cached ones.
     for (const dataset of Object.values(kept)) dropKept(dataset);
     if (search.failure !== undefined && trials.every(({ failure }) => failure !== undefined))
       throw search.failure;
@@ -75,7 +75,10 @@ export class TrainValidationSplit {
     return { best, trials, model };
   }
 
-  /** The ratings for training trials and for measuring them, which stay loaded. */
+  /**
+   * The ratings on which trials are trained, and the ratings on which they are measured. Both stay loaded
+   * between trials.
+   */
   async #sets(
     ratings: Dataset,
     validation: Dataset | undefined,
@@ -97,8 +100,8 @@ export class TrainValidationSplit {
   }
 
   /**
-   * Trains on all ratings. Without validation ratings training cannot stop early, so it uses the best trial's
-   * number of iterations.
+   * Trains the final model on all ratings. No validation ratings are left by which it could stop early, so it
+   * uses the best trial's number of iterations.
    */
   async #trainBest(ratings: Dataset, best: Trial, trials: readonly Trial[], run: RunOptions): Promise<Model> {
     const final = this.#make({
@@ -158,8 +161,8 @@ function warnOfPopularity({ ranking }: Trial, onEvent: EventSink): void {
 }
 
 /**
- * The seed of the split. With the user's own seed, ratings that were already split by it would end up in one
- * part.
+ * The seed of the split into training and validation ratings. It differs from the user's seed: if the user
+ * has already split the ratings by the same seed, they would all be in one part.
  */
 export function validationSeed(seed: number): number {
   return mix32(seed, VALIDATION_STREAM);

@@ -33,7 +33,7 @@ export interface Trial<P extends object = TrialParams> {
   /** Rankings of the validation ratings, if requested, for a trial that was the best when it ended. */
   readonly ranking?: HeldOutRanking;
   readonly seconds: number;
-  /** True if it started with the factors of another λ. */
+  /** True if it started with the factors of a trial with another λ. */
   readonly warm?: boolean;
   /** True if successive halving stopped it: other trials were better after the same number of iterations. */
   readonly stopped?: boolean;
@@ -62,11 +62,14 @@ export interface TrialRun extends RunOptions, RankUsersOption {
   readonly number: number;
   readonly params: TrialParams;
   readonly metric: TuningMetric;
-  /** Creates the estimator, with further parameters from the search itself. */
+  /** Creates the estimator. The search may add parameters to the trial's own. */
   readonly make: (params: TrialParams) => TunedEstimator;
   /** Number of iterations, if it differs from the trial's own. */
   readonly iterations?: number | undefined;
-  /** Decides from the metric's value if the model ranks the validation ratings. Without it no model does. */
+  /**
+   * Decides from the value of the metric whether the model also ranks the validation ratings. If absent, no
+   * model does.
+   */
   readonly ranks?: ((value: number) => boolean) | undefined;
   /** Factors to continue from, and their number of iterations. */
   readonly from?:
@@ -161,9 +164,10 @@ function outcomeOf({ number, params, metric, from }: TrialRun, { training }: Mod
   };
 }
 
-/** Facts about the start and the course of a trial. */
+/** Notes for a trial: a start from other factors, and warnings about its iterations. */
 function noted({ from }: TrialRun, { training }: Model): Pick<Trial, 'warm' | 'warnings'> {
-  // If a trial continues from its earlier rung, its iterations are numbered from 1 again.
+  // A trial that continues after successive halving numbers its iterations from 1 again, so its warnings
+  // would be misleading.
   const warnings =
     from === undefined ? training?.warnings.filter(({ code }) => code === 'past-best') : undefined;
   return { ...(from?.warm ? { warm: true } : {}), ...(warnings?.length ? { warnings } : {}) };
@@ -174,7 +178,7 @@ function definedOf<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** True for a failure of the trial, false for a fault of the ratings. */
+/** True for an error that only this trial has, false for an error of the ratings themselves. */
 function isOfTrial(error: unknown): error is CapacityError | DivergedError | DataError {
   return (
     error instanceof DivergedError ||
@@ -187,7 +191,9 @@ function valueOf(best: TrainingIteration | undefined, metric: string): number | 
   return isError(metric) ? (metric === 'rmse' ? best?.testRmse : best?.testMae) : best?.testMetrics?.[metric];
 }
 
-/** True for the estimators of this library, which accept what a search passes from one fit to the next. */
+/**
+ * True for ALS and SGD, which accept the settings that a search passes from one fit to the next (Continued).
+ */
 export function isOwn(estimator: TunedEstimator): boolean {
   return estimator instanceof ALS || estimator instanceof SGD;
 }
@@ -201,8 +207,9 @@ export function endsEarly(estimator: TunedEstimator): boolean {
 }
 
 /**
- * Parameters that make a training measure a ranking metric without stopping early; if the trial itself has
- * early stopping, that is kept.
+ * Further parameters of a trial if the metric ranks: early stopping on that metric, with a patience of all
+ * iterations, so that each is measured and none ends the training. If the trial itself has early stopping,
+ * that is kept.
  */
 function rankedBy(
   metric: TuningMetric,
